@@ -1,0 +1,459 @@
+//===- FuseAttrs.cpp - Attributes of the fuse dialect ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/IR/FuseAttrs.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+#include <charconv>
+#include <cmath>
+
+using namespace mlir;
+using namespace fuse;
+
+#include "fuse/IR/FuseEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "fuse/IR/FuseAttrs.cpp.inc"
+
+void FuseDialect::registerAttributes() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "fuse/IR/FuseAttrs.cpp.inc"
+      >();
+}
+
+std::optional<StringLiteral> fuse::getScaleProblem(double scale) {
+  if (std::isnan(scale))
+    return StringLiteral("is not a number");
+  if (std::isinf(scale))
+    return StringLiteral("is not finite");
+  if (scale < 0.0)
+    return StringLiteral("is negative");
+  float rounded = static_cast<float>(scale);
+  if (rounded == 0.0f)
+    return StringLiteral("is zero in f32");
+  if (!std::isnormal(rounded))
+    return StringLiteral("is not a normal number in f32");
+  // Kernels multiply by the reciprocal, and GPUs flush subnormal ones.
+  if (!std::isnormal(1.0f / rounded))
+    return StringLiteral("has no normal reciprocal in f32");
+  return std::nullopt;
+}
+
+void fuse::printShortest(AsmPrinter &printer, FloatAttr number) {
+  double value = number.getValueAsDouble();
+  if (!std::isfinite(value)) {
+    printer.printFloat(number.getValue());
+    return;
+  }
+  char buffer[32];
+  char *end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
+  StringRef text(buffer, end - buffer);
+  // A float literal has a point, which the shortest form leaves out of 1e-06.
+  auto [mantissa, exponent] = text.split('e');
+  printer << mantissa;
+  if (!mantissa.contains('.'))
+    printer << ".0";
+  if (!exponent.empty())
+    printer << "e" << exponent;
+}
+
+/// Whether `name` prints as a bare keyword, which the syntax relies on.
+static bool isKeyword(StringRef name) {
+  return !name.empty() && !llvm::isDigit(name.front()) &&
+         llvm::all_of(name,
+                      [](char c) { return llvm::isAlnum(c) || c == '_'; });
+}
+
+//===----------------------------------------------------------------------===//
+// StaticScalesAttr
+//===----------------------------------------------------------------------===//
+
+Attribute StaticScalesAttr::lookup(StringRef name) const {
+  for (NamedAttribute scale : getScales())
+    if (scale.getName() == name)
+      return scale.getValue();
+  return {};
+}
+
+std::optional<float> StaticScalesAttr::getScale(StringRef name) const {
+  if (auto scale = dyn_cast_or_null<FloatAttr>(lookup(name)))
+    return static_cast<float>(scale.getValueAsDouble());
+  return std::nullopt;
+}
+
+bool StaticScalesAttr::isPerChannel(StringRef name) const {
+  return isa_and_nonnull<UnitAttr>(lookup(name));
+}
+
+unsigned StaticScalesAttr::getNumPerChannel() const {
+  return llvm::count_if(getScales(), [](NamedAttribute scale) {
+    return isa<UnitAttr>(scale.getValue());
+  });
+}
+
+/// Parses one of the cases of an enumeration after `name =`.
+template <typename Enum>
+static ParseResult parseCase(AsmParser &parser, StringRef name, Enum &value,
+                             std::optional<Enum> (*symbolize)(StringRef),
+                             StringRef choices) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  if (std::optional<Enum> parsed = symbolize(keyword)) {
+    value = *parsed;
+    return success();
+  }
+  return parser.emitError(loc) << "unknown " << name << " '" << keyword
+                               << "'; expected one of " << choices;
+}
+
+Attribute StaticScalesAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  Attribute attr = parseBody(parser);
+  if (!attr || parser.parseGreater())
+    return {};
+  return attr;
+}
+
+void StaticScalesAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printBody(printer);
+  printer << ">";
+}
+
+Attribute StaticScalesAttr::parseBody(AsmParser &parser) {
+  Type storage;
+  SmallVector<NamedAttribute> scales;
+  QuantOrder order = QuantOrder::Reciprocal;
+  QuantForm form = QuantForm::Scaled;
+  Builder builder(parser.getContext());
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseType(storage))
+    return {};
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef name;
+    if (parser.parseKeyword(&name) || parser.parseEqual())
+      return {};
+    if (name == "order") {
+      if (parseCase<QuantOrder>(parser, name, order, symbolizeQuantOrder,
+                                "reciprocal, divide"))
+        return {};
+      continue;
+    }
+    if (name == "form") {
+      if (parseCase<QuantForm>(parser, name, form, symbolizeQuantForm,
+                               "scaled, qdq"))
+        return {};
+      continue;
+    }
+    if (succeeded(parser.parseOptionalKeyword("per_channel"))) {
+      scales.push_back(builder.getNamedAttr(name, builder.getUnitAttr()));
+      continue;
+    }
+    double value;
+    if (parser.parseFloat(value))
+      return {};
+    scales.push_back(
+        builder.getNamedAttr(name, builder.getF64FloatAttr(value)));
+  }
+  return parser.getChecked<StaticScalesAttr>(loc, parser.getContext(), storage,
+                                             scales, order, form);
+}
+
+void StaticScalesAttr::printBody(AsmPrinter &printer) const {
+  printer << getStorageType();
+  for (NamedAttribute scale : getScales()) {
+    printer << ", " << scale.getName().getValue() << " = ";
+    if (auto value = dyn_cast<FloatAttr>(scale.getValue()))
+      printShortest(printer, value);
+    else
+      printer << "per_channel";
+  }
+  if (getOrder() != QuantOrder::Reciprocal)
+    printer << ", order = " << stringifyQuantOrder(getOrder());
+  if (getForm() != QuantForm::Scaled)
+    printer << ", form = " << stringifyQuantForm(getForm());
+}
+
+LogicalResult
+StaticScalesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                         Type storage, ArrayRef<NamedAttribute> scales,
+                         QuantOrder, QuantForm) {
+  if (!isa<Float8E4M3FNType, Float8E5M2Type>(storage) &&
+      !storage.isSignlessInteger(8))
+    return emitError() << "storage type must be f8E4M3FN, f8E5M2 or i8, got "
+                       << storage;
+  llvm::StringSet<> seen;
+  for (NamedAttribute scale : scales) {
+    StringRef name = scale.getName().getValue();
+    if (!isKeyword(name))
+      return emitError() << "scale name '" << name << "' is not a keyword";
+    if (!seen.insert(name).second)
+      return emitError() << "scale '" << name << "' is given twice";
+    if (isa<UnitAttr>(scale.getValue()))
+      continue;
+    auto value = dyn_cast<FloatAttr>(scale.getValue());
+    if (!value)
+      return emitError() << "scale '" << name
+                         << "' must be a number or per_channel, got "
+                         << scale.getValue();
+    if (auto problem = getScaleProblem(value.getValueAsDouble()))
+      return emitError() << "scale '" << name << "' " << *problem << ", got "
+                         << value.getValueAsDouble();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// RoundingAttr
+//===----------------------------------------------------------------------===//
+
+ArrayRef<StringLiteral> RoundingAttr::getPoints() {
+  static constexpr StringLiteral points[] = {"stream",  "normed", "dequantized",
+                                             "gate",    "up",     "act",
+                                             "product", "down"};
+  return points;
+}
+
+Type RoundingAttr::getTypeOf(StringRef point, Type defaultType) const {
+  for (NamedAttribute entry : getTypes())
+    if (entry.getName() == point)
+      return cast<TypeAttr>(entry.getValue()).getValue();
+  return defaultType;
+}
+
+RoundingAttr RoundingAttr::getExact(MLIRContext *context) {
+  return get(context, RoundingMode::Exact, {}, {});
+}
+
+Attribute RoundingAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  Attribute attr = parseBody(parser);
+  if (!attr || parser.parseGreater())
+    return {};
+  return attr;
+}
+
+void RoundingAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printBody(printer);
+  printer << ">";
+}
+
+Attribute RoundingAttr::parseBody(AsmParser &parser) {
+  RoundingMode mode;
+  SmallVector<StringAttr> skip;
+  SmallVector<NamedAttribute> types;
+  Builder builder(parser.getContext());
+  SMLoc loc = parser.getCurrentLocation();
+  if (parseCase<RoundingMode>(parser, "rounding mode", mode,
+                              symbolizeRoundingMode, "exact, relaxed"))
+    return {};
+  auto parsePoint = [&]() -> ParseResult {
+    StringRef point;
+    if (parser.parseKeyword(&point))
+      return failure();
+    skip.push_back(builder.getStringAttr(point));
+    return success();
+  };
+  auto parseType = [&]() -> ParseResult {
+    StringRef point;
+    Type type;
+    if (parser.parseKeyword(&point) || parser.parseEqual() ||
+        parser.parseType(type))
+      return failure();
+    types.push_back(builder.getNamedAttr(point, TypeAttr::get(type)));
+    return success();
+  };
+  if (succeeded(parser.parseOptionalKeyword("skip")) &&
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parsePoint))
+    return {};
+  if (succeeded(parser.parseOptionalKeyword("types")) &&
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, parseType))
+    return {};
+  return parser.getChecked<RoundingAttr>(loc, parser.getContext(), mode, skip,
+                                         types);
+}
+
+void RoundingAttr::printBody(AsmPrinter &printer) const {
+  printer << stringifyRoundingMode(getMode());
+  if (!getSkip().empty()) {
+    printer << " skip [";
+    llvm::interleaveComma(getSkip(), printer, [&](StringAttr point) {
+      printer << point.getValue();
+    });
+    printer << "]";
+  }
+  if (!getTypes().empty()) {
+    printer << " types {";
+    llvm::interleaveComma(getTypes(), printer, [&](NamedAttribute entry) {
+      printer << entry.getName().getValue() << " = "
+              << cast<TypeAttr>(entry.getValue()).getValue();
+    });
+    printer << "}";
+  }
+}
+
+/// Emits an error when `point` is not a rounding point or was seen before.
+static LogicalResult verifyPoint(function_ref<InFlightDiagnostic()> emitError,
+                                 StringRef point, llvm::StringSet<> &seen) {
+  if (!llvm::is_contained(RoundingAttr::getPoints(), point)) {
+    InFlightDiagnostic diag = emitError();
+    diag << "unknown rounding point '" << point << "'; expected one of ";
+    llvm::interleaveComma(RoundingAttr::getPoints(), diag);
+    return diag;
+  }
+  if (!seen.insert(point).second)
+    return emitError() << "rounding point '" << point << "' is given twice";
+  return success();
+}
+
+LogicalResult RoundingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   RoundingMode mode, ArrayRef<StringAttr> skip,
+                                   ArrayRef<NamedAttribute> types) {
+  if (mode == RoundingMode::Exact && !skip.empty())
+    return emitError() << "exact rounding skips nothing, got a list of "
+                       << skip.size() << " rounding points to skip";
+  llvm::StringSet<> skipped, typed;
+  for (StringAttr point : skip)
+    if (failed(verifyPoint(emitError, point, skipped)))
+      return failure();
+  for (NamedAttribute entry : types) {
+    if (failed(verifyPoint(emitError, entry.getName(), typed)))
+      return failure();
+    auto type = dyn_cast<TypeAttr>(entry.getValue());
+    if (!type || !isa<Float16Type, BFloat16Type, Float32Type>(type.getValue()))
+      return emitError() << "rounding point '" << entry.getName().getValue()
+                         << "' must be f16, bf16 or f32, got "
+                         << entry.getValue();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ProvenanceAttr
+//===----------------------------------------------------------------------===//
+
+bool ProvenanceAttr::isCommuted(StringRef member) const {
+  return llvm::any_of(getCommuted(), [&](StringAttr name) {
+    return name.getValue() == member;
+  });
+}
+
+Attribute ProvenanceAttr::parse(AsmParser &parser, Type) {
+  if (parser.parseLess())
+    return {};
+  Attribute attr = parseBody(parser);
+  if (!attr || parser.parseGreater())
+    return {};
+  return attr;
+}
+
+void ProvenanceAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printBody(printer);
+  printer << ">";
+}
+
+Attribute ProvenanceAttr::parseBody(AsmParser &parser) {
+  SmallVector<int64_t> places;
+  SmallVector<StringAttr> commuted;
+  SmallVector<DictionaryAttr> attributes;
+  Builder builder(parser.getContext());
+  SMLoc loc = parser.getCurrentLocation();
+  do {
+    StringRef key;
+    SMLoc keyLoc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&key) || parser.parseEqual())
+      return {};
+    ParseResult parsed = failure();
+    if (key == "places")
+      parsed =
+          parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+            return parser.parseInteger(places.emplace_back());
+          });
+    else if (key == "commuted")
+      parsed = parser.parseCommaSeparatedList(
+          AsmParser::Delimiter::Square, [&]() -> ParseResult {
+            StringRef name;
+            if (parser.parseKeyword(&name))
+              return failure();
+            commuted.push_back(builder.getStringAttr(name));
+            return success();
+          });
+    else if (key == "attributes")
+      parsed =
+          parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+            return parser.parseAttribute(attributes.emplace_back());
+          });
+    else
+      return parser.emitError(keyLoc)
+                 << "unknown provenance entry '" << key
+                 << "'; expected one of places, commuted, attributes",
+             Attribute();
+    if (parsed)
+      return {};
+  } while (succeeded(parser.parseOptionalComma()));
+  return parser.getChecked<ProvenanceAttr>(loc, parser.getContext(), places,
+                                           commuted, attributes);
+}
+
+void ProvenanceAttr::printBody(AsmPrinter &printer) const {
+  StringRef separator = "";
+  if (!getPlaces().empty()) {
+    printer << "places = [";
+    llvm::interleaveComma(getPlaces(), printer);
+    printer << "]";
+    separator = ", ";
+  }
+  if (!getCommuted().empty()) {
+    printer << separator << "commuted = [";
+    llvm::interleaveComma(getCommuted(), printer,
+                          [&](StringAttr name) { printer << name.getValue(); });
+    printer << "]";
+    separator = ", ";
+  }
+  if (!getAttributes().empty()) {
+    printer << separator << "attributes = [";
+    llvm::interleaveComma(getAttributes(), printer,
+                          [&](DictionaryAttr attrs) { printer << attrs; });
+    printer << "]";
+  }
+}
+
+LogicalResult
+ProvenanceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                       ArrayRef<int64_t> places, ArrayRef<StringAttr> commuted,
+                       ArrayRef<DictionaryAttr> attributes) {
+  if (places.empty() && commuted.empty() && attributes.empty())
+    return emitError() << "provenance must say something; leave it out where "
+                          "the chain was canonical";
+  llvm::SmallDenseSet<int64_t> seen;
+  for (int64_t place : places) {
+    if (place < 0)
+      return emitError() << "place of a member must not be negative, got "
+                         << place;
+    if (!seen.insert(place).second)
+      return emitError() << "two members have place " << place;
+  }
+  for (StringAttr member : commuted)
+    if (!isKeyword(member.getValue()))
+      return emitError() << "member name '" << member.getValue()
+                         << "' is not a keyword";
+  if (!places.empty() && !seen.contains(0))
+    return emitError() << "the first member must have place 0";
+  return success();
+}

@@ -1,0 +1,212 @@
+//===- FuseAttrs.td - Attributes of the fuse dialect -------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_IR_FUSEATTRS_TD
+#define FUSE_IR_FUSEATTRS_TD
+
+include "FuseDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+//===----------------------------------------------------------------------===//
+// Enumerations
+//===----------------------------------------------------------------------===//
+
+class Fuse_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::fuse";
+  let genSpecializedAttr = 0;
+}
+
+class Fuse_EnumAttr<EnumAttrInfo info, string mnemonic>
+    : EnumAttr<Fuse_Dialect, info, mnemonic>;
+
+def Fuse_ActivationEnum : Fuse_Enum<"Activation", "activation function", [
+  I32EnumAttrCase<"SiLU", 0, "silu">,
+  I32EnumAttrCase<"GELU", 1, "gelu">,
+  I32EnumAttrCase<"GELUTanh", 2, "gelu_tanh">,
+  I32EnumAttrCase<"ReLU", 3, "relu">,
+  I32EnumAttrCase<"ReLU2", 4, "relu2">,
+  I32EnumAttrCase<"QuickGELU", 5, "quick_gelu">
+]>;
+
+def Fuse_NormKindEnum : Fuse_Enum<"NormKind", "kind of normalization", [
+  I32EnumAttrCase<"RMS", 0, "rms">,
+  I32EnumAttrCase<"Layer", 1, "layer">
+]>;
+
+def Fuse_NormCastEnum : Fuse_Enum<"NormCast",
+    "where a norm casts relative to its weight", [
+  I32EnumAttrCase<"BeforeWeight", 0, "before_weight">,
+  I32EnumAttrCase<"AfterWeight", 1, "after_weight">
+]>;
+
+def Fuse_QuantOrderEnum : Fuse_Enum<"QuantOrder",
+    "how quantization divides by its scale", [
+  I32EnumAttrCase<"Reciprocal", 0, "reciprocal">,
+  I32EnumAttrCase<"Divide", 1, "divide">
+]>;
+
+def Fuse_QuantFormEnum : Fuse_Enum<"QuantForm",
+    "how the unfused chain applies scales", [
+  I32EnumAttrCase<"Scaled", 0, "scaled">,
+  I32EnumAttrCase<"QDQ", 1, "qdq">
+]>;
+
+def Fuse_RoundingModeEnum : Fuse_Enum<"RoundingMode",
+    "whether a kernel keeps every rounding of its decomposition", [
+  I32EnumAttrCase<"Exact", 0, "exact">,
+  I32EnumAttrCase<"Relaxed", 1, "relaxed">
+]>;
+
+def Fuse_ActivationAttr : Fuse_EnumAttr<Fuse_ActivationEnum, "activation">;
+def Fuse_NormCastAttr : Fuse_EnumAttr<Fuse_NormCastEnum, "norm_cast">;
+def Fuse_QuantOrderAttr : Fuse_EnumAttr<Fuse_QuantOrderEnum, "quant_order">;
+
+//===----------------------------------------------------------------------===//
+// Structured attributes
+//===----------------------------------------------------------------------===//
+
+class Fuse_Attr<string name, string attrMnemonic>
+    : AttrDef<Fuse_Dialect, name> {
+  let mnemonic = attrMnemonic;
+}
+
+def Fuse_NormAttr : Fuse_Attr<"Norm", "norm"> {
+  let summary = "normalization at the head of a fused op";
+  let description = [{
+    Carries the attributes of the `fuse.rms_norm` or `fuse.layer_norm` that a
+    fused op absorbed. Its weight and bias are operands of the fused op.
+
+    Example: `norm(rms %w eps 1.0e-6)`,
+    `norm(rms %w eps 1.0e-6 offset 1 cast after_weight)`,
+    `norm(layer %w, %b eps 1.0e-5)`.
+  }];
+  let parameters = (ins
+    EnumParameter<Fuse_NormKindEnum>:$kind,
+    "::mlir::FloatAttr":$eps,
+    "int64_t":$offset,
+    EnumParameter<Fuse_NormCastEnum>:$cast
+  );
+  let assemblyFormat = [{
+    `<` $kind `,` `eps` `=` $eps `,` `offset` `=` $offset `,`
+    `cast` `=` $cast `>`
+  }];
+}
+
+def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {
+  let summary = "static quantization scales of a fused op";
+  let description = [{
+    The storage type of quantized activations and one named scale for every
+    quantized tensor inside a fused op. Which names a fused op needs is part
+    of that op's contract. `per_channel` in place of a number says that the
+    scales of that weight are an operand, one f32 value per output channel.
+
+    `form` says how the unfused chain applies the scales: `scaled` (default)
+    has linear ops on quantized operands, `qdq` has dequantize ops around
+    linear ops on floating-point operands. `order` is the division order of
+    the quantize ops.
+
+    A scale is positive, finite, and a normal number in f32, as is its
+    reciprocal.
+
+    Example:
+    `#fuse.static_scales<f8E4M3FN, input = 2.1e-2, up = 1.1e-3, hidden = 0.04,
+    down = per_channel, order = divide, form = qdq>`
+  }];
+  let parameters = (ins
+    "::mlir::Type":$storageType,
+    ArrayRefParameter<"::mlir::NamedAttribute", "scales by name">:$scales,
+    EnumParameter<Fuse_QuantOrderEnum>:$order,
+    EnumParameter<Fuse_QuantFormEnum>:$form
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The scale called `name` rounded to f32, or nothing when it is given
+    /// per channel or absent.
+    std::optional<float> getScale(::llvm::StringRef name) const;
+    /// The attribute stored under `name`: a FloatAttr, or a UnitAttr when the
+    /// scale is given per channel, or null.
+    ::mlir::Attribute lookup(::llvm::StringRef name) const;
+    bool isPerChannel(::llvm::StringRef name) const;
+    /// How many scales are given per channel.
+    unsigned getNumPerChannel() const;
+
+    /// The text between the angle brackets, which ops print as a clause.
+    static ::mlir::Attribute parseBody(::mlir::AsmParser &parser);
+    void printBody(::mlir::AsmPrinter &printer) const;
+  }];
+}
+
+def Fuse_RoundingAttr : Fuse_Attr<"Rounding", "rounding"> {
+  let summary = "rounding contract of a fused op";
+  let description = [{
+    `exact` keeps every rounding point of the decomposition: a kernel gives
+    the same bits as the unfused chain on the same target, up to the order of
+    the sums inside linear and norm. `relaxed` lists the rounding points that
+    a kernel may skip, keeping the value in f32.
+
+    A rounding point is an intermediate of the chain. Its element type is that
+    of the fused op's input unless `types` says otherwise.
+
+    Points: `stream` (result of the leading residual add), `normed`,
+    `dequantized`, `gate`, `up`, `act`, `product`, `down` (result of the last
+    linear when a residual add follows).
+
+    Example: `rounding(exact)`, `rounding(exact types {act = f32})`,
+    `rounding(relaxed skip [act, product])`.
+  }];
+  let parameters = (ins
+    EnumParameter<Fuse_RoundingModeEnum>:$mode,
+    ArrayRefParameter<"::mlir::StringAttr", "skipped points">:$skip,
+    ArrayRefParameter<"::mlir::NamedAttribute", "types by point">:$types
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Element type of the rounding point `point`.
+    ::mlir::Type getTypeOf(::llvm::StringRef point,
+                           ::mlir::Type defaultType) const;
+    /// Names of all rounding points, in the order of the chain.
+    static ::llvm::ArrayRef<::llvm::StringLiteral> getPoints();
+    static RoundingAttr getExact(::mlir::MLIRContext *context);
+
+    /// The text between the angle brackets, which ops print as a clause.
+    static ::mlir::Attribute parseBody(::mlir::AsmParser &parser);
+    void printBody(::mlir::AsmPrinter &printer) const;
+  }];
+}
+
+def Fuse_ProvenanceAttr : Fuse_Attr<"Provenance", "provenance"> {
+  let summary = "what unfusing needs to restore the text of a chain";
+  let description = [{
+    Present only where the chain differed from its canonical text.
+
+    `places[i]` is the index of member `i` (in the order of the decomposition)
+    among the ops between the first and the last member, both included; it is
+    empty when members stood side by side in canonical order. `commuted` names
+    the members whose two operands stood in the other order. `attributes`
+    holds the discardable attributes of each member.
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t", "position of each member">:$places,
+    ArrayRefParameter<"::mlir::StringAttr", "commuted members">:$commuted,
+    ArrayRefParameter<"::mlir::DictionaryAttr",
+                      "discardable attributes of each member">:$attributes
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    bool isCommuted(::llvm::StringRef member) const;
+
+    /// The text between the angle brackets, which ops print as a clause.
+    static ::mlir::Attribute parseBody(::mlir::AsmParser &parser);
+    void printBody(::mlir::AsmPrinter &printer) const;
+  }];
+}
+
+#endif // FUSE_IR_FUSEATTRS_TD

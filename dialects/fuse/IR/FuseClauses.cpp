@@ -1,0 +1,295 @@
+//===- FuseClauses.cpp - Shared parts of the op syntax --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/IR/FuseClauses.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace fuse;
+
+//===----------------------------------------------------------------------===//
+// Numbers and keywords
+//===----------------------------------------------------------------------===//
+
+ParseResult fuse::parseNumber(OpAsmParser &parser, FloatAttr &number) {
+  double value;
+  if (parser.parseFloat(value))
+    return failure();
+  number = parser.getBuilder().getF64FloatAttr(value);
+  return success();
+}
+
+void fuse::printNumber(OpAsmPrinter &printer, Operation *, FloatAttr number) {
+  printShortest(printer, number);
+}
+
+ParseResult fuse::parseInteger(OpAsmParser &parser, IntegerAttr &integer) {
+  int64_t value;
+  if (parser.parseInteger(value))
+    return failure();
+  integer = parser.getBuilder().getI64IntegerAttr(value);
+  return success();
+}
+
+void fuse::printInteger(OpAsmPrinter &printer, Operation *,
+                        IntegerAttr integer) {
+  printer << integer.getInt();
+}
+
+/// Parses a case of an enumeration; an unknown one is an error that lists the
+/// cases that exist.
+template <typename AttrTy, typename Enum>
+static ParseResult parseCase(OpAsmParser &parser, AttrTy &attr, StringRef what,
+                             std::optional<Enum> (*symbolize)(StringRef),
+                             StringRef choices) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return failure();
+  std::optional<Enum> value = symbolize(keyword);
+  if (!value)
+    return parser.emitError(loc) << "unknown " << what << " '" << keyword
+                                 << "'; expected one of " << choices;
+  attr = AttrTy::get(parser.getContext(), *value);
+  return success();
+}
+
+ParseResult fuse::parseKeyword(OpAsmParser &parser, ActivationAttr &keyword) {
+  return parseCase<ActivationAttr, Activation>(
+      parser, keyword, "activation", symbolizeActivation,
+      "silu, gelu, gelu_tanh, relu, relu2, quick_gelu");
+}
+
+ParseResult fuse::parseKeyword(OpAsmParser &parser, NormCastAttr &keyword) {
+  return parseCase<NormCastAttr, NormCast>(parser, keyword, "cast order",
+                                           symbolizeNormCast,
+                                           "before_weight, after_weight");
+}
+
+ParseResult fuse::parseKeyword(OpAsmParser &parser, QuantOrderAttr &keyword) {
+  return parseCase<QuantOrderAttr, QuantOrder>(
+      parser, keyword, "quantization order", symbolizeQuantOrder,
+      "reciprocal, divide");
+}
+
+void fuse::printKeyword(OpAsmPrinter &printer, Operation *,
+                        ActivationAttr keyword) {
+  printer << stringifyActivation(keyword.getValue());
+}
+
+void fuse::printKeyword(OpAsmPrinter &printer, Operation *,
+                        NormCastAttr keyword) {
+  printer << stringifyNormCast(keyword.getValue());
+}
+
+void fuse::printKeyword(OpAsmPrinter &printer, Operation *,
+                        QuantOrderAttr keyword) {
+  printer << stringifyQuantOrder(keyword.getValue());
+}
+
+//===----------------------------------------------------------------------===//
+// Clauses of layer ops
+//===----------------------------------------------------------------------===//
+
+ParseResult fuse::parseLinearScales(OpAsmParser &parser, FloatAttr &input,
+                                    FloatAttr &weight) {
+  if (failed(parser.parseOptionalKeyword("scales")))
+    return success();
+  if (parser.parseLParen() || parseNumber(parser, input) || parser.parseComma())
+    return failure();
+  if (failed(parser.parseOptionalKeyword("per_channel")) &&
+      parseNumber(parser, weight))
+    return failure();
+  return parser.parseRParen();
+}
+
+void fuse::printLinearScales(OpAsmPrinter &printer, Operation *op,
+                             FloatAttr input, FloatAttr weight) {
+  if (!input)
+    return;
+  printer << "scales(";
+  printNumber(printer, op, input);
+  printer << ", ";
+  if (weight)
+    printNumber(printer, op, weight);
+  else
+    printer << "per_channel";
+  printer << ")";
+}
+
+//===----------------------------------------------------------------------===//
+// Clauses of fused ops
+//===----------------------------------------------------------------------===//
+
+ParseResult fuse::parseNorm(OpAsmParser &parser, NormAttr &norm,
+                            std::optional<UnresolvedOperand> &weight,
+                            std::optional<UnresolvedOperand> &bias) {
+  if (failed(parser.parseOptionalKeyword("norm")))
+    return success();
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLParen() || parser.parseKeyword(&keyword))
+    return failure();
+  std::optional<NormKind> kind = symbolizeNormKind(keyword);
+  if (!kind)
+    return parser.emitError(loc)
+           << "unknown norm '" << keyword << "'; expected one of rms, layer";
+  // The optional operands are a weight, or a weight and a bias.
+  for (std::optional<UnresolvedOperand> *slot : {&weight, &bias}) {
+    UnresolvedOperand operand;
+    OptionalParseResult parsed = parser.parseOptionalOperand(operand);
+    if (!parsed.has_value())
+      break;
+    if (failed(*parsed))
+      return failure();
+    *slot = operand;
+    if (failed(parser.parseOptionalComma()))
+      break;
+  }
+  FloatAttr eps;
+  if (parser.parseKeyword("eps") || parseNumber(parser, eps))
+    return failure();
+  int64_t offset = 0;
+  NormCastAttr cast =
+      NormCastAttr::get(parser.getContext(), NormCast::BeforeWeight);
+  if (succeeded(parser.parseOptionalKeyword("offset")) &&
+      parser.parseInteger(offset))
+    return failure();
+  if (succeeded(parser.parseOptionalKeyword("cast")) &&
+      parseKeyword(parser, cast))
+    return failure();
+  norm =
+      NormAttr::get(parser.getContext(), *kind, eps, offset, cast.getValue());
+  return parser.parseRParen();
+}
+
+void fuse::printNorm(OpAsmPrinter &printer, Operation *op, NormAttr norm,
+                     Value weight, Value bias) {
+  if (!norm)
+    return;
+  printer << "norm(" << stringifyNormKind(norm.getKind()) << " ";
+  if (weight)
+    printer << weight << (bias ? ", " : " ");
+  if (bias)
+    printer << bias << " ";
+  printer << "eps ";
+  printNumber(printer, op, norm.getEps());
+  if (norm.getOffset() != 0)
+    printer << " offset " << norm.getOffset();
+  if (norm.getCast() != NormCast::BeforeWeight)
+    printer << " cast " << stringifyNormCast(norm.getCast());
+  printer << ")";
+}
+
+ParseResult fuse::parseLinears(OpAsmParser &parser,
+                               SmallVectorImpl<UnresolvedOperand> &weights,
+                               SmallVectorImpl<UnresolvedOperand> &biases,
+                               DenseBoolArrayAttr &biasMask) {
+  SmallVector<bool> mask;
+  auto parseOne = [&]() -> ParseResult {
+    if (parser.parseOperand(weights.emplace_back()))
+      return failure();
+    mask.push_back(succeeded(parser.parseOptionalKeyword("bias")));
+    return mask.back() ? parser.parseOperand(biases.emplace_back())
+                       : ParseResult::success();
+  };
+  if (parser.parseCommaSeparatedList(parseOne))
+    return failure();
+  biasMask = parser.getBuilder().getDenseBoolArrayAttr(mask);
+  return success();
+}
+
+void fuse::printLinears(OpAsmPrinter &printer, Operation *,
+                        OperandRange weights, OperandRange biases,
+                        DenseBoolArrayAttr biasMask) {
+  auto bias = biases.begin();
+  llvm::interleaveComma(llvm::zip_first(weights, biasMask.asArrayRef()),
+                        printer, [&](auto pair) {
+                          auto [weight, hasBias] = pair;
+                          printer << weight;
+                          if (hasBias)
+                            printer << " bias " << *bias++;
+                        });
+}
+
+/// Parses `keyword(...)`: the body of an attribute of a known class.
+template <typename AttrTy>
+static ParseResult parseClause(OpAsmParser &parser, StringRef keyword,
+                               AttrTy &attr) {
+  if (failed(parser.parseOptionalKeyword(keyword)))
+    return success();
+  if (parser.parseLParen())
+    return failure();
+  auto parsed = dyn_cast_or_null<AttrTy>(AttrTy::parseBody(parser));
+  if (!parsed)
+    return failure();
+  attr = parsed;
+  return parser.parseRParen();
+}
+
+ParseResult fuse::parseContract(OpAsmParser &parser, ArrayAttr &extras,
+                                StaticScalesAttr &scales,
+                                RoundingAttr &rounding, ArrayAttr &origins,
+                                StringAttr &site, ProvenanceAttr &provenance) {
+  Builder &builder = parser.getBuilder();
+  if (succeeded(parser.parseOptionalKeyword("also"))) {
+    SmallVector<StringRef> points;
+    if (parser.parseLParen() ||
+        parser.parseCommaSeparatedList(
+            AsmParser::Delimiter::Square,
+            [&] { return parser.parseKeyword(&points.emplace_back()); }) ||
+        parser.parseRParen())
+      return failure();
+    extras = builder.getStrArrayAttr(points);
+  }
+  if (parseClause(parser, "scales", scales) ||
+      parseClause(parser, "rounding", rounding))
+    return failure();
+  // What a kernel may skip is never a matter of silence.
+  if (!rounding)
+    return parser.emitError(parser.getCurrentLocation())
+           << "expected 'rounding(exact)' or 'rounding(relaxed skip [...])'";
+  auto parseString = [&](StringRef keyword, auto &attr) -> ParseResult {
+    if (failed(parser.parseOptionalKeyword(keyword)))
+      return success();
+    return failure(parser.parseLParen() || parser.parseAttribute(attr) ||
+                   parser.parseRParen());
+  };
+  if (parseString("origins", origins) || parseString("site", site))
+    return failure();
+  return parseClause(parser, "provenance", provenance);
+}
+
+void fuse::printContract(OpAsmPrinter &printer, Operation *, ArrayAttr extras,
+                         StaticScalesAttr scales, RoundingAttr rounding,
+                         ArrayAttr origins, StringAttr site,
+                         ProvenanceAttr provenance) {
+  if (extras) {
+    printer << "also([";
+    llvm::interleaveComma(
+        extras.getAsRange<StringAttr>(), printer,
+        [&](StringAttr point) { printer << point.getValue(); });
+    printer << "]) ";
+  }
+  auto printClause = [&](StringRef keyword, auto attr) {
+    printer << keyword << "(";
+    attr.printBody(printer);
+    printer << ")";
+  };
+  if (scales) {
+    printClause("scales", scales);
+    printer << " ";
+  }
+  printClause("rounding", rounding);
+  if (origins)
+    printer << " origins(" << origins << ")";
+  if (site)
+    printer << " site(" << site << ")";
+  if (provenance) {
+    printer << " ";
+    printClause("provenance", provenance);
+  }
+}

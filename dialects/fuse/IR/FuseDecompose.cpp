@@ -1,0 +1,300 @@
+//===- FuseDecompose.cpp - The meaning of fused ops -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Builds the unfused chain of each fused op. Nothing else in the project says
+// what a fused op computes.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/IR/FuseOps.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace fuse;
+
+Location fuse::getFusedLocation(MLIRContext *context,
+                                ArrayRef<Location> members) {
+  // FusedLoc drops repeated locations; the metadata keeps one per member.
+  SmallVector<Attribute> all(members.begin(), members.end());
+  return FusedLoc::get(context, members, ArrayAttr::get(context, all));
+}
+
+/// The location of member `index` of a chain of any length.
+static Location getMemberLocation(Location fused, unsigned index) {
+  auto loc = dyn_cast<FusedLoc>(fused);
+  auto all = loc ? dyn_cast_or_null<ArrayAttr>(loc.getMetadata()) : ArrayAttr();
+  if (!all || index >= all.size())
+    return fused;
+  auto member = dyn_cast<LocationAttr>(all[index]);
+  return member ? Location(member) : fused;
+}
+
+namespace {
+
+/// Appends members to a chain and gives each the location and the discardable
+/// attributes that it had before it was fused.
+class ChainBuilder {
+public:
+  ChainBuilder(FusedOpInterface op, OpBuilder &builder)
+      : op(op), builder(builder), provenance(op.getProvenanceAttr()) {}
+
+  template <typename OpTy, typename... Args>
+  Value add(StringLiteral name, Args &&...args) {
+    unsigned index = chain.members.size();
+    auto member = OpTy::create(builder, getMemberLocation(op.getLoc(), index),
+                               std::forward<Args>(args)...);
+    if (provenance && index < provenance.getAttributes().size())
+      member->setDiscardableAttrs(provenance.getAttributes()[index]);
+    chain.members.push_back(member);
+    chain.names.push_back(name);
+    return member->getResult(0);
+  }
+
+  /// A binary member, with its operands in the order they had.
+  template <typename OpTy>
+  Value addBinary(StringLiteral name, Type type, Value lhs, Value rhs) {
+    if (provenance && provenance.isCommuted(name))
+      std::swap(lhs, rhs);
+    return add<OpTy>(name, type, lhs, rhs);
+  }
+
+  void addResult(Value value) { chain.results.push_back(value); }
+  Decomposition take() { return std::move(chain); }
+
+private:
+  FusedOpInterface op;
+  OpBuilder &builder;
+  ProvenanceAttr provenance;
+  Decomposition chain;
+};
+
+/// What the families with linear members have in common.
+template <typename OpTy>
+class FamilyBuilder : public ChainBuilder {
+public:
+  FamilyBuilder(OpTy op, OpBuilder &builder)
+      : ChainBuilder(cast<FusedOpInterface>(op.getOperation()), builder),
+        op(op), builder(builder), rounding(op.getRounding()),
+        scales(op.getScalesAttr()),
+        defaultType(op.getX().getType().getElementType()) {}
+
+  /// `like` with the element type of a rounding point.
+  Type at(StringRef point, Value like) {
+    return withElementType(like.getType(),
+                           rounding.getTypeOf(point, defaultType));
+  }
+
+  /// `[residual_add] [norm]`; remembers both for results and later members.
+  Value addHead(Value x) {
+    stream = x;
+    if (Value residual = op.getResidual())
+      stream = this->template add<ResidualAddOp>("residual", at("stream", x), x,
+                                                 residual);
+    NormAttr norm = op.getNormAttr();
+    if (!norm)
+      return stream;
+    Type type = at("normed", stream);
+    if (norm.getKind() == NormKind::RMS)
+      normed = this->template add<RMSNormOp>(
+          "norm", type, stream, op.getNormWeight(), norm.getEps(),
+          builder.getI64IntegerAttr(norm.getOffset()),
+          NormCastAttr::get(builder.getContext(), norm.getCast()));
+    else
+      normed = this->template add<LayerNormOp>("norm", type, stream,
+                                               op.getNormWeight(),
+                                               op.getNormBias(), norm.getEps());
+    return normed;
+  }
+
+  /// Quantizes a value where the op has scales.
+  Value addQuantize(StringLiteral name, StringRef scale, Value x) {
+    if (!scales)
+      return x;
+    return this->template add<QuantizeOp>(
+        name, withElementType(x.getType(), scales.getStorageType()), x, Value(),
+        cast<FloatAttr>(scales.lookup(scale)),
+        QuantOrderAttr::get(builder.getContext(), scales.getOrder()));
+  }
+
+  /// In the qdq form, the real values of a quantized activation.
+  Value addDequantize(StringLiteral name, StringRef scale, Value q) {
+    if (!isQDQ())
+      return q;
+    return this->template add<DequantizeOp>(
+        name, at("dequantized", q), q, Value(),
+        cast<FloatAttr>(scales.lookup(scale)));
+  }
+
+  /// A linear member; in the qdq form, its weight is dequantized first.
+  Value addLinear(StringLiteral dequantizeName, StringLiteral name,
+                  StringRef inputScale, StringRef weightScale, Type type,
+                  Value x, Value weight, Value bias) {
+    FloatAttr scale;
+    Value channelScale;
+    if (scales) {
+      scale = dyn_cast<FloatAttr>(scales.lookup(weightScale));
+      if (!scale)
+        channelScale = op.getChannelScales()[nextChannelScale++];
+    }
+    if (isQDQ()) {
+      weight = this->template add<DequantizeOp>(dequantizeName,
+                                                at("dequantized", weight),
+                                                weight, channelScale, scale);
+      return this->template add<LinearOp>(name, type, x, weight, bias, Value(),
+                                          FloatAttr(), FloatAttr());
+    }
+    FloatAttr xScale =
+        scales ? cast<FloatAttr>(scales.lookup(inputScale)) : FloatAttr();
+    return this->template add<LinearOp>(name, type, x, weight, bias,
+                                        channelScale, xScale, scale);
+  }
+
+  /// Type of a linear's result: that of a rounding point, with the feature
+  /// size of the weight.
+  Type linearType(StringRef point, Value x, Value weight) {
+    SmallVector<int64_t> shape(cast<RankedTensorType>(x.getType()).getShape());
+    shape.back() = cast<RankedTensorType>(weight.getType()).getShape()[0];
+    return RankedTensorType::get(shape, rounding.getTypeOf(point, defaultType));
+  }
+
+  bool isQDQ() { return scales && scales.getForm() == QuantForm::QDQ; }
+
+  Value stream, normed;
+
+protected:
+  OpTy op;
+  OpBuilder &builder;
+  RoundingAttr rounding;
+  StaticScalesAttr scales;
+  Type defaultType;
+  unsigned nextChannelScale = 0;
+};
+
+} // namespace
+
+/// The end of an MLP: `[quantize] down [residual_add]` and the results.
+template <typename OpTy>
+static void addTail(FamilyBuilder<OpTy> &chain, OpTy op, Value hidden) {
+  Value q = chain.addQuantize("quantize_hidden", "hidden", hidden);
+  q = chain.addDequantize("dequantize_hidden", "hidden", q);
+  Value other = op.getAddStream() ? chain.stream : op.getOutputResidual();
+  Type resultType = op.getOutputs()[0].getType();
+  Type downType =
+      other ? chain.linearType("down", hidden, op.getDown()) : resultType;
+  Value y = chain.addLinear("dequantize_down", "down", "hidden", "down",
+                            downType, q, op.getDown(), op.getDownBias());
+  if (other)
+    y = chain.template addBinary<ResidualAddOp>("then_add", resultType, other,
+                                                y);
+  chain.addResult(y);
+  // The stream is the only intermediate that an MLP returns.
+  if (op.getExtras())
+    chain.addResult(chain.stream);
+}
+
+Decomposition GatedMLPOp::decompose(OpBuilder &builder) {
+  FamilyBuilder<GatedMLPOp> chain(*this, builder);
+  Value x = chain.addHead(getX());
+  x = chain.addQuantize("quantize_input", "input", x);
+  x = chain.addDequantize("dequantize_input", "input", x);
+  Value gate = chain.addLinear("dequantize_gate", "gate", "input", "gate",
+                               chain.linearType("gate", x, getGate()), x,
+                               getGate(), getGateBias());
+  Value act = chain.add<ActivationOp>("act", chain.at("act", gate),
+                                      getActivationAttr(), gate);
+  Value up = chain.addLinear("dequantize_up", "up", "input", "up",
+                             chain.linearType("up", x, getUp()), x, getUp(),
+                             getUpBias());
+  Value product =
+      chain.addBinary<GatedMulOp>("product", chain.at("product", act), act, up);
+  addTail(chain, *this, product);
+  return chain.take();
+}
+
+Decomposition MLPOp::decompose(OpBuilder &builder) {
+  FamilyBuilder<MLPOp> chain(*this, builder);
+  Value x = chain.addHead(getX());
+  x = chain.addQuantize("quantize_input", "input", x);
+  x = chain.addDequantize("dequantize_input", "input", x);
+  Value up = chain.addLinear("dequantize_up", "up", "input", "up",
+                             chain.linearType("up", x, getUp()), x, getUp(),
+                             getUpBias());
+  Value act = chain.add<ActivationOp>("act", chain.at("act", up),
+                                      getActivationAttr(), up);
+  addTail(chain, *this, act);
+  return chain.take();
+}
+
+/// Appends the intermediates that `also` names to the results.
+template <typename OpTy>
+static void addHeadExtras(FamilyBuilder<OpTy> &chain, OpTy op) {
+  if (ArrayAttr extras = op.getExtrasAttr())
+    for (auto extra : extras.template getAsRange<StringAttr>())
+      chain.addResult(extra.getValue() == "stream" ? chain.stream
+                                                   : chain.normed);
+}
+
+Decomposition NormLinearOp::decompose(OpBuilder &builder) {
+  FamilyBuilder<NormLinearOp> chain(*this, builder);
+  Value x = chain.addHead(getX());
+  x = chain.addQuantize("quantize_input", "input", x);
+  x = chain.addDequantize("dequantize_input", "input", x);
+  auto bias = getBiases().begin();
+  for (auto [index, weight] : llvm::enumerate(getWeights())) {
+    Value linearBias = getBiasMask()[index] ? *bias++ : Value();
+    chain.addResult(chain.addLinear(
+        "dequantize_weight", "linear", "input", ("weight" + Twine(index)).str(),
+        getOutputs()[index].getType(), x, weight, linearBias));
+  }
+  addHeadExtras(chain, *this);
+  return chain.take();
+}
+
+Decomposition NormQuantizeOp::decompose(OpBuilder &builder) {
+  FamilyBuilder<NormQuantizeOp> chain(*this, builder);
+  Value x = chain.addHead(getX());
+  chain.addResult(chain.addQuantize("quantize_input", "input", x));
+  addHeadExtras(chain, *this);
+  return chain.take();
+}
+
+Decomposition ActQuantizeOp::decompose(OpBuilder &builder) {
+  ChainBuilder chain(*this, builder);
+  Type element = getX().getType().getElementType();
+  auto at = [&](StringRef point) {
+    return withElementType(getX().getType(),
+                           getRounding().getTypeOf(point, element));
+  };
+  Value act =
+      chain.add<ActivationOp>("act", at("act"), getActivationAttr(), getX());
+  Value value = act;
+  if (Value factor = getFactor())
+    value = chain.addBinary<GatedMulOp>("product", at("product"), act, factor);
+  StaticScalesAttr scales = getScalesAttr();
+  chain.addResult(chain.add<QuantizeOp>(
+      "quantize_hidden",
+      withElementType(value.getType(), scales.getStorageType()), value, Value(),
+      cast<FloatAttr>(scales.lookup("hidden")),
+      QuantOrderAttr::get(getContext(), scales.getOrder())));
+  if (ArrayAttr extras = getExtrasAttr())
+    for (auto extra : extras.getAsRange<StringAttr>())
+      chain.addResult(extra.getValue() == "act" ? act : value);
+  return chain.take();
+}
+
+Decomposition GroupOp::decompose(OpBuilder &builder) {
+  Decomposition chain;
+  IRMapping mapping;
+  Block &body = getBody().front();
+  mapping.map(body.getArguments(), getInputs());
+  for (Operation &member : body.without_terminator()) {
+    chain.members.push_back(builder.clone(member, mapping));
+    chain.names.push_back("member");
+  }
+  for (Value value : body.getTerminator()->getOperands())
+    chain.results.push_back(mapping.lookupOrDefault(value));
+  return chain;
+}

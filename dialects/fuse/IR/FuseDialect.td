@@ -1,0 +1,41 @@
+//===- FuseDialect.td - The fuse dialect -------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_IR_FUSEDIALECT_TD
+#define FUSE_IR_FUSEDIALECT_TD
+
+include "mlir/IR/DialectBase.td"
+
+def Fuse_Dialect : Dialect {
+  let name = "fuse";
+  let summary = "Layers of neural networks and their fused kernels";
+  let description = [{
+    Two strata of ops on tensors.
+
+    *Layer ops* say what a module of a network computes: norms, linear maps,
+    activations, residual adds, quantization. Every layer op rounds once, to
+    the element type of its result, after computing in f32; a chain of layer
+    ops therefore states every rounding point of the network.
+
+    *Fused ops* are one kernel each. A fused op means what its decomposition
+    into layer ops means, and keeps what is needed to restore that chain
+    exactly: types of intermediates, operand order, member order, locations
+    and discardable attributes.
+
+    Tensors may have any number of leading dimensions, static or dynamic; the
+    last one is the feature dimension and is static.
+
+    A scale always maps stored values to real ones:
+    `real value = scale * stored value`. Scales are rounded to f32 before use.
+  }];
+  let cppNamespace = "::fuse";
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    void registerAttributes();
+  }];
+}
+
+#endif // FUSE_IR_FUSEDIALECT_TD

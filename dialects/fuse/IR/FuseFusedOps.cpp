@@ -1,0 +1,499 @@
+//===- FuseFusedOps.cpp - Verifiers and syntax of fused ops ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/IR/FuseClauses.h"
+#include "fuse/IR/FuseVerify.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace fuse;
+
+#include "fuse/IR/FuseInterfaces.cpp.inc"
+
+#define GET_OP_CLASSES
+#include "fuse/IR/FuseOps.cpp.inc"
+
+/// The type of an operand that may be absent.
+static RankedTensorType typeOf(Value value) {
+  return value ? cast<RankedTensorType>(value.getType()) : RankedTensorType();
+}
+
+//===----------------------------------------------------------------------===//
+// Verification
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Follows the types along the chain of a fused op and applies the rule of
+/// each layer, naming the member in every error.
+template <typename OpTy>
+class FamilyVerifier {
+public:
+  FamilyVerifier(OpTy op, ArrayRef<StringLiteral> points)
+      : op(op), rounding(op.getRounding()), scales(op.getScalesAttr()),
+        defaultType(op.getX().getType().getElementType()), points(points) {}
+
+  /// Starts an error of member `name`.
+  auto in(StringRef name) {
+    return [this, name]() -> InFlightDiagnostic {
+      return op.emitOpError() << "member '" << name << "': ";
+    };
+  }
+
+  Type typeAt(StringRef point) {
+    return rounding.getTypeOf(point, defaultType);
+  }
+
+  /// The contract names only rounding points and extras that this op has.
+  LogicalResult verifyContract(ArrayRef<StringLiteral> allowedExtras,
+                               unsigned numOwnResults) {
+    auto verifyPoint = [&](StringRef point) -> LogicalResult {
+      if (llvm::is_contained(points, point))
+        return success();
+      InFlightDiagnostic diag = op.emitOpError();
+      diag << "has no rounding point '" << point << "'; it has ";
+      llvm::interleaveComma(points, diag);
+      return diag;
+    };
+    for (StringAttr point : rounding.getSkip())
+      if (failed(verifyPoint(point.getValue())))
+        return failure();
+    for (NamedAttribute entry : rounding.getTypes())
+      if (failed(verifyPoint(entry.getName().getValue())))
+        return failure();
+    llvm::StringSet<> seen;
+    ArrayAttr extras = op.getExtrasAttr();
+    if (extras)
+      for (auto extra : extras.template getAsRange<StringAttr>()) {
+        if (!llvm::is_contained(allowedExtras, extra.getValue())) {
+          InFlightDiagnostic diag = op.emitOpError();
+          diag << "can not return '" << extra.getValue() << "'; it returns ";
+          llvm::interleaveComma(allowedExtras, diag);
+          return diag;
+        }
+        if (!seen.insert(extra.getValue()).second)
+          return op.emitOpError()
+                 << "returns '" << extra.getValue() << "' twice";
+      }
+    unsigned expected = numOwnResults + (extras ? extras.size() : 0);
+    if (op->getNumResults() != expected)
+      return op.emitOpError()
+             << "expected " << expected << " results (" << numOwnResults
+             << " and those of 'also'), got " << op->getNumResults();
+    return success();
+  }
+
+  /// Exactly the scales in `names`, exactly when operands are quantized.
+  LogicalResult verifyScales(ArrayRef<std::string> names,
+                             ArrayRef<StringRef> activationNames,
+                             bool quantized) {
+    if (!scales) {
+      if (quantized)
+        return op.emitOpError("with quantized members needs 'scales'");
+      return success();
+    }
+    if (!quantized)
+      return op.emitOpError("has 'scales' but no quantized member");
+    auto list = [&](InFlightDiagnostic &diag) {
+      llvm::interleaveComma(names, diag);
+    };
+    for (NamedAttribute scale : scales.getScales())
+      if (!llvm::is_contained(names, scale.getName().getValue())) {
+        InFlightDiagnostic diag = op.emitOpError();
+        diag << "unknown scale '" << scale.getName().getValue()
+             << "'; expected ";
+        list(diag);
+        return diag;
+      }
+    for (StringRef name : names)
+      if (!scales.lookup(name)) {
+        InFlightDiagnostic diag = op.emitOpError();
+        diag << "missing scale '" << name << "'; expected ";
+        list(diag);
+        return diag;
+      }
+    for (StringRef name : activationNames)
+      if (scales.isPerChannel(name))
+        return op.emitOpError()
+               << "scale '" << name
+               << "' of an activation must be a number, not per_channel";
+    return success();
+  }
+
+  /// As many operands in `channel_scales` as scales given per channel.
+  LogicalResult verifyChannelScaleCount(OperandRange channelScales) {
+    unsigned expected = scales ? scales.getNumPerChannel() : 0;
+    if (channelScales.size() != expected)
+      return op.emitOpError()
+             << "expected " << expected
+             << " 'channel_scales', one per scale given per_channel, got "
+             << channelScales.size();
+    return success();
+  }
+
+  /// `[residual_add] [norm]`; sets the type that the chain goes on with.
+  LogicalResult verifyHead() {
+    stream = op.getX().getType();
+    if (failed(verifyTensor(in("input"), "x", stream)))
+      return failure();
+    if (RankedTensorType residual = typeOf(op.getResidual())) {
+      if (failed(verifySameShape(in("residual"), "x", stream, "residual",
+                                 residual)))
+        return failure();
+      stream = withElementType(stream, typeAt("stream"));
+    }
+    current = stream;
+    NormAttr norm = op.getNormAttr();
+    if (!norm) {
+      if (op.getNormWeight() || op.getNormBias())
+        return op.emitOpError("has the weight of a norm but no norm");
+      return success();
+    }
+    if (op.getNormBias() && !op.getNormWeight())
+      return op.emitOpError("has the bias of a norm but no weight");
+    current = withElementType(stream, typeAt("normed"));
+    return verifyNorm(in("norm"), norm.getKind(), stream,
+                      typeOf(op.getNormWeight()), typeOf(op.getNormBias()),
+                      norm.getEps(), norm.getOffset(), current);
+  }
+
+  /// A quantize member, where the op has scales.
+  void quantize() {
+    if (!scales)
+      return;
+    current = withElementType(current, scales.getForm() == QuantForm::QDQ
+                                           ? typeAt("dequantized")
+                                           : scales.getStorageType());
+  }
+
+  /// A linear member from the current type to one with element type
+  /// `resultElement`. Takes the next channel scale where it has one.
+  LogicalResult verifyLinearMember(StringRef name, StringRef scaleName,
+                                   Value weight, Value bias, Type resultElement,
+                                   Value channelScale,
+                                   RankedTensorType &result) {
+    auto weightType = cast<RankedTensorType>(weight.getType());
+    if (weightType.getRank() != 2)
+      return in(name)() << "'weight' must be a static [out, in] matrix, got "
+                        << weightType;
+    SmallVector<int64_t> shape(current.getShape());
+    shape.back() = weightType.getShape()[0];
+    result = RankedTensorType::get(shape, resultElement);
+    RankedTensorType stored = weightType;
+    if (scales && scales.getForm() == QuantForm::QDQ)
+      weightType = withElementType(weightType, typeAt("dequantized"));
+    if (failed(verifyLinear(in(name), {current, weightType, typeOf(bias),
+                                       typeOf(channelScale), result})))
+      return failure();
+    if (scales && !isQuantized(stored.getElementType()))
+      return in(name)() << "'weight' must be quantized like its input, got "
+                        << stored;
+    return success();
+  }
+
+  OpTy op;
+  RoundingAttr rounding;
+  StaticScalesAttr scales;
+  Type defaultType;
+  ArrayRef<StringLiteral> points;
+  RankedTensorType stream, current;
+};
+
+/// Hands out the operands of `channel_scales` in member order.
+class ChannelScales {
+public:
+  ChannelScales(StaticScalesAttr scales, OperandRange operands)
+      : scales(scales), next(operands.begin()) {}
+  Value take(StringRef name) {
+    return scales && scales.isPerChannel(name) ? *next++ : Value();
+  }
+
+private:
+  StaticScalesAttr scales;
+  OperandRange::iterator next;
+};
+
+} // namespace
+
+static bool hasQuantizedElements(Value value) {
+  return isQuantized(getElementTypeOrSelf(value.getType()));
+}
+
+/// `[quantize] down [residual_add]` of an MLP whose hidden type is current.
+template <typename OpTy>
+static LogicalResult verifyTail(FamilyVerifier<OpTy> &chain, OpTy op,
+                                ChannelScales &channelScales) {
+  if (op.getAddStream() && op.getOutputResidual())
+    return op.emitOpError("has both 'then_add' and 'add_stream'");
+  bool adds = op.getAddStream() || op.getOutputResidual();
+  auto outputType = cast<RankedTensorType>(op.getOutputs()[0].getType());
+  chain.quantize();
+  RankedTensorType down;
+  if (failed(chain.verifyLinearMember(
+          "down", "down", op.getDown(), op.getDownBias(),
+          adds ? chain.typeAt("down") : outputType.getElementType(),
+          channelScales.take("down"), down)))
+    return failure();
+  if (op.getAddStream() &&
+      failed(verifySameShape(chain.in("then_add"), "down", down, "stream",
+                             chain.stream)))
+    return failure();
+  if (op.getOutputResidual() &&
+      failed(verifySameShape(chain.in("then_add"), "down", down, "residual",
+                             typeOf(op.getOutputResidual()))))
+    return failure();
+  if (failed(verifySameShape(chain.in("output"), "down", down, "result",
+                             outputType)))
+    return failure();
+  if (op.getExtras() && op.getOutputs()[1].getType() != chain.stream)
+    return op.emitOpError() << "result 'stream' must be " << chain.stream
+                            << ", got " << op.getOutputs()[1].getType();
+  return success();
+}
+
+LogicalResult GatedMLPOp::verify() {
+  static constexpr StringLiteral points[] = {"stream",  "normed", "dequantized",
+                                             "gate",    "up",     "act",
+                                             "product", "down"};
+  FamilyVerifier<GatedMLPOp> chain(*this, points);
+  bool quantized = hasQuantizedElements(getGate()) ||
+                   hasQuantizedElements(getUp()) ||
+                   hasQuantizedElements(getDown());
+  if (failed(chain.verifyContract({"stream"}, 1)) ||
+      failed(chain.verifyScales({"input", "gate", "up", "hidden", "down"},
+                                {"input", "hidden"}, quantized)) ||
+      failed(chain.verifyChannelScaleCount(getChannelScales())) ||
+      failed(chain.verifyHead()))
+    return failure();
+  ChannelScales channelScales(getScalesAttr(), getChannelScales());
+  chain.quantize();
+  RankedTensorType gate, up;
+  if (failed(chain.verifyLinearMember("gate", "gate", getGate(), getGateBias(),
+                                      chain.typeAt("gate"),
+                                      channelScales.take("gate"), gate)) ||
+      failed(chain.verifyLinearMember("up", "up", getUp(), getUpBias(),
+                                      chain.typeAt("up"),
+                                      channelScales.take("up"), up)) ||
+      failed(verifySameShape(chain.in("product"), "gate", gate, "up", up)))
+    return failure();
+  chain.current = withElementType(gate, chain.typeAt("product"));
+  return verifyTail(chain, *this, channelScales);
+}
+
+LogicalResult MLPOp::verify() {
+  static constexpr StringLiteral points[] = {"stream", "normed", "dequantized",
+                                             "up",     "act",    "down"};
+  FamilyVerifier<MLPOp> chain(*this, points);
+  bool quantized =
+      hasQuantizedElements(getUp()) || hasQuantizedElements(getDown());
+  if (failed(chain.verifyContract({"stream"}, 1)) ||
+      failed(chain.verifyScales({"input", "up", "hidden", "down"},
+                                {"input", "hidden"}, quantized)) ||
+      failed(chain.verifyChannelScaleCount(getChannelScales())) ||
+      failed(chain.verifyHead()))
+    return failure();
+  ChannelScales channelScales(getScalesAttr(), getChannelScales());
+  chain.quantize();
+  RankedTensorType up;
+  if (failed(chain.verifyLinearMember("up", "up", getUp(), getUpBias(),
+                                      chain.typeAt("up"),
+                                      channelScales.take("up"), up)))
+    return failure();
+  chain.current = withElementType(up, chain.typeAt("act"));
+  return verifyTail(chain, *this, channelScales);
+}
+
+/// The results that `also` names have the types of their rounding points.
+template <typename OpTy>
+static LogicalResult verifyHeadExtras(FamilyVerifier<OpTy> &chain, OpTy op,
+                                      RankedTensorType normed,
+                                      unsigned firstResult) {
+  if (!op.getNormAttr())
+    return op.emitOpError("needs a norm");
+  ArrayAttr extras = op.getExtrasAttr();
+  if (!extras)
+    return success();
+  for (auto [index, extra] :
+       llvm::enumerate(extras.template getAsRange<StringAttr>())) {
+    RankedTensorType expected =
+        extra.getValue() == "stream" ? chain.stream : normed;
+    Type actual = op.getOutputs()[firstResult + index].getType();
+    if (actual != expected)
+      return op.emitOpError() << "result '" << extra.getValue() << "' must be "
+                              << expected << ", got " << actual;
+  }
+  return success();
+}
+
+LogicalResult NormLinearOp::verify() {
+  static constexpr StringLiteral points[] = {"stream", "normed", "dequantized"};
+  FamilyVerifier<NormLinearOp> chain(*this, points);
+  unsigned numLinears = getWeights().size();
+  if (numLinears == 0)
+    return emitOpError("needs at least one linear");
+  if (getBiasMask().size() != numLinears ||
+      llvm::count(getBiasMask(), true) !=
+          static_cast<ptrdiff_t>(getBiases().size()))
+    return emitOpError() << "bias_mask must have one entry per linear ("
+                         << numLinears << ") and one true entry per bias ("
+                         << getBiases().size() << ")";
+  std::vector<std::string> names = {"input"};
+  for (unsigned i = 0; i < numLinears; ++i)
+    names.push_back(("weight" + Twine(i)).str());
+  bool quantized = llvm::any_of(getWeights(), hasQuantizedElements);
+  if (failed(chain.verifyContract({"stream", "normed"}, numLinears)) ||
+      failed(chain.verifyScales(names, {"input"}, quantized)) ||
+      failed(chain.verifyChannelScaleCount(getChannelScales())) ||
+      failed(chain.verifyHead()))
+    return failure();
+  RankedTensorType normed = chain.current;
+  if (failed(verifyHeadExtras(chain, *this, normed, numLinears)))
+    return failure();
+  ChannelScales channelScales(getScalesAttr(), getChannelScales());
+  chain.quantize();
+  auto bias = getBiases().begin();
+  for (unsigned i = 0; i < numLinears; ++i) {
+    auto output = cast<RankedTensorType>(getOutputs()[i].getType());
+    RankedTensorType expected;
+    if (failed(chain.verifyLinearMember(
+            "linear", names[i + 1], getWeights()[i],
+            getBiasMask()[i] ? *bias++ : Value(), output.getElementType(),
+            channelScales.take(names[i + 1]), expected)) ||
+        failed(verifySameShape(chain.in("linear"), "y", expected, "result",
+                               output)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult NormQuantizeOp::verify() {
+  static constexpr StringLiteral points[] = {"stream", "normed"};
+  FamilyVerifier<NormQuantizeOp> chain(*this, points);
+  if (failed(chain.verifyContract({"stream", "normed"}, 1)) ||
+      failed(chain.verifyScales({"input"}, {"input"}, true)) ||
+      failed(chain.verifyHead()) ||
+      failed(verifyHeadExtras(chain, *this, chain.current, 1)))
+    return failure();
+  Type expected = withElementType(chain.current, chain.scales.getStorageType());
+  if (getOutputs()[0].getType() != expected)
+    return emitOpError() << "result 'quantized' must be " << expected
+                         << ", got " << getOutputs()[0].getType();
+  return success();
+}
+
+LogicalResult ActQuantizeOp::verify() {
+  static constexpr StringLiteral points[] = {"act", "product"};
+  FamilyVerifier<ActQuantizeOp> chain(*this, points);
+  SmallVector<StringLiteral> extras = {"act"};
+  if (getFactor())
+    extras.push_back("product");
+  if (failed(chain.verifyContract(extras, 1)) ||
+      failed(chain.verifyScales({"hidden"}, {"hidden"}, true)) ||
+      failed(verifyTensor(chain.in("input"), "x", getX().getType())))
+    return failure();
+  if (getFactor() &&
+      failed(verifySameShape(chain.in("product"), "x", getX().getType(),
+                             "factor", getFactor().getType())))
+    return failure();
+  auto at = [&](StringRef point) {
+    return withElementType(getX().getType(), chain.typeAt(point));
+  };
+  Type expected =
+      withElementType(getX().getType(), chain.scales.getStorageType());
+  if (getOutputs()[0].getType() != expected)
+    return emitOpError() << "result 'quantized' must be " << expected
+                         << ", got " << getOutputs()[0].getType();
+  if (ArrayAttr names = getExtrasAttr())
+    for (auto [index, name] : llvm::enumerate(names.getAsRange<StringAttr>())) {
+      Type actual = getOutputs()[index + 1].getType();
+      if (actual != at(name.getValue()))
+        return emitOpError() << "result '" << name.getValue() << "' must be "
+                             << at(name.getValue()) << ", got " << actual;
+    }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// GroupOp
+//===----------------------------------------------------------------------===//
+
+ParseResult GroupOp::parse(OpAsmParser &parser, OperationState &result) {
+  SmallVector<OpAsmParser::Argument> arguments;
+  auto parseInput = [&]() -> ParseResult {
+    OpAsmParser::Argument &argument = arguments.emplace_back();
+    UnresolvedOperand operand;
+    if (parser.parseArgument(argument) || parser.parseEqual() ||
+        parser.parseOperand(operand) || parser.parseColonType(argument.type))
+      return failure();
+    return parser.resolveOperand(operand, argument.type, result.operands);
+  };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren,
+                                     parseInput) ||
+      parser.parseOptionalArrowTypeList(result.types))
+    return failure();
+  ArrayAttr extras, origins;
+  StaticScalesAttr scales;
+  RoundingAttr rounding;
+  StringAttr site;
+  ProvenanceAttr provenance;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parseContract(parser, extras, scales, rounding, origins, site,
+                    provenance))
+    return failure();
+  if (extras || scales)
+    return parser.emitError(loc) << "a group takes no 'also' and no 'scales'";
+  Properties &properties = result.getOrAddProperties<Properties>();
+  properties.rounding = rounding;
+  properties.origins = origins;
+  properties.site = site;
+  properties.provenance = provenance;
+  return failure(parser.parseOptionalAttrDictWithKeyword(result.attributes) ||
+                 parser.parseRegion(*result.addRegion(), arguments));
+}
+
+void GroupOp::print(OpAsmPrinter &printer) {
+  printer << "(";
+  llvm::interleaveComma(llvm::zip(getBody().getArguments(), getInputs()),
+                        printer, [&](auto pair) {
+                          auto [argument, input] = pair;
+                          printer << argument << " = " << input << " : "
+                                  << input.getType();
+                        });
+  printer << ")";
+  printer.printOptionalArrowTypeList(getResultTypes());
+  printer << " ";
+  printContract(printer, *this, {}, {}, getRounding(), getOriginsAttr(),
+                getSiteAttr(), getProvenanceAttr());
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getAttrs(), {"rounding", "origins", "site", "provenance"});
+  printer << " ";
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+LogicalResult GroupOp::verify() {
+  if (getBody().front().getArgumentTypes() != getInputs().getTypes())
+    return emitOpError() << "body takes " << getBody().getArgumentTypes()
+                         << ", inputs are " << getInputs().getTypes();
+  return success();
+}
+
+LogicalResult GroupOp::verifyRegions() {
+  Block &block = getBody().front();
+  auto yield = dyn_cast_or_null<YieldOp>(
+      block.mightHaveTerminator() ? block.getTerminator() : nullptr);
+  if (!yield)
+    return emitOpError("body must end with fuse.yield");
+  if (yield.getValues().getTypes() != getResultTypes())
+    return emitOpError() << "body yields " << yield.getValues().getTypes()
+                         << ", results are " << getResultTypes();
+  for (Operation &member : block.without_terminator())
+    if (!isMemoryEffectFree(&member))
+      return emitOpError() << "member '" << member.getName()
+                           << "' must be free of memory effects";
+  return success();
+}

@@ -1,0 +1,281 @@
+//===- FuseFusedOps.td - One kernel each -------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_IR_FUSEFUSEDOPS_TD
+#define FUSE_IR_FUSEFUSEDOPS_TD
+
+include "FuseAttrs.td"
+include "FuseInterfaces.td"
+include "FuseLayerOps.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/OpAsmInterface.td"
+include "mlir/IR/RegionKindInterface.td"
+
+class Fuse_FusedOp<string mnemonic, list<Trait> traits = []>
+    : Op<Fuse_Dialect, mnemonic, !listconcat([
+        Pure, DeclareOpInterfaceMethods<Fuse_FusedOpInterface, ["decompose"]>
+      ], traits)> {
+  let hasVerifier = 1;
+}
+
+/// The attributes that every fused op ends with. `extras` names the
+/// intermediates that are results too, after the op's own results.
+defvar Fuse_ContractAttrs = (ins
+  OptionalAttr<StrArrayAttr>:$extras,
+  OptionalAttr<Fuse_StaticScalesAttr>:$scales,
+  Fuse_RoundingAttr:$rounding,
+  OptionalAttr<StrArrayAttr>:$origins,
+  OptionalAttr<StrAttr>:$site,
+  OptionalAttr<Fuse_ProvenanceAttr>:$provenance
+);
+
+def Fuse_GatedMLPOp : Fuse_FusedOp<"gated_mlp", [AttrSizedOperandSegments]> {
+  let summary = "Norm, gated MLP and residual adds as one kernel";
+  let description = [{
+    `[residual_add] [norm] [quantize] gate, act, up, gated_mul [quantize] down
+    [residual_add]`, members in square brackets where they are present.
+
+    - `residual(%r)` adds `%r` to the input first; the sum is the stream;
+    - `norm(...)` normalizes the stream (or the input);
+    - `then_add(%s)` adds `%s` to the result; `add_stream` adds the stream;
+    - `also([stream])` returns the stream as a second result;
+    - `scales` needs `input`, `gate`, `up`, `hidden` and `down`.
+
+    Declines nothing at run time: an op that verifies has a kernel, if only on
+    the portable path.
+
+    Example:
+
+    ```mlir
+    %y = fuse.gated_mlp %x residual(%r) norm(rms %w eps 1.0e-6)
+           gate(%wg) up(%wu) down(%wd) act(gelu_tanh)
+           scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                  hidden = 4.0e-2, down = 9.0e-4)
+           rounding(exact) site("block#0")
+         : (tensor<?x64xbf16>, tensor<?x64xbf16>, tensor<64xbf16>,
+            tensor<128x64xf8E4M3FN>, tensor<128x64xf8E4M3FN>,
+            tensor<64x128xf8E4M3FN>) -> tensor<?x64xbf16>
+    ```
+  }];
+  let arguments = !con((ins
+    Fuse_FloatTensor:$x,
+    Optional<Fuse_FloatTensor>:$residual,
+    Optional<Fuse_FloatTensor>:$norm_weight,
+    Optional<Fuse_FloatTensor>:$norm_bias,
+    Fuse_AnyTensor:$gate,
+    Optional<Fuse_FloatTensor>:$gate_bias,
+    Fuse_AnyTensor:$up,
+    Optional<Fuse_FloatTensor>:$up_bias,
+    Fuse_AnyTensor:$down,
+    Optional<Fuse_FloatTensor>:$down_bias,
+    Optional<Fuse_FloatTensor>:$output_residual,
+    Variadic<Fuse_ScaleVector>:$channel_scales,
+    OptionalAttr<Fuse_NormAttr>:$norm,
+    Fuse_ActivationAttr:$activation,
+    UnitAttr:$add_stream), Fuse_ContractAttrs);
+  let results = (outs Variadic<Fuse_FloatTensor>:$outputs);
+  let assemblyFormat = [{
+    $x (`residual` `(` $residual^ `)`)?
+    custom<Norm>($norm, $norm_weight, $norm_bias)
+    `gate` `(` $gate (`bias` $gate_bias^)? `)`
+    `up` `(` $up (`bias` $up_bias^)? `)`
+    `down` `(` $down (`bias` $down_bias^)? `)`
+    `act` `(` custom<Keyword>($activation) `)`
+    (`then_add` `(` $output_residual^ `)`)?
+    (`add_stream` $add_stream^)?
+    (`channel_scales` `(` $channel_scales^ `)`)?
+    custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_MLPOp : Fuse_FusedOp<"mlp", [AttrSizedOperandSegments]> {
+  let summary = "Norm, dense MLP and residual adds as one kernel";
+  let description = [{
+    `[residual_add] [norm] [quantize] up, act [quantize] down [residual_add]`,
+    members in square brackets where they are present. The clauses are those
+    of `fuse.gated_mlp`; `scales` needs `input`, `up`, `hidden` and `down`.
+
+    Example:
+
+    ```mlir
+    %y = fuse.mlp %x norm(layer %w, %b eps 1.0e-5)
+           up(%w1 bias %b1) down(%w2 bias %b2) act(gelu) then_add(%x)
+           rounding(exact)
+         : (tensor<?x64xbf16>, tensor<64xbf16>, tensor<64xbf16>,
+            tensor<256x64xbf16>, tensor<256xbf16>, tensor<64x256xbf16>,
+            tensor<64xbf16>, tensor<?x64xbf16>) -> tensor<?x64xbf16>
+    ```
+  }];
+  let arguments = !con((ins
+    Fuse_FloatTensor:$x,
+    Optional<Fuse_FloatTensor>:$residual,
+    Optional<Fuse_FloatTensor>:$norm_weight,
+    Optional<Fuse_FloatTensor>:$norm_bias,
+    Fuse_AnyTensor:$up,
+    Optional<Fuse_FloatTensor>:$up_bias,
+    Fuse_AnyTensor:$down,
+    Optional<Fuse_FloatTensor>:$down_bias,
+    Optional<Fuse_FloatTensor>:$output_residual,
+    Variadic<Fuse_ScaleVector>:$channel_scales,
+    OptionalAttr<Fuse_NormAttr>:$norm,
+    Fuse_ActivationAttr:$activation,
+    UnitAttr:$add_stream), Fuse_ContractAttrs);
+  let results = (outs Variadic<Fuse_FloatTensor>:$outputs);
+  let assemblyFormat = [{
+    $x (`residual` `(` $residual^ `)`)?
+    custom<Norm>($norm, $norm_weight, $norm_bias)
+    `up` `(` $up (`bias` $up_bias^)? `)`
+    `down` `(` $down (`bias` $down_bias^)? `)`
+    `act` `(` custom<Keyword>($activation) `)`
+    (`then_add` `(` $output_residual^ `)`)?
+    (`add_stream` $add_stream^)?
+    (`channel_scales` `(` $channel_scales^ `)`)?
+    custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_NormLinearOp
+    : Fuse_FusedOp<"norm_linear", [AttrSizedOperandSegments]> {
+  let summary = "Norm and linear maps that share its result";
+  let description = [{
+    `[residual_add] norm [quantize] linear...`: the projections of an
+    attention block, for example. One result per linear, in the order of the
+    weights, then those named by `also` (`stream`, `normed`). `scales` needs
+    `input` and `weight0`, `weight1`, ...
+
+    Example:
+
+    ```mlir
+    %q, %k = fuse.norm_linear %x norm(rms %w eps 1.0e-6)
+               linear(%wq bias %bq, %wk) rounding(exact)
+           : (tensor<?x64xbf16>, tensor<64xbf16>, tensor<64x64xbf16>,
+              tensor<16x64xbf16>, tensor<64xbf16>)
+             -> (tensor<?x64xbf16>, tensor<?x16xbf16>)
+    ```
+  }];
+  let arguments = !con((ins
+    Fuse_FloatTensor:$x,
+    Optional<Fuse_FloatTensor>:$residual,
+    Optional<Fuse_FloatTensor>:$norm_weight,
+    Optional<Fuse_FloatTensor>:$norm_bias,
+    Variadic<Fuse_AnyTensor>:$weights,
+    Variadic<Fuse_FloatTensor>:$biases,
+    Variadic<Fuse_ScaleVector>:$channel_scales,
+    OptionalAttr<Fuse_NormAttr>:$norm,
+    DenseBoolArrayAttr:$bias_mask), Fuse_ContractAttrs);
+  let results = (outs Variadic<Fuse_FloatTensor>:$outputs);
+  let assemblyFormat = [{
+    $x (`residual` `(` $residual^ `)`)?
+    custom<Norm>($norm, $norm_weight, $norm_bias)
+    `linear` `(` custom<Linears>($weights, $biases, $bias_mask) `)`
+    (`channel_scales` `(` $channel_scales^ `)`)?
+    custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_NormQuantizeOp
+    : Fuse_FusedOp<"norm_quantize", [AttrSizedOperandSegments]> {
+  let summary = "Norm and quantization as one kernel";
+  let description = [{
+    `[residual_add] norm quantize`. The first result is quantized; those named
+    by `also` (`stream`, `normed`) follow. `scales` needs `input`.
+
+    Example:
+
+    ```mlir
+    %q, %s = fuse.norm_quantize %x residual(%r) norm(rms %w eps 1.0e-6)
+               also([stream]) scales(f8E4M3FN, input = 2.1e-2)
+               rounding(exact)
+           : (tensor<?x64xbf16>, tensor<?x64xbf16>, tensor<64xbf16>)
+             -> (tensor<?x64xf8E4M3FN>, tensor<?x64xbf16>)
+    ```
+  }];
+  let arguments = !con((ins
+    Fuse_FloatTensor:$x,
+    Optional<Fuse_FloatTensor>:$residual,
+    Optional<Fuse_FloatTensor>:$norm_weight,
+    Optional<Fuse_FloatTensor>:$norm_bias,
+    OptionalAttr<Fuse_NormAttr>:$norm), Fuse_ContractAttrs);
+  let results = (outs Variadic<Fuse_AnyTensor>:$outputs);
+  let assemblyFormat = [{
+    $x (`residual` `(` $residual^ `)`)?
+    custom<Norm>($norm, $norm_weight, $norm_bias)
+    custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_ActQuantizeOp
+    : Fuse_FusedOp<"act_quantize"> {
+  let summary = "Activation, gated product and quantization as one kernel";
+  let description = [{
+    `act [gated_mul] quantize`. The first result is quantized; `also([act])`
+    returns the activated value too, `also([product])` the gated product.
+    `scales` needs `hidden`.
+
+    Example:
+
+    ```mlir
+    %q = fuse.act_quantize %g times(%u) act(silu)
+           scales(f8E4M3FN, hidden = 4.0e-2) rounding(exact)
+       : (tensor<?x64xbf16>, tensor<?x64xbf16>) -> tensor<?x64xf8E4M3FN>
+    ```
+  }];
+  let arguments = !con((ins
+    Fuse_FloatTensor:$x,
+    Optional<Fuse_FloatTensor>:$factor,
+    Fuse_ActivationAttr:$activation), Fuse_ContractAttrs);
+  let results = (outs Variadic<Fuse_AnyTensor>:$outputs);
+  let assemblyFormat = [{
+    $x (`times` `(` $factor^ `)`)? `act` `(` custom<Keyword>($activation) `)`
+    custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_GroupOp : Fuse_FusedOp<"group", [
+    IsolatedFromAbove, RecursiveMemoryEffects, SingleBlock]> {
+  let summary = "A chain of ops as one kernel";
+  let description = [{
+    Any chain that no other fused op names, with the members inside. Operands
+    become block arguments; `fuse.yield` gives the results.
+
+    Example:
+
+    ```mlir
+    %y = fuse.group(%a = %x : tensor<?x64xbf16>) -> (tensor<?x64xbf16>)
+           rounding(exact) {
+      %s = fuse.activation silu %a : tensor<?x64xbf16> -> tensor<?x64xbf16>
+      fuse.yield %s : tensor<?x64xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Variadic<AnyType>:$inputs,
+    Fuse_RoundingAttr:$rounding,
+    OptionalAttr<StrArrayAttr>:$origins,
+    OptionalAttr<StrAttr>:$site,
+    OptionalAttr<Fuse_ProvenanceAttr>:$provenance);
+  let results = (outs Variadic<AnyType>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Fuse_YieldOp : Op<Fuse_Dialect, "yield", [
+    Pure, Terminator, HasParent<"GroupOp">]> {
+  let summary = "Results of a group";
+  let description = [{
+    Ends the body of `fuse.group` and names the values that it returns.
+  }];
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
+#endif // FUSE_IR_FUSEFUSEDOPS_TD

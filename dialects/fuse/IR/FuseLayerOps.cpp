@@ -1,0 +1,247 @@
+//===- FuseLayerOps.cpp - Verifiers of layer ops --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/IR/FuseVerify.h"
+#include "mlir/IR/TypeUtilities.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace fuse;
+
+bool fuse::isLayerOp(Operation *op) {
+  return isa<RMSNormOp, LayerNormOp, LinearOp, ActivationOp, GatedMulOp,
+             ResidualAddOp, QuantizeOp, DequantizeOp>(op);
+}
+
+RankedTensorType fuse::withElementType(Type type, Type element) {
+  auto tensor = cast<RankedTensorType>(type);
+  return RankedTensorType::get(tensor.getShape(), element);
+}
+
+bool fuse::isQuantized(Type elementType) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(elementType) ||
+         elementType.isSignlessInteger(8);
+}
+
+/// The type of an operand that may be absent.
+static RankedTensorType typeOf(Value value) {
+  return value ? cast<RankedTensorType>(value.getType()) : RankedTensorType();
+}
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+LogicalResult fuse::verifyTensor(EmitError emitError, StringRef name,
+                                 RankedTensorType type) {
+  if (type.getRank() == 0)
+    return emitError() << "'" << name << "' needs a feature dimension, got "
+                       << type;
+  int64_t features = type.getShape().back();
+  if (ShapedType::isDynamic(features))
+    return emitError() << "feature dimension of '" << name
+                       << "' must be static, got " << type;
+  if (features == 0)
+    return emitError() << "feature dimension of '" << name
+                       << "' must not be empty, got " << type;
+  // Byte offsets stay far from the limits of 64-bit index arithmetic.
+  constexpr int64_t maxElements = int64_t(1) << 48;
+  int64_t elements = 1;
+  for (int64_t size : type.getShape()) {
+    if (ShapedType::isDynamic(size) || size == 0)
+      continue;
+    if (size > maxElements / elements)
+      return emitError() << "'" << name << "' has more than " << maxElements
+                         << " elements, got " << type;
+    elements *= size;
+  }
+  return success();
+}
+
+LogicalResult fuse::verifySameShape(EmitError emitError, StringRef firstName,
+                                    RankedTensorType first,
+                                    StringRef secondName,
+                                    RankedTensorType second) {
+  if (failed(verifyCompatibleShape(first, second)))
+    return emitError() << "'" << firstName << "' and '" << secondName
+                       << "' must have the same shape, got " << first << " and "
+                       << second;
+  return success();
+}
+
+LogicalResult fuse::verifyVector(EmitError emitError, StringRef name,
+                                 RankedTensorType type, StringRef sizeName,
+                                 int64_t size) {
+  if (!type)
+    return success();
+  if (type.getRank() != 1 || type.getShape().front() != size)
+    return emitError() << "'" << name << "' must have one entry per "
+                       << sizeName << " (" << size << "), got " << type;
+  return success();
+}
+
+LogicalResult fuse::verifyNorm(EmitError emitError, NormKind kind,
+                               RankedTensorType x, RankedTensorType weight,
+                               RankedTensorType bias, FloatAttr eps,
+                               int64_t offset, RankedTensorType y) {
+  if (failed(verifyTensor(emitError, "x", x)) ||
+      failed(verifySameShape(emitError, "x", x, "y", y)))
+    return failure();
+  int64_t features = x.getShape().back();
+  if (failed(verifyVector(emitError, "weight", weight, "feature", features)) ||
+      failed(verifyVector(emitError, "bias", bias, "feature", features)))
+    return failure();
+  double value = eps.getValueAsDouble();
+  if (!(value >= 0.0) || std::isinf(static_cast<float>(value)))
+    return emitError() << "eps must be finite and not negative, got " << value;
+  if (kind == NormKind::RMS && bias)
+    return emitError() << "an rms norm has no bias";
+  if (kind == NormKind::Layer && offset != 0)
+    return emitError() << "offset of a layer norm must be 0, got " << offset;
+  if (offset != 0 && offset != 1)
+    return emitError() << "offset must be 0 or 1, got " << offset;
+  if (offset == 1 && !weight)
+    return emitError() << "offset 1 needs a weight to be added to";
+  return success();
+}
+
+LogicalResult fuse::verifyLinear(EmitError emitError,
+                                 const LinearTypes &types) {
+  if (failed(verifyTensor(emitError, "x", types.x)) ||
+      failed(verifyTensor(emitError, "y", types.y)))
+    return failure();
+  if (types.weight.getRank() != 2 || !types.weight.hasStaticShape())
+    return emitError() << "'weight' must be a static [out, in] matrix, got "
+                       << types.weight;
+  if (failed(verifyTensor(emitError, "weight", types.weight)))
+    return failure();
+  int64_t out = types.weight.getShape()[0], in = types.weight.getShape()[1];
+  if (types.x.getShape().back() != in)
+    return emitError() << "'x' has " << types.x.getShape().back()
+                       << " features, 'weight' takes " << in;
+  if (types.y.getShape().back() != out)
+    return emitError() << "'y' has " << types.y.getShape().back()
+                       << " features, 'weight' gives " << out;
+  if (failed(verifyCompatibleShape(types.x.getShape().drop_back(),
+                                   types.y.getShape().drop_back())))
+    return emitError() << "leading dimensions of 'x' and 'y' must be the "
+                          "same, got "
+                       << types.x << " and " << types.y;
+  Type xElement = types.x.getElementType();
+  Type weightElement = types.weight.getElementType();
+  bool mixable = xElement == weightElement ||
+                 (isa<Float8E4M3FNType, Float8E5M2Type>(xElement) &&
+                  isa<Float8E4M3FNType, Float8E5M2Type>(weightElement));
+  if (!mixable)
+    return emitError() << "'x' and 'weight' must have the same element type "
+                          "or both an 8-bit float, got "
+                       << xElement << " and " << weightElement;
+  return failure(
+      failed(verifyVector(emitError, "bias", types.bias, "output", out)) ||
+      failed(verifyVector(emitError, "channel_scale", types.channelScale,
+                          "output", out)));
+}
+
+/// Emits an error for a scale attribute that can not be used.
+static LogicalResult verifyScale(Operation *op, StringRef name,
+                                 FloatAttr scale) {
+  if (!scale)
+    return success();
+  if (auto problem = getScaleProblem(scale.getValueAsDouble()))
+    return op->emitOpError()
+           << name << " " << *problem << ", got " << scale.getValueAsDouble();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+LogicalResult RMSNormOp::verify() {
+  return verifyNorm([&] { return emitOpError(); }, NormKind::RMS,
+                    getX().getType(), typeOf(getWeight()), {}, getEpsAttr(),
+                    getOffset(), getY().getType());
+}
+
+LogicalResult LayerNormOp::verify() {
+  if (getBias() && !getWeight())
+    return emitOpError("has a bias but no weight");
+  return verifyNorm([&] { return emitOpError(); }, NormKind::Layer,
+                    getX().getType(), typeOf(getWeight()), typeOf(getBias()),
+                    getEpsAttr(), 0, getY().getType());
+}
+
+LogicalResult LinearOp::verify() {
+  if (failed(verifyLinear([&] { return emitOpError(); },
+                          {getX().getType(), getWeight().getType(),
+                           typeOf(getBias()), typeOf(getChannelScale()),
+                           getY().getType()})))
+    return failure();
+  bool quantized = isQuantized(getX().getType().getElementType());
+  if (quantized && !getInputScaleAttr())
+    return emitOpError("with quantized operands needs scales");
+  if (!quantized && (getInputScaleAttr() || getChannelScale()))
+    return emitOpError("with floating-point operands takes no scales");
+  if (quantized && bool(getWeightScaleAttr()) == bool(getChannelScale()))
+    return emitOpError("needs one scale for its weight: a number in 'scales', "
+                       "or 'per_channel' there and 'channel_scale'");
+  return failure(
+      failed(verifyScale(*this, "input scale", getInputScaleAttr())) ||
+      failed(verifyScale(*this, "weight scale", getWeightScaleAttr())));
+}
+
+LogicalResult ActivationOp::verify() {
+  auto emitError = [&] { return emitOpError(); };
+  return failure(failed(verifyTensor(emitError, "x", getX().getType())) ||
+                 failed(verifySameShape(emitError, "x", getX().getType(), "y",
+                                        getY().getType())));
+}
+
+/// Verifies an elementwise op with two operands.
+template <typename OpTy>
+static LogicalResult verifyBinary(OpTy op) {
+  auto emitError = [&] { return op.emitOpError(); };
+  return failure(
+      failed(verifyTensor(emitError, "lhs", op.getLhs().getType())) ||
+      failed(verifySameShape(emitError, "lhs", op.getLhs().getType(), "rhs",
+                             op.getRhs().getType())) ||
+      failed(verifySameShape(emitError, "lhs", op.getLhs().getType(), "y",
+                             op.getY().getType())));
+}
+
+LogicalResult GatedMulOp::verify() { return verifyBinary(*this); }
+
+LogicalResult ResidualAddOp::verify() { return verifyBinary(*this); }
+
+/// Verifies the scale of a quantize or dequantize op: one number, or one per
+/// index of dimension 0.
+template <typename OpTy>
+static LogicalResult verifyQuantization(OpTy op, RankedTensorType x,
+                                        RankedTensorType q) {
+  auto emitError = [&] { return op.emitOpError(); };
+  if (failed(verifyTensor(emitError, "x", x)) ||
+      failed(verifySameShape(emitError, "x", x, "q", q)))
+    return failure();
+  if (bool(op.getScaleAttr()) == bool(op.getChannelScale()))
+    return op.emitOpError("needs either 'scale' or 'channel_scale'");
+  if (op.getChannelScale() && x.isDynamicDim(0))
+    return op.emitOpError("with 'channel_scale' needs a static dimension 0, "
+                          "got ")
+           << x;
+  return failure(failed(verifyVector(
+                     emitError, "channel_scale", typeOf(op.getChannelScale()),
+                     "index of dimension 0", x.getShape().front())) ||
+                 failed(verifyScale(op, "scale", op.getScaleAttr())));
+}
+
+LogicalResult QuantizeOp::verify() {
+  return verifyQuantization(*this, getX().getType(), getQ().getType());
+}
+
+LogicalResult DequantizeOp::verify() {
+  return verifyQuantization(*this, getX().getType(), getQ().getType());
+}

@@ -1,0 +1,273 @@
+//===- FuseLayerOps.td - What a module computes ------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_IR_FUSELAYEROPS_TD
+#define FUSE_IR_FUSELAYEROPS_TD
+
+include "FuseAttrs.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Fuse_Float : AnyTypeOf<[F16, BF16, F32], "f16, bf16 or f32">;
+def Fuse_Quantized : AnyTypeOf<[F8E4M3FN, F8E5M2, I8],
+                               "f8E4M3FN, f8E5M2 or i8">;
+def Fuse_FloatTensor : RankedTensorOf<[Fuse_Float], [], "tensor">;
+def Fuse_QuantizedTensor : RankedTensorOf<[Fuse_Quantized], [], "tensor">;
+def Fuse_AnyTensor : RankedTensorOf<[Fuse_Float, Fuse_Quantized], [], "tensor">;
+def Fuse_ScaleVector : 1DTensorOf<[F32]>;
+
+class Fuse_LayerOp<string mnemonic, list<Trait> traits = []>
+    : Op<Fuse_Dialect, mnemonic, !listconcat([Pure], traits)> {
+  let hasVerifier = 1;
+}
+
+def Fuse_RMSNormOp : Fuse_LayerOp<"rms_norm"> {
+  let summary = "Root mean square normalization over the last dimension";
+  let description = [{
+    With `n = x / sqrt(mean(x^2) + eps)` in f32 (the division written as a
+    multiplication by the reciprocal square root) and `w' = offset + weight`:
+
+    - `cast before_weight` (Llama, Qwen, Mistral): `n` is rounded to the
+      element type of `x`, then multiplied by `w'`, whose sum was rounded to
+      the type of the weight; the product is rounded to the result type;
+    - `cast after_weight` (Gemma, Qwen3-Next): `n * w'` in f32, rounded once.
+
+    `offset` is 0 or 1. Without a weight, `n` is rounded to the result type.
+
+    Example:
+
+    ```mlir
+    %y = fuse.rms_norm %x weight(%w) eps 1.0e-6
+      : (tensor<?x1024xbf16>, tensor<1024xbf16>) -> tensor<?x1024xbf16>
+    %z = fuse.rms_norm %x weight(%w) eps 1.0e-6 offset 1 cast after_weight
+      : (tensor<?x1024xbf16>, tensor<1024xbf16>) -> tensor<?x1024xbf16>
+    ```
+  }];
+  let arguments = (ins
+    Fuse_FloatTensor:$x,
+    Optional<Fuse_FloatTensor>:$weight,
+    F64Attr:$eps,
+    DefaultValuedAttr<I64Attr, "0">:$offset,
+    DefaultValuedAttr<Fuse_NormCastAttr,
+                      "::fuse::NormCast::BeforeWeight">:$cast
+  );
+  let results = (outs Fuse_FloatTensor:$y);
+  let assemblyFormat = [{
+    $x (`weight` `(` $weight^ `)`)? `eps` custom<Number>($eps)
+    (`offset` custom<Integer>($offset)^)?
+    (`cast` custom<Keyword>($cast)^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_LayerNormOp : Fuse_LayerOp<"layer_norm", [AttrSizedOperandSegments]> {
+  let summary = "Layer normalization over the last dimension";
+  let description = [{
+    `y = (x - mean(x)) / sqrt(var(x) + eps) * weight + bias` in f32 with the
+    biased variance, rounded once to the result type.
+
+    Example:
+
+    ```mlir
+    %y = fuse.layer_norm %x weight(%w) bias(%b) eps 1.0e-5
+      : (tensor<?x768xf32>, tensor<768xf32>, tensor<768xf32>)
+        -> tensor<?x768xf32>
+    ```
+  }];
+  let arguments = (ins
+    Fuse_FloatTensor:$x,
+    Optional<Fuse_FloatTensor>:$weight,
+    Optional<Fuse_FloatTensor>:$bias,
+    F64Attr:$eps
+  );
+  let results = (outs Fuse_FloatTensor:$y);
+  let assemblyFormat = [{
+    $x (`weight` `(` $weight^ `)`)? (`bias` `(` $bias^ `)`)?
+    `eps` custom<Number>($eps)
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_LinearOp : Fuse_LayerOp<"linear", [AttrSizedOperandSegments]> {
+  let summary = "Linear map of the last dimension";
+  let description = [{
+    `y[..., n] = sum_k x[..., k] * weight[n, k] + bias[n]`, the weight as
+    `[out, in]`. Products and sums are in f32 (fused multiply-add), the bias is
+    added in f32, and the result is rounded once.
+
+    Quantized operands need scales. The sum of the stored values (f32 for
+    8-bit floats, i32 for i8) is multiplied by
+    `alpha = input_scale * weight_scale`, a product in f32, before the bias.
+    `weight_scale` is an attribute, or `channel_scale` an operand with one f32
+    value per output channel.
+
+    The order of the sum over `k` is not part of the meaning.
+
+    Example:
+
+    ```mlir
+    %y = fuse.linear %x, %w bias(%b)
+      : (tensor<?x768xbf16>, tensor<3072x768xbf16>, tensor<3072xbf16>)
+        -> tensor<?x3072xbf16>
+    %q = fuse.linear %xq, %wq scales(2.1e-2, 1.3e-3)
+      : (tensor<?x768xf8E4M3FN>, tensor<3072x768xf8E4M3FN>)
+        -> tensor<?x3072xbf16>
+    %c = fuse.linear %xq, %wq channel_scale(%s) scales(2.1e-2, per_channel)
+      : (tensor<?x768xi8>, tensor<3072x768xi8>, tensor<3072xf32>)
+        -> tensor<?x3072xbf16>
+    ```
+  }];
+  let arguments = (ins
+    Fuse_AnyTensor:$x,
+    Fuse_AnyTensor:$weight,
+    Optional<Fuse_FloatTensor>:$bias,
+    Optional<Fuse_ScaleVector>:$channel_scale,
+    OptionalAttr<F64Attr>:$input_scale,
+    OptionalAttr<F64Attr>:$weight_scale
+  );
+  let results = (outs Fuse_FloatTensor:$y);
+  let assemblyFormat = [{
+    $x `,` $weight (`bias` `(` $bias^ `)`)?
+    (`channel_scale` `(` $channel_scale^ `)`)?
+    custom<LinearScales>($input_scale, $weight_scale)
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_ActivationOp : Fuse_LayerOp<"activation"> {
+  let summary = "Elementwise activation function";
+  let description = [{
+    Computed in f32 and rounded once:
+
+    - `silu`: `x / (1 + exp(-x))`
+    - `gelu`: `x/2 * (1 + erf(x / sqrt(2)))`
+    - `gelu_tanh`: `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))`
+    - `relu`: `max(x, 0)`, NaN stays NaN
+    - `relu2`: `max(x, 0)^2`
+    - `quick_gelu`: `x / (1 + exp(-1.702 x))`
+
+    `gelu` and `gelu_tanh` are different functions and never replace each
+    other.
+
+    Example:
+
+    ```mlir
+    %y = fuse.activation silu %x : tensor<?x3072xbf16> -> tensor<?x3072xbf16>
+    ```
+  }];
+  let arguments = (ins Fuse_ActivationAttr:$kind, Fuse_FloatTensor:$x);
+  let results = (outs Fuse_FloatTensor:$y);
+  let assemblyFormat = [{
+    custom<Keyword>($kind) $x attr-dict `:` type($x) `->` type($y)
+  }];
+}
+
+def Fuse_GatedMulOp : Fuse_LayerOp<"gated_mul"> {
+  let summary = "Product of an activated gate and a second projection";
+  let description = [{
+    `lhs * rhs` in f32, rounded once. One operand is the activated gate of a
+    gated MLP; which one is found by data flow.
+
+    Example:
+
+    ```mlir
+    %p = fuse.gated_mul %act, %up
+      : (tensor<?x3072xbf16>, tensor<?x3072xbf16>) -> tensor<?x3072xbf16>
+    ```
+  }];
+  let arguments = (ins Fuse_FloatTensor:$lhs, Fuse_FloatTensor:$rhs);
+  let results = (outs Fuse_FloatTensor:$y);
+  let assemblyFormat = [{
+    $lhs `,` $rhs attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_ResidualAddOp : Fuse_LayerOp<"residual_add"> {
+  let summary = "Sum of a branch and the residual stream";
+  let description = [{
+    `lhs + rhs` in f32, rounded once.
+
+    Example:
+
+    ```mlir
+    %s = fuse.residual_add %x, %r
+      : (tensor<?x1024xbf16>, tensor<?x1024xbf16>) -> tensor<?x1024xbf16>
+    ```
+  }];
+  let arguments = (ins Fuse_FloatTensor:$lhs, Fuse_FloatTensor:$rhs);
+  let results = (outs Fuse_FloatTensor:$y);
+  let assemblyFormat = [{
+    $lhs `,` $rhs attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_QuantizeOp : Fuse_LayerOp<"quantize"> {
+  let summary = "Quantization with a static scale";
+  let description = [{
+    `q = saturate(round_to_nearest_even(x * (1 / scale)))` in f32, with the
+    reciprocal rounded to f32 first; `order divide` divides by the scale
+    instead. The two orders are different contracts: they land in adjacent
+    bins for some inputs.
+
+    Saturation: values beyond the largest finite code become that code (448
+    for f8E4M3FN, 57344 for f8E5M2, -128 and 127 for i8). Infinities saturate;
+    NaN stays NaN in 8-bit floats and becomes 0 in i8.
+
+    The scale is an attribute, or an operand with one f32 value per index of
+    dimension 0 (output channels of a weight).
+
+    Example:
+
+    ```mlir
+    %q = fuse.quantize %x scale 2.1e-2
+      : (tensor<?x1024xbf16>) -> tensor<?x1024xf8E4M3FN>
+    %w = fuse.quantize %v channel_scale(%s) order divide
+      : (tensor<64x1024xbf16>, tensor<64xf32>) -> tensor<64x1024xi8>
+    ```
+  }];
+  let arguments = (ins
+    Fuse_FloatTensor:$x,
+    Optional<Fuse_ScaleVector>:$channel_scale,
+    OptionalAttr<F64Attr>:$scale,
+    DefaultValuedAttr<Fuse_QuantOrderAttr,
+                      "::fuse::QuantOrder::Reciprocal">:$order
+  );
+  let results = (outs Fuse_QuantizedTensor:$q);
+  let assemblyFormat = [{
+    $x (`scale` custom<Number>($scale)^)?
+    (`channel_scale` `(` $channel_scale^ `)`)?
+    (`order` custom<Keyword>($order)^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_DequantizeOp : Fuse_LayerOp<"dequantize"> {
+  let summary = "Real values of quantized ones";
+  let description = [{
+    `x = scale * q` in f32, rounded to the result type. The scale is an
+    attribute, or an operand with one f32 value per index of dimension 0.
+
+    Example:
+
+    ```mlir
+    %x = fuse.dequantize %q scale 2.1e-2
+      : (tensor<?x1024xf8E4M3FN>) -> tensor<?x1024xbf16>
+    ```
+  }];
+  let arguments = (ins
+    Fuse_QuantizedTensor:$q,
+    Optional<Fuse_ScaleVector>:$channel_scale,
+    OptionalAttr<F64Attr>:$scale
+  );
+  let results = (outs Fuse_FloatTensor:$x);
+  let assemblyFormat = [{
+    $q (`scale` custom<Number>($scale)^)?
+    (`channel_scale` `(` $channel_scale^ `)`)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+#endif // FUSE_IR_FUSELAYEROPS_TD

@@ -1,0 +1,36 @@
+//===- FuseOps.h - Operations of the fuse dialect ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_IR_FUSEOPS_H
+#define FUSE_IR_FUSEOPS_H
+
+#include "fuse/IR/FuseAttrs.h"
+#include "fuse/IR/FuseInterfaces.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#define GET_OP_CLASSES
+#include "fuse/IR/FuseOps.h.inc"
+
+namespace fuse {
+
+/// Whether `op` is one of the layer ops, which round once.
+bool isLayerOp(mlir::Operation *op);
+
+/// `type` with another element type.
+mlir::RankedTensorType withElementType(mlir::Type type, mlir::Type element);
+
+/// The location a fused op gets from its members. Their own locations are
+/// kept whole, so that unfusing restores them.
+mlir::Location getFusedLocation(mlir::MLIRContext *context,
+                                llvm::ArrayRef<mlir::Location> members);
+
+} // namespace fuse
+
+#endif // FUSE_IR_FUSEOPS_H

@@ -1,0 +1,13 @@
+//===- FuseOps.td - Operations of the fuse dialect ---------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_IR_FUSEOPS_TD
+#define FUSE_IR_FUSEOPS_TD
+
+include "FuseLayerOps.td"
+include "FuseFusedOps.td"
+
+#endif // FUSE_IR_FUSEOPS_TD

@@ -1,0 +1,56 @@
+//===- FuseVerify.h - Type rules of layers ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One rule per layer, used by the layer op itself and by every fused op that
+// has such a member.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_IR_FUSEVERIFY_H
+#define FUSE_IR_FUSEVERIFY_H
+
+#include "fuse/IR/FuseOps.h"
+
+namespace fuse {
+
+/// Starts an error at the op under verification.
+using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
+
+/// A tensor has a static, positive feature dimension, and no more elements
+/// than index arithmetic can address.
+mlir::LogicalResult verifyTensor(EmitError emitError, llvm::StringRef name,
+                                 mlir::RankedTensorType type);
+
+/// Two tensors have the same shape, as far as both are static.
+mlir::LogicalResult verifySameShape(EmitError emitError,
+                                    llvm::StringRef firstName,
+                                    mlir::RankedTensorType first,
+                                    llvm::StringRef secondName,
+                                    mlir::RankedTensorType second);
+
+/// A vector has one entry per index of a dimension of size `size`. A null
+/// `type` is an absent operand.
+mlir::LogicalResult verifyVector(EmitError emitError, llvm::StringRef name,
+                                 mlir::RankedTensorType type,
+                                 llvm::StringRef sizeName, int64_t size);
+
+mlir::LogicalResult verifyNorm(EmitError emitError, NormKind kind,
+                               mlir::RankedTensorType x,
+                               mlir::RankedTensorType weight,
+                               mlir::RankedTensorType bias, mlir::FloatAttr eps,
+                               int64_t offset, mlir::RankedTensorType y);
+
+/// Types of a linear map; null where an operand is absent.
+struct LinearTypes {
+  mlir::RankedTensorType x, weight, bias, channelScale, y;
+};
+mlir::LogicalResult verifyLinear(EmitError emitError, const LinearTypes &types);
+
+bool isQuantized(mlir::Type elementType);
+
+} // namespace fuse
+
+#endif // FUSE_IR_FUSEVERIFY_H

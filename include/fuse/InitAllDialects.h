@@ -1,0 +1,23 @@
+//===- InitAllDialects.h - Register what fuse works with --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_INITALLDIALECTS_H
+#define FUSE_INITALLDIALECTS_H
+
+#include "fuse/IR/FuseDialect.h"
+#include "mlir/IR/DialectRegistry.h"
+
+namespace fuse {
+
+/// Registers the dialects of this project. Upstream dialects and extensions
+/// are the caller's choice; passes name those that they create.
+inline void registerAllDialects(mlir::DialectRegistry &registry) {
+  registry.insert<FuseDialect>();
+}
+
+} // namespace fuse
+
+#endif // FUSE_INITALLDIALECTS_H

@@ -1,0 +1,30 @@
+"""Configuration of the lit test suite of fuse."""
+
+import os
+import shutil
+
+import lit.formats
+
+config.name = "fuse"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.suffixes = [".mlir", ".py", ".c", ".test"]
+config.excludes = ["lit.cfg.py", "Inputs", "CMakeLists.txt"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.fuse_obj_root, "test")
+
+fuse_bin = os.path.join(config.fuse_obj_root, "bin")
+path = [fuse_bin, config.llvm_tools_dir, os.environ.get("PATH", "")]
+config.environment["PATH"] = os.pathsep.join(path)
+config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
+
+# With FUSE_CHECK_ROUNDTRIP=1 every fuse-opt of the suite also prints and
+# parses its input, as text and as bytecode, and compares.
+fuse_opt = os.path.join(fuse_bin, "fuse-opt")
+if os.environ.get("FUSE_CHECK_ROUNDTRIP") == "1":
+    fuse_opt += " --verify-roundtrip"
+config.substitutions.append((r"(?<![\w/.-])fuse-opt(?![\w/.-])", fuse_opt))
+config.substitutions.append(("%fuse_src_root", config.fuse_src_root))
+config.substitutions.append(("%llvm_lib_dir", config.llvm_lib_dir))
+
+if shutil.which("ptxas"):
+    config.available_features.add("ptxas")
