@@ -1,0 +1,9 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`python -m fuse_mlir`."""
+
+import sys
+
+from fuse_mlir.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

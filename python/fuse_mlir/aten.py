@@ -1,0 +1,567 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What each ATen op becomes.
+
+An op that is a layer op of fuse becomes that op; every other op becomes
+upstream ops with the roundings of PyTorch's CPU kernels: operands are promoted
+to the common type, the computation runs in f32 for 16-bit types, and the
+result is rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from fuse_mlir.emitter import (
+    Body, Dim, Value, float_literal, is_static, tensor_type)
+
+if TYPE_CHECKING:
+    from fuse_mlir.importer import Node, Walker
+
+Handler = Callable[["Walker", "Node"], Any]
+
+ELEMENTS = {
+    torch.bfloat16: "bf16",
+    torch.float16: "f16",
+    torch.float32: "f32",
+    torch.float64: "f64",
+}
+# Types that layer ops of fuse take.
+LAYER_ELEMENTS = ("bf16", "f16", "f32")
+
+
+class Unsupported(Exception):
+    """A case of an op that has no translation; the text says which."""
+
+
+def _compute_type(element: str) -> str:
+    return "f64" if element == "f64" else "f32"
+
+
+# ---------------------------------------------------------------------------
+# Elementwise ops
+# ---------------------------------------------------------------------------
+
+
+def _elementwise(walker: Walker, node: Node, operands: Sequence[Any],
+                 body: Callable[[Body, list[str]], str]) -> Value:
+    """`operands` are values or Python numbers, as in the ATen call."""
+    shape, element = walker.result(node)
+    common = walker.common_element(operands)
+    tensors = [v for v in operands if isinstance(v, Value)]
+    compute = _compute_type(common)
+
+    def emit(block: Body) -> str:
+        scalars = iter(block.inputs)
+        inputs = [next(scalars) if isinstance(v, Value)
+                  else block.constant(float(v)) for v in operands]
+        result = body(block, inputs)
+        # A result type other than the common one is a second conversion.
+        if element != common:
+            result = block.cast(block.cast(result, compute, common), common,
+                                compute)
+        return result
+
+    return walker.emitter.elementwise(
+        node.name, tensors, shape, element, compute, emit,
+        [common] * len(tensors))
+
+
+def _unary(body: Callable[[Body, str], str]) -> Handler:
+    def handle(walker: Walker, node: Node) -> Value:
+        return _elementwise(walker, node, [walker.arg(node, 0)],
+                            lambda b, x: body(b, x[0]))
+    return handle
+
+
+def _binary(body: Callable[[Body, str, str], str]) -> Handler:
+    def handle(walker: Walker, node: Node) -> Value:
+        operands = [walker.arg(node, 0), walker.arg(node, 1)]
+        return _elementwise(walker, node, operands,
+                            lambda b, x: body(b, x[0], x[1]))
+    return handle
+
+
+def _simple(name: str) -> Handler:
+    return _unary(lambda b, x: b.op(name, x))
+
+
+def _sigmoid(b: Body, x: str) -> str:
+    one = b.constant(1.0)
+    exp = b.op("math.exp", b.op("arith.negf", x))
+    return b.op("arith.divf", one, b.op("arith.addf", one, exp))
+
+
+def _add(name: str) -> Handler:
+    def handle(walker: Walker, node: Node) -> Value:
+        alpha = walker.arg(node, 2, "alpha", 1)
+
+        def body(b: Body, x: list[str]) -> str:
+            if alpha == 1:
+                return b.op(name, x[0], x[1])
+            sign = -1.0 if name == "arith.subf" else 1.0
+            # One rounding, as PyTorch's vectorized fused multiply-add.
+            return b.op("math.fma", x[1], b.constant(sign * alpha), x[0])
+
+        return _elementwise(
+            walker, node, [walker.arg(node, 0), walker.arg(node, 1)], body)
+    return handle
+
+
+def _rsub(walker: Walker, node: Node) -> Value:
+    if walker.arg(node, 2, "alpha", 1) != 1:
+        raise Unsupported("alpha other than 1")
+    operands = [walker.arg(node, 0), walker.arg(node, 1)]
+    return _elementwise(walker, node, operands,
+                        lambda b, x: b.op("arith.subf", x[1], x[0]))
+
+
+def _div(walker: Walker, node: Node) -> Value:
+    operands = [walker.arg(node, 0), walker.arg(node, 1)]
+    return _elementwise(walker, node, operands,
+                        lambda b, x: b.op("arith.divf", x[0], x[1]))
+
+
+def _pow(walker: Walker, node: Node) -> Value:
+    exponent = float(walker.arg(node, 1))
+
+    def body(b: Body, x: list[str]) -> str:
+        # The cases that PyTorch's kernel computes without pow.
+        a = x[0]
+        if exponent == 2:
+            return b.op("arith.mulf", a, a)
+        if exponent == 3:
+            return b.op("arith.mulf", b.op("arith.mulf", a, a), a)
+        if exponent == 0.5:
+            return b.op("math.sqrt", a)
+        if exponent == -0.5:
+            return b.op("math.rsqrt", a)
+        if exponent == -1:
+            return b.op("arith.divf", b.constant(1.0), a)
+        if exponent == -2:
+            return b.op("arith.divf", b.constant(1.0),
+                        b.op("arith.mulf", a, a))
+        return b.op("math.powf", a, b.constant(exponent))
+
+    if exponent == 1:
+        return walker.arg(node, 0)
+    return _elementwise(walker, node, [walker.arg(node, 0)], body)
+
+
+def _clamp(walker: Walker, node: Node) -> Value:
+    low, high = walker.arg(node, 1, "min"), walker.arg(node, 2, "max")
+    return _bounded(walker, node, low, high)
+
+
+def _hardtanh(walker: Walker, node: Node) -> Value:
+    return _bounded(walker, node, walker.arg(node, 1, "min_val", -1.0),
+                    walker.arg(node, 2, "max_val", 1.0))
+
+
+def _bounded(walker: Walker, node: Node, low: float | None,
+             high: float | None) -> Value:
+    def body(b: Body, x: list[str]) -> str:
+        out = x[0]
+        if low is not None:
+            out = b.op("arith.maximumf", out, b.constant(float(low)))
+        if high is not None:
+            out = b.op("arith.minimumf", out, b.constant(float(high)))
+        return out
+
+    return _elementwise(walker, node, [walker.arg(node, 0)], body)
+
+
+def _cast(walker: Walker, node: Node) -> Value:
+    value = walker.arg(node, 0)
+    shape, element = walker.result(node)
+    if element == value.element:
+        return value
+    # The narrowing or widening is the whole computation.
+    return walker.emitter.elementwise(
+        node.name, [value], shape, element, value.element,
+        lambda b: b.inputs[0])
+
+
+def _same(walker: Walker, node: Node) -> Value:
+    return walker.arg(node, 0)
+
+
+def _dropout(walker: Walker, node: Node) -> Value:
+    if walker.arg(node, 2, "train", False):
+        raise Unsupported("training mode; call .eval() before exporting")
+    return walker.arg(node, 0)
+
+
+# ---------------------------------------------------------------------------
+# Reductions
+# ---------------------------------------------------------------------------
+
+
+def _reduce(mean: bool) -> Handler:
+    def handle(walker: Walker, node: Node) -> Value:
+        value = walker.arg(node, 0)
+        dims = walker.arg(node, 1, "dim", None)
+        keep = walker.arg(node, 2, "keepdim", False)
+        if isinstance(dims, int):
+            dims = [dims]
+        if not dims:
+            dims = list(range(value.rank))
+        dims = sorted(d % value.rank for d in dims)
+        count = 1
+        for d in dims:
+            if mean and not is_static(value.shape[d]):
+                raise Unsupported(
+                    f"mean over dimension {d}, whose size is not static")
+            count = count * value.shape[d]
+        shape, element = walker.result(node)
+        # dtype= converts the input first.
+        wanted = walker.arg(node, 3, "dtype", None)
+        emitter = walker.emitter
+        if wanted is not None and ELEMENTS[wanted] != value.element:
+            value = emitter.elementwise(
+                f"{node.name}_cast", [value], value.shape, ELEMENTS[wanted],
+                value.element, lambda b: b.inputs[0])
+        compute = _compute_type(value.element)
+        total = emitter.reduce_sum(f"{node.name}_sum", value, dims, compute)
+
+        def finish(b: Body) -> str:
+            if not mean:
+                return b.inputs[0]
+            return b.op("arith.divf", b.inputs[0], b.constant(float(count)))
+
+        reduced = total
+        if mean or element != compute:
+            hint = f"{node.name}_quotient" if keep else node.name
+            reduced = emitter.elementwise(hint, [total], total.shape, element,
+                                          compute, finish)
+        return walker.reshape(node.name, reduced, shape) if keep else reduced
+    return handle
+
+
+# ---------------------------------------------------------------------------
+# Layer ops
+# ---------------------------------------------------------------------------
+
+
+def _layer_operand(value: Value, what: str) -> None:
+    if value.element not in LAYER_ELEMENTS:
+        raise Unsupported(f"{what} of type {value.element}; expected one of "
+                          + ", ".join(LAYER_ELEMENTS))
+    if value.rank and not is_static(value.shape[-1]):
+        raise Unsupported(f"{what} whose last dimension is not static")
+
+
+def _activation(kind: str | Callable[[Walker, Node], str]) -> Handler:
+    def handle(walker: Walker, node: Node) -> Value:
+        value = walker.arg(node, 0)
+        _layer_operand(value, "operand")
+        name = kind if isinstance(kind, str) else kind(walker, node)
+        shape, element = walker.result(node)
+        return walker.emitter.op(
+            node.name,
+            f"fuse.activation {name} {value.name} : {value.type} -> "
+            f"{tensor_type(shape, element)}", shape, element)
+    return handle
+
+
+def _gelu_kind(walker: Walker, node: Node) -> str:
+    mode = walker.arg(node, 1, "approximate", "none")
+    return {"none": "gelu", "tanh": "gelu_tanh"}[mode]
+
+
+def _emit_linear(walker: Walker, node: Node, value: Value, weight: Value,
+                 bias: Value | None) -> Value:
+    _layer_operand(value, "input")
+    _layer_operand(weight, "weight")
+    if weight.rank != 2:
+        raise Unsupported(f"weight of rank {weight.rank}; expected 2")
+    shape, element = walker.result(node)
+    types = [value.type, weight.type]
+    text = f"fuse.linear {value.name}, {weight.name}"
+    if bias is not None:
+        if bias.rank != 1:
+            raise Unsupported(f"bias of rank {bias.rank}; expected 1")
+        text += f" bias({bias.name})"
+        types.append(bias.type)
+    return walker.emitter.op(
+        node.name,
+        f"{text} : ({', '.join(types)}) -> {tensor_type(shape, element)}",
+        shape, element)
+
+
+def _linear(walker: Walker, node: Node) -> Value:
+    return _emit_linear(walker, node, walker.arg(node, 0), walker.arg(node, 1),
+                        walker.arg(node, 2, "bias", None))
+
+
+def _mm(walker: Walker, node: Node) -> Value:
+    rhs = walker.arg(node, 1)
+    if rhs.rank != 2:
+        raise Unsupported(f"right operand of rank {rhs.rank}; expected 2")
+    return _emit_linear(walker, node, walker.arg(node, 0),
+                        walker.transpose(f"{node.name}_weight", rhs, [1, 0]),
+                        None)
+
+
+def _addmm(walker: Walker, node: Node) -> Value:
+    if walker.arg(node, 3, "beta", 1) != 1 \
+            or walker.arg(node, 4, "alpha", 1) != 1:
+        raise Unsupported("alpha or beta other than 1")
+    weight = walker.transpose(f"{node.name}_weight", walker.arg(node, 2),
+                              [1, 0])
+    return _emit_linear(walker, node, walker.arg(node, 1), weight,
+                        walker.arg(node, 0))
+
+
+def _norm(walker: Walker, node: Node, mnemonic: str, value: Value,
+          shape: Sequence[int], weight: Value | None, bias: Value | None,
+          eps: float, tail: str = "") -> Value:
+    _layer_operand(value, "input")
+    if len(shape) != 1:
+        raise Unsupported(f"normalized shape of rank {len(shape)}; expected 1")
+    types = [value.type]
+    text = f"fuse.{mnemonic} {value.name}"
+    for name, operand in (("weight", weight), ("bias", bias)):
+        if operand is not None:
+            _layer_operand(operand, name)
+            text += f" {name}({operand.name})"
+            types.append(operand.type)
+    return walker.emitter.op(
+        node.name, f"{text} eps {float_literal(eps, 'f64')}{tail} : "
+        f"({', '.join(types)}) -> {value.type}", value.shape, value.element)
+
+
+def _layer_norm(walker: Walker, node: Node) -> Value:
+    return _norm(walker, node, "layer_norm", walker.arg(node, 0),
+                 walker.arg(node, 1), walker.arg(node, 2, "weight", None),
+                 walker.arg(node, 3, "bias", None),
+                 walker.arg(node, 4, "eps", 1e-5))
+
+
+def _native_layer_norm(walker: Walker, node: Node) -> Any:
+    return (_layer_norm(walker, node), None, None)
+
+
+def _rms_norm(walker: Walker, node: Node) -> Value:
+    value = walker.arg(node, 0)
+    eps = walker.arg(node, 3, "eps", None)
+    if eps is None:
+        # PyTorch takes the epsilon of the type it computes in.
+        eps = torch.finfo(torch.float32).eps
+    return _norm(walker, node, "rms_norm", value, walker.arg(node, 1),
+                 walker.arg(node, 2, "weight", None), None, eps,
+                 " cast after_weight")
+
+
+# ---------------------------------------------------------------------------
+# Shapes
+# ---------------------------------------------------------------------------
+
+
+def _reshape(walker: Walker, node: Node) -> Value:
+    shape, _ = walker.result(node)
+    return walker.reshape(node.name, walker.arg(node, 0), shape)
+
+
+def _transpose(walker: Walker, node: Node) -> Value:
+    value = walker.arg(node, 0)
+    first = walker.arg(node, 1) % value.rank
+    second = walker.arg(node, 2) % value.rank
+    order = list(range(value.rank))
+    order[first], order[second] = order[second], order[first]
+    return walker.transpose(node.name, value, order)
+
+
+def _t(walker: Walker, node: Node) -> Value:
+    value = walker.arg(node, 0)
+    order = [1, 0] if value.rank == 2 else list(range(value.rank))
+    return walker.transpose(node.name, value, order)
+
+
+def _permute(walker: Walker, node: Node) -> Value:
+    value = walker.arg(node, 0)
+    order = [d % value.rank for d in walker.arg(node, 1)]
+    return walker.transpose(node.name, value, order)
+
+
+def _expand(walker: Walker, node: Node) -> Value:
+    value = walker.arg(node, 0)
+    shape, element = walker.result(node)
+    if tuple(shape) == value.shape:
+        return value
+    return walker.emitter.elementwise(node.name, [value], shape, element,
+                                      element, lambda b: b.inputs[0])
+
+
+def _extract(walker: Walker, hint: str, value: Value, dim: int, start: int,
+             size: int) -> Value:
+    offsets = ["0"] * value.rank
+    sizes = [str(d) if is_static(d) else walker.emitter.dim(d)
+             for d in value.shape]
+    offsets[dim], sizes[dim] = str(start), str(size)
+    shape: list[Dim] = list(value.shape)
+    shape[dim] = size
+    strides = ", ".join(["1"] * value.rank)
+    return walker.emitter.op(
+        hint, f"tensor.extract_slice {value.name}[{', '.join(offsets)}] "
+        f"[{', '.join(sizes)}] [{strides}] : {value.type} to "
+        f"{tensor_type(shape, value.element)}", shape, value.element)
+
+
+def _static_dim(value: Value, dim: int) -> tuple[int, int]:
+    """The dimension counted from the front and its size."""
+    dim %= value.rank
+    size = value.shape[dim]
+    if not is_static(size):
+        raise Unsupported(f"dimension {dim}, whose size is not static")
+    return dim, size
+
+
+def _pieces(walker: Walker, node: Node, value: Value, dim: int,
+            sizes: Sequence[int]) -> tuple[Value, ...]:
+    starts = [sum(sizes[:i]) for i in range(len(sizes))]
+    return tuple(_extract(walker, f"{node.name}_{i}", value, dim, start, size)
+                 for i, (start, size) in enumerate(zip(starts, sizes)))
+
+
+def _split(walker: Walker, node: Node) -> tuple[Value, ...]:
+    value = walker.arg(node, 0)
+    dim, total = _static_dim(value, walker.arg(node, 2, "dim", 0))
+    sizes = walker.arg(node, 1)
+    if isinstance(sizes, int):
+        sizes = [min(sizes, total - i) for i in range(0, total, sizes)]
+    return _pieces(walker, node, value, dim, sizes)
+
+
+def _chunk(walker: Walker, node: Node) -> tuple[Value, ...]:
+    value = walker.arg(node, 0)
+    dim, total = _static_dim(value, walker.arg(node, 2, "dim", 0))
+    step = max(1, math.ceil(total / walker.arg(node, 1)))
+    sizes = [min(step, total - i) for i in range(0, total, step)]
+    return _pieces(walker, node, value, dim, sizes)
+
+
+def _slice(walker: Walker, node: Node) -> Value:
+    value = walker.arg(node, 0)
+    start = walker.arg(node, 2, "start", None)
+    end = walker.arg(node, 3, "end", None)
+    if walker.arg(node, 4, "step", 1) != 1:
+        raise Unsupported("step other than 1")
+    shape, _ = walker.result(node)
+    if tuple(shape) == value.shape:
+        return value
+    dim, total = _static_dim(value, walker.arg(node, 1, "dim", 0))
+    start, end, _ = slice(start, end).indices(total)
+    return _extract(walker, node.name, value, dim, start, max(0, end - start))
+
+
+def _select(walker: Walker, node: Node) -> Value:
+    value = walker.arg(node, 0)
+    dim, total = _static_dim(value, walker.arg(node, 1))
+    index = walker.arg(node, 2) % total
+    piece = _extract(walker, f"{node.name}_slice", value, dim, index, 1)
+    shape, _ = walker.result(node)
+    return walker.reshape(node.name, piece, shape)
+
+
+def _getitem(walker: Walker, node: Node) -> Any:
+    item = walker.arg(node, 0)[walker.arg(node, 1)]
+    if item is None:
+        raise Unsupported("a result of a norm other than the first")
+    return item
+
+
+# ---------------------------------------------------------------------------
+# The table
+# ---------------------------------------------------------------------------
+
+HANDLERS: dict[str, Handler] = {
+    "aten.linear.default": _linear,
+    "aten.mm.default": _mm,
+    "aten.matmul.default": _mm,
+    "aten.addmm.default": _addmm,
+    "aten.silu.default": _activation("silu"),
+    "aten.gelu.default": _activation(_gelu_kind),
+    "aten.relu.default": _activation("relu"),
+    "aten.layer_norm.default": _layer_norm,
+    "aten.native_layer_norm.default": _native_layer_norm,
+    "aten.rms_norm.default": _rms_norm,
+
+    "aten.add.Tensor": _add("arith.addf"),
+    "aten.add.Scalar": _add("arith.addf"),
+    "aten.sub.Tensor": _add("arith.subf"),
+    "aten.sub.Scalar": _add("arith.subf"),
+    "aten.rsub.Scalar": _rsub,
+    "aten.mul.Tensor": _binary(lambda b, x, y: b.op("arith.mulf", x, y)),
+    "aten.mul.Scalar": _binary(lambda b, x, y: b.op("arith.mulf", x, y)),
+    "aten.div.Tensor": _div,
+    "aten.div.Scalar": _div,
+    "aten.maximum.default":
+        _binary(lambda b, x, y: b.op("arith.maximumf", x, y)),
+    "aten.minimum.default":
+        _binary(lambda b, x, y: b.op("arith.minimumf", x, y)),
+    "aten.pow.Tensor_Scalar": _pow,
+    "aten.square.default": _unary(lambda b, x: b.op("arith.mulf", x, x)),
+    "aten.neg.default": _simple("arith.negf"),
+    "aten.abs.default": _simple("math.absf"),
+    "aten.exp.default": _simple("math.exp"),
+    "aten.log.default": _simple("math.log"),
+    "aten.sqrt.default": _simple("math.sqrt"),
+    "aten.rsqrt.default": _simple("math.rsqrt"),
+    "aten.reciprocal.default":
+        _unary(lambda b, x: b.op("arith.divf", b.constant(1.0), x)),
+    "aten.erf.default": _simple("math.erf"),
+    "aten.tanh.default": _simple("math.tanh"),
+    "aten.sigmoid.default": _unary(_sigmoid),
+    "aten.clamp.default": _clamp,
+    "aten.hardtanh.default": _hardtanh,
+    "aten.relu6.default": lambda w, n: _bounded(w, n, 0.0, 6.0),
+
+    "aten.to.dtype": _cast,
+    "aten.to.dtype_layout": _cast,
+    "aten.to.device": _cast,
+    "aten.to.other": _cast,
+    "aten._to_copy.default": _cast,
+    "aten.type_as.default": _cast,
+    "aten.alias.default": _same,
+    "aten.clone.default": _same,
+    "aten.contiguous.default": _same,
+    "aten.detach.default": _same,
+    "aten.detach_.default": _same,
+    "aten.lift_fresh_copy.default": _same,
+    "aten.dropout.default": _dropout,
+
+    "aten.mean.dim": _reduce(mean=True),
+    "aten.mean.default": _reduce(mean=True),
+    "aten.sum.dim_IntList": _reduce(mean=False),
+
+    "aten.view.default": _reshape,
+    "aten._unsafe_view.default": _reshape,
+    "aten.reshape.default": _reshape,
+    "aten.flatten.using_ints": _reshape,
+    "aten.unflatten.int": _reshape,
+    "aten.unsqueeze.default": _reshape,
+    "aten.squeeze.dim": _reshape,
+    "aten.squeeze.dims": _reshape,
+    "aten.squeeze.default": _reshape,
+    "aten.transpose.int": _transpose,
+    "aten.t.default": _t,
+    "aten.permute.default": _permute,
+    "aten.expand.default": _expand,
+    "aten.split.Tensor": _split,
+    "aten.split_with_sizes.default": _split,
+    "aten.chunk.default": _chunk,
+    "aten.slice.Tensor": _slice,
+    "aten.select.int": _select,
+    "getitem": _getitem,
+}
+
+# Ops that check or compute shapes and yield no tensor.
+IGNORED = frozenset({
+    "aten._assert_tensor_metadata.default",
+    "aten._assert_scalar.default",
+    "aten.sym_constrain_range_for_size.default",
+})

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Takes a chain of modules out of a model and exports it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Union
+
+import torch
+from torch import nn
+from torch.export import Dim, ExportedProgram
+
+# A dimension of an input: a size, or the name of a dynamic dimension.
+DimSpec = Union[int, str]
+
+
+class BlockError(Exception):
+    """A request that the model cannot meet; the text names both."""
+
+
+class Chain(nn.Module):
+    """Modules of a model, called one after the other.
+
+    The members keep their dotted paths, so parameters and module paths in the
+    exported program are those of the model.
+    """
+
+    def __init__(self, members: Mapping[str, nn.Module],
+                 residual: bool = False) -> None:
+        super().__init__()
+        self._paths = list(members)
+        self._residual = residual
+        for path, module in members.items():
+            parent: nn.Module = self
+            *containers, name = path.split(".")
+            for container in containers:
+                if container not in parent._modules:
+                    parent.add_module(container, nn.Module())
+                parent = parent.get_submodule(container)
+            parent.add_module(name, module)
+
+    def forward(self, hidden_states: torch.Tensor) -> torch.Tensor:
+        residual = hidden_states
+        for path in self._paths:
+            hidden_states = self.get_submodule(path)(hidden_states)
+        if self._residual:
+            hidden_states = residual + hidden_states
+        return hidden_states
+
+
+def take_chain(model: nn.Module, parent: str, members: Sequence[str],
+               residual: bool = False) -> Chain:
+    """The modules `members` below the path `parent` of `model`."""
+    found = {}
+    for member in members:
+        path = f"{parent}.{member}" if parent else member
+        found[path] = _submodule(model, path)
+    return Chain(found, residual).eval()
+
+
+def _submodule(model: nn.Module, path: str) -> nn.Module:
+    module, walked = model, ""
+    for name in path.split("."):
+        children = dict(module.named_children())
+        if name not in children:
+            where = f"'{walked}'" if walked else "the model"
+            raise BlockError(f"no module '{path}': {where} has no child "
+                             f"'{name}'; it has "
+                             + (", ".join(children) or "none"))
+        module = children[name]
+        walked = f"{walked}.{name}" if walked else name
+    return module
+
+
+def build_model(architecture: str, settings: Mapping[str, Any],
+                dtype: torch.dtype) -> nn.Module:
+    """A model of transformers from its config alone, without storage.
+
+    Parameters are on the meta device until `seed_weights` draws them.
+    """
+    import transformers
+
+    try:
+        config = transformers.AutoConfig.for_model(architecture, **settings)
+    except ValueError:
+        close = [n for n in transformers.CONFIG_MAPPING
+                 if n[:3] == architecture[:3]]
+        raise BlockError(f"unknown architecture '{architecture}'"
+                         + (f"; similar: {', '.join(sorted(close))}"
+                            if close else "")) from None
+    unknown = [k for k in settings if k not in _config_fields(config)]
+    if unknown:
+        raise BlockError(f"{type(config).__name__} has no setting "
+                         + ", ".join(f"'{k}'" for k in unknown))
+    with torch.device("meta"), _default_dtype(dtype):
+        return _auto_class(config).from_config(config)
+
+
+def _config_fields(config: Any) -> set[str]:
+    return set(type(config)().to_dict())
+
+
+def load_model(path: str | Path, dtype: torch.dtype) -> nn.Module:
+    """A model with its weights from a local directory."""
+    import transformers
+
+    if not Path(path).is_dir():
+        raise BlockError(f"no directory '{path}'")
+    config = transformers.AutoConfig.from_pretrained(path)
+    return _auto_class(config).from_pretrained(path, dtype=dtype)
+
+
+def _auto_class(config: Any) -> Any:
+    """The class with a language-model head where there is one, because its
+    module paths are the ones that checkpoints use."""
+    import transformers
+
+    if type(config) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
+        return transformers.AutoModelForCausalLM
+    return transformers.AutoModel
+
+
+@contextlib.contextmanager
+def _default_dtype(dtype: torch.dtype) -> Any:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def seed_weights(module: nn.Module, seed: int) -> nn.Module:
+    """Gives every parameter storage and drawn values.
+
+    Matrices get the scale that keeps activations near one. Vectors get noise
+    around what the module's own initialization has there, so that a norm
+    weight of ones or zeros cannot hide a missing or an extra factor.
+    """
+    buffers = [n for n, b in module.named_buffers() if b.is_meta]
+    if buffers:
+        raise BlockError("cannot draw values for buffers: "
+                         + ", ".join(buffers))
+    generator = torch.Generator().manual_seed(seed)
+    centers = _vector_centers(module)
+    drawn: dict[int, nn.Parameter] = {}
+    for owner in module.modules():
+        for name, old in owner.named_parameters(recurse=False):
+            if id(old) not in drawn:
+                noise = torch.randn(old.shape, generator=generator)
+                if old.dim() >= 2:
+                    noise *= old.shape[-1] ** -0.5
+                else:
+                    noise = centers[id(old)] + 0.1 * noise
+                drawn[id(old)] = nn.Parameter(noise.to(old.dtype),
+                                              requires_grad=False)
+            setattr(owner, name, drawn[id(old)])
+    return module
+
+
+def _vector_centers(module: nn.Module) -> dict[int, float]:
+    """What parameters of rank one start from: biases and the weights of
+    norms that add one to them start from zero, other weights from one."""
+    centers = {}
+    for owner in module.modules():
+        for name, parameter in owner.named_parameters(recurse=False):
+            source = type(owner)
+            zero = name.endswith("bias") or _adds_one(source)
+            centers[id(parameter)] = 0.0 if zero else 1.0
+    return centers
+
+
+def _adds_one(kind: type) -> bool:
+    """Whether a norm class starts from zeros; read off a fresh instance."""
+    with contextlib.suppress(Exception):
+        instance = kind(8)
+        return all(bool((p == 0).all()) for p in instance.parameters())
+    return False
+
+
+def example_input(shape: Sequence[DimSpec], sizes: Mapping[str, int],
+                  dtype: torch.dtype, seed: int) -> torch.Tensor:
+    """A random input; named dimensions get the sizes given for them."""
+    missing = [d for d in shape if isinstance(d, str) and d not in sizes]
+    if missing:
+        raise BlockError(f"no size given for dimension '{missing[0]}'")
+    concrete = [sizes[d] if isinstance(d, str) else d for d in shape]
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(concrete, generator=generator).to(dtype)
+
+
+def export_module(module: nn.Module, shape: Sequence[DimSpec],
+                  dtype: torch.dtype) -> ExportedProgram:
+    """torch.export with the named dimensions of `shape` dynamic."""
+    names = sorted({d for d in shape if isinstance(d, str)})
+    # Sizes 0 and 1 would be specialized; equal ones would be identified.
+    sizes = {name: 5 + 2 * i for i, name in enumerate(names)}
+    dims = {name: Dim(name, min=1) for name in names}
+    dynamic = {i: dims[d] for i, d in enumerate(shape) if isinstance(d, str)}
+    example = example_input(shape, sizes, dtype, seed=0)
+    try:
+        with torch.no_grad():
+            return torch.export.export(module, (example,),
+                                       dynamic_shapes=(dynamic or None,))
+    # Whatever the module or the tracer raises is about the module.
+    except Exception as error:
+        reason = str(error).strip().split("\n")[0]
+        raise BlockError("PyTorch cannot export the modules: "
+                         f"{type(error).__name__}: {reason}") from error
+
+
+def parse_shape(text: str) -> list[DimSpec]:
+    """`tokens,1024`: sizes and names of dynamic dimensions."""
+    shape: list[DimSpec] = []
+    for part in text.split(","):
+        part = part.strip()
+        if part.isdecimal() and int(part) > 0:
+            shape.append(int(part))
+        elif re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", part):
+            shape.append(part)
+        else:
+            raise BlockError(f"bad dimension '{part}' in shape '{text}'; "
+                             "expected a positive size or a name")
+    return shape

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Commands of `python -m fuse_mlir`."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+DTYPES = ("bfloat16", "float16", "float32")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; the result is the exit status."""
+    options = _parser().parse_args(arguments)
+    from fuse_mlir.blocks import BlockError
+    from fuse_mlir.importer import ImportFailure
+
+    try:
+        return options.run(options)
+    except (BlockError, ImportFailure, OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="fuse_mlir", description="Python side of the fuse compiler.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    _add_import(commands)
+    _add_compare(commands)
+    return parser
+
+
+def _add_import(commands: Any) -> None:
+    command = commands.add_parser(
+        "import", help="turn modules of a transformers model into fuse IR",
+        description="Exports a chain of modules with torch.export and writes "
+        "it as fuse IR (OUTPUT) with its weights beside it "
+        "(OUTPUT with the suffix .safetensors).")
+    source = command.add_mutually_exclusive_group(required=True)
+    source.add_argument(
+        "--architecture", metavar="NAME",
+        help="model type of transformers, built from its config with drawn "
+        "weights, such as qwen3")
+    source.add_argument(
+        "--pretrained", metavar="DIR", type=Path,
+        help="local directory with a model and its weights")
+    command.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[],
+        help="setting of the config, such as hidden_size=1024; may repeat")
+    command.add_argument(
+        "--parent", metavar="PATH", default="",
+        help="module the members are children of, such as model.layers.0")
+    command.add_argument(
+        "--members", metavar="NAMES", required=True,
+        help="modules called one after the other, separated by commas")
+    command.add_argument(
+        "--residual", action="store_true",
+        help="add the input of the chain to its result")
+    command.add_argument(
+        "--shape", metavar="DIMS", required=True,
+        help="input shape; a name is a dynamic dimension: tokens,1024")
+    command.add_argument("--dtype", choices=DTYPES, default="bfloat16")
+    command.add_argument("--name", default="main",
+                         help="name of the function (default: main)")
+    command.add_argument("--seed", type=int, default=0,
+                         help="seed of drawn weights and of the sample input")
+    command.add_argument(
+        "--sample", metavar="DIM=SIZE", action="append", default=[],
+        help="also write a random input with these sizes and what PyTorch "
+        "computes from it: OUTPUT with the suffixes .input.npy, "
+        ".output.npy and, in f32 throughout, .output-f32.npy")
+    command.add_argument("-o", "--output", metavar="OUTPUT", type=Path,
+                         required=True)
+    command.set_defaults(run=_run_import)
+
+
+def _settings(items: Sequence[str]) -> dict[str, Any]:
+    settings = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise ValueError(f"bad setting '{item}'; expected KEY=VALUE")
+        try:
+            settings[key] = ast.literal_eval(value)
+        except (SyntaxError, ValueError):
+            settings[key] = value
+    return settings
+
+
+def _run_import(options: argparse.Namespace) -> int:
+    import torch
+    import transformers
+    from fuse_mlir import blocks
+    from fuse_mlir.importer import import_program
+
+    # A config cut down to one block warns about parts that are not there.
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    dtype = getattr(torch, options.dtype)
+    shape = blocks.parse_shape(options.shape)
+    if options.pretrained:
+        if options.set:
+            raise ValueError("--set needs --architecture")
+        model = blocks.load_model(options.pretrained, dtype)
+    else:
+        model = blocks.build_model(options.architecture,
+                                   _settings(options.set), dtype)
+    chain = blocks.take_chain(model, options.parent,
+                              options.members.split(","), options.residual)
+    if options.architecture:
+        blocks.seed_weights(chain, options.seed)
+    function = import_program(blocks.export_module(chain, shape, dtype),
+                              options.name)
+
+    from safetensors.torch import save_file
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(function.text)
+    weights = options.output.with_suffix(".safetensors")
+    save_file(function.weights, weights, metadata=function.aliases or None)
+    print(f"{options.output}: {len(function.text.splitlines())} lines")
+    size = sum(t.numel() * t.element_size()
+               for t in function.weights.values())
+    print(f"{weights}: {len(function.weights)} tensors, {size:,} bytes")
+    if options.sample:
+        sizes = _settings(options.sample)
+        sample = blocks.example_input(shape, sizes, dtype, options.seed + 1)
+        _write_sample(chain, sample, options.output)
+    return 0
+
+
+def _write_sample(chain: Any, sample: Any, output: Path) -> None:
+    """Files are f32, which holds every value of the 16-bit types."""
+    import numpy as np
+    import torch
+
+    with torch.no_grad():
+        result = chain(sample)
+        exact = chain.float()(sample.float())
+    for suffix, tensor in ((".input.npy", sample), (".output.npy", result),
+                           (".output-f32.npy", exact)):
+        path = output.with_suffix(suffix)
+        np.save(path, tensor.float().numpy())
+        print(f"{path}: {'x'.join(map(str, tensor.shape))}")
+
+
+def _add_compare(commands: Any) -> None:
+    command = commands.add_parser(
+        "compare", help="print how results differ from a reference",
+        description="Prints for each result the largest and the relative "
+        "difference from REFERENCE and how many elements differ by how many "
+        "units in the last place.")
+    command.add_argument("reference", type=Path)
+    command.add_argument("results", metavar="NAME=FILE", nargs="+")
+    command.add_argument("--element", default="bf16",
+                         help="type the results are rounded to")
+    command.add_argument(
+        "--max-relative", type=float, metavar="BOUND",
+        help="fail where the relative difference in the L2 norm is larger")
+    command.add_argument("--identical", action="store_true",
+                         help="fail where any element differs")
+    command.set_defaults(run=_run_compare)
+
+
+def _run_compare(options: argparse.Namespace) -> int:
+    import numpy as np
+    from fuse_mlir.compare import difference, table
+
+    reference = np.load(options.reference)
+    rows = {}
+    for item in options.results:
+        name, equals, path = item.partition("=")
+        if not equals:
+            raise ValueError(f"bad result '{item}'; expected NAME=FILE")
+        rows[name] = difference(np.load(path), reference, options.element)
+    print(table(rows, options.element))
+    status = 0
+    for name, row in rows.items():
+        if row.nonfinite_mismatches:
+            print(f"{name}: {row.nonfinite_mismatches} elements are finite "
+                  "or NaN on one side only")
+            status = 1
+        if options.identical and not row.identical:
+            print(f"{name}: not identical")
+            status = 1
+        bound = options.max_relative
+        if bound is not None and not row.relative_l2 <= bound:
+            print(f"{name}: relative difference {row.relative_l2:.2e} "
+                  f"exceeds {bound:.2e}")
+            status = 1
+    return status

@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Turns a torch.export program into textual fuse IR and its weights."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind, OutputKind
+
+from fuse_mlir import aten
+from fuse_mlir.emitter import Dim, Emitter, Value, is_static, quote, tensor_type
+from fuse_mlir.shapes import reassociate
+
+Node = torch.fx.Node
+
+
+class ImportFailure(Exception):
+    """A program that cannot be expressed; the text names the op and place."""
+
+
+@dataclass(frozen=True)
+class ImportedFunction:
+    """A function as text with everything it needs from the state dict."""
+
+    name: str
+    text: str
+    # One entry per argument that is a parameter or buffer, contiguous.
+    weights: dict[str, torch.Tensor]
+    # Names of the state dict that share storage with an argument.
+    aliases: dict[str, str]
+
+
+def import_program(program: ExportedProgram, name: str = "main") \
+        -> ImportedFunction:
+    """Translates `program` to one function called `name`."""
+    return Walker(program, name).run()
+
+
+class Walker:
+    """Visits the graph once, in order."""
+
+    def __init__(self, program: ExportedProgram, name: str) -> None:
+        self.program = program
+        self.emitter = Emitter(name)
+        self._values: dict[Node, Any] = {}
+        self._transposed: dict[str, Value] = {}
+        self._weights: dict[str, torch.Tensor] = {}
+        self._aliases: dict[str, str] = {}
+        self._root = f"{quote(name)}"
+
+    def run(self) -> ImportedFunction:
+        self._check_signature()
+        self._arguments()
+        results: list[Value] = []
+        for node in self.program.graph.nodes:
+            if node.op == "call_function":
+                self._call(node)
+            elif node.op == "output":
+                results = self._results(node)
+        text = self.emitter.finish(results, self._root)
+        return ImportedFunction(self.emitter.name, text, self._weights,
+                                self._aliases)
+
+    # Signature.
+
+    def _check_signature(self) -> None:
+        for spec in self.program.graph_signature.output_specs:
+            if spec.kind is not OutputKind.USER_OUTPUT:
+                raise ImportFailure(
+                    f"output '{spec.arg.name}' is {spec.kind.name.lower()}; "
+                    "expected a function that changes no state")
+
+    def _arguments(self) -> None:
+        """User inputs first, then every parameter the graph uses."""
+        signature = self.program.graph_signature
+        specs = {s.arg.name: s for s in signature.input_specs}
+        nodes = [n for n in self.program.graph.nodes if n.op == "placeholder"]
+        users = [n for n in nodes
+                 if specs[n.name].kind is InputKind.USER_INPUT]
+        for node in users:
+            self._values[node] = self._user_input(node)
+        owners: dict[tuple, tuple[str, Value]] = {}
+        for node in nodes:
+            spec = specs[node.name]
+            if node in users or not node.users:
+                continue
+            if spec.kind not in (InputKind.PARAMETER, InputKind.BUFFER,
+                                 InputKind.CONSTANT_TENSOR):
+                raise ImportFailure(
+                    f"input '{node.name}' is {spec.kind.name.lower()}; "
+                    "expected a tensor, parameter or buffer")
+            self._parameter(node, spec, owners)
+        self._record_aliases(owners)
+
+    def _user_input(self, node: Node) -> Value | Any:
+        fake = node.meta["val"]
+        if not isinstance(fake, torch.Tensor):
+            if node.users:
+                raise ImportFailure(
+                    f"input '{node.name}' is a {type(fake).__name__}; "
+                    "expected a tensor")
+            return fake
+        shape, element = self._tensor(fake, f"input '{node.name}'")
+        return self.emitter.argument(_identifier(node.name), shape, element)
+
+    def _parameter(self, node: Node, spec: Any,
+                   owners: dict[tuple, tuple[str, Value]]) -> None:
+        tensor = self._state(spec)
+        key = _storage_key(tensor)
+        if key in owners:
+            self._values[node] = owners[key][1]
+            return
+        # A tied weight goes by the first of its names in the state dict.
+        name = next((n for n, t in self.program.state_dict.items()
+                     if _storage_key(t) == key), spec.target)
+        shape, element = self._tensor(tensor, f"parameter '{name}'")
+        value = self.emitter.argument(
+            _identifier(name), shape, element,
+            f"{{fuse.parameter = {quote(name)}}}")
+        self._values[node] = value
+        self._weights[name] = tensor.detach().contiguous()
+        owners[key] = (name, value)
+
+    def _state(self, spec: Any) -> torch.Tensor:
+        name = spec.target
+        if name in self.program.state_dict:
+            return self.program.state_dict[name]
+        return self.program.constants[name]
+
+    def _record_aliases(self, owners: dict[tuple, tuple[str, Value]]) -> None:
+        for name, tensor in self.program.state_dict.items():
+            owner = owners.get(_storage_key(tensor))
+            if owner is not None and owner[0] != name:
+                self._aliases[name] = owner[0]
+
+    def _results(self, node: Node) -> list[Value]:
+        results = []
+        for item in node.args[0]:
+            value = self._values[item] if isinstance(item, Node) else item
+            if not isinstance(value, Value):
+                raise ImportFailure(
+                    f"result '{item}' is no tensor; expected tensors only")
+            results.append(value)
+        return results
+
+    # What handlers use.
+
+    def arg(self, node: Node, position: int, name: str | None = None,
+            default: Any = None) -> Any:
+        """An argument of the call, by position or name."""
+        if position < len(node.args):
+            item = node.args[position]
+        elif name is not None:
+            item = node.kwargs.get(name, default)
+        else:
+            raise aten.Unsupported(f"missing argument {position}")
+        return self._resolve(item)
+
+    def result(self, node: Node) -> tuple[tuple[Dim, ...], str]:
+        """Shape and element type of the result of a call."""
+        return self._tensor(node.meta["val"], "result")
+
+    def common_element(self, operands: Sequence[Any]) -> str:
+        """Element type after promotion of `operands`."""
+        samples = []
+        for operand in operands:
+            if isinstance(operand, Value):
+                # Promotion distinguishes scalars from other tensors only.
+                samples.append(torch.empty([1] * min(operand.rank, 1),
+                                           dtype=_dtype(operand.element)))
+            else:
+                samples.append(operand)
+        if len(samples) == 1:
+            return operands[0].element
+        return aten.ELEMENTS[torch.result_type(*samples)]
+
+    def reshape(self, hint: str, value: Value,
+                shape: Sequence[Dim]) -> Value:
+        """`value` with another shape, by collapsing then expanding."""
+        shape = tuple(shape)
+        if shape == value.shape:
+            return value
+        groups = reassociate(value.shape, shape)
+        if groups is None:
+            raise aten.Unsupported(
+                f"reshape of {_show(value.shape)} to {_show(shape)}")
+        middle = tuple(_product([value.shape[i] for i in left])
+                       for left, _ in groups)
+        middle = tuple(
+            shape[right[0]] if len(right) == 1 else size
+            for size, (_, right) in zip(middle, groups))
+        if any(len(left) != 1 for left, _ in groups):
+            last = all(len(right) == 1 for _, right in groups)
+            value = self._collapse(hint if last else f"{hint}_flat", value,
+                                   [left for left, _ in groups], middle)
+        if any(len(right) != 1 for _, right in groups):
+            value = self._expand(hint, value, [r for _, r in groups], shape)
+        return value
+
+    def _collapse(self, hint: str, value: Value, groups: list[list[int]],
+                  shape: tuple[Dim, ...]) -> Value:
+        if groups == [list(range(value.rank))] and not shape:
+            groups = []
+        return self.emitter.op(
+            hint, f"tensor.collapse_shape {value.name} {_groups(groups)} : "
+            f"{value.type} into {tensor_type(shape, value.element)}",
+            shape, value.element)
+
+    def _expand(self, hint: str, value: Value, groups: list[list[int]],
+                shape: tuple[Dim, ...]) -> Value:
+        if not value.shape:
+            groups = []
+        sizes = ", ".join(str(d) if is_static(d) else self.emitter.dim(d)
+                          for d in shape)
+        return self.emitter.op(
+            hint, f"tensor.expand_shape {value.name} {_groups(groups)} "
+            f"output_shape [{sizes}] : {value.type} into "
+            f"{tensor_type(shape, value.element)}", shape, value.element)
+
+    def transpose(self, hint: str, value: Value,
+                  order: Sequence[int]) -> Value:
+        """`value` with its dimensions in another order."""
+        if list(order) == list(range(value.rank)):
+            return value
+        # The transpose of a transpose is the value itself, which lets
+        # x @ w.t() become a linear on w.
+        if list(order) == [1, 0] and value.name in self._transposed:
+            return self._transposed[value.name]
+        shape = tuple(value.shape[i] for i in order)
+        init = self.emitter.empty(shape, value.element)
+        type_ = tensor_type(shape, value.element)
+        result = self.emitter.op(
+            hint, f"linalg.transpose ins({value.name} : {value.type}) "
+            f"outs({init} : {type_}) permutation = {list(order)}",
+            shape, value.element)
+        if list(order) == [1, 0]:
+            self._transposed[result.name] = value
+        return result
+
+    # Nodes.
+
+    def _call(self, node: Node) -> None:
+        target = _target_name(node)
+        if target in aten.IGNORED or not _makes_tensors(node):
+            return
+        handler = aten.HANDLERS.get(target)
+        self.emitter.set_location(self._location(node))
+        if handler is None:
+            raise ImportFailure(f"{self._place(node)}: no translation for "
+                                f"'{target}'")
+        try:
+            self._values[node] = handler(self, node)
+        except aten.Unsupported as error:
+            raise ImportFailure(f"{self._place(node)}: no translation for "
+                                f"'{target}' with {error}") from error
+
+    def _resolve(self, item: Any) -> Any:
+        if isinstance(item, Node):
+            if item in self._values:
+                return self._values[item]
+            return _dim(item.meta["val"])
+        if isinstance(item, (list, tuple)):
+            return [self._resolve(i) for i in item]
+        return item
+
+    def _tensor(self, tensor: torch.Tensor, what: str) \
+            -> tuple[tuple[Dim, ...], str]:
+        element = aten.ELEMENTS.get(tensor.dtype)
+        if element is None:
+            known = ", ".join(str(d) for d in aten.ELEMENTS)
+            raise aten.Unsupported(
+                f"{what} of type {tensor.dtype}; expected one of {known}") \
+                if what == "result" else ImportFailure(
+                    f"{what} has type {tensor.dtype}; expected one of {known}")
+        return tuple(_dim(d) for d in tensor.shape), element
+
+    # Places.
+
+    def _module_path(self, node: Node) -> str:
+        stack = node.meta.get("nn_module_stack") or {}
+        paths = [path for path, _ in stack.values()]
+        return paths[-1] if paths and paths[-1] else ""
+
+    def _source(self, node: Node) -> tuple[str, int] | None:
+        """The innermost source line, the path counted from the package."""
+        trace = node.meta.get("stack_trace") or ""
+        found = re.findall(r'File "([^"]+)", line (\d+)', trace)
+        if not found:
+            return None
+        path, line = found[-1]
+        for marker in ("site-packages/", "dist-packages/"):
+            if marker in path:
+                path = path.rsplit(marker, 1)[1]
+                break
+        else:
+            path = path.rsplit("/", 1)[-1]
+        return path, int(line)
+
+    def _location(self, node: Node) -> str:
+        path = self._module_path(node)
+        name = quote(path) if path else self._root
+        source = self._source(node)
+        if source is None:
+            return name
+        return f"{name}({quote(source[0])}:{source[1]}:0)"
+
+    def _place(self, node: Node) -> str:
+        source = self._source(node)
+        place = f"{source[0]}:{source[1]}" if source else "unknown source line"
+        path = self._module_path(node)
+        return f"{place} (module '{path}')" if path else place
+
+
+def _dim(size: Any) -> Any:
+    if isinstance(size, torch.SymInt):
+        expr = size.node.expr
+        return int(expr) if expr.is_number else expr
+    return size
+
+
+def _dtype(element: str) -> torch.dtype:
+    return next(d for d, e in aten.ELEMENTS.items() if e == element)
+
+
+def _product(sizes: Sequence[Dim]) -> Dim:
+    product = sympy.Mul(*[sympy.sympify(s) for s in sizes])
+    return int(product) if product.is_number else product
+
+
+def _show(shape: Sequence[Dim]) -> str:
+    return "[" + ", ".join(str(d) for d in shape) + "]"
+
+
+def _groups(groups: list[list[int]]) -> str:
+    return "[" + ", ".join(str(g) for g in groups) + "]"
+
+
+def _identifier(name: str) -> str:
+    text = re.sub(r"[^A-Za-z0-9_.$-]", "_", name)
+    return f"_{text}" if text[:1].isdigit() else text
+
+
+def _storage_key(tensor: torch.Tensor) -> tuple:
+    return (tensor.untyped_storage().data_ptr(), tensor.storage_offset(),
+            tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()))
+
+
+def _target_name(node: Node) -> str:
+    if node.target is operator.getitem:
+        return "getitem"
+    return str(node.target)
+
+
+def _makes_tensors(node: Node) -> bool:
+    """Whether the call yields tensors rather than sizes."""
+    value = node.meta.get("val")
+    if isinstance(value, (list, tuple)):
+        return any(isinstance(v, torch.Tensor) for v in value)
+    return isinstance(value, torch.Tensor)

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Chains out of real architectures, built from small configs."""
+
+import tempfile
+import unittest
+
+import torch
+from torch import nn
+
+from fuse_mlir import blocks
+from fuse_mlir.importer import import_program
+from tests.support import fuse_opt
+
+SMALL = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
+         "num_attention_heads": 2, "vocab_size": 32}
+
+
+def import_chain(architecture, parent, members, settings=SMALL,
+                 dtype=torch.bfloat16, shape="tokens,64", residual=False):
+    model = blocks.build_model(architecture, settings, dtype)
+    chain = blocks.take_chain(model, parent, members, residual)
+    blocks.seed_weights(chain, seed=1)
+    program = blocks.export_module(chain, blocks.parse_shape(shape), dtype)
+    return import_program(program, architecture)
+
+
+class Architectures(unittest.TestCase):
+
+    def check(self, expected, *arguments, **options):
+        text = import_chain(*arguments, **options).text
+        fuse_opt(text, "--verify-roundtrip")
+        for piece in expected:
+            self.assertIn(piece, text)
+
+    def test_qwen3(self):
+        self.check(["fuse.activation silu", "tensor<?x64xbf16>",
+                    'fuse.parameter = "model.layers.1.mlp.up_proj.weight"'],
+                   "qwen3", "model.layers.1",
+                   ["post_attention_layernorm", "mlp"])
+
+    def test_llama_with_batch(self):
+        self.check(["tensor<?x?x64xbf16>"], "llama", "model.layers.0",
+                   ["post_attention_layernorm", "mlp"],
+                   shape="batch,tokens,64")
+
+    def test_gemma3(self):
+        self.check(["fuse.activation gelu_tanh", "arith.constant 1.0 : f32"],
+                   "gemma3_text", "model.layers.0",
+                   ["pre_feedforward_layernorm", "mlp",
+                    "post_feedforward_layernorm"])
+
+    def test_gpt_neox(self):
+        self.check(["fuse.layer_norm", "fuse.activation gelu %", "bias("],
+                   "gpt_neox", "gpt_neox.layers.0",
+                   ["post_attention_layernorm", "mlp"])
+
+    def test_gpt2_has_transposed_weights(self):
+        self.check(["fuse.layer_norm", "linalg.transpose", "math.tanh"],
+                   "gpt2", "transformer.h.0", ["ln_2", "mlp"],
+                   {"n_embd": 64, "n_layer": 1, "n_head": 2,
+                    "vocab_size": 32})
+
+    def test_phi3_has_gate_and_up_in_one(self):
+        self.check(["tensor.extract_slice"], "phi3", "model.layers.0",
+                   ["post_attention_layernorm", "mlp"],
+                   {**SMALL, "pad_token_id": 0})
+
+    def test_residual_adds_the_input_first(self):
+        text = import_chain("qwen3", "model.layers.0",
+                            ["post_attention_layernorm", "mlp"],
+                            residual=True).text
+        self.assertRegex(text, r"ins\(%hidden_states, %linear_2 ")
+
+
+class Weights(unittest.TestCase):
+
+    def chain(self, seed):
+        model = blocks.build_model("qwen3", SMALL, torch.bfloat16)
+        chain = blocks.take_chain(model, "model.layers.0",
+                                  ["post_attention_layernorm", "mlp"])
+        return blocks.seed_weights(chain, seed).state_dict()
+
+    def test_names_are_those_of_the_model(self):
+        names = set(blocks.build_model("qwen3", SMALL,
+                                       torch.bfloat16).state_dict())
+        self.assertLessEqual(set(self.chain(0)), names)
+
+    def test_a_seed_gives_the_same_weights(self):
+        first, again, other = self.chain(3), self.chain(3), self.chain(4)
+        for name in first:
+            self.assertTrue(torch.equal(first[name], again[name]))
+            self.assertFalse(torch.equal(first[name], other[name]))
+
+    def test_norm_weights_vary_around_their_start(self):
+        weight = self.chain(0)["model.layers.0.post_attention_layernorm"
+                               ".weight"].float()
+        self.assertGreater(weight.std(), 0.05)
+        self.assertLess((weight.mean() - 1).abs(), 0.1)
+
+    def test_pretrained_directory(self):
+        import transformers
+        config = transformers.Qwen3Config(**SMALL)
+        model = transformers.Qwen3ForCausalLM(config).to(torch.bfloat16)
+        with tempfile.TemporaryDirectory() as directory:
+            model.save_pretrained(directory)
+            loaded = blocks.load_model(directory, torch.bfloat16)
+        name = "model.layers.0.mlp.gate_proj.weight"
+        self.assertTrue(torch.equal(loaded.state_dict()[name],
+                                    model.state_dict()[name]))
+
+
+class Refusals(unittest.TestCase):
+
+    def check(self, pattern, function, *arguments):
+        with self.assertRaisesRegex(blocks.BlockError, pattern):
+            function(*arguments)
+
+    def test_unknown_architecture(self):
+        self.check("unknown architecture 'qwen33'; similar: .*qwen3",
+                   blocks.build_model, "qwen33", {}, torch.float32)
+
+    def test_unknown_setting(self):
+        self.check("Qwen3Config has no setting 'hidden'", blocks.build_model,
+                   "qwen3", {"hidden": 1}, torch.float32)
+
+    def test_unknown_member(self):
+        model = nn.Sequential(nn.Linear(2, 2))
+        self.check("no module '0.mlp': '0' has no child 'mlp'; it has none",
+                   blocks.take_chain, model, "0", ["mlp"])
+        self.check("the model has no child 'x'; it has 0",
+                   blocks.take_chain, model, "x", ["mlp"])
+
+    def test_missing_directory(self):
+        self.check("no directory '/nowhere'", blocks.load_model, "/nowhere",
+                   torch.float32)
+
+    def test_bad_shape(self):
+        self.check("bad dimension '0' in shape 'a,0'", blocks.parse_shape,
+                   "a,0")
+        self.check("bad dimension ''", blocks.parse_shape, "a,,4")
+
+    def test_missing_size(self):
+        self.check("no size given for dimension 'tokens'",
+                   blocks.example_input, ["tokens", 4], {}, torch.float32, 0)
+
+    def test_buffers_cannot_be_drawn(self):
+        with torch.device("meta"):
+            module = nn.BatchNorm1d(4)
+        self.check("cannot draw values for buffers: running_mean",
+                   blocks.seed_weights, module, 0)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The commands, their files and their exit status."""
+
+import contextlib
+import io
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file
+
+from fuse_mlir.cli import main
+
+
+def run(*arguments):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        status = main([str(a) for a in arguments])
+    return status, out.getvalue(), err.getvalue()
+
+
+class Files(unittest.TestCase):
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.path = Path(directory.name)
+
+
+class Import(Files):
+
+    QWEN3 = ["import", "--architecture", "qwen3", "--set", "hidden_size=64",
+             "--set", "intermediate_size=96", "--set", "num_hidden_layers=1",
+             "--parent", "model.layers.0", "--members",
+             "post_attention_layernorm,mlp", "--shape", "tokens,64"]
+
+    def test_writes_ir_weights_and_sample(self):
+        output = self.path / "deep" / "block.mlir"
+        status, out, _ = run(*self.QWEN3, "--sample", "tokens=3", "-o",
+                             output)
+        self.assertEqual(status, 0)
+        self.assertIn("4 tensors", out)
+        text = output.read_text()
+        weights = load_file(output.with_suffix(".safetensors"))
+        for name, tensor in weights.items():
+            self.assertIn(f'fuse.parameter = "{name}"', text)
+            self.assertEqual(tensor.dtype, torch.bfloat16)
+        sample = np.load(output.with_suffix(".input.npy"))
+        result = np.load(output.with_suffix(".output.npy"))
+        exact = np.load(output.with_suffix(".output-f32.npy"))
+        self.assertEqual(sample.shape, (3, 64))
+        self.assertEqual(result.shape, (3, 64))
+        # Same function, other roundings.
+        self.assertFalse(np.array_equal(result, exact))
+        np.testing.assert_allclose(result, exact, atol=0.1)
+
+    def test_errors_name_the_cause(self):
+        output = ["-o", self.path / "block.mlir"]
+        for extra, message in (
+                (["--parent", "model.layers.7"], "has no child '7'"),
+                (["--set", "oops"], "bad setting 'oops'"),
+                (["--members", "self_attn"], "cannot export the modules: "
+                 "TypeError: "),
+                (["--shape", "tokens,0"], "bad dimension '0'")):
+            with self.subTest(message):
+                status, _, err = run(*self.QWEN3, *extra, *output)
+                self.assertEqual(status, 1)
+                self.assertTrue(err.startswith("error: "), err)
+                self.assertIn(message, err)
+
+
+class Compare(Files):
+
+    def setUp(self):
+        super().setUp()
+        np.save(self.path / "a.npy", np.ones(8, np.float32))
+        np.save(self.path / "b.npy", np.full(8, 1 + 2**-7, np.float32))
+
+    def compare(self, *arguments):
+        return run("compare", self.path / "a.npy", *arguments)
+
+    def test_prints_one_line_each(self):
+        status, out, _ = self.compare(f"same={self.path / 'a.npy'}",
+                                      f"other={self.path / 'b.npy'}")
+        self.assertEqual(status, 0)
+        self.assertEqual(len(out.splitlines()), 3)
+
+    def test_identical(self):
+        self.assertEqual(self.compare(f"s={self.path / 'a.npy'}",
+                                      "--identical")[0], 0)
+        status, out, _ = self.compare(f"o={self.path / 'b.npy'}",
+                                      "--identical")
+        self.assertEqual(status, 1)
+        self.assertIn("o: not identical", out)
+
+    def test_bound(self):
+        item = f"o={self.path / 'b.npy'}"
+        self.assertEqual(self.compare(item, "--max-relative", "0.01")[0], 0)
+        status, out, _ = self.compare(item, "--max-relative", "0.001")
+        self.assertEqual(status, 1)
+        self.assertIn("7.81e-03 exceeds 1.00e-03", out)
+
+    def test_missing_file(self):
+        status, _, err = self.compare("o=/nowhere.npy")
+        self.assertEqual(status, 1)
+        self.assertIn("/nowhere.npy", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
