@@ -9,13 +9,14 @@
 
 #include "fuse/IR/FuseDialect.h"
 #include "mlir/IR/DialectRegistry.h"
+#include "tile/IR/TileDialect.h"
 
 namespace fuse {
 
 /// Registers the dialects of this project. Upstream dialects and extensions
 /// are the caller's choice; passes name those that they create.
 inline void registerAllDialects(mlir::DialectRegistry &registry) {
-  registry.insert<FuseDialect>();
+  registry.insert<FuseDialect, tile::TileDialect>();
 }
 
 } // namespace fuse

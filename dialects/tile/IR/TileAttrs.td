@@ -1,0 +1,108 @@
+//===- TileAttrs.td - Attributes of the tile dialect -------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TILE_IR_TILEATTRS_TD
+#define TILE_IR_TILEATTRS_TD
+
+include "TileDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+class Tile_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::tile";
+  let genSpecializedAttr = 0;
+}
+
+class Tile_EnumAttr<EnumAttrInfo info, string mnemonic>
+    : EnumAttr<Tile_Dialect, info, mnemonic>;
+
+def Tile_IdKindEnum : Tile_Enum<"IdKind", "which index of a thread", [
+  I32EnumAttrCase<"Thread", 0, "thread">,
+  I32EnumAttrCase<"Warp", 1, "warp">,
+  I32EnumAttrCase<"Lane", 2, "lane">,
+  I32EnumAttrCase<"Block", 3, "block">
+]>;
+
+def Tile_CachePolicyEnum : Tile_Enum<"CachePolicy",
+    "what L2 does with the lines that a copy reads", [
+  I32EnumAttrCase<"Normal", 0, "normal">,
+  I32EnumAttrCase<"EvictFirst", 1, "evict_first">,
+  I32EnumAttrCase<"EvictLast", 2, "evict_last">
+]>;
+
+def Tile_DependencyEnum : Tile_Enum<"Dependency",
+    "which side of a programmatic dependent launch", [
+  I32EnumAttrCase<"Wait", 0, "wait">,
+  I32EnumAttrCase<"Launch", 1, "launch">
+]>;
+
+def Tile_MemoryEnum : Tile_Enum<"Memory", "where a buffer lies", [
+  I32EnumAttrCase<"Global", 0, "global">,
+  I32EnumAttrCase<"Shared", 1, "shared">
+]>;
+
+def Tile_IdKindAttr : Tile_EnumAttr<Tile_IdKindEnum, "id_kind">;
+def Tile_CachePolicyAttr : Tile_EnumAttr<Tile_CachePolicyEnum, "cache_policy">;
+def Tile_DependencyAttr : Tile_EnumAttr<Tile_DependencyEnum, "dependency">;
+
+def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
+  let mnemonic = "schedule";
+  let summary = "schedule of a decode kernel";
+  let description = [{
+    Every choice that `convert-fuse-to-tile` makes when it emits the decode
+    kernel of a fused op, so that a kernel can be reproduced, overridden and
+    tuned from the text of the IR. It is the discardable attribute
+    `tile.schedule` of the fused op and belongs to this dialect because it
+    speaks of stages, blocks and caches, which the fuse dialect does not know.
+
+    - `tokens`: width of the token tile, a multiple of 8 up to 128. The kernel
+      serves any number of tokens up to it;
+    - `blocks`: grid size; every block must be resident at the same time;
+    - `split`: into how many ranges the reduction of the last product is cut;
+    - `weight_stages`, `token_stages`: depth of the two rings. A weight stage
+      is 32 KB, a token stage `tokens` x 128 bytes;
+    - `in_flight`: weight stages requested but not landed, at most; 0 means as
+      many as the ring has. Deeper queues add latency for everyone else's
+      loads and no bandwidth;
+    - `partials`: element type of the split sums in the workspace, f32 or
+      bf16. bf16 is a rounding that no contract names, so only kernels of
+      `rounding(relaxed)` may use it;
+    - `hint`: cache policy of the weight stream;
+    - `dependent`: the weight stream may start under the tail of the previous
+      kernel of the stream (programmatic dependent launch).
+
+    Example:
+    `#tile.schedule<tokens = 56, blocks = 128, split = 16, weight_stages = 6,
+    token_stages = 4, in_flight = 2, partials = f32, hint = evict_first,
+    dependent = true>`
+  }];
+  let parameters = (ins
+    "int64_t":$tokens,
+    "int64_t":$blocks,
+    "int64_t":$split,
+    "int64_t":$weightStages,
+    "int64_t":$tokenStages,
+    "int64_t":$inFlight,
+    "::mlir::Type":$partials,
+    EnumParameter<Tile_CachePolicyEnum>:$hint,
+    "bool":$dependent
+  );
+  let assemblyFormat = [{
+    `<` `tokens` `=` $tokens `,` `blocks` `=` $blocks `,`
+    `split` `=` $split `,` `weight_stages` `=` $weightStages `,`
+    `token_stages` `=` $tokenStages `,` `in_flight` `=` $inFlight `,`
+    `partials` `=` $partials `,` `hint` `=` $hint `,`
+    `dependent` `=` $dependent `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Bytes of dynamic shared memory that the two rings take.
+    int64_t getSharedBytes() const;
+  }];
+}
+
+#endif // TILE_IR_TILEATTRS_TD

@@ -1,0 +1,191 @@
+//===- TileComputeOps.td - Products, epilogues, reductions -*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TILE_IR_TILECOMPUTEOPS_TD
+#define TILE_IR_TILECOMPUTEOPS_TD
+
+include "TileMemoryOps.td"
+
+def Tile_AccZeroOp : Tile_Op<"acc.zero", [Pure]> {
+  let summary = "An accumulator of zeros";
+  let description = [{
+    Becomes zeros in registers.
+
+    Example: `%z = tile.acc.zero : !tile.acc<64x56xf32>`
+  }];
+  let results = (outs Tile_Acc:$acc);
+  let assemblyFormat = "attr-dict `:` qualified(type($acc))";
+}
+
+def Tile_AccFenceOp : Tile_Op<"acc.fence", [
+    AllTypesMatch<["accs", "results"]>]> {
+  let summary = "Orders register writes before the products that follow";
+  let description = [{
+    Becomes `wgmma.fence.sync.aligned` as inline assembly with every register
+    tied in and out, so that LLVM can not sink the initialisation of an
+    accumulator below it.
+
+    Example:
+    `%f:2 = tile.acc.fence %a, %b : !tile.acc<64x56xf32>, !tile.acc<64x56xf32>`
+  }];
+  let arguments = (ins Variadic<Tile_Acc>:$accs);
+  let results = (outs Variadic<Tile_Acc>:$results);
+  let assemblyFormat = "$accs attr-dict `:` qualified(type($accs))";
+}
+
+def Tile_MmaOp : Tile_Op<"mma", [AllTypesMatch<["acc", "result"]>]> {
+  let summary = "Accumulates a matrix product, asynchronously";
+  let description = [{
+    `result[m, n] = acc[m, n] + sum_k lhs[m, k] * rhs[n, k]` over the 128 bytes
+    of K. The result must not be touched before a wait; only further products
+    may use it.
+
+    Becomes four `wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e4m3`
+    (`m64nNk16.f32.bf16.bf16`), 32 bytes of K each.
+
+    Example:
+    `%r = tile.mma %a, %b into %acc
+       : !tile.shared<64x128xf8E4M3FN, swizzle 128>,
+         !tile.shared<56x128xf8E4M3FN, swizzle 128>, !tile.acc<64x56xf32>`
+  }];
+  let arguments = (ins Tile_Shared:$lhs, Tile_Shared:$rhs, Tile_Acc:$acc);
+  let results = (outs Tile_Acc:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `into` $acc attr-dict
+    `:` qualified(type($lhs)) `,` qualified(type($rhs)) `,`
+    qualified(type($acc))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_MmaCommitOp : Tile_Op<"mma.commit", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Ends a group of products";
+  let description = [{
+    Becomes `wgmma.commit_group.sync.aligned`.
+
+    Example: `tile.mma.commit`
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_MmaWaitOp : Tile_Op<"mma.wait", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until at most so many groups are pending";
+  let description = [{
+    Says that the operands of the older groups have been read, so that their
+    stages can be released. It gives no access to accumulators; `acc.wait`
+    does.
+
+    Becomes `wgmma.wait_group.sync.aligned`.
+
+    Example: `tile.mma.wait 1`
+  }];
+  let arguments = (ins I64Attr:$pending);
+  let assemblyFormat = "$pending attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_AccWaitOp : Tile_Op<"acc.wait", [
+    AllTypesMatch<["accs", "results"]>]> {
+  let summary = "Waits for all products and gives access to accumulators";
+  let description = [{
+    Becomes `wgmma.wait_group.sync.aligned 0` as inline assembly with every
+    register tied in and out: without that, epilogue math does not depend on
+    the wait and LLVM may move it up.
+
+    Example: `%d = tile.acc.wait %a : !tile.acc<64x56xf32>`
+  }];
+  let arguments = (ins Variadic<Tile_Acc>:$accs);
+  let results = (outs Variadic<Tile_Acc>:$results);
+  let assemblyFormat = "$accs attr-dict `:` qualified(type($accs))";
+}
+
+def Tile_EpilogueOp : Tile_Op<"epilogue", [
+    NoTerminator, SingleBlock, RecursiveMemoryEffects]> {
+  let summary = "Runs a body on every column a thread holds";
+  let description = [{
+    The body runs once for each column of the accumulators that the thread
+    holds, in ascending order. Its arguments are the column, its ordinal
+    (0, 1, ... in the same order), and two values for each accumulator: rows
+    `16w + l / 4` and that plus 8 of the warpgroup's warp w and lane l. All
+    accumulators have the same shape.
+
+    Becomes the body, once for each column (registers can not be indexed).
+
+    Example:
+
+    ```mlir
+    tile.epilogue %acc : !tile.acc<64x8xf32> {
+    ^bb0(%column: i32, %ordinal: i32, %lo: f32, %hi: f32):
+      tile.store %lo, %y[%column] : f32, !tile.buffer<f32>
+    }
+    ```
+  }];
+  let arguments = (ins Variadic<Tile_Acc>:$accs);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$accs `:` qualified(type($accs)) $body attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_ReduceOp : Tile_Op<"reduce", [
+    AllTypesMatch<["value", "result"]>, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Sum over the threads of some warps, in a fixed order";
+  let description = [{
+    Every thread of the warps gets the sum: butterflies inside a warp, then
+    the sums of the warps in order, through a shared scratch buffer with one
+    element for each warp. All threads of the warps take part, on the named
+    barrier.
+
+    Becomes `shfl.sync.bfly.b32`, `st.shared`, `bar.sync`, `ld.shared`.
+
+    Example:
+    `%s = tile.reduce %v scratch(%b) warps(4 to 12) barrier(1)
+       : f32, !tile.buffer<f32, shared>`
+  }];
+  let arguments = (ins
+    F32:$value, Tile_Buffer:$scratch, I64Attr:$first, I64Attr:$last,
+    I64Attr:$barrier
+  );
+  let results = (outs F32:$result);
+  let assemblyFormat = [{
+    $value `scratch` `(` $scratch `)` `warps` `(` $first `to` $last `)`
+    `barrier` `(` $barrier `)` attr-dict
+    `:` type($value) `,` qualified(type($scratch))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_PackOp : Tile_Op<"pack", [Pure]> {
+  let summary = "Rounds f32 values into a vector of a narrow type";
+  let description = [{
+    Round to nearest even. 8-bit floats saturate at the largest finite value.
+
+    Becomes `cvt.rn.bf16x2.f32`, `cvt.rn.f16x2.f32`,
+    `cvt.rn.satfinite.e4m3x2.f32` or `cvt.rn.satfinite.e5m2x2.f32`.
+
+    Example: `%v = tile.pack %a, %b : vector<2xf8E4M3FN>`
+  }];
+  let arguments = (ins Variadic<F32>:$values);
+  let results = (outs AnyVectorOfNonZeroRank:$vector);
+  let assemblyFormat = "$values attr-dict `:` type($vector)";
+  let hasVerifier = 1;
+}
+
+def Tile_UnpackOp : Tile_Op<"unpack", [Pure]> {
+  let summary = "Values of a vector of bf16 as f32";
+  let description = [{
+    Exact. Becomes a shift or a mask for each value.
+
+    Example: `%v:2 = tile.unpack %p : vector<2xbf16>`
+  }];
+  let arguments = (ins AnyVectorOfNonZeroRank:$vector);
+  let results = (outs Variadic<F32>:$values);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+#endif // TILE_IR_TILECOMPUTEOPS_TD

@@ -1,0 +1,177 @@
+//===- TileDialect.cpp - Types, attributes and registration of tile -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tile/IR/TileDialect.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "tile/IR/TileOps.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace tile;
+
+#include "tile/IR/TileDialect.cpp.inc"
+
+#include "tile/IR/TileEnums.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "tile/IR/TileAttrs.cpp.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "tile/IR/TileTypes.cpp.inc"
+
+void TileDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "tile/IR/TileAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "tile/IR/TileTypes.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "tile/IR/TileOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------===//
+// Schedule
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t kWeightStageBytes = 256 * 128;
+
+int64_t ScheduleAttr::getSharedBytes() const {
+  return getWeightStages() * kWeightStageBytes +
+         getTokenStages() * getTokens() * 128;
+}
+
+LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   int64_t tokens, int64_t blocks,
+                                   int64_t split, int64_t weightStages,
+                                   int64_t tokenStages, int64_t inFlight,
+                                   Type partials, CachePolicy, bool) {
+  if (tokens < 8 || tokens > 128 || tokens % 8 != 0)
+    return emitError() << "tokens = " << tokens
+                       << " is not a multiple of 8 from 8 to 128";
+  if (blocks < 1 || blocks > 65535)
+    return emitError() << "blocks = " << blocks << " is not from 1 to 65535";
+  if (split < 1 || split > blocks)
+    return emitError() << "split = " << split
+                       << " is not from 1 to blocks = " << blocks;
+  if (weightStages < 2 || weightStages > 64 || tokenStages < 2 ||
+      tokenStages > 64)
+    return emitError() << "weight_stages = " << weightStages
+                       << ", token_stages = " << tokenStages
+                       << ": a ring has 2 to 64 stages";
+  if (inFlight < 0 || inFlight > weightStages)
+    return emitError() << "in_flight = " << inFlight
+                       << " is not from 0 to weight_stages = " << weightStages;
+  if (!partials || !(partials.isF32() || partials.isBF16()))
+    return emitError() << "partials = " << partials << " is not f32 or bf16";
+  // Mbarriers and reduction scratch are static shared memory beside the rings.
+  int64_t bytes = weightStages * kWeightStageBytes + tokenStages * tokens * 128;
+  if (bytes > kMaxSharedBytes - 2048)
+    return emitError() << "rings of " << bytes << " bytes do not fit into the "
+                       << kMaxSharedBytes - 2048
+                       << " bytes of shared memory that they can use";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
+                               int64_t stages, int64_t bytes) {
+  if (stages < 1 || stages > 64)
+    return emitError() << "a ring of " << stages << " stages: expected 1 to 64";
+  if (bytes < 1024 || bytes % 1024 != 0 || bytes > kMaxSharedBytes)
+    return emitError() << "a stage of " << bytes
+                       << " bytes: expected a multiple of 1024 up to "
+                       << kMaxSharedBytes;
+  return success();
+}
+
+/// `rows x columns x element`, after `<`.
+static ParseResult parseShape(AsmParser &parser, int64_t &rows,
+                              int64_t &columns, Type &element) {
+  SmallVector<int64_t> shape;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseDimensionList(shape, /*allowDynamic=*/false) ||
+      parser.parseType(element))
+    return failure();
+  if (shape.size() != 2)
+    return parser.emitError(loc, "expected two dimensions, got ")
+           << shape.size();
+  rows = shape[0];
+  columns = shape[1];
+  return success();
+}
+
+Type SharedType::parse(AsmParser &parser) {
+  int64_t rows, columns, swizzle;
+  Type element;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parseShape(parser, rows, columns, element) ||
+      parser.parseComma() || parser.parseKeyword("swizzle") ||
+      parser.parseInteger(swizzle) || parser.parseGreater())
+    return Type();
+  return parser.getChecked<SharedType>(loc, parser.getContext(), rows, columns,
+                                       element, swizzle);
+}
+
+void SharedType::print(AsmPrinter &printer) const {
+  printer << "<" << getRows() << "x" << getColumns() << "x" << getElementType()
+          << ", swizzle " << getSwizzle() << ">";
+}
+
+LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
+                                 int64_t rows, int64_t columns, Type element,
+                                 int64_t swizzle) {
+  if (!isa<Float8E4M3FNType, BFloat16Type>(element))
+    return emitError() << "element type " << element
+                       << ": expected f8E4M3FN or bf16";
+  if (swizzle != 128)
+    return emitError() << "swizzle " << swizzle << ": expected 128";
+  if (columns * element.getIntOrFloatBitWidth() != 128 * 8)
+    return emitError() << "rows of " << columns << " x " << element
+                       << ": expected 128 bytes";
+  if (rows < 8 || rows > 256 || rows % 8 != 0)
+    return emitError() << rows
+                       << " rows: expected a multiple of 8 from 8 to 256";
+  return success();
+}
+
+Type AccType::parse(AsmParser &parser) {
+  int64_t rows, columns;
+  Type element;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parseShape(parser, rows, columns, element) ||
+      parser.parseGreater())
+    return Type();
+  return parser.getChecked<AccType>(loc, parser.getContext(), rows, columns,
+                                    element);
+}
+
+void AccType::print(AsmPrinter &printer) const {
+  printer << "<" << getRows() << "x" << getColumns() << "x" << getElementType()
+          << ">";
+}
+
+LogicalResult AccType::verify(function_ref<InFlightDiagnostic()> emitError,
+                              int64_t rows, int64_t columns, Type element) {
+  if (rows != 64)
+    return emitError() << rows << " rows: expected 64";
+  if (columns < 8 || columns > 256 || columns % 8 != 0)
+    return emitError() << columns
+                       << " columns: expected a multiple of 8 from 8 to 256";
+  if (!element.isF32())
+    return emitError() << "element type " << element << ": expected f32";
+  return success();
+}

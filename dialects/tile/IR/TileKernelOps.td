@@ -1,0 +1,256 @@
+//===- TileKernelOps.td - Kernels, roles, grid -------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TILE_IR_TILEKERNELOPS_TD
+#define TILE_IR_TILEKERNELOPS_TD
+
+include "TileTypes.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/FunctionInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class Tile_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Tile_Dialect, mnemonic, traits>;
+
+def Tile_KernelOp : Tile_Op<"kernel", [
+    FunctionOpInterface, IsolatedFromAbove, SingleBlock]> {
+  let summary = "One kernel: its grid, its threads, its shared memory";
+  let description = [{
+    Lies in a `gpu.module`. `blocks` and `threads` are the launch shape,
+    `shared_bytes` the dynamic shared memory that the rings use. `cooperative`
+    says that all blocks must be resident at the same time. `plan` is what a
+    host needs to launch the kernel, in words that it understands; nothing
+    here reads it. Arguments are buffers, tensor maps, i32 and f32.
+
+    Becomes `.entry` with `.reqntid threads` and `.minnctapersm 1`; a tensor
+    map becomes `.param .align 64 .b8 [128]`.
+
+    Example:
+
+    ```mlir
+    tile.kernel @copy(%x: !tile.buffer<f32>, %n: i32)
+        blocks(132) threads(384) shared_bytes(0) {
+      tile.return
+    }
+    ```
+  }];
+  let arguments = (ins
+    SymbolNameAttr:$sym_name,
+    TypeAttrOf<FunctionType>:$function_type,
+    OptionalAttr<DictArrayAttr>:$arg_attrs,
+    OptionalAttr<DictArrayAttr>:$res_attrs,
+    I64Attr:$blocks,
+    I64Attr:$threads,
+    I64Attr:$shared_bytes,
+    UnitAttr:$cooperative,
+    OptionalAttr<DictionaryAttr>:$plan
+  );
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() {
+      return getFunctionType().getInputs();
+    }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() {
+      return getFunctionType().getResults();
+    }
+    ::mlir::Region *getCallableRegion() { return &getBody(); }
+  }];
+}
+
+def Tile_ReturnOp : Tile_Op<"return", [
+    Pure, Terminator, HasParent<"KernelOp">]> {
+  let summary = "End of a kernel";
+  let description = [{
+    Becomes `ret`.
+
+    Example: `tile.return`
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_LaunchOp : Tile_Op<"launch", [
+    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "Launch of a kernel on tensors, seen from the host";
+  let description = [{
+    Stands where the fused op stood. Which operand or result an argument of
+    the kernel comes from, how weights are packed and which scratch memory is
+    needed is in the `plan` of the kernel.
+
+    Example:
+
+    ```mlir
+    %y = tile.launch @kernels::@mlp(%x, %w)
+      : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+    ```
+  }];
+  let arguments = (ins SymbolRefAttr:$kernel, Variadic<AnyType>:$inputs);
+  let results = (outs Variadic<AnyType>:$outputs);
+  let assemblyFormat = [{
+    $kernel `(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)
+  }];
+}
+
+def Tile_IdOp : Tile_Op<"id", [Pure]> {
+  let summary = "Index of the executing thread, its warp, lane or block";
+  let description = [{
+    `thread` is `%tid.x`, `block` is `%ctaid.x`, `lane` is `thread mod 32`.
+    `warp` is `thread / 32`, made uniform with `shfl.sync.idx` so that
+    branches on it are known not to diverge.
+
+    Example: `%t = tile.id thread`
+  }];
+  let arguments = (ins Tile_IdKindAttr:$kind);
+  let results = (outs I32:$index);
+  let assemblyFormat = "custom<Keyword>($kind) attr-dict";
+}
+
+def Tile_SpecializeOp : Tile_Op<"specialize", [
+    NoTerminator, RecursiveMemoryEffects]> {
+  let summary = "Warps of a block in different roles";
+  let description = [{
+    Role i runs on the warps from the end of role i - 1 (warp 0 for the first)
+    up to `ends[i]`, not included. Roles with `registers` begin and end at a
+    multiple of four warps, and give back or take registers on entry.
+
+    Becomes one chain of branches on the warp index; `registers(40)` becomes
+    `setmaxnreg.dec.sync.aligned.u32 40`, or `inc` when that is more than the
+    65536 / threads that a thread starts with.
+
+    Example:
+
+    ```mlir
+    tile.specialize {
+      role "copy" warps(4) registers(40) {
+      }
+      role "multiply" warps(8) registers(232) {
+      }
+    }
+    ```
+  }];
+  let arguments = (ins
+    StrArrayAttr:$names,
+    DenseI64ArrayAttr:$warps,
+    DenseI64ArrayAttr:$registers
+  );
+  let regions = (region VariadicRegion<SizedRegion<1>>:$roles);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Barrier among threads of a block";
+  let description = [{
+    Waits until `threads` threads of the block have reached barrier `id`.
+    Without `threads`, all threads of the block on barrier 0.
+
+    Becomes `bar.sync id, threads` (`barrier.sync` in newer PTX).
+
+    Example: `tile.barrier 1 threads(256)`
+  }];
+  let arguments = (ins I64Attr:$id, OptionalAttr<I64Attr>:$threads);
+  let assemblyFormat = "$id (`threads` `(` $threads^ `)`)? attr-dict";
+  let hasVerifier = 1;
+}
+
+def Tile_WarpSyncOp : Tile_Op<"warp_sync", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Barrier among the threads of a warp";
+  let description = [{
+    Becomes `bar.warp.sync -1`.
+
+    Example: `tile.warp_sync`
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_GridDependencyOp : Tile_Op<"grid_dependency", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "The two sides of a programmatic dependent launch";
+  let description = [{
+    `launch` lets the next kernel of the stream start; `wait` waits until the
+    previous one has ended and its writes are visible. Without the launch
+    attribute neither does anything.
+
+    Becomes `griddepcontrol.launch_dependents`, `griddepcontrol.wait`.
+
+    Example: `tile.grid_dependency wait`
+  }];
+  let arguments = (ins Tile_DependencyAttr:$side);
+  let assemblyFormat = "custom<Keyword>($side) attr-dict";
+}
+
+def Tile_EpochOp : Tile_Op<"epoch", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "How many launches have gone before";
+  let description = [{
+    Draws a ticket from a 64-bit counter. Exactly one thread of each of
+    `blocks` blocks does so in a launch, so that ticket / blocks is the number
+    of launches that came before, the same in every block.
+
+    Becomes `atom.global.add.u64` and a division.
+
+    Example: `%e = tile.epoch %words blocks(128) : !tile.buffer<i32>`
+  }];
+  let arguments = (ins Tile_Buffer:$words, I64Attr:$blocks);
+  let results = (outs I32:$epoch);
+  let assemblyFormat = [{
+    $words `blocks` `(` $blocks `)` attr-dict `:` qualified(type($words))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_WordOp : Tile_Op<"word", [Pure]> {
+  let summary = "The i-th word of a buffer of words";
+  let description = [{
+    Words are 128 bytes apart. Line 0 belongs to the ticket of `tile.epoch`,
+    word i is in line i + 1.
+
+    Example: `%w = tile.word %words[%i] : !tile.buffer<i32>`
+  }];
+  let arguments = (ins Tile_Buffer:$words, I32:$index);
+  let results = (outs Tile_Word:$word);
+  let assemblyFormat = [{
+    $words `[` $index `]` attr-dict `:` qualified(type($words))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_WordArriveOp : Tile_Op<"word.arrive", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Adds one arrival to a word";
+  let description = [{
+    Everything the thread wrote before is visible to whoever sees the arrival.
+
+    Becomes `red.release.gpu.global.add.u32`, as inline PTX: LLVM 22 drops the
+    ordering of `atomicrmw` on this target.
+
+    Example: `tile.word.arrive %w`
+  }];
+  let arguments = (ins Tile_Word:$word);
+  let assemblyFormat = "$word attr-dict";
+}
+
+def Tile_WordWaitOp : Tile_Op<"word.wait", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until a word is complete";
+  let description = [{
+    Waits until the word has reached `(epoch + 1) * arrivals`, compared modulo
+    2^32.
+
+    Becomes a loop around `ld.acquire.gpu.global.b32`.
+
+    Example: `tile.word.wait %w epoch(%e) arrivals(%n)`
+  }];
+  let arguments = (ins Tile_Word:$word, I32:$epoch, I32:$arrivals);
+  let assemblyFormat = [{
+    $word `epoch` `(` $epoch `)` `arrivals` `(` $arrivals `)` attr-dict
+  }];
+}
+
+#endif // TILE_IR_TILEKERNELOPS_TD

@@ -1,0 +1,225 @@
+//===- TileMemoryOps.td - Rings, copies, loads, stores -----*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TILE_IR_TILEMEMORYOPS_TD
+#define TILE_IR_TILEMEMORYOPS_TD
+
+include "TileKernelOps.td"
+
+def Tile_RingCreateOp : Tile_Op<"ring.create", [
+    MemoryEffects<[MemAlloc]>]> {
+  let summary = "Makes a ring at an offset of dynamic shared memory";
+  let description = [{
+    One producer thread fills stages; `consumers` threads release each. The
+    stages lie at `offset`, a multiple of 1024 because of the swizzle, inside
+    the `shared_bytes` of the kernel. All threads create all rings before the
+    first `tile.barrier 0`.
+
+    Becomes `mbarrier.init.shared.b64` for every mbarrier by thread 0 and
+    `fence.mbarrier_init.release.cluster`.
+
+    Example: `%r = tile.ring.create at(0) consumers(2) : !tile.ring<6 x 32768>`
+  }];
+  let arguments = (ins I64Attr:$offset, I64Attr:$consumers);
+  let results = (outs Tile_Ring:$ring);
+  let assemblyFormat = [{
+    `at` `(` $offset `)` `consumers` `(` $consumers `)` attr-dict
+    `:` qualified(type($ring))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StageOf : TypesMatchWith<
+    "the stage has the bytes of the ring's stages", "ring", "stage",
+    "::tile::StageType::get($_ctxt, "
+    "::llvm::cast<::tile::RingType>($_self).getBytes())">;
+
+def Tile_RingAcquireOp : Tile_Op<"ring.acquire", [
+    Tile_StageOf, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits for a free stage and announces what it will get";
+  let description = [{
+    The j-th use of the ring: waits until the consumers have released use
+    `j - stages`, and arms the full mbarrier with the bytes of the stage, all
+    of which copies must deliver (rows that a tensor copy fills with zeros are
+    counted too).
+
+    Becomes `mbarrier.try_wait.parity` in a loop on the empty mbarrier and
+    `mbarrier.arrive.expect_tx` on the full one.
+
+    Example: `%s = tile.ring.acquire %r[%j] : !tile.ring<6 x 32768>`
+  }];
+  let arguments = (ins Tile_Ring:$ring, I32:$use);
+  let results = (outs Tile_Stage:$stage);
+  let assemblyFormat = [{
+    $ring `[` $use `]` attr-dict `:` qualified(type($ring))
+  }];
+}
+
+def Tile_RingWaitOp : Tile_Op<"ring.wait", [
+    Tile_StageOf, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until a stage has landed";
+  let description = [{
+    The j-th use of the ring, all of whose bytes are in shared memory
+    afterwards. Producers use it too, to bound what is in flight.
+
+    Becomes `mbarrier.try_wait.parity` in a loop on the full mbarrier.
+
+    Example: `%s = tile.ring.wait %r[%j] : !tile.ring<6 x 32768>`
+  }];
+  let arguments = (ins Tile_Ring:$ring, I32:$use);
+  let results = (outs Tile_Stage:$stage);
+  let assemblyFormat = [{
+    $ring `[` $use `]` attr-dict `:` qualified(type($ring))
+  }];
+}
+
+def Tile_RingReleaseOp : Tile_Op<"ring.release", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "One consumer is done with a stage";
+  let description = [{
+    Becomes `mbarrier.arrive.shared.b64` on the empty mbarrier.
+
+    Example: `tile.ring.release %r[%j] : !tile.ring<6 x 32768>`
+  }];
+  let arguments = (ins Tile_Ring:$ring, I32:$use);
+  let assemblyFormat = [{
+    $ring `[` $use `]` attr-dict `:` qualified(type($ring))
+  }];
+}
+
+def Tile_CopyOp : Tile_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Bulk copy of consecutive bytes into a stage";
+  let description = [{
+    Copies the bytes of the stage from element `offset` of the buffer (a
+    multiple of 16 bytes) and completes the stage when they have landed.
+
+    Becomes `cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes`
+    with `.L2::cache_hint` for a policy other than `normal`.
+
+    Example:
+    `tile.copy %w[%o] to %s evict_first : !tile.buffer<i8>, !tile.stage<32768>`
+  }];
+  let arguments = (ins
+    Tile_Buffer:$source, I64:$offset, Tile_Stage:$stage,
+    Tile_CachePolicyAttr:$policy
+  );
+  let assemblyFormat = [{
+    $source `[` $offset `]` `to` $stage custom<Keyword>($policy) attr-dict
+    `:` qualified(type($source)) `,` qualified(type($stage))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_CopyTensorOp : Tile_Op<"copy_tensor", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Copy of a box of a tensor into a stage";
+  let description = [{
+    Copies the box at (column, row) of the tensor that the map describes, with
+    the map's swizzle. Elements outside the tensor arrive as zeros.
+
+    Becomes `cp.async.bulk.tensor.2d.shared::cluster.global.tile
+    .mbarrier::complete_tx::bytes`.
+
+    Example:
+    `tile.copy_tensor %m[%c, %r] to %s normal : !tile.stage<7168>`
+  }];
+  let arguments = (ins
+    Tile_TensorMap:$map, I32:$column, I32:$row, Tile_Stage:$stage,
+    Tile_CachePolicyAttr:$policy
+  );
+  let assemblyFormat = [{
+    $map `[` $column `,` $row `]` `to` $stage custom<Keyword>($policy) attr-dict
+    `:` qualified(type($stage))
+  }];
+}
+
+def Tile_ViewOp : Tile_Op<"view", [Pure]> {
+  let summary = "Matrix operand at a byte offset of a stage";
+  let description = [{
+    The offset is a multiple of 1024.
+
+    Becomes a matrix descriptor: `(1 << 62) | (64 << 32) | (1 << 16) |
+    (address >> 4)`, 128-byte swizzle, 1024 bytes between groups of 8 rows.
+
+    Example:
+    `%a = tile.view %s[%o] : !tile.stage<32768>
+       -> !tile.shared<64x128xf8E4M3FN, swizzle 128>`
+  }];
+  let arguments = (ins Tile_Stage:$stage, I32:$offset);
+  let results = (outs Tile_Shared:$tile);
+  let assemblyFormat = [{
+    $stage `[` $offset `]` attr-dict
+    `:` qualified(type($stage)) `->` qualified(type($tile))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_ScratchOp : Tile_Op<"scratch", [MemoryEffects<[MemAlloc]>]> {
+  let summary = "Static shared memory of a block";
+  let description = [{
+    Becomes a `.shared` variable of `count` elements.
+
+    Example: `%s = tile.scratch 8 : !tile.buffer<f32, shared>`
+  }];
+  let arguments = (ins I64Attr:$count);
+  let results = (outs Tile_Buffer:$buffer);
+  let assemblyFormat = "$count attr-dict `:` qualified(type($buffer))";
+  let hasVerifier = 1;
+}
+
+def Tile_LoadOp : Tile_Op<"load", [MemoryEffects<[MemRead]>]> {
+  let summary = "Load of one element or a vector";
+  let description = [{
+    `index` counts elements of the buffer. A vector is aligned to its size.
+    `early` keeps the load where it stands: it is issued before whatever
+    follows, barriers included.
+
+    Becomes `ld.global.v4.b32` for 16 bytes, `ld.volatile` when `early`.
+
+    Example: `%v = tile.load %x[%i] : !tile.buffer<bf16> -> vector<8xbf16>`
+  }];
+  let arguments = (ins Tile_Buffer:$buffer, I32:$index, UnitAttr:$early);
+  let results = (outs AnyType:$value);
+  let assemblyFormat = [{
+    (`early` $early^)? $buffer `[` $index `]` attr-dict
+    `:` qualified(type($buffer)) `->` type($value)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
+  let summary = "Store of one element or a vector";
+  let description = [{
+    `index` counts elements of the buffer. A vector is aligned to its size.
+
+    Becomes `st.global.v4.b32` for 16 bytes.
+
+    Example: `tile.store %v, %y[%i] : vector<8xbf16>, !tile.buffer<bf16>`
+  }];
+  let arguments = (ins AnyType:$value, Tile_Buffer:$buffer, I32:$index);
+  let assemblyFormat = [{
+    $value `,` $buffer `[` $index `]` attr-dict
+    `:` type($value) `,` qualified(type($buffer))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_FenceAsyncOp : Tile_Op<"fence_async", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Orders ordinary accesses with those of the copy engine";
+  let description = [{
+    Global memory written by ordinary stores and read by a tensor copy needs
+    it on both sides: before the release of the writer, after the acquire of
+    the reader.
+
+    Becomes `fence.proxy.async.global`.
+
+    Example: `tile.fence_async`
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+#endif // TILE_IR_TILEMEMORYOPS_TD

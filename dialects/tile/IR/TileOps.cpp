@@ -1,0 +1,225 @@
+//===- TileOps.cpp - Verifiers of memory and compute ops ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "tile/IR/TileOps.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace tile;
+
+/// An enumerator as a bare word.
+template <typename AttrT>
+static ParseResult parseKeyword(OpAsmParser &parser, AttrT &attr) {
+  StringRef word;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&word))
+    return failure();
+  using Enum = decltype(std::declval<AttrT>().getValue());
+  std::optional<Enum> value = symbolizeEnum<Enum>(word);
+  if (!value)
+    return parser.emitError(loc, "unknown word '") << word << "'";
+  attr = AttrT::get(parser.getContext(), *value);
+  return success();
+}
+
+template <typename AttrT>
+static void printKeyword(OpAsmPrinter &printer, Operation *, AttrT attr) {
+  printer << stringifyEnum(attr.getValue());
+}
+
+#define GET_OP_CLASSES
+#include "tile/IR/TileOps.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+LogicalResult RingCreateOp::verify() {
+  int64_t offset = getOffset();
+  if (offset < 0 || offset % 1024 != 0)
+    return emitOpError() << "lies at byte " << offset
+                         << ": expected a multiple of 1024";
+  if (static_cast<int64_t>(getConsumers()) < 1 || getConsumers() > 1024)
+    return emitOpError() << "has " << static_cast<int64_t>(getConsumers())
+                         << " consumers: expected 1 to 1024";
+  return success();
+}
+
+LogicalResult CopyOp::verify() {
+  if (getSource().getType().getMemory() != Memory::Global)
+    return emitOpError() << "copies from " << getSource().getType()
+                         << ": expected a global buffer";
+  return success();
+}
+
+LogicalResult ViewOp::verify() {
+  int64_t bytes = getTile().getType().getRows() * 128;
+  if (bytes > getStage().getType().getBytes())
+    return emitOpError() << "sees " << bytes << " bytes of a stage of "
+                         << getStage().getType().getBytes();
+  return success();
+}
+
+LogicalResult ScratchOp::verify() {
+  BufferType type = getBuffer().getType();
+  if (type.getMemory() != Memory::Shared)
+    return emitOpError() << "makes a " << type << ": expected a shared buffer";
+  if (!type.getElementType().isIntOrFloat() ||
+      type.getElementType().getIntOrFloatBitWidth() % 8 != 0)
+    return emitOpError() << "has elements of type " << type.getElementType()
+                         << ": expected whole bytes";
+  if (static_cast<int64_t>(getCount()) < 1 || getCount() > 1024)
+    return emitOpError() << "has " << static_cast<int64_t>(getCount())
+                         << " elements: expected 1 to 1024";
+  return success();
+}
+
+/// One element of `buffer`, or a vector of them that one access can carry.
+static LogicalResult verifyAccess(Operation *op, BufferType buffer,
+                                  Type value) {
+  Type element = buffer.getElementType();
+  if (value == element && element.isIntOrFloat())
+    return success();
+  auto vector = dyn_cast<VectorType>(value);
+  if (!vector || vector.getElementType() != element || vector.getRank() != 1 ||
+      vector.isScalable() || !element.isIntOrFloat())
+    return op->emitOpError() << "moves " << value << " for a " << buffer
+                             << ": expected its element type or a vector of it";
+  int64_t bits = vector.getNumElements() * element.getIntOrFloatBitWidth();
+  if (!llvm::is_contained({16, 32, 64, 128}, bits))
+    return op->emitOpError()
+           << "moves " << bits << " bits: expected 16, 32, 64 or 128";
+  return success();
+}
+
+LogicalResult LoadOp::verify() {
+  return verifyAccess(*this, getBuffer().getType(), getValue().getType());
+}
+
+LogicalResult StoreOp::verify() {
+  return verifyAccess(*this, getBuffer().getType(), getValue().getType());
+}
+
+//===----------------------------------------------------------------------===//
+// Compute
+//===----------------------------------------------------------------------===//
+
+LogicalResult MmaOp::verify() {
+  SharedType lhs = getLhs().getType(), rhs = getRhs().getType();
+  AccType acc = getAcc().getType();
+  if (lhs.getElementType() != rhs.getElementType())
+    return emitOpError() << "multiplies " << lhs.getElementType() << " by "
+                         << rhs.getElementType();
+  if (lhs.getRows() != acc.getRows() || rhs.getRows() != acc.getColumns())
+    return emitOpError() << "multiplies " << lhs.getRows() << " rows by "
+                         << rhs.getRows() << " rows into " << acc;
+  return success();
+}
+
+LogicalResult MmaWaitOp::verify() {
+  if (static_cast<int64_t>(getPending()) < 0 || getPending() > 7)
+    return emitOpError() << "leaves " << static_cast<int64_t>(getPending())
+                         << " groups pending: expected 0 to 7";
+  return success();
+}
+
+LogicalResult EpilogueOp::verify() {
+  if (getAccs().empty())
+    return emitOpError("has no accumulator");
+  for (Value acc : getAccs())
+    if (acc.getType() != getAccs().front().getType())
+      return emitOpError() << "has accumulators of types "
+                           << getAccs().front().getType() << " and "
+                           << acc.getType();
+  Block::BlockArgListType arguments = getBody().getArguments();
+  size_t expected = 2 + 2 * getAccs().size();
+  if (arguments.size() != expected)
+    return emitOpError() << "has a body with " << arguments.size()
+                         << " arguments: expected " << expected;
+  for (auto [index, argument] : llvm::enumerate(arguments)) {
+    bool isIndex = index < 2;
+    if (isIndex ? !argument.getType().isInteger(32)
+                : !argument.getType().isF32())
+      return emitOpError() << "has argument " << index << " of type "
+                           << argument.getType() << ": expected "
+                           << (isIndex ? "i32" : "f32");
+  }
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  int64_t first = getFirst(), last = getLast();
+  if (first < 0 || last <= first || last > 32)
+    return emitOpError() << "is over warps " << first << " to " << last
+                         << ": expected a range inside 0 to 32";
+  BufferType scratch = getScratch().getType();
+  if (scratch.getMemory() != Memory::Shared ||
+      !scratch.getElementType().isF32())
+    return emitOpError() << "has scratch of type " << scratch
+                         << ": expected !tile.buffer<f32, shared>";
+  if (auto create = getScratch().getDefiningOp<ScratchOp>())
+    if (static_cast<int64_t>(create.getCount()) < last - first)
+      return emitOpError() << "has scratch of " << create.getCount()
+                           << " elements for " << last - first << " warps";
+  if (static_cast<int64_t>(getBarrier()) < 0 || getBarrier() > 15)
+    return emitOpError() << "has barrier " << static_cast<int64_t>(getBarrier())
+                         << ": expected 0 to 15";
+  return success();
+}
+
+LogicalResult PackOp::verify() {
+  auto type = cast<VectorType>(getVector().getType());
+  if (!isa<BFloat16Type, Float16Type, Float8E4M3FNType, Float8E5M2Type>(
+          type.getElementType()))
+    return emitOpError() << "makes a " << type
+                         << ": expected elements of bf16, f16, f8E4M3FN or "
+                            "f8E5M2";
+  int64_t count = getValues().size();
+  if (type.getRank() != 1 || type.isScalable() ||
+      type.getNumElements() != count)
+    return emitOpError() << "makes a " << type << " of " << count << " values";
+  if (count % 2 != 0)
+    return emitOpError() << "has " << count
+                         << " values: expected an even number";
+  return success();
+}
+
+ParseResult UnpackOp::parse(OpAsmParser &parser, OperationState &result) {
+  OpAsmParser::UnresolvedOperand operand;
+  VectorType type;
+  if (parser.parseOperand(operand) ||
+      parser.parseOptionalAttrDict(result.attributes) || parser.parseColon() ||
+      parser.parseType(type) ||
+      parser.resolveOperand(operand, type, result.operands))
+    return failure();
+  if (type.getRank() != 1 || type.isScalable())
+    return parser.emitError(parser.getNameLoc(), "expected a vector of one "
+                                                 "static dimension, got ")
+           << type;
+  result.addTypes(SmallVector<Type>(type.getNumElements(),
+                                    parser.getBuilder().getF32Type()));
+  return success();
+}
+
+void UnpackOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getVector();
+  printer.printOptionalAttrDict((*this)->getAttrs());
+  printer << " : " << getVector().getType();
+}
+
+LogicalResult UnpackOp::verify() {
+  auto type = cast<VectorType>(getVector().getType());
+  if (!type.getElementType().isBF16() || type.getRank() != 1 ||
+      type.isScalable() || type.getNumElements() % 2 != 0)
+    return emitOpError() << "has a " << type
+                         << ": expected an even number of bf16";
+  if (type.getNumElements() != static_cast<int64_t>(getNumResults()))
+    return emitOpError() << "has " << getNumResults() << " results for "
+                         << type.getNumElements() << " elements";
+  return success();
+}

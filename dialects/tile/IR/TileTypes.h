@@ -1,0 +1,33 @@
+//===- TileTypes.h - Types and attributes of tile ------------- -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef TILE_IR_TILETYPES_H
+#define TILE_IR_TILETYPES_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpImplementation.h"
+#include "tile/IR/TileDialect.h"
+
+#include "tile/IR/TileEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "tile/IR/TileAttrs.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "tile/IR/TileTypes.h.inc"
+
+namespace tile {
+
+/// Bytes of shared memory that a block of sm_90 can use, static and dynamic.
+constexpr int64_t kMaxSharedBytes = 227 * 1024;
+
+/// Name of the discardable attribute that holds the schedule of a fused op.
+constexpr llvm::StringLiteral kScheduleAttrName = "tile.schedule";
+
+} // namespace tile
+
+#endif // TILE_IR_TILETYPES_H

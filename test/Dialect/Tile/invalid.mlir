@@ -1,0 +1,509 @@
+// RUN: fuse-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{'tile.kernel' op must lie in a gpu.module}}
+tile.kernel @k() blocks(1) threads(32) shared_bytes(0) {
+  tile.return
+}
+
+// -----
+
+gpu.module @m {
+  // expected-error@+1 {{has 48 threads: expected a multiple of 32 up to 1024}}
+  tile.kernel @k() blocks(1) threads(48) shared_bytes(0) {
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // expected-error@+1 {{has 0 blocks: expected 1 to 65535}}
+  tile.kernel @k() blocks(0) threads(32) shared_bytes(0) {
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // expected-error@+1 {{has 300000 bytes of shared memory: expected at most 232448}}
+  tile.kernel @k() blocks(1) threads(32) shared_bytes(300000) {
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // expected-error@+1 {{has an argument of type 'f64': expected a global buffer, a tensor map, i32 or f32}}
+  tile.kernel @k(%x: f64) blocks(1) threads(32) shared_bytes(0) {
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // expected-error@+1 {{has an argument of type '!tile.buffer<f32, shared>': expected a global buffer}}
+  tile.kernel @k(%x: !tile.buffer<f32, shared>)
+      blocks(1) threads(32) shared_bytes(0) {
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  // expected-error@+1 {{has results: a kernel writes to buffers}}
+  tile.kernel @k() -> i32 blocks(1) threads(32) shared_bytes(0) {
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  tile.kernel @k() blocks(1) threads(32) shared_bytes(1024) {
+    // expected-error@+1 {{'tile.ring.create' op ends at byte 2048 of shared memory, the kernel has 1024}}
+    %r = tile.ring.create at(0) consumers(2) : !tile.ring<2 x 1024>
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  tile.kernel @k() blocks(1) threads(32) shared_bytes(4096) {
+    // expected-error@+1 {{lies at byte 100: expected a multiple of 1024}}
+    %r = tile.ring.create at(100) consumers(2) : !tile.ring<2 x 1024>
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  tile.kernel @k() blocks(1) threads(32) shared_bytes(4096) {
+    // expected-error@+1 {{has 0 consumers: expected 1 to 1024}}
+    %r = tile.ring.create at(0) consumers(0) : !tile.ring<2 x 1024>
+    tile.return
+  }
+}
+
+// -----
+
+// expected-error@+1 {{a ring of 0 stages: expected 1 to 64}}
+func.func private @f(!tile.ring<0 x 1024>)
+
+// -----
+
+// expected-error@+1 {{a stage of 1000 bytes: expected a multiple of 1024 up to 232448}}
+func.func private @f(!tile.ring<2 x 1000>)
+
+// -----
+
+// expected-error@+1 {{element type 'f32': expected f8E4M3FN or bf16}}
+func.func private @f(!tile.shared<64x32xf32, swizzle 128>)
+
+// -----
+
+// expected-error@+1 {{swizzle 64: expected 128}}
+func.func private @f(!tile.shared<64x64xbf16, swizzle 64>)
+
+// -----
+
+// expected-error@+1 {{rows of 32 x 'bf16': expected 128 bytes}}
+func.func private @f(!tile.shared<64x32xbf16, swizzle 128>)
+
+// -----
+
+// expected-error@+1 {{12 rows: expected a multiple of 8 from 8 to 256}}
+func.func private @f(!tile.shared<12x64xbf16, swizzle 128>)
+
+// -----
+
+// expected-error@+1 {{expected two dimensions, got 3}}
+func.func private @f(!tile.acc<64x8x8xf32>)
+
+// -----
+
+// expected-error@+1 {{32 rows: expected 64}}
+func.func private @f(!tile.acc<32x8xf32>)
+
+// -----
+
+// expected-error@+1 {{12 columns: expected a multiple of 8 from 8 to 256}}
+func.func private @f(!tile.acc<64x12xf32>)
+
+// -----
+
+// expected-error@+1 {{element type 'bf16': expected f32}}
+func.func private @f(!tile.acc<64x8xbf16>)
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{has no role}}
+  tile.specialize {
+  }
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{role "a" has 33 warps: expected 1 to 32}}
+  tile.specialize {
+    role "a" warps(33) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{role "b" with registers has warps 1 to 5: expected whole warpgroups of 4}}
+  tile.specialize {
+    role "a" warps(1) {
+    }
+    role "b" warps(4) registers(40) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{role "a" has 20 registers: expected a multiple of 8 from 24 to 256}}
+  tile.specialize {
+    role "a" warps(4) registers(20) {
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{needs 98304 registers: a block has 65536}}
+  tile.specialize {
+    role "a" warps(12) registers(256) {
+    }
+  }
+  return
+}
+
+// -----
+
+gpu.module @m {
+  tile.kernel @k() blocks(1) threads(256) shared_bytes(0) {
+    // expected-error@+1 {{has roles for 128 threads, the kernel has 256}}
+    tile.specialize {
+      role "a" warps(4) {
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{has id 16: expected 0 to 15}}
+  tile.barrier 16
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{is for 100 threads: expected a multiple of 32 up to 1024}}
+  tile.barrier 1 threads(100)
+  return
+}
+
+// -----
+
+func.func @f(%w: !tile.buffer<i32>) {
+  // expected-error@+1 {{has 0 blocks: expected 1 to 65535}}
+  %e = tile.epoch %w blocks(0) : !tile.buffer<i32>
+  return
+}
+
+// -----
+
+func.func @f(%w: !tile.buffer<f32>, %i: i32) {
+  // expected-error@+1 {{has words in '!tile.buffer<f32>': expected !tile.buffer<i32>}}
+  %e = tile.word %w[%i] : !tile.buffer<f32>
+  return
+}
+
+// -----
+
+func.func @f(%w: !tile.buffer<i8, shared>, %o: i64, %s: !tile.stage<1024>) {
+  // expected-error@+1 {{copies from '!tile.buffer<i8, shared>': expected a global buffer}}
+  tile.copy %w[%o] to %s normal : !tile.buffer<i8, shared>, !tile.stage<1024>
+  return
+}
+
+// -----
+
+func.func @f(%o: i32, %s: !tile.stage<1024>) {
+  // expected-error@+1 {{sees 8192 bytes of a stage of 1024}}
+  %v = tile.view %s[%o] : !tile.stage<1024>
+    -> !tile.shared<64x64xbf16, swizzle 128>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{makes a '!tile.buffer<f32>': expected a shared buffer}}
+  %s = tile.scratch 8 : !tile.buffer<f32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{has elements of type 'i1': expected whole bytes}}
+  %s = tile.scratch 8 : !tile.buffer<i1, shared>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{has 4096 elements: expected 1 to 1024}}
+  %s = tile.scratch 4096 : !tile.buffer<f32, shared>
+  return
+}
+
+// -----
+
+func.func @f(%x: !tile.buffer<bf16>, %i: i32) {
+  // expected-error@+1 {{moves 'vector<2xf16>' for a '!tile.buffer<bf16>': expected its element type or a vector of it}}
+  %v = tile.load %x[%i] : !tile.buffer<bf16> -> vector<2xf16>
+  return
+}
+
+// -----
+
+func.func @f(%x: !tile.buffer<bf16>, %i: i32, %v: vector<16xbf16>) {
+  // expected-error@+1 {{moves 256 bits: expected 16, 32, 64 or 128}}
+  tile.store %v, %x[%i] : vector<16xbf16>, !tile.buffer<bf16>
+  return
+}
+
+// -----
+
+func.func @f(%a: !tile.shared<64x64xbf16, swizzle 128>,
+             %b: !tile.shared<8x128xf8E4M3FN, swizzle 128>,
+             %c: !tile.acc<64x8xf32>) {
+  // expected-error@+1 {{multiplies 'bf16' by 'f8E4M3FN'}}
+  %d = tile.mma %a, %b into %c : !tile.shared<64x64xbf16, swizzle 128>,
+    !tile.shared<8x128xf8E4M3FN, swizzle 128>, !tile.acc<64x8xf32>
+  return
+}
+
+// -----
+
+func.func @f(%a: !tile.shared<64x64xbf16, swizzle 128>,
+             %b: !tile.shared<16x64xbf16, swizzle 128>,
+             %c: !tile.acc<64x8xf32>) {
+  // expected-error@+1 {{multiplies 64 rows by 16 rows into '!tile.acc<64x8xf32>'}}
+  %d = tile.mma %a, %b into %c : !tile.shared<64x64xbf16, swizzle 128>,
+    !tile.shared<16x64xbf16, swizzle 128>, !tile.acc<64x8xf32>
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{leaves 9 groups pending: expected 0 to 7}}
+  tile.mma.wait 9
+  return
+}
+
+// -----
+
+func.func @f(%a: !tile.acc<64x8xf32>, %b: !tile.acc<64x16xf32>) {
+  // expected-error@+1 {{has accumulators of types '!tile.acc<64x8xf32>' and '!tile.acc<64x16xf32>'}}
+  tile.epilogue %a, %b : !tile.acc<64x8xf32>, !tile.acc<64x16xf32> {
+  ^bb0(%c: i32, %n: i32, %v0: f32, %v1: f32, %v2: f32, %v3: f32):
+  }
+  return
+}
+
+// -----
+
+func.func @f(%a: !tile.acc<64x8xf32>) {
+  // expected-error@+1 {{has a body with 3 arguments: expected 4}}
+  tile.epilogue %a : !tile.acc<64x8xf32> {
+  ^bb0(%c: i32, %n: i32, %v0: f32):
+  }
+  return
+}
+
+// -----
+
+func.func @f(%a: !tile.acc<64x8xf32>) {
+  // expected-error@+1 {{has argument 1 of type 'f32': expected i32}}
+  tile.epilogue %a : !tile.acc<64x8xf32> {
+  ^bb0(%c: i32, %n: f32, %v0: f32, %v1: f32):
+  }
+  return
+}
+
+// -----
+
+func.func @f(%v: f32, %s: !tile.buffer<f32, shared>) {
+  // expected-error@+1 {{is over warps 4 to 4: expected a range inside 0 to 32}}
+  %r = tile.reduce %v scratch(%s) warps(4 to 4) barrier(1)
+    : f32, !tile.buffer<f32, shared>
+  return
+}
+
+// -----
+
+func.func @f(%v: f32, %s: !tile.buffer<f32>) {
+  // expected-error@+1 {{has scratch of type '!tile.buffer<f32>': expected !tile.buffer<f32, shared>}}
+  %r = tile.reduce %v scratch(%s) warps(0 to 4) barrier(1)
+    : f32, !tile.buffer<f32>
+  return
+}
+
+// -----
+
+func.func @f(%v: f32) {
+  %s = tile.scratch 2 : !tile.buffer<f32, shared>
+  // expected-error@+1 {{has scratch of 2 elements for 4 warps}}
+  %r = tile.reduce %v scratch(%s) warps(0 to 4) barrier(1)
+    : f32, !tile.buffer<f32, shared>
+  return
+}
+
+// -----
+
+func.func @f(%v: f32, %s: !tile.buffer<f32, shared>) {
+  // expected-error@+1 {{has barrier 17: expected 0 to 15}}
+  %r = tile.reduce %v scratch(%s) warps(0 to 4) barrier(17)
+    : f32, !tile.buffer<f32, shared>
+  return
+}
+
+// -----
+
+func.func @f(%v: f32) {
+  // expected-error@+1 {{makes a 'vector<2xi8>': expected elements of bf16, f16, f8E4M3FN or f8E5M2}}
+  %r = tile.pack %v, %v : vector<2xi8>
+  return
+}
+
+// -----
+
+func.func @f(%v: f32) {
+  // expected-error@+1 {{makes a 'vector<4xbf16>' of 2 values}}
+  %r = tile.pack %v, %v : vector<4xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%v: f32) {
+  // expected-error@+1 {{has 1 values: expected an even number}}
+  %r = tile.pack %v : vector<1xbf16>
+  return
+}
+
+// -----
+
+func.func @f(%v: vector<2xf16>) {
+  // expected-error@+1 {{has a 'vector<2xf16>': expected an even number of bf16}}
+  %r:2 = tile.unpack %v : vector<2xf16>
+  return
+}
+
+// -----
+
+// expected-error@+2 {{tokens = 12 is not a multiple of 8 from 8 to 128}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 12, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{rings of 262144 bytes do not fit into the 230400 bytes of shared memory that they can use}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{split = 200 is not from 1 to blocks = 128}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 200,
+    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{in_flight = 7 is not from 0 to weight_stages = 6}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 7, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{partials = 'f16' is not f32 or bf16}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f16,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{weight_stages = 1, token_stages = 4: a ring has 2 to 64 stages}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 1, token_stages = 4, in_flight = 0, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{blocks = 0 is not from 1 to 65535}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 0, split = 1,
+    weight_stages = 2, token_stages = 4, in_flight = 0, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
+  // expected-error@+1 {{names @kernels::@k, but there is no module @kernels}}
+  %y = tile.launch @kernels::@k(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return %y : tensor<4xi32>
+}
+
+// -----
+
+gpu.module @kernels {
+}
+func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
+  // expected-error@+1 {{names @kernels::@k, but the module has no such kernel}}
+  %y = tile.launch @kernels::@k(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return %y : tensor<4xi32>
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{unknown word 'cluster'}}
+  %i = tile.id cluster
+  return
+}

@@ -1,0 +1,145 @@
+// RUN: fuse-opt %s --verify-roundtrip | FileCheck %s
+
+// CHECK-LABEL: gpu.module @kernels
+gpu.module @kernels {
+
+// CHECK: tile.kernel @launch_shape(%{{.*}}: !tile.buffer<bf16> {tile.operand = 0 : i64}, %{{.*}}: !tile.tensor_map, %{{.*}}: i32, %{{.*}}: f32)
+// CHECK-SAME: blocks(128) threads(384) shared_bytes(229376) cooperative plan {scratch = 4 : i64}
+// CHECK-SAME: attributes {note = "kept"}
+tile.kernel @launch_shape(%x: !tile.buffer<bf16> {tile.operand = 0 : i64},
+                          %m: !tile.tensor_map, %n: i32, %s: f32)
+    blocks(128) threads(384) shared_bytes(229376) cooperative
+    plan {scratch = 4 : i64} attributes {note = "kept"} {
+  tile.return
+}
+
+// CHECK: tile.kernel @roles() blocks(1) threads(384) shared_bytes(0) {
+tile.kernel @roles() blocks(1) threads(384) shared_bytes(0) {
+  // CHECK: tile.specialize {
+  // CHECK-NEXT: role "copy" warps(4) registers(40) {
+  // CHECK-NEXT:   tile.id lane
+  // CHECK-NEXT: }
+  // CHECK-NEXT: role "multiply" warps(8) registers(232) {
+  tile.specialize {
+    role "copy" warps(4) registers(40) {
+      %l = tile.id lane
+    }
+    role "multiply" warps(8) registers(232) {
+      // CHECK: tile.barrier 1 threads(256)
+      tile.barrier 1 threads(256)
+    }
+  }
+  // CHECK: tile.barrier 0
+  tile.barrier 0
+  // CHECK: tile.warp_sync
+  tile.warp_sync
+  // CHECK: tile.grid_dependency wait
+  tile.grid_dependency wait
+  // CHECK: tile.grid_dependency launch
+  tile.grid_dependency launch
+  tile.return
+}
+
+// CHECK: tile.kernel @words
+tile.kernel @words(%words: !tile.buffer<i32>, %i: i32, %n: i32)
+    blocks(4) threads(32) shared_bytes(0) {
+  // CHECK: %[[E:.*]] = tile.epoch %{{.*}} blocks(4) : !tile.buffer<i32>
+  %e = tile.epoch %words blocks(4) : !tile.buffer<i32>
+  // CHECK: %[[W:.*]] = tile.word %{{.*}}[%{{.*}}] : !tile.buffer<i32>
+  %w = tile.word %words[%i] : !tile.buffer<i32>
+  // CHECK: tile.word.arrive %[[W]]
+  tile.word.arrive %w
+  // CHECK: tile.word.wait %[[W]] epoch(%[[E]]) arrivals(%{{.*}})
+  tile.word.wait %w epoch(%e) arrivals(%n)
+  // CHECK: tile.fence_async
+  tile.fence_async
+  tile.return
+}
+
+// CHECK: tile.kernel @copies
+tile.kernel @copies(%w: !tile.buffer<i8>, %m: !tile.tensor_map, %j: i32)
+    blocks(1) threads(32) shared_bytes(196608) {
+  %o = arith.extui %j : i32 to i64
+  // CHECK: %[[R:.*]] = tile.ring.create at(0) consumers(2) : !tile.ring<6 x 32768>
+  %r = tile.ring.create at(0) consumers(2) : !tile.ring<6 x 32768>
+  // CHECK: %[[S:.*]] = tile.ring.acquire %[[R]][%{{.*}}] : !tile.ring<6 x 32768>
+  %s = tile.ring.acquire %r[%j] : !tile.ring<6 x 32768>
+  // CHECK: tile.copy %{{.*}}[%{{.*}}] to %[[S]] evict_first : !tile.buffer<i8>, !tile.stage<32768>
+  tile.copy %w[%o] to %s evict_first : !tile.buffer<i8>, !tile.stage<32768>
+  // CHECK: tile.copy_tensor %{{.*}}[%{{.*}}, %{{.*}}] to %[[S]] normal : !tile.stage<32768>
+  tile.copy_tensor %m[%j, %j] to %s normal : !tile.stage<32768>
+  // CHECK: tile.ring.wait %[[R]][%{{.*}}] : !tile.ring<6 x 32768>
+  %t = tile.ring.wait %r[%j] : !tile.ring<6 x 32768>
+  // CHECK: tile.ring.release %[[R]][%{{.*}}] : !tile.ring<6 x 32768>
+  tile.ring.release %r[%j] : !tile.ring<6 x 32768>
+  tile.return
+}
+
+// CHECK: tile.kernel @products
+tile.kernel @products(%y: !tile.buffer<f32>, %o: i32)
+    blocks(1) threads(128) shared_bytes(65536) {
+  %r = tile.ring.create at(0) consumers(1) : !tile.ring<2 x 32768>
+  %s = tile.ring.wait %r[%o] : !tile.ring<2 x 32768>
+  // CHECK: %[[A:.*]] = tile.view %{{.*}}[%{{.*}}] : !tile.stage<32768> -> !tile.shared<64x128xf8E4M3FN, swizzle 128>
+  %a = tile.view %s[%o] : !tile.stage<32768>
+    -> !tile.shared<64x128xf8E4M3FN, swizzle 128>
+  %b = tile.view %s[%o] : !tile.stage<32768>
+    -> !tile.shared<16x128xf8E4M3FN, swizzle 128>
+  // CHECK: %[[Z:.*]] = tile.acc.zero : !tile.acc<64x16xf32>
+  %z = tile.acc.zero : !tile.acc<64x16xf32>
+  // CHECK: %[[F:.*]]:2 = tile.acc.fence %[[Z]], %[[Z]] : !tile.acc<64x16xf32>, !tile.acc<64x16xf32>
+  %f:2 = tile.acc.fence %z, %z : !tile.acc<64x16xf32>, !tile.acc<64x16xf32>
+  // CHECK: %[[C:.*]] = tile.mma %[[A]], %{{.*}} into %[[F]]#0
+  %c = tile.mma %a, %b into %f#0
+    : !tile.shared<64x128xf8E4M3FN, swizzle 128>,
+      !tile.shared<16x128xf8E4M3FN, swizzle 128>, !tile.acc<64x16xf32>
+  // CHECK: tile.mma.commit
+  tile.mma.commit
+  // CHECK: tile.mma.wait 1
+  tile.mma.wait 1
+  // CHECK: %[[D:.*]] = tile.acc.wait %[[C]] : !tile.acc<64x16xf32>
+  %d = tile.acc.wait %c : !tile.acc<64x16xf32>
+  // CHECK: tile.epilogue %[[D]] : !tile.acc<64x16xf32> {
+  // CHECK: ^bb0(%[[COL:.*]]: i32, %{{.*}}: i32, %[[LO:.*]]: f32, %{{.*}}: f32):
+  // CHECK: tile.store %[[LO]], %{{.*}}[%[[COL]]] : f32, !tile.buffer<f32>
+  tile.epilogue %d : !tile.acc<64x16xf32> {
+  ^bb0(%column: i32, %ordinal: i32, %lo: f32, %hi: f32):
+    tile.store %lo, %y[%column] : f32, !tile.buffer<f32>
+  }
+  tile.return
+}
+
+// CHECK: tile.kernel @values
+tile.kernel @values(%x: !tile.buffer<bf16>, %q: !tile.buffer<f8E4M3FN>,
+                    %i: i32)
+    blocks(1) threads(384) shared_bytes(0) {
+  // CHECK: %[[B:.*]] = tile.scratch 8 : !tile.buffer<f32, shared>
+  %b = tile.scratch 8 : !tile.buffer<f32, shared>
+  // CHECK: %[[V:.*]] = tile.load early %{{.*}}[%{{.*}}] : !tile.buffer<bf16> -> vector<2xbf16>
+  %v = tile.load early %x[%i] : !tile.buffer<bf16> -> vector<2xbf16>
+  // CHECK: %[[U:.*]]:2 = tile.unpack %[[V]] : vector<2xbf16>
+  %u:2 = tile.unpack %v : vector<2xbf16>
+  // CHECK: tile.reduce %[[U]]#0 scratch(%[[B]]) warps(4 to 12) barrier(1) : f32, !tile.buffer<f32, shared>
+  %s = tile.reduce %u#0 scratch(%b) warps(4 to 12) barrier(1)
+    : f32, !tile.buffer<f32, shared>
+  // CHECK: %[[P:.*]] = tile.pack %[[U]]#0, %[[U]]#1 : vector<2xf8E4M3FN>
+  %p = tile.pack %u#0, %u#1 : vector<2xf8E4M3FN>
+  // CHECK: tile.store %[[P]], %{{.*}}[%{{.*}}] : vector<2xf8E4M3FN>, !tile.buffer<f8E4M3FN>
+  tile.store %p, %q[%i] : vector<2xf8E4M3FN>, !tile.buffer<f8E4M3FN>
+  tile.return
+}
+}
+
+// CHECK-LABEL: func.func @launch
+// CHECK: tile.launch @kernels::@words(%{{.*}}) : (tensor<4xi32>) -> tensor<4xi32>
+func.func @launch(%x: tensor<4xi32>) -> tensor<4xi32> {
+  %y = tile.launch @kernels::@words(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  return %y : tensor<4xi32>
+}
+
+// CHECK-LABEL: func.func private @scheduled
+// CHECK-SAME: tile.schedule = #tile.schedule<tokens = 56, blocks = 128, split = 16, weight_stages = 5, token_stages = 4, in_flight = 2, partials = f32, hint = evict_first, dependent = true>
+func.func private @scheduled() attributes {
+  tile.schedule = #tile.schedule<tokens = 56, blocks = 128, split = 16,
+    weight_stages = 5, token_stages = 4, in_flight = 2, partials = f32,
+    hint = evict_first, dependent = true>}
