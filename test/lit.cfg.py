@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import subprocess
 
 import lit.formats
 
@@ -28,3 +29,14 @@ config.substitutions.append(("%llvm_lib_dir", config.llvm_lib_dir))
 
 if shutil.which("ptxas"):
     config.available_features.add("ptxas")
+
+# Tests of the Python side need the packages that scripts/setup.sh installs.
+venv = os.path.join(config.fuse_src_root, ".venv", "bin", "python")
+python = os.environ.get("FUSE_PYTHON", venv)
+config.substitutions.append(("%python", python))
+config.environment["PYTHONPATH"] = os.path.join(config.fuse_src_root, "python")
+if os.path.exists(python) and not subprocess.call(
+    [python, "-c", "import importlib.util as u, sys;"
+     "sys.exit(not (u.find_spec('torch') and u.find_spec('transformers')))"]
+):
+    config.available_features.add("torch")

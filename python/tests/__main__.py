@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Runs all tests: `python -m tests [REPORT]`.
+
+REPORT gets one line, the number of tests that passed and that failed.
+"""
+
+import sys
+import unittest
+from pathlib import Path
+
+
+def main() -> int:
+    here = Path(__file__).parent
+    suite = unittest.TestLoader().discover(str(here),
+                                           top_level_dir=str(here.parent))
+    result = unittest.TextTestRunner(buffer=True).run(suite)
+    # A test whose subtests fail appears once for each of them.
+    broken = {getattr(test, "test_case", test).id()
+              for test, _ in result.failures + result.errors}
+    broken |= {test.id() for test in result.unexpectedSuccesses}
+    if len(sys.argv) > 1:
+        passed = result.testsRun - len(broken) - len(result.skipped)
+        Path(sys.argv[1]).write_text(f"{max(0, passed)} {len(broken)}\n")
+    return 0 if result.wasSuccessful() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
