@@ -75,6 +75,24 @@ static bool isKeyword(StringRef name) {
 }
 
 //===----------------------------------------------------------------------===//
+// NormAttr
+//===----------------------------------------------------------------------===//
+
+LogicalResult NormAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                               NormKind kind, FloatAttr eps, int64_t offset,
+                               NormCast cast) {
+  if (!eps.getType().isF64())
+    return emitError() << "eps must be an f64, got " << eps;
+  // A layer norm has neither, and unfusing could not give them back.
+  if (kind == NormKind::Layer && offset != 0)
+    return emitError() << "offset of a layer norm must be 0, got " << offset;
+  if (kind == NormKind::Layer && cast != NormCast::BeforeWeight)
+    return emitError() << "a layer norm has no cast order, got "
+                       << stringifyNormCast(cast);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // StaticScalesAttr
 //===----------------------------------------------------------------------===//
 
@@ -198,16 +216,16 @@ StaticScalesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   llvm::StringSet<> seen;
   for (NamedAttribute scale : scales) {
     StringRef name = scale.getName().getValue();
-    if (!isKeyword(name))
-      return emitError() << "scale name '" << name << "' is not a keyword";
+    if (!isKeyword(name) || name == "order" || name == "form")
+      return emitError() << "scale name '" << name << "' is not a free keyword";
     if (!seen.insert(name).second)
       return emitError() << "scale '" << name << "' is given twice";
     if (isa<UnitAttr>(scale.getValue()))
       continue;
     auto value = dyn_cast<FloatAttr>(scale.getValue());
-    if (!value)
+    if (!value || !value.getType().isF64())
       return emitError() << "scale '" << name
-                         << "' must be a number or per_channel, got "
+                         << "' must be an f64 or per_channel, got "
                          << scale.getValue();
     if (auto problem = getScaleProblem(value.getValueAsDouble()))
       return emitError() << "scale '" << name << "' " << *problem << ", got "

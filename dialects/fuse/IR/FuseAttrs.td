@@ -22,7 +22,9 @@ class Fuse_Enum<string name, string summary, list<I32EnumAttrCase> cases>
 }
 
 class Fuse_EnumAttr<EnumAttrInfo info, string mnemonic>
-    : EnumAttr<Fuse_Dialect, info, mnemonic>;
+    : EnumAttr<Fuse_Dialect, info, mnemonic> {
+  let assemblyFormat = "`<` $value `>`";
+}
 
 def Fuse_ActivationEnum : Fuse_Enum<"Activation", "activation function", [
   I32EnumAttrCase<"SiLU", 0, "silu">,
@@ -95,6 +97,7 @@ def Fuse_NormAttr : Fuse_Attr<"Norm", "norm"> {
     `<` $kind `,` `eps` `=` $eps `,` `offset` `=` $offset `,`
     `cast` `=` $cast `>`
   }];
+  let genVerifyDecl = 1;
 }
 
 def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {

@@ -110,7 +110,7 @@ void fuse::printLinearScales(OpAsmPrinter &printer, Operation *op,
                              FloatAttr input, FloatAttr weight) {
   if (!input)
     return;
-  printer << "scales(";
+  printer << " scales(";
   printNumber(printer, op, input);
   printer << ", ";
   if (weight)
@@ -161,16 +161,16 @@ ParseResult fuse::parseNorm(OpAsmParser &parser, NormAttr &norm,
   if (succeeded(parser.parseOptionalKeyword("cast")) &&
       parseKeyword(parser, cast))
     return failure();
-  norm =
-      NormAttr::get(parser.getContext(), *kind, eps, offset, cast.getValue());
-  return parser.parseRParen();
+  norm = parser.getChecked<NormAttr>(loc, parser.getContext(), *kind, eps,
+                                     offset, cast.getValue());
+  return failure(!norm || parser.parseRParen());
 }
 
 void fuse::printNorm(OpAsmPrinter &printer, Operation *op, NormAttr norm,
                      Value weight, Value bias) {
   if (!norm)
     return;
-  printer << "norm(" << stringifyNormKind(norm.getKind()) << " ";
+  printer << " norm(" << stringifyNormKind(norm.getKind()) << " ";
   if (weight)
     printer << weight << (bias ? ", " : " ");
   if (bias)

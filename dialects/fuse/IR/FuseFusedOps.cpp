@@ -68,6 +68,8 @@ public:
         return failure();
     llvm::StringSet<> seen;
     ArrayAttr extras = op.getExtrasAttr();
+    if (extras && extras.empty())
+      return op.emitOpError("names no result in 'also'");
     if (extras)
       for (auto extra : extras.template getAsRange<StringAttr>()) {
         if (!llvm::is_contained(allowedExtras, extra.getValue())) {
@@ -85,6 +87,49 @@ public:
       return op.emitOpError()
              << "expected " << expected << " results (" << numOwnResults
              << " and those of 'also'), got " << op->getNumResults();
+    return success();
+  }
+
+  /// Notes the next member of the decomposition.
+  template <typename MemberTy>
+  void member(StringLiteral name) {
+    members.push_back({name, MemberTy::getAttributeNames()});
+  }
+
+  /// The provenance speaks of the members that this op has. To be called when
+  /// all have been noted.
+  LogicalResult verifyProvenance() {
+    ProvenanceAttr provenance = op.getProvenanceAttr();
+    if (!provenance)
+      return success();
+    for (auto [what, size] :
+         {std::pair<StringRef, size_t>{"places", provenance.getPlaces().size()},
+          {"attributes", provenance.getAttributes().size()}})
+      if (size != 0 && size != members.size())
+        return op.emitOpError() << "provenance has " << size << " " << what
+                                << " for " << members.size() << " members";
+    for (StringAttr name : provenance.getCommuted())
+      if (!llvm::is_contained({"product", "then_add"}, name.getValue()) ||
+          !llvm::is_contained(llvm::make_first_range(members), name.getValue()))
+        return op.emitOpError() << "has no member '" << name.getValue()
+                                << "' with operands to commute";
+    // What a member keeps beside its own attributes must not shadow them.
+    for (auto [attributes, member] :
+         llvm::zip(provenance.getAttributes(), members))
+      for (NamedAttribute attribute : attributes)
+        if (llvm::is_contained(member.second, attribute.getName().getValue()))
+          return in(member.first)()
+                 << "attribute " << attribute.getName()
+                 << " in provenance is not a discardable one";
+    return success();
+  }
+
+  /// An op without a linear has the scale of its result alone.
+  LogicalResult verifyOnlyScale(StringRef name) {
+    if (failed(verifyScales({name.str()}, {name}, true)))
+      return failure();
+    if (scales.getForm() != QuantForm::Scaled)
+      return op.emitOpError("has no linear, so 'scales' has no form");
     return success();
   }
 
@@ -145,6 +190,7 @@ public:
       if (failed(verifySameShape(in("residual"), "x", stream, "residual",
                                  residual)))
         return failure();
+      member<ResidualAddOp>("residual");
       stream = withElementType(stream, typeAt("stream"));
     }
     current = stream;
@@ -156,24 +202,32 @@ public:
     }
     if (op.getNormBias() && !op.getNormWeight())
       return op.emitOpError("has the bias of a norm but no weight");
+    if (norm.getKind() == NormKind::RMS)
+      member<RMSNormOp>("norm");
+    else
+      member<LayerNormOp>("norm");
     current = withElementType(stream, typeAt("normed"));
     return verifyNorm(in("norm"), norm.getKind(), stream,
                       typeOf(op.getNormWeight()), typeOf(op.getNormBias()),
                       norm.getEps(), norm.getOffset(), current);
   }
 
+  bool isQDQ() { return scales && scales.getForm() == QuantForm::QDQ; }
+
   /// A quantize member, where the op has scales.
   void quantize() {
     if (!scales)
       return;
-    current = withElementType(current, scales.getForm() == QuantForm::QDQ
-                                           ? typeAt("dequantized")
-                                           : scales.getStorageType());
+    member<QuantizeOp>("quantize");
+    if (isQDQ())
+      member<DequantizeOp>("dequantize");
+    current = withElementType(current, isQDQ() ? typeAt("dequantized")
+                                               : scales.getStorageType());
   }
 
   /// A linear member from the current type to one with element type
   /// `resultElement`. Takes the next channel scale where it has one.
-  LogicalResult verifyLinearMember(StringRef name, StringRef scaleName,
+  LogicalResult verifyLinearMember(StringLiteral name, StringRef scaleName,
                                    Value weight, Value bias, Type resultElement,
                                    Value channelScale,
                                    RankedTensorType &result) {
@@ -185,8 +239,11 @@ public:
     shape.back() = weightType.getShape()[0];
     result = RankedTensorType::get(shape, resultElement);
     RankedTensorType stored = weightType;
-    if (scales && scales.getForm() == QuantForm::QDQ)
+    if (isQDQ()) {
+      member<DequantizeOp>("dequantize");
       weightType = withElementType(weightType, typeAt("dequantized"));
+    }
+    member<LinearOp>(name);
     if (failed(verifyLinear(in(name), {current, weightType, typeOf(bias),
                                        typeOf(channelScale), result})))
       return failure();
@@ -201,6 +258,8 @@ public:
   StaticScalesAttr scales;
   Type defaultType;
   ArrayRef<StringLiteral> points;
+  /// Name and inherent attributes of each.
+  SmallVector<std::pair<StringLiteral, ArrayRef<StringRef>>> members;
   RankedTensorType stream, current;
 };
 
@@ -230,6 +289,8 @@ static LogicalResult verifyTail(FamilyVerifier<OpTy> &chain, OpTy op,
                                 ChannelScales &channelScales) {
   if (op.getAddStream() && op.getOutputResidual())
     return op.emitOpError("has both 'then_add' and 'add_stream'");
+  if ((op.getAddStream() || op.getExtras()) && !op.getResidual())
+    return op.emitOpError("has no residual, so its stream is its input");
   bool adds = op.getAddStream() || op.getOutputResidual();
   auto outputType = cast<RankedTensorType>(op.getOutputs()[0].getType());
   chain.quantize();
@@ -253,13 +314,20 @@ static LogicalResult verifyTail(FamilyVerifier<OpTy> &chain, OpTy op,
   if (op.getExtras() && op.getOutputs()[1].getType() != chain.stream)
     return op.emitOpError() << "result 'stream' must be " << chain.stream
                             << ", got " << op.getOutputs()[1].getType();
-  return success();
+  if (adds)
+    chain.template member<ResidualAddOp>("then_add");
+  return chain.verifyProvenance();
 }
 
 LogicalResult GatedMLPOp::verify() {
   static constexpr StringLiteral points[] = {"stream",  "normed", "dequantized",
                                              "gate",    "up",     "act",
                                              "product", "down"};
+  if (failed(verifyRequired(*this, {{odsIndex_x, "x"},
+                                    {odsIndex_gate, "gate"},
+                                    {odsIndex_up, "up"},
+                                    {odsIndex_down, "down"}})))
+    return failure();
   FamilyVerifier<GatedMLPOp> chain(*this, points);
   bool quantized = hasQuantizedElements(getGate()) ||
                    hasQuantizedElements(getUp()) ||
@@ -275,12 +343,15 @@ LogicalResult GatedMLPOp::verify() {
   RankedTensorType gate, up;
   if (failed(chain.verifyLinearMember("gate", "gate", getGate(), getGateBias(),
                                       chain.typeAt("gate"),
-                                      channelScales.take("gate"), gate)) ||
-      failed(chain.verifyLinearMember("up", "up", getUp(), getUpBias(),
+                                      channelScales.take("gate"), gate)))
+    return failure();
+  chain.member<ActivationOp>("act");
+  if (failed(chain.verifyLinearMember("up", "up", getUp(), getUpBias(),
                                       chain.typeAt("up"),
                                       channelScales.take("up"), up)) ||
       failed(verifySameShape(chain.in("product"), "gate", gate, "up", up)))
     return failure();
+  chain.member<GatedMulOp>("product");
   chain.current = withElementType(gate, chain.typeAt("product"));
   return verifyTail(chain, *this, channelScales);
 }
@@ -288,6 +359,10 @@ LogicalResult GatedMLPOp::verify() {
 LogicalResult MLPOp::verify() {
   static constexpr StringLiteral points[] = {"stream", "normed", "dequantized",
                                              "up",     "act",    "down"};
+  if (failed(verifyRequired(
+          *this,
+          {{odsIndex_x, "x"}, {odsIndex_up, "up"}, {odsIndex_down, "down"}})))
+    return failure();
   FamilyVerifier<MLPOp> chain(*this, points);
   bool quantized =
       hasQuantizedElements(getUp()) || hasQuantizedElements(getDown());
@@ -304,6 +379,7 @@ LogicalResult MLPOp::verify() {
                                       chain.typeAt("up"),
                                       channelScales.take("up"), up)))
     return failure();
+  chain.member<ActivationOp>("act");
   chain.current = withElementType(up, chain.typeAt("act"));
   return verifyTail(chain, *this, channelScales);
 }
@@ -320,6 +396,8 @@ static LogicalResult verifyHeadExtras(FamilyVerifier<OpTy> &chain, OpTy op,
     return success();
   for (auto [index, extra] :
        llvm::enumerate(extras.template getAsRange<StringAttr>())) {
+    if (extra.getValue() == "stream" && !op.getResidual())
+      return op.emitOpError("has no residual, so its stream is its input");
     RankedTensorType expected =
         extra.getValue() == "stream" ? chain.stream : normed;
     Type actual = op.getOutputs()[firstResult + index].getType();
@@ -332,6 +410,8 @@ static LogicalResult verifyHeadExtras(FamilyVerifier<OpTy> &chain, OpTy op,
 
 LogicalResult NormLinearOp::verify() {
   static constexpr StringLiteral points[] = {"stream", "normed", "dequantized"};
+  if (failed(verifyRequired(*this, {{odsIndex_x, "x"}})))
+    return failure();
   FamilyVerifier<NormLinearOp> chain(*this, points);
   unsigned numLinears = getWeights().size();
   if (numLinears == 0)
@@ -368,22 +448,24 @@ LogicalResult NormLinearOp::verify() {
                                output)))
       return failure();
   }
-  return success();
+  return chain.verifyProvenance();
 }
 
 LogicalResult NormQuantizeOp::verify() {
   static constexpr StringLiteral points[] = {"stream", "normed"};
+  if (failed(verifyRequired(*this, {{odsIndex_x, "x"}})))
+    return failure();
   FamilyVerifier<NormQuantizeOp> chain(*this, points);
   if (failed(chain.verifyContract({"stream", "normed"}, 1)) ||
-      failed(chain.verifyScales({"input"}, {"input"}, true)) ||
-      failed(chain.verifyHead()) ||
+      failed(chain.verifyOnlyScale("input")) || failed(chain.verifyHead()) ||
       failed(verifyHeadExtras(chain, *this, chain.current, 1)))
     return failure();
   Type expected = withElementType(chain.current, chain.scales.getStorageType());
   if (getOutputs()[0].getType() != expected)
     return emitOpError() << "result 'quantized' must be " << expected
                          << ", got " << getOutputs()[0].getType();
-  return success();
+  chain.member<QuantizeOp>("quantize");
+  return chain.verifyProvenance();
 }
 
 LogicalResult ActQuantizeOp::verify() {
@@ -393,7 +475,7 @@ LogicalResult ActQuantizeOp::verify() {
   if (getFactor())
     extras.push_back("product");
   if (failed(chain.verifyContract(extras, 1)) ||
-      failed(chain.verifyScales({"hidden"}, {"hidden"}, true)) ||
+      failed(chain.verifyOnlyScale("hidden")) ||
       failed(verifyTensor(chain.in("input"), "x", getX().getType())))
     return failure();
   if (getFactor() &&
@@ -415,7 +497,11 @@ LogicalResult ActQuantizeOp::verify() {
         return emitOpError() << "result '" << name.getValue() << "' must be "
                              << at(name.getValue()) << ", got " << actual;
     }
-  return success();
+  chain.member<ActivationOp>("act");
+  if (getFactor())
+    chain.member<GatedMulOp>("product");
+  chain.member<QuantizeOp>("quantize");
+  return chain.verifyProvenance();
 }
 
 //===----------------------------------------------------------------------===//
@@ -495,5 +581,15 @@ LogicalResult GroupOp::verifyRegions() {
     if (!isMemoryEffectFree(&member))
       return emitOpError() << "member '" << member.getName()
                            << "' must be free of memory effects";
+  ProvenanceAttr provenance = getProvenanceAttr();
+  if (!provenance)
+    return success();
+  if (!provenance.getCommuted().empty() || !provenance.getAttributes().empty())
+    return emitOpError(
+        "keeps its members whole, so provenance has places only");
+  size_t numMembers = block.getOperations().size() - 1;
+  if (provenance.getPlaces().size() != numMembers)
+    return emitOpError() << "provenance has " << provenance.getPlaces().size()
+                         << " places for " << numMembers << " members";
   return success();
 }

@@ -79,7 +79,7 @@ def Fuse_GatedMLPOp : Fuse_FusedOp<"gated_mlp", [AttrSizedOperandSegments]> {
   let results = (outs Variadic<Fuse_FloatTensor>:$outputs);
   let assemblyFormat = [{
     $x (`residual` `(` $residual^ `)`)?
-    custom<Norm>($norm, $norm_weight, $norm_bias)
+    `` custom<Norm>($norm, $norm_weight, $norm_bias)
     `gate` `(` $gate (`bias` $gate_bias^)? `)`
     `up` `(` $up (`bias` $up_bias^)? `)`
     `down` `(` $down (`bias` $down_bias^)? `)`
@@ -127,7 +127,7 @@ def Fuse_MLPOp : Fuse_FusedOp<"mlp", [AttrSizedOperandSegments]> {
   let results = (outs Variadic<Fuse_FloatTensor>:$outputs);
   let assemblyFormat = [{
     $x (`residual` `(` $residual^ `)`)?
-    custom<Norm>($norm, $norm_weight, $norm_bias)
+    `` custom<Norm>($norm, $norm_weight, $norm_bias)
     `up` `(` $up (`bias` $up_bias^)? `)`
     `down` `(` $down (`bias` $down_bias^)? `)`
     `act` `(` custom<Keyword>($activation) `)`
@@ -171,7 +171,7 @@ def Fuse_NormLinearOp
   let results = (outs Variadic<Fuse_FloatTensor>:$outputs);
   let assemblyFormat = [{
     $x (`residual` `(` $residual^ `)`)?
-    custom<Norm>($norm, $norm_weight, $norm_bias)
+    `` custom<Norm>($norm, $norm_weight, $norm_bias)
     `linear` `(` custom<Linears>($weights, $biases, $bias_mask) `)`
     (`channel_scales` `(` $channel_scales^ `)`)?
     custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
@@ -205,7 +205,7 @@ def Fuse_NormQuantizeOp
   let results = (outs Variadic<Fuse_AnyTensor>:$outputs);
   let assemblyFormat = [{
     $x (`residual` `(` $residual^ `)`)?
-    custom<Norm>($norm, $norm_weight, $norm_bias)
+    `` custom<Norm>($norm, $norm_weight, $norm_bias)
     custom<Contract>($extras, $scales, $rounding, $origins, $site, $provenance)
     attr-dict `:` functional-type(operands, results)
   }];

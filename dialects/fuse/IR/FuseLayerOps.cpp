@@ -70,7 +70,7 @@ LogicalResult fuse::verifySameShape(EmitError emitError, StringRef firstName,
     return emitError() << "'" << firstName << "' and '" << secondName
                        << "' must have the same shape, got " << first << " and "
                        << second;
-  return success();
+  return verifyTensor(emitError, secondName, second);
 }
 
 LogicalResult fuse::verifyVector(EmitError emitError, StringRef name,
@@ -100,8 +100,6 @@ LogicalResult fuse::verifyNorm(EmitError emitError, NormKind kind,
     return emitError() << "eps must be finite and not negative, got " << value;
   if (kind == NormKind::RMS && bias)
     return emitError() << "an rms norm has no bias";
-  if (kind == NormKind::Layer && offset != 0)
-    return emitError() << "offset of a layer norm must be 0, got " << offset;
   if (offset != 0 && offset != 1)
     return emitError() << "offset must be 0 or 1, got " << offset;
   if (offset == 1 && !weight)
@@ -168,6 +166,8 @@ LogicalResult RMSNormOp::verify() {
 }
 
 LogicalResult LayerNormOp::verify() {
+  if (failed(verifyRequired(*this, {{odsIndex_x, "x"}})))
+    return failure();
   if (getBias() && !getWeight())
     return emitOpError("has a bias but no weight");
   return verifyNorm([&] { return emitOpError(); }, NormKind::Layer,
@@ -176,7 +176,9 @@ LogicalResult LayerNormOp::verify() {
 }
 
 LogicalResult LinearOp::verify() {
-  if (failed(verifyLinear([&] { return emitOpError(); },
+  if (failed(verifyRequired(
+          *this, {{odsIndex_x, "x"}, {odsIndex_weight, "weight"}})) ||
+      failed(verifyLinear([&] { return emitOpError(); },
                           {getX().getType(), getWeight().getType(),
                            typeOf(getBias()), typeOf(getChannelScale()),
                            getY().getType()})))
@@ -184,7 +186,8 @@ LogicalResult LinearOp::verify() {
   bool quantized = isQuantized(getX().getType().getElementType());
   if (quantized && !getInputScaleAttr())
     return emitOpError("with quantized operands needs scales");
-  if (!quantized && (getInputScaleAttr() || getChannelScale()))
+  if (!quantized &&
+      (getInputScaleAttr() || getWeightScaleAttr() || getChannelScale()))
     return emitOpError("with floating-point operands takes no scales");
   if (quantized && bool(getWeightScaleAttr()) == bool(getChannelScale()))
     return emitOpError("needs one scale for its weight: a number in 'scales', "

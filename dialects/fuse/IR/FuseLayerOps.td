@@ -14,10 +14,16 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Fuse_Float : AnyTypeOf<[F16, BF16, F32], "f16, bf16 or f32">;
 def Fuse_Quantized : AnyTypeOf<[F8E4M3FN, F8E5M2, I8],
                                "f8E4M3FN, f8E5M2 or i8">;
-def Fuse_FloatTensor : RankedTensorOf<[Fuse_Float], [], "tensor">;
-def Fuse_QuantizedTensor : RankedTensorOf<[Fuse_Quantized], [], "tensor">;
-def Fuse_AnyTensor : RankedTensorOf<[Fuse_Float, Fuse_Quantized], [], "tensor">;
-def Fuse_ScaleVector : 1DTensorOf<[F32]>;
+// An encoding would be a second statement of what the values are.
+def Fuse_PlainTensor : CPred<
+    "!::llvm::cast<::mlir::RankedTensorType>($_self).getEncoding()">;
+class Fuse_TensorOf<list<Type> elements, list<Pred> preds = []>
+    : RankedTensorOf<elements, !listconcat([Fuse_PlainTensor], preds),
+                     "tensor without encoding">;
+def Fuse_FloatTensor : Fuse_TensorOf<[Fuse_Float]>;
+def Fuse_QuantizedTensor : Fuse_TensorOf<[Fuse_Quantized]>;
+def Fuse_AnyTensor : Fuse_TensorOf<[Fuse_Float, Fuse_Quantized]>;
+def Fuse_ScaleVector : Fuse_TensorOf<[F32]>;
 
 class Fuse_LayerOp<string mnemonic, list<Trait> traits = []>
     : Op<Fuse_Dialect, mnemonic, !listconcat([Pure], traits)> {
@@ -132,7 +138,7 @@ def Fuse_LinearOp : Fuse_LayerOp<"linear", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $x `,` $weight (`bias` `(` $bias^ `)`)?
     (`channel_scale` `(` $channel_scale^ `)`)?
-    custom<LinearScales>($input_scale, $weight_scale)
+    `` custom<LinearScales>($input_scale, $weight_scale)
     attr-dict `:` functional-type(operands, results)
   }];
 }

@@ -19,12 +19,34 @@ namespace fuse {
 /// Starts an error at the op under verification.
 using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
 
+/// An operand that is not optional, with its index among the operand groups.
+struct RequiredOperand {
+  unsigned group;
+  llvm::StringRef name;
+};
+
+/// The operands that an op can not do without are there, once each. Segment
+/// sizes come from outside in the generic syntax, and generated verifiers do
+/// not check those of required operands.
+template <typename OpTy>
+mlir::LogicalResult verifyRequired(OpTy op,
+                                   llvm::ArrayRef<RequiredOperand> required) {
+  for (RequiredOperand operand : required) {
+    int32_t size = op.getProperties().operandSegmentSizes[operand.group];
+    if (size != 1)
+      return op.emitOpError()
+             << "needs one operand '" << operand.name << "', got " << size;
+  }
+  return mlir::success();
+}
+
 /// A tensor has a static, positive feature dimension, and no more elements
 /// than index arithmetic can address.
 mlir::LogicalResult verifyTensor(EmitError emitError, llvm::StringRef name,
                                  mlir::RankedTensorType type);
 
-/// Two tensors have the same shape, as far as both are static.
+/// Two tensors have the same shape, as far as both are static, and the second
+/// is one that `verifyTensor` accepts.
 mlir::LogicalResult verifySameShape(EmitError emitError,
                                     llvm::StringRef firstName,
                                     mlir::RankedTensorType first,
