@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/InitAllDialects.h"
+#include "fuse/InitAllPasses.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
@@ -16,6 +17,7 @@ int main(int argc, char **argv) {
   mlir::registerAllExtensions(registry);
   fuse::registerAllDialects(registry);
   mlir::registerAllPasses();
+  fuse::registerAllPasses();
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "fuse kernel-fusion optimizer driver\n", registry));
 }

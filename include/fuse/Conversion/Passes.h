@@ -1,0 +1,19 @@
+//===- Passes.h - Conversion passes -----------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_CONVERSION_PASSES_H
+#define FUSE_CONVERSION_PASSES_H
+
+#include "fuse/Conversion/FuseToLinalg/FuseToLinalg.h"
+
+namespace fuse {
+
+#define GEN_PASS_REGISTRATION
+#include "fuse/Conversion/Passes.h.inc"
+
+} // namespace fuse
+
+#endif // FUSE_CONVERSION_PASSES_H

@@ -1,0 +1,19 @@
+//===- InitAllPasses.h - Register all passes of fuse ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_INITALLPASSES_H
+#define FUSE_INITALLPASSES_H
+
+#include "fuse/Conversion/Passes.h"
+
+namespace fuse {
+
+/// Registers the passes and pipelines of this project.
+inline void registerAllPasses() { registerConversionPasses(); }
+
+} // namespace fuse
+
+#endif // FUSE_INITALLPASSES_H

@@ -1,0 +1,399 @@
+//===- FuseToLinalg.cpp - Layers and kernels to linalg --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Fused ops are replaced by their decomposition, so that only layer ops have
+// to be lowered. Each layer becomes one to four structured ops on rank-2
+// tensors: f32 inside, one rounding at the end.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Conversion/FuseToLinalg/FuseToLinalg.h"
+#include "LayerBuilder.h"
+#include "fuse/IR/FuseOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+
+namespace fuse {
+#define GEN_PASS_DEF_CONVERTFUSETOLINALGPASS
+#include "fuse/Conversion/Passes.h.inc"
+} // namespace fuse
+
+#define DEBUG_TYPE "convert-fuse-to-linalg"
+
+using namespace mlir;
+using namespace fuse;
+
+//===----------------------------------------------------------------------===//
+// Functions of f32 scalars
+//===----------------------------------------------------------------------===//
+
+static Value mul(ImplicitLocOpBuilder &b, Value lhs, Value rhs) {
+  return arith::MulFOp::create(b, lhs, rhs);
+}
+
+static Value mul(ImplicitLocOpBuilder &b, Value lhs, float rhs) {
+  return mul(b, lhs, constantF32(b, rhs));
+}
+
+static Value add(ImplicitLocOpBuilder &b, Value lhs, Value rhs) {
+  return arith::AddFOp::create(b, lhs, rhs);
+}
+
+static Value addOne(ImplicitLocOpBuilder &b, Value value) {
+  return add(b, value, constantF32(b, 1.0f));
+}
+
+/// `x / (1 + exp(-slope * x))`.
+static Value swish(ImplicitLocOpBuilder &b, Value x, float slope) {
+  Value minus = slope == 1.0f ? arith::NegFOp::create(b, x).getResult()
+                              : mul(b, x, -slope);
+  Value exp = math::ExpOp::create(b, minus);
+  return arith::DivFOp::create(b, x, addOne(b, exp));
+}
+
+static Value activate(ImplicitLocOpBuilder &b, Activation kind, Value x) {
+  constexpr float sqrtHalf = 0.707106781186547524f;
+  constexpr float sqrtTwoOverPi = 0.797884560802865356f;
+  switch (kind) {
+  case Activation::SiLU:
+    return swish(b, x, 1.0f);
+  case Activation::QuickGELU:
+    return swish(b, x, 1.702f);
+  case Activation::GELU: {
+    Value erf = math::ErfOp::create(b, mul(b, x, sqrtHalf));
+    return mul(b, mul(b, x, 0.5f), addOne(b, erf));
+  }
+  case Activation::GELUTanh: {
+    Value cube = mul(b, mul(b, x, x), x);
+    Value inner = mul(b, add(b, x, mul(b, cube, 0.044715f)), sqrtTwoOverPi);
+    Value tanh = math::TanhOp::create(b, inner);
+    return mul(b, mul(b, x, 0.5f), addOne(b, tanh));
+  }
+  case Activation::ReLU:
+    return arith::MaximumFOp::create(b, x, constantF32(b, 0.0f));
+  case Activation::ReLU2: {
+    Value positive = arith::MaximumFOp::create(b, x, constantF32(b, 0.0f));
+    return mul(b, positive, positive);
+  }
+  }
+  llvm_unreachable("unknown activation");
+}
+
+static float toF32(FloatAttr attr) {
+  return static_cast<float>(attr.getValueAsDouble());
+}
+
+//===----------------------------------------------------------------------===//
+// Patterns
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct DecomposeFusedOp : OpInterfaceRewritePattern<FusedOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+
+  LogicalResult matchAndRewrite(FusedOpInterface op,
+                                PatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, op.decompose(rewriter).results);
+    return success();
+  }
+};
+
+/// A builder for a layer whose operands and results all have one shape.
+template <typename... Types>
+static LayerBuilder getRowBuilder(PatternRewriter &rewriter, Operation *op,
+                                  RankedTensorType type, Types... types) {
+  return LayerBuilder(rewriter, op->getLoc(),
+                      {type.getShape(), types.getShape()...},
+                      type.getRank() - 1);
+}
+
+struct LowerRMSNorm : OpRewritePattern<RMSNormOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(RMSNormOp op,
+                                PatternRewriter &rewriter) const override {
+    RankedTensorType type = op.getY().getType();
+    LayerBuilder b = getRowBuilder(rewriter, op, type, op.getX().getType());
+    Value x = b.flatten(op.getX());
+    Value sum =
+        b.sumOfRows({{x}}, [](ImplicitLocOpBuilder &b, ValueRange args) {
+          Value value = widen(b, args[0]);
+          return math::FmaOp::create(b, value, value, args[1]).getResult();
+        });
+    Value scale = b.elementwiseOnRows(
+        sum, getReciprocalRoot(type.getShape().back(), toF32(op.getEpsAttr())));
+    SmallVector<LayerInput> inputs = {{x}, {scale, Access::PerRow}};
+    if (op.getWeight())
+      inputs.push_back({op.getWeight(), Access::PerColumn});
+    Type xElement = op.getX().getType().getElementType();
+    Value y = b.elementwise(
+        type.getElementType(), inputs,
+        [&](ImplicitLocOpBuilder &b, ValueRange args) {
+          Value value = mul(b, widen(b, args[0]), args[1]);
+          if (op.getWeight()) {
+            bool early = op.getCast() == NormCast::BeforeWeight;
+            if (early)
+              value = widen(b, roundTo(b, value, xElement));
+            Value weight = widen(b, args[2]);
+            if (op.getOffset() != 0) {
+              weight = addOne(b, weight);
+              if (early)
+                weight = widen(b, roundTo(b, weight, args[2].getType()));
+            }
+            value = mul(b, value, weight);
+          }
+          return roundTo(b, value, type.getElementType());
+        });
+    rewriter.replaceOp(op, b.restore(y, type));
+    return success();
+  }
+
+  /// Body that computes `1 / sqrt(sum / features + eps)`.
+  static std::function<Value(ImplicitLocOpBuilder &, ValueRange)>
+  getReciprocalRoot(int64_t features, float eps) {
+    return [=](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
+      Value size = constantF32(b, static_cast<float>(features));
+      Value mean = arith::DivFOp::create(b, args[0], size);
+      return math::RsqrtOp::create(b, add(b, mean, constantF32(b, eps)));
+    };
+  }
+};
+
+struct LowerLayerNorm : OpRewritePattern<LayerNormOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(LayerNormOp op,
+                                PatternRewriter &rewriter) const override {
+    RankedTensorType type = op.getY().getType();
+    int64_t features = type.getShape().back();
+    LayerBuilder b = getRowBuilder(rewriter, op, type, op.getX().getType());
+    Value x = b.flatten(op.getX());
+    Value sum =
+        b.sumOfRows({{x}}, [](ImplicitLocOpBuilder &b, ValueRange args) {
+          return add(b, args[1], widen(b, args[0]));
+        });
+    Value mean = b.elementwiseOnRows(
+        sum, [&](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
+          Value size = constantF32(b, static_cast<float>(features));
+          return arith::DivFOp::create(b, args[0], size);
+        });
+    auto center = [](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
+      return arith::SubFOp::create(b, widen(b, args[0]), args[1]);
+    };
+    // The second pass over the row avoids the cancellation of
+    // mean(x^2) - mean(x)^2.
+    Value squares =
+        b.sumOfRows({{x}, {mean, Access::PerRow}},
+                    [&](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
+                      Value value = center(b, args);
+                      return math::FmaOp::create(b, value, value, args[2]);
+                    });
+    Value scale = b.elementwiseOnRows(
+        squares,
+        LowerRMSNorm::getReciprocalRoot(features, toF32(op.getEpsAttr())));
+    SmallVector<LayerInput> inputs = {
+        {x}, {mean, Access::PerRow}, {scale, Access::PerRow}};
+    for (Value vector : {op.getWeight(), op.getBias()})
+      if (vector)
+        inputs.push_back({vector, Access::PerColumn});
+    Value y = b.elementwise(type.getElementType(), inputs,
+                            [&](ImplicitLocOpBuilder &b, ValueRange args) {
+                              Value value = mul(b, center(b, args), args[2]);
+                              if (op.getWeight())
+                                value = mul(b, value, widen(b, args[3]));
+                              if (op.getBias())
+                                value = add(b, value, widen(b, args[4]));
+                              return roundTo(b, value, type.getElementType());
+                            });
+    rewriter.replaceOp(op, b.restore(y, type));
+    return success();
+  }
+};
+
+struct LowerLinear : OpRewritePattern<LinearOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(LinearOp op,
+                                PatternRewriter &rewriter) const override {
+    RankedTensorType xType = op.getX().getType(), type = op.getY().getType();
+    // The two tensors agree in all but the last size.
+    SmallVector<int64_t> xShape(xType.getShape());
+    xShape.back() = type.getShape().back();
+    LayerBuilder b(rewriter, op.getLoc(), {type.getShape(), xShape},
+                   type.getRank() - 1);
+    Value y = b.product(b.flatten(op.getX()), op.getWeight());
+
+    FloatAttr inputScale = op.getInputScaleAttr();
+    Type element = type.getElementType();
+    if (inputScale || op.getBias() || !element.isF32()) {
+      SmallVector<LayerInput> inputs = {{y}};
+      for (Value vector : {op.getChannelScale(), op.getBias()})
+        if (vector)
+          inputs.push_back({vector, Access::PerColumn});
+      y = b.elementwise(
+          element, inputs, [&](ImplicitLocOpBuilder &b, ValueRange args) {
+            Value value = widen(b, args[0]);
+            if (op.getChannelScale())
+              value = mul(b, value, mul(b, args[1], toF32(inputScale)));
+            else if (inputScale)
+              value = mul(b, value,
+                          toF32(inputScale) * toF32(op.getWeightScaleAttr()));
+            if (op.getBias())
+              value = add(b, value, widen(b, args[inputs.size() - 1]));
+            return roundTo(b, value, element);
+          });
+    }
+    rewriter.replaceOp(op, b.restore(y, type));
+    return success();
+  }
+};
+
+struct LowerActivation : OpRewritePattern<ActivationOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(ActivationOp op,
+                                PatternRewriter &rewriter) const override {
+    RankedTensorType type = op.getY().getType();
+    LayerBuilder b = getRowBuilder(rewriter, op, type, op.getX().getType());
+    Value y = b.elementwise(type.getElementType(), {{b.flatten(op.getX())}},
+                            [&](ImplicitLocOpBuilder &b, ValueRange args) {
+                              Value value =
+                                  activate(b, op.getKind(), widen(b, args[0]));
+                              return roundTo(b, value, type.getElementType());
+                            });
+    rewriter.replaceOp(op, b.restore(y, type));
+    return success();
+  }
+};
+
+/// An elementwise op with two operands, computed by `ArithOp` in f32.
+template <typename LayerOp, typename ArithOp>
+struct LowerBinary : OpRewritePattern<LayerOp> {
+  using OpRewritePattern<LayerOp>::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(LayerOp op,
+                                PatternRewriter &rewriter) const override {
+    RankedTensorType type = op.getY().getType();
+    LayerBuilder b = getRowBuilder(rewriter, op, type, op.getLhs().getType(),
+                                   op.getRhs().getType());
+    Value lhs = b.flatten(op.getLhs()), rhs = b.flatten(op.getRhs());
+    Value y = b.elementwise(type.getElementType(), {{lhs}, {rhs}},
+                            [&](ImplicitLocOpBuilder &b, ValueRange args) {
+                              Value value = ArithOp::create(
+                                  b, widen(b, args[0]), widen(b, args[1]));
+                              return roundTo(b, value, type.getElementType());
+                            });
+    rewriter.replaceOp(op, b.restore(y, type));
+    return success();
+  }
+};
+
+/// A builder for a quantize or dequantize op, and its inputs. A scale per
+/// index of dimension 0 makes that dimension the rows.
+template <typename OpTy>
+static LayerBuilder getScaleBuilder(PatternRewriter &rewriter, OpTy op,
+                                    RankedTensorType from, RankedTensorType to,
+                                    SmallVector<LayerInput> &inputs) {
+  unsigned numRowDims = op.getChannelScale() ? 1 : to.getRank() - 1;
+  LayerBuilder b(rewriter, op.getLoc(), {to.getShape(), from.getShape()},
+                 numRowDims);
+  inputs.push_back({b.flatten(op->getOperand(0))});
+  if (op.getChannelScale())
+    inputs.push_back({op.getChannelScale(), Access::PerRow});
+  return b;
+}
+
+struct LowerQuantize : OpRewritePattern<QuantizeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(QuantizeOp op,
+                                PatternRewriter &rewriter) const override {
+    RankedTensorType type = op.getQ().getType();
+    SmallVector<LayerInput> inputs;
+    LayerBuilder b =
+        getScaleBuilder(rewriter, op, op.getX().getType(), type, inputs);
+    bool divide = op.getOrder() == QuantOrder::Divide;
+    Value q = b.elementwise(
+        type.getElementType(), inputs,
+        [&](ImplicitLocOpBuilder &b, ValueRange args) {
+          Value value = widen(b, args[0]);
+          FloatAttr scale = op.getScaleAttr();
+          if (divide) {
+            Value divisor = scale ? constantF32(b, toF32(scale)) : args[1];
+            value = arith::DivFOp::create(b, value, divisor);
+          } else {
+            Value factor =
+                scale ? constantF32(b, 1.0f / toF32(scale))
+                      : arith::DivFOp::create(b, constantF32(b, 1.0f), args[1])
+                            .getResult();
+            value = mul(b, value, factor);
+          }
+          return saturateTo(b, value, type.getElementType());
+        });
+    rewriter.replaceOp(op, b.restore(q, type));
+    return success();
+  }
+};
+
+struct LowerDequantize : OpRewritePattern<DequantizeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(DequantizeOp op,
+                                PatternRewriter &rewriter) const override {
+    RankedTensorType type = op.getX().getType();
+    SmallVector<LayerInput> inputs;
+    LayerBuilder b =
+        getScaleBuilder(rewriter, op, op.getQ().getType(), type, inputs);
+    Value x =
+        b.elementwise(type.getElementType(), inputs,
+                      [&](ImplicitLocOpBuilder &b, ValueRange args) {
+                        FloatAttr scale = op.getScaleAttr();
+                        Value factor =
+                            scale ? constantF32(b, toF32(scale)) : args[1];
+                        return roundTo(b, mul(b, widen(b, args[0]), factor),
+                                       type.getElementType());
+                      });
+    rewriter.replaceOp(op, b.restore(x, type));
+    return success();
+  }
+};
+
+struct ConvertFuseToLinalgPass
+    : fuse::impl::ConvertFuseToLinalgPassBase<ConvertFuseToLinalgPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    RewritePatternSet fused(&getContext()), layers(&getContext());
+    populateFusedOpDecompositionPatterns(fused);
+    populateLayerToLinalgPatterns(layers);
+    FrozenRewritePatternSet frozen(std::move(fused));
+    auto isFused = [&](FusedOpInterface op) {
+      return WalkResult(failure(op != getOperation()));
+    };
+    // A group may hold fused ops itself.
+    while (getOperation()->walk(isFused).wasInterrupted())
+      walkAndApplyPatterns(getOperation(), frozen);
+    // One walk in program order, because a layer reads its sizes off the
+    // reshapes that the layer before it was lowered to.
+    walkAndApplyPatterns(getOperation(), std::move(layers));
+  }
+};
+
+} // namespace
+
+void fuse::populateFusedOpDecompositionPatterns(RewritePatternSet &patterns) {
+  patterns.add<DecomposeFusedOp>(patterns.getContext());
+}
+
+void fuse::populateLayerToLinalgPatterns(RewritePatternSet &patterns) {
+  patterns.add<LowerActivation, LowerBinary<GatedMulOp, arith::MulFOp>,
+               LowerBinary<ResidualAddOp, arith::AddFOp>, LowerDequantize,
+               LowerLayerNorm, LowerLinear, LowerQuantize, LowerRMSNorm>(
+      patterns.getContext());
+}

@@ -1,0 +1,261 @@
+//===- LayerBuilder.cpp - Builds the linalg ops of one layer --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "LayerBuilder.h"
+#include "fuse/IR/FuseOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/APFloat.h"
+
+using namespace mlir;
+using namespace fuse;
+using mlir::utils::IteratorType;
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+/// The product of some sizes, dynamic if one of them is.
+static int64_t collapseSizes(ArrayRef<int64_t> sizes) {
+  int64_t product = 1;
+  for (int64_t size : sizes) {
+    if (ShapedType::isDynamic(size))
+      return ShapedType::kDynamic;
+    product *= size;
+  }
+  return product;
+}
+
+static SmallVector<ReassociationIndices> getReassociation(unsigned rank,
+                                                          unsigned numRowDims) {
+  SmallVector<ReassociationIndices> groups;
+  // A vector becomes one row or one column.
+  if (rank == 1)
+    return {ReassociationIndices{0, 1}};
+  groups.push_back(llvm::to_vector_of<int64_t>(llvm::seq(0u, numRowDims)));
+  groups.push_back(llvm::to_vector_of<int64_t>(llvm::seq(numRowDims, rank)));
+  return groups;
+}
+
+/// A size of a tensor. Those of a layer's result are known from how it was
+/// expanded; asking for them again would keep the expanded tensor alive.
+static OpFoldResult getSize(OpBuilder &builder, Location loc, Value tensor,
+                            unsigned index) {
+  if (auto castOp = tensor.getDefiningOp<tensor::CastOp>())
+    return getSize(builder, loc, castOp.getSource(), index);
+  if (auto expandOp = tensor.getDefiningOp<tensor::ExpandShapeOp>())
+    return expandOp.getMixedOutputShape()[index];
+  return tensor::getMixedSize(builder, loc, tensor, index);
+}
+
+LayerBuilder::LayerBuilder(OpBuilder &builder, Location loc,
+                           ArrayRef<ArrayRef<int64_t>> shapes,
+                           unsigned numRowDims)
+    : ImplicitLocOpBuilder(loc, builder), numRowDims(numRowDims) {
+  // The verifiers let a size be dynamic in one place and static in another.
+  shape.assign(shapes.front().begin(), shapes.front().end());
+  for (ArrayRef<int64_t> other : shapes.drop_front())
+    for (auto [size, otherSize] : llvm::zip_equal(shape, other))
+      if (ShapedType::isDynamic(size))
+        size = otherSize;
+}
+
+Value LayerBuilder::flatten(Value operand) {
+  auto type = cast<RankedTensorType>(operand.getType());
+  SmallVector<int64_t> sizes(shape);
+  sizes.back() = type.getShape().back();
+  auto refined = RankedTensorType::get(sizes, type.getElementType());
+  if (refined != type)
+    operand = tensor::CastOp::create(*this, refined, operand);
+  if (!anchor)
+    anchor = operand;
+  unsigned rank = sizes.size();
+  if (rank == 2 && numRowDims == 1)
+    return operand;
+  ArrayRef<int64_t> all(sizes);
+  SmallVector<int64_t> flat = {collapseSizes(all.take_front(numRowDims)),
+                               collapseSizes(all.drop_front(numRowDims))};
+  auto flatType = RankedTensorType::get(flat, type.getElementType());
+  auto groups = getReassociation(rank, numRowDims);
+  if (rank == 1)
+    return tensor::ExpandShapeOp::create(*this, flatType, operand, groups);
+  return tensor::CollapseShapeOp::create(*this, flatType, operand, groups);
+}
+
+Value LayerBuilder::restore(Value rows, RankedTensorType type) {
+  SmallVector<int64_t> sizes(shape);
+  sizes.back() = type.getShape().back();
+  auto refined = RankedTensorType::get(sizes, type.getElementType());
+  unsigned rank = sizes.size();
+  auto groups = getReassociation(rank, numRowDims);
+  if (rank == 1) {
+    rows = tensor::CollapseShapeOp::create(*this, refined, rows, groups);
+  } else if (rank > 2 || numRowDims != 1) {
+    SmallVector<OpFoldResult> mixed;
+    for (auto [index, size] : llvm::enumerate(sizes))
+      mixed.push_back(ShapedType::isDynamic(size)
+                          ? getSize(*this, getLoc(), anchor, index)
+                          : getIndexAttr(size));
+    rows = tensor::ExpandShapeOp::create(*this, refined, rows, groups, mixed);
+  }
+  if (refined != type)
+    rows = tensor::CastOp::create(*this, type, rows);
+  return rows;
+}
+
+//===----------------------------------------------------------------------===//
+// Structured ops
+//===----------------------------------------------------------------------===//
+
+Value LayerBuilder::empty(ArrayRef<int64_t> shape, Type element, Value rows) {
+  SmallVector<OpFoldResult> sizes;
+  for (int64_t size : shape)
+    sizes.push_back(getIndexAttr(size));
+  // Only the number of rows can be dynamic.
+  if (ShapedType::isDynamic(shape[0]))
+    sizes[0] = tensor::getMixedSize(*this, getLoc(), rows, 0);
+  return tensor::EmptyOp::create(*this, sizes, element);
+}
+
+Value LayerBuilder::zeros(ArrayRef<int64_t> shape, Type element, Value rows) {
+  Value init = empty(shape, element, rows);
+  Value zero = arith::ConstantOp::create(*this, getZeroAttr(element));
+  return linalg::FillOp::create(*this, zero, init).getResult(0);
+}
+
+Value LayerBuilder::generic(ValueRange inputs, Value init,
+                            ArrayRef<AffineMap> maps,
+                            ArrayRef<IteratorType> iterators, BodyFn body) {
+  auto op = linalg::GenericOp::create(
+      *this, init.getType(), inputs, init, maps, iterators,
+      [&](OpBuilder &nested, Location loc, ValueRange args) {
+        ImplicitLocOpBuilder b(loc, nested);
+        linalg::YieldOp::create(b, body(b, args));
+      });
+  return op.getResult(0);
+}
+
+/// The indexing map of an operand in the space (row, column).
+static AffineMap getMap(Access access, MLIRContext *context) {
+  AffineExpr row = getAffineDimExpr(0, context);
+  AffineExpr column = getAffineDimExpr(1, context);
+  switch (access) {
+  case Access::Full:
+    return AffineMap::get(2, 0, {row, column}, context);
+  case Access::PerRow:
+    return AffineMap::get(2, 0, {row}, context);
+  case Access::PerColumn:
+    return AffineMap::get(2, 0, {column}, context);
+  }
+  llvm_unreachable("unknown access");
+}
+
+Value LayerBuilder::elementwise(Type element, ArrayRef<LayerInput> inputs,
+                                BodyFn body) {
+  SmallVector<Value> values;
+  SmallVector<AffineMap> maps;
+  for (const LayerInput &input : inputs) {
+    values.push_back(input.value);
+    maps.push_back(getMap(input.access, getContext()));
+  }
+  maps.push_back(getMap(Access::Full, getContext()));
+  auto type = cast<RankedTensorType>(values.front().getType());
+  Value init = empty(type.getShape(), element, values.front());
+  return generic(values, init, maps,
+                 {IteratorType::parallel, IteratorType::parallel}, body);
+}
+
+Value LayerBuilder::elementwiseOnRows(Value vector, BodyFn body) {
+  auto type = cast<RankedTensorType>(vector.getType());
+  Value init = empty(type.getShape(), type.getElementType(), vector);
+  AffineMap map = getMultiDimIdentityMap(1);
+  return generic(vector, init, {map, map}, IteratorType::parallel, body);
+}
+
+Value LayerBuilder::sumOfRows(ArrayRef<LayerInput> inputs, BodyFn body) {
+  SmallVector<Value> values;
+  SmallVector<AffineMap> maps;
+  for (const LayerInput &input : inputs) {
+    values.push_back(input.value);
+    maps.push_back(getMap(input.access, getContext()));
+  }
+  maps.push_back(getMap(Access::PerRow, getContext()));
+  auto type = cast<RankedTensorType>(values.front().getType());
+  Value init =
+      zeros(type.getShape().take_front(), getF32Type(), values.front());
+  return generic(values, init, maps,
+                 {IteratorType::parallel, IteratorType::reduction}, body);
+}
+
+Value LayerBuilder::product(Value x, Value weight) {
+  auto xType = cast<RankedTensorType>(x.getType());
+  auto weightType = cast<RankedTensorType>(weight.getType());
+  bool integers = xType.getElementType().isInteger();
+  Type sumType = integers ? Type(getI32Type()) : Type(getF32Type());
+  Value init =
+      zeros({xType.getShape()[0], weightType.getShape()[0]}, sumType, x);
+  AffineExpr m = getAffineDimExpr(0), n = getAffineDimExpr(1),
+             k = getAffineDimExpr(2);
+  auto map = [&](AffineExpr first, AffineExpr second) {
+    return AffineMap::get(3, 0, {first, second}, getContext());
+  };
+  return generic(
+      {x, weight}, init, {map(m, k), map(n, k), map(m, n)},
+      {IteratorType::parallel, IteratorType::parallel, IteratorType::reduction},
+      [&](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
+        if (!integers)
+          return math::FmaOp::create(b, widen(b, args[0]), widen(b, args[1]),
+                                     args[2]);
+        Value lhs = arith::ExtSIOp::create(b, sumType, args[0]);
+        Value rhs = arith::ExtSIOp::create(b, sumType, args[1]);
+        Value term = arith::MulIOp::create(b, lhs, rhs);
+        return arith::AddIOp::create(b, args[2], term);
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+Value fuse::constantF32(ImplicitLocOpBuilder &b, float value) {
+  return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+}
+
+Value fuse::widen(ImplicitLocOpBuilder &b, Value value) {
+  if (value.getType().isF32())
+    return value;
+  if (value.getType().isInteger())
+    return arith::SIToFPOp::create(b, b.getF32Type(), value);
+  return arith::ExtFOp::create(b, b.getF32Type(), value);
+}
+
+Value fuse::roundTo(ImplicitLocOpBuilder &b, Value value, Type type) {
+  return type.isF32() ? value : arith::TruncFOp::create(b, type, value);
+}
+
+/// Limits to [low, high]; NaN stays NaN.
+static Value clamp(ImplicitLocOpBuilder &b, Value value, float low,
+                   float high) {
+  value = arith::MinimumFOp::create(b, value, constantF32(b, high));
+  return arith::MaximumFOp::create(b, value, constantF32(b, low));
+}
+
+Value fuse::saturateTo(ImplicitLocOpBuilder &b, Value value, Type type) {
+  if (auto floatType = dyn_cast<FloatType>(type)) {
+    // A plain conversion gives NaN beyond the range of f8E4M3FN and infinity
+    // beyond that of f8E5M2.
+    float largest = llvm::APFloat::getLargest(floatType.getFloatSemantics())
+                        .convertToFloat();
+    return arith::TruncFOp::create(b, type, clamp(b, value, -largest, largest));
+  }
+  value = math::RoundEvenOp::create(b, value);
+  value = clamp(b, value, -128.0f, 127.0f);
+  Value isNaN =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
+  value = arith::SelectOp::create(b, isNaN, constantF32(b, 0.0f), value);
+  return arith::FPToSIOp::create(b, type, value);
+}

@@ -1,0 +1,86 @@
+//===- LayerBuilder.h - Builds the linalg ops of one layer ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_LIB_CONVERSION_FUSETOLINALG_LAYERBUILDER_H
+#define FUSE_LIB_CONVERSION_FUSETOLINALG_LAYERBUILDER_H
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace fuse {
+
+/// Where an operand of a rank-2 op is read: at (row, column), or along one of
+/// the two dimensions only.
+enum class Access { Full, PerRow, PerColumn };
+
+struct LayerInput {
+  mlir::Value value;
+  Access access = Access::Full;
+};
+
+/// Computes one element from block arguments.
+using BodyFn = llvm::function_ref<mlir::Value(mlir::ImplicitLocOpBuilder &,
+                                              mlir::ValueRange)>;
+
+/// Builds the ops of one layer on rank-2 views of its tensors.
+class LayerBuilder : public mlir::ImplicitLocOpBuilder {
+public:
+  /// The layer works on tensors of the common shape of `types`, of which the
+  /// first `numRowDims` dimensions are rows and the others columns.
+  LayerBuilder(mlir::OpBuilder &builder, mlir::Location loc,
+               llvm::ArrayRef<llvm::ArrayRef<int64_t>> shapes,
+               unsigned numRowDims);
+
+  /// The rank-2 view of an operand of the layer. Its trailing size may differ
+  /// from that of the layer, as with a linear's operand.
+  mlir::Value flatten(mlir::Value operand);
+  /// The value with the shape and the type of a result of the layer.
+  mlir::Value restore(mlir::Value rows, mlir::RankedTensorType type);
+
+  /// One elementwise op with the shape of the first input, which is `Full`.
+  mlir::Value elementwise(mlir::Type element, llvm::ArrayRef<LayerInput> inputs,
+                          BodyFn body);
+  /// One elementwise op on a vector.
+  mlir::Value elementwiseOnRows(mlir::Value vector, BodyFn body);
+  /// Sum over the columns in f32. The last argument of the body is the sum so
+  /// far.
+  mlir::Value sumOfRows(llvm::ArrayRef<LayerInput> inputs, BodyFn body);
+  /// `sum_k x[m, k] * weight[n, k]` in f32 or i32.
+  mlir::Value product(mlir::Value x, mlir::Value weight);
+
+private:
+  mlir::Value empty(llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                    mlir::Value rows);
+  mlir::Value zeros(llvm::ArrayRef<int64_t> shape, mlir::Type element,
+                    mlir::Value rows);
+  mlir::Value generic(mlir::ValueRange inputs, mlir::Value init,
+                      llvm::ArrayRef<mlir::AffineMap> maps,
+                      llvm::ArrayRef<mlir::utils::IteratorType> iterators,
+                      BodyFn body);
+
+  llvm::SmallVector<int64_t> shape;
+  unsigned numRowDims;
+  /// An operand of the layer, from which dynamic sizes are taken.
+  mlir::Value anchor;
+};
+
+//===----------------------------------------------------------------------===//
+// Scalars
+//===----------------------------------------------------------------------===//
+
+mlir::Value constantF32(mlir::ImplicitLocOpBuilder &b, float value);
+/// The value in f32, exactly.
+mlir::Value widen(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
+/// A rounding of an f32 value to f16, bf16 or f32.
+mlir::Value roundTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
+                    mlir::Type type);
+/// A saturating conversion of an f32 value to f8E4M3FN, f8E5M2 or i8.
+mlir::Value saturateTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
+                       mlir::Type type);
+
+} // namespace fuse
+
+#endif // FUSE_LIB_CONVERSION_FUSETOLINALG_LAYERBUILDER_H
