@@ -143,7 +143,8 @@ check_llvm() {
 torch_index() {
   local report
   report=$("$venv/bin/pip" install --dry-run --quiet --ignore-installed \
-    --report - -r "$root/python/requirements.txt") || return 0
+    --disable-pip-version-check --report - -r "$root/python/requirements.txt") ||
+    die "pip cannot find the packages of python/requirements.txt"
   if printf '%s' "$report" | grep -q '"name": "nvidia-'; then
     printf '%s' '--extra-index-url=https://download.pytorch.org/whl/cpu'
   fi
@@ -161,7 +162,7 @@ install_python() {
     rm -rf "$venv"
     python3 -m venv "$venv" || die "python3 could not create '$venv'"
   fi
-  index=$(torch_index)
+  index=$(torch_index) || exit 1
   # shellcheck disable=SC2086
   "$venv/bin/pip" install --disable-pip-version-check $index -r "$wanted" ||
     die "pip could not install the packages of python/requirements.txt"
