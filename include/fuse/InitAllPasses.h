@@ -8,11 +8,15 @@
 #define FUSE_INITALLPASSES_H
 
 #include "fuse/Conversion/Passes.h"
+#include "fuse/Transforms/Passes.h"
 
 namespace fuse {
 
 /// Registers the passes and pipelines of this project.
-inline void registerAllPasses() { registerConversionPasses(); }
+inline void registerAllPasses() {
+  registerConversionPasses();
+  registerTransformsPasses();
+}
 
 } // namespace fuse
 

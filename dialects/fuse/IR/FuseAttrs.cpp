@@ -15,6 +15,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 using namespace mlir;
 using namespace fuse;
@@ -388,6 +389,7 @@ void ProvenanceAttr::print(AsmPrinter &printer) const {
 
 Attribute ProvenanceAttr::parseBody(AsmParser &parser) {
   SmallVector<int64_t> places;
+  int64_t before = 0;
   SmallVector<StringAttr> commuted;
   SmallVector<DictionaryAttr> attributes;
   Builder builder(parser.getContext());
@@ -403,6 +405,8 @@ Attribute ProvenanceAttr::parseBody(AsmParser &parser) {
           parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
             return parser.parseInteger(places.emplace_back());
           });
+    else if (key == "before")
+      parsed = parser.parseInteger(before);
     else if (key == "commuted")
       parsed = parser.parseCommaSeparatedList(
           AsmParser::Delimiter::Square, [&]() -> ParseResult {
@@ -420,13 +424,14 @@ Attribute ProvenanceAttr::parseBody(AsmParser &parser) {
     else
       return parser.emitError(keyLoc)
                  << "unknown provenance entry '" << key
-                 << "'; expected one of places, commuted, attributes",
+                 << "'; expected one of places, before, commuted, "
+                    "attributes",
              Attribute();
     if (parsed)
       return {};
   } while (succeeded(parser.parseOptionalComma()));
   return parser.getChecked<ProvenanceAttr>(loc, parser.getContext(), places,
-                                           commuted, attributes);
+                                           before, commuted, attributes);
 }
 
 void ProvenanceAttr::printBody(AsmPrinter &printer) const {
@@ -435,6 +440,10 @@ void ProvenanceAttr::printBody(AsmPrinter &printer) const {
     printer << "places = [";
     llvm::interleaveComma(getPlaces(), printer);
     printer << "]";
+    separator = ", ";
+  }
+  if (getBefore() != 0) {
+    printer << separator << "before = " << getBefore();
     separator = ", ";
   }
   if (!getCommuted().empty()) {
@@ -454,15 +463,17 @@ void ProvenanceAttr::printBody(AsmPrinter &printer) const {
 
 LogicalResult
 ProvenanceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                       ArrayRef<int64_t> places, ArrayRef<StringAttr> commuted,
+                       ArrayRef<int64_t> places, int64_t before,
+                       ArrayRef<StringAttr> commuted,
                        ArrayRef<DictionaryAttr> attributes) {
   if (places.empty() && commuted.empty() && attributes.empty())
     return emitError() << "provenance must say something; leave it out where "
                           "the chain was canonical";
   llvm::SmallDenseSet<int64_t> seen;
   for (int64_t place : places) {
-    if (place < 0)
-      return emitError() << "place of a member must not be negative, got "
+    if (place < 0 || place > std::numeric_limits<int32_t>::max())
+      return emitError() << "place of a member must be between 0 and 2^31 - 1, "
+                            "got "
                          << place;
     if (!seen.insert(place).second)
       return emitError() << "two members have place " << place;
@@ -473,5 +484,11 @@ ProvenanceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          << "' is not a keyword";
   if (!places.empty() && !seen.contains(0))
     return emitError() << "the first member must have place 0";
+  int64_t others =
+      places.empty() ? 0 : *llvm::max_element(places) + 1 - places.size();
+  if (before < 0 || before > others)
+    return emitError() << "'before' must be between 0 and the number of ops "
+                          "between the members ("
+                       << others << "), got " << before;
   return success();
 }

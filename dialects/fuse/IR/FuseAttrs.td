@@ -191,12 +191,14 @@ def Fuse_ProvenanceAttr : Fuse_Attr<"Provenance", "provenance"> {
 
     `places[i]` is the index of member `i` (in the order of the decomposition)
     among the ops between the first and the last member, both included; it is
-    empty when members stood side by side in canonical order. `commuted` names
-    the members whose two operands stood in the other order. `attributes`
-    holds the discardable attributes of each member.
+    empty when members stood side by side in canonical order. `before` says
+    how many of the other ops in that stretch stand before the fused op.
+    `commuted` names the members whose two operands stood in the other order.
+    `attributes` holds the discardable attributes of each member.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t", "position of each member">:$places,
+    "int64_t":$before,
     ArrayRefParameter<"::mlir::StringAttr", "commuted members">:$commuted,
     ArrayRefParameter<"::mlir::DictionaryAttr",
                       "discardable attributes of each member">:$attributes

@@ -581,6 +581,11 @@ LogicalResult GroupOp::verifyRegions() {
     if (!isMemoryEffectFree(&member))
       return emitOpError() << "member '" << member.getName()
                            << "' must be free of memory effects";
+  // A kernel is one launch; it does not launch others.
+  WalkResult nested = getBody().walk(
+      [](FusedOpInterface op) { return WalkResult::interrupt(); });
+  if (nested.wasInterrupted())
+    return emitOpError("must not contain another fused op");
   ProvenanceAttr provenance = getProvenanceAttr();
   if (!provenance)
     return success();

@@ -1,0 +1,44 @@
+//===- Refusal.h - Why a site is not fused ----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_ANALYSIS_REFUSAL_H
+#define FUSE_ANALYSIS_REFUSAL_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir {
+class Operation;
+} // namespace mlir
+
+namespace fuse {
+
+/// The predicates that a site can fail.
+enum class RefusalKind {
+#define FUSE_REFUSAL(enumerator, id, name, reason, suggestion) enumerator,
+#include "fuse/Analysis/Refusals.def"
+};
+
+/// What is said of a predicate wherever it is reported.
+struct RefusalText {
+  /// Stable id, `FUSE-Nxxx`.
+  llvm::StringLiteral id;
+  /// Stable name in dashes.
+  llvm::StringLiteral name;
+  llvm::StringLiteral reason;
+  llvm::StringLiteral suggestion;
+};
+
+const RefusalText &getText(RefusalKind kind);
+
+/// The first predicate that a site failed, and the op at which it failed.
+struct Refusal {
+  RefusalKind kind;
+  mlir::Operation *at;
+};
+
+} // namespace fuse
+
+#endif // FUSE_ANALYSIS_REFUSAL_H

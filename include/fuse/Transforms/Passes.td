@@ -1,0 +1,132 @@
+//===- Passes.td - Passes on the fuse dialect --------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TRANSFORMS_PASSES_TD
+#define FUSE_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
+  let summary = "Check that forming kernels can be undone exactly";
+  let description = [{
+    Forms kernels in a copy of the op, unfuses them, and compares the result
+    with the op: ops, order, operands, types, attributes and locations. Where
+    they differ the pass fails and shows the first differing line. The options
+    are those of `fuse-form-kernels`.
+
+    After this pass the IR is what it was before.
+
+    Example: `fuse-opt block.mlir --fuse-check-unfuse`
+  }];
+  let options = [
+    ListOption<"families", "families", "std::string",
+               "Families to form, all when empty">,
+    Option<"rounding", "rounding", "std::string", /*default=*/"\"exact\"",
+           "Rounding contract of new kernels: exact or relaxed">,
+    ListOption<"disable", "disable", "std::string",
+               "Site ids that are left alone">
+  ];
+  let statistics = [
+    Statistic<"numChecked", "sites-checked", "Kernels formed and undone">
+  ];
+  let dependentDialects = ["::fuse::FuseDialect"];
+}
+
+def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
+  let summary = "Replace chains of layer ops by fused ops";
+  let description = [{
+    Every activation and every norm is a candidate site. Around an activation
+    the pass forms `fuse.gated_mlp`, `fuse.mlp` or `fuse.act_quantize`; behind
+    a norm that is left, `fuse.norm_linear` or `fuse.norm_quantize`. Static
+    quantize and dequantize ops of the chain become `scales`.
+
+    The pass declines a site when an intermediate is used outside of the chain
+    (unless the kernel can return it), when scales contradict each other, or
+    when the kernel's decomposition would not be the chain; it leaves a norm or
+    residual add outside of a kernel for the same reasons. Every site yields a
+    remark of category `fuse`: passed with the members, or missed with the id
+    of the first predicate that failed, the reason and a suggestion.
+
+    Sites are numbered in the order of their ops, `<function>#<n>`, whether
+    they are fused or not, so that ids do not depend on options.
+
+    `rounding=relaxed` permits kernels to skip the roundings of intermediates.
+
+    After this pass every site is a fused op or was refused with a remark, and
+    `fuse-unfuse` restores the input exactly.
+
+    Example:
+
+    ```mlir
+    func.func @block(%x: tensor<?x64xbf16>, %w1: tensor<128x64xbf16>,
+                     %w2: tensor<64x128xbf16>) -> tensor<?x64xbf16> {
+      %0 = fuse.linear %x, %w1
+        : (tensor<?x64xbf16>, tensor<128x64xbf16>) -> tensor<?x128xbf16>
+      %1 = fuse.activation gelu %0
+        : tensor<?x128xbf16> -> tensor<?x128xbf16>
+      %2 = fuse.linear %1, %w2
+        : (tensor<?x128xbf16>, tensor<64x128xbf16>) -> tensor<?x64xbf16>
+      return %2 : tensor<?x64xbf16>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @block(%x: tensor<?x64xbf16>, %w1: tensor<128x64xbf16>,
+                     %w2: tensor<64x128xbf16>) -> tensor<?x64xbf16> {
+      %0 = fuse.mlp %x up(%w1) down(%w2) act(gelu) rounding(exact)
+             site("block#0")
+         : (tensor<?x64xbf16>, tensor<128x64xbf16>, tensor<64x128xbf16>)
+           -> tensor<?x64xbf16>
+      return %0 : tensor<?x64xbf16>
+    }
+    ```
+  }];
+  let options = [
+    ListOption<"families", "families", "std::string",
+               "Families to form, all when empty">,
+    Option<"rounding", "rounding", "std::string", /*default=*/"\"exact\"",
+           "Rounding contract of new kernels: exact or relaxed">,
+    ListOption<"disable", "disable", "std::string",
+               "Site ids that are left alone">
+  ];
+  let statistics = [
+    Statistic<"numFused", "sites-fused", "Sites replaced by a fused op">,
+    Statistic<"numRefused", "sites-refused", "Sites refused with a remark">
+  ];
+  let dependentDialects = ["::fuse::FuseDialect"];
+}
+
+def UnfusePass : Pass<"fuse-unfuse"> {
+  let summary = "Replace fused ops by the chains that they stand for";
+  let description = [{
+    Builds the decomposition of every fused op, or of those whose site is in
+    `sites`, and puts each member back where it stood, with its location and
+    discardable attributes. Kernels are undone in the reverse order of their
+    forming. Where the surroundings have changed since then, so that a member
+    can not stand where it stood, the members take the place of the kernel.
+
+    An id in `sites` that no fused op has is an error that lists those that
+    exist.
+
+    After this pass no fused op remains, or none with a listed site.
+
+    Example: `fuse-opt formed.mlir --fuse-unfuse=sites=block#0`
+  }];
+  let options = [
+    ListOption<"sites", "sites", "std::string",
+               "Site ids to undo, all kernels when empty">
+  ];
+  let statistics = [
+    Statistic<"numUnfused", "sites-unfused", "Fused ops replaced by chains">,
+    Statistic<"numDisplaced", "sites-displaced",
+              "Kernels whose members could not stand where they stood">
+  ];
+  let dependentDialects = ["::fuse::FuseDialect"];
+}
+
+#endif // FUSE_TRANSFORMS_PASSES_TD

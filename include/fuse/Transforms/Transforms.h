@@ -1,0 +1,55 @@
+//===- Transforms.h - Forming and undoing kernels ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the passes of the same names do, for callers that have no pass manager.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TRANSFORMS_TRANSFORMS_H
+#define FUSE_TRANSFORMS_TRANSFORMS_H
+
+#include "fuse/IR/FuseOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+#include <string>
+#include <vector>
+
+namespace fuse {
+
+/// What to form, as in the options of `fuse-form-kernels`.
+struct KernelFormation {
+  /// Mnemonics of the families to form; all when empty.
+  std::vector<std::string> families;
+  /// `exact` or `relaxed`.
+  std::string rounding = "exact";
+  /// Ids of sites that are left alone.
+  std::vector<std::string> disable;
+};
+
+struct KernelFormationCounts {
+  unsigned fused = 0;
+  unsigned refused = 0;
+};
+
+/// Replaces chains of layer ops in `function` by fused ops, with one remark
+/// per site. Fails on options that name something unknown.
+llvm::FailureOr<KernelFormationCounts>
+formKernels(mlir::FunctionOpInterface function,
+            const KernelFormation &formation);
+
+struct UnfuseCounts {
+  unsigned unfused = 0;
+  unsigned displaced = 0;
+};
+
+/// Replaces the fused ops inside `root` whose site is in `sites` (all when
+/// empty) by their chains. Fails when a site does not exist.
+llvm::FailureOr<UnfuseCounts> unfuse(mlir::Operation *root,
+                                     llvm::ArrayRef<std::string> sites);
+
+} // namespace fuse
+
+#endif // FUSE_TRANSFORMS_TRANSFORMS_H

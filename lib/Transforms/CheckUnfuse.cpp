@@ -1,0 +1,45 @@
+//===- CheckUnfuse.cpp - Check that forming can be undone -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Analysis/Equivalence.h"
+#include "fuse/IR/FuseOps.h"
+#include "fuse/Transforms/Passes.h"
+#include "fuse/Transforms/Transforms.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace fuse {
+#define GEN_PASS_DEF_CHECKUNFUSEPASS
+#include "fuse/Transforms/Passes.h.inc"
+} // namespace fuse
+
+using namespace mlir;
+using namespace fuse;
+
+namespace {
+
+struct CheckUnfuse : fuse::impl::CheckUnfusePassBase<CheckUnfuse> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    Operation *expected = getOperation();
+    OwningOpRef<Operation *> copy = expected->clone();
+    KernelFormation formation{families, rounding, disable};
+    WalkResult walk = copy->walk([&](FunctionOpInterface function) {
+      FailureOr<KernelFormationCounts> counts =
+          formKernels(function, formation);
+      if (failed(counts))
+        return WalkResult::interrupt();
+      numChecked += counts->fused;
+      return WalkResult::advance();
+    });
+    if (walk.wasInterrupted() || failed(unfuse(copy.get(), {})) ||
+        failed(verifyIdentical(expected, copy.get())))
+      signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+};
+
+} // namespace
