@@ -38,7 +38,7 @@ func.func @chain(%g: tensor<?x8xbf16>, %u: tensor<?x8xbf16>)
   return %q : tensor<?x8xf8E4M3FN>
 }
 
-// Groups may hold groups, other fused ops and ops of other dialects.
+// Groups may hold ops of other dialects.
 
 // CHECK-LABEL: func @group
 // CHECK: arith.maximumf
@@ -47,11 +47,7 @@ func.func @chain(%g: tensor<?x8xbf16>, %u: tensor<?x8xbf16>)
 func.func @group(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   %y = fuse.group(%a = %x : tensor<?x8xf32>) -> (tensor<?x8xf32>)
          rounding(exact) {
-    %r = fuse.group(%b = %a : tensor<?x8xf32>) -> (tensor<?x8xf32>)
-           rounding(exact) {
-      %0 = fuse.activation relu %b : tensor<?x8xf32> -> tensor<?x8xf32>
-      fuse.yield %0 : tensor<?x8xf32>
-    }
+    %r = fuse.activation relu %a : tensor<?x8xf32> -> tensor<?x8xf32>
     %n = arith.negf %r : tensor<?x8xf32>
     %g = fuse.activation gelu_tanh %n : tensor<?x8xf32> -> tensor<?x8xf32>
     fuse.yield %g : tensor<?x8xf32>
