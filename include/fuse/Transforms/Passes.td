@@ -35,6 +35,50 @@ def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
   let dependentDialects = ["::fuse::FuseDialect"];
 }
 
+def ExpandSmallFloatsPass : Pass<"fuse-expand-small-floats"> {
+  let summary = "Write conversions of small floats in integer arithmetic";
+  let description = [{
+    Replaces `arith.extf` from and `arith.truncf` to f8E4M3FN, f8E5M2 and bf16
+    by integer ops, for targets without such an instruction or with one that
+    treats subnormal numbers differently. Works on scalars and vectors.
+
+    - `extf` is exact. 8-bit floats go through f16, which holds them all.
+    - `truncf` rounds to nearest even, subnormal results included, and keeps
+      the sign of zero. NaN stays NaN. As everywhere in `arith`, values beyond
+      the range become NaN in f8E4M3FN and infinity in f8E5M2 and bf16; the
+      quantizations of fuse limit values before they convert them.
+
+    Declines conversions from f64 to 8 bits, which would round twice by way of
+    f32, and `truncf` with a rounding mode other than to nearest even.
+
+    After this pass the only ops on 8-bit floats are those that move and
+    bitcast them, so that lowering to LLVM can store them as i8.
+
+    Example:
+
+    ```mlir
+    %y = arith.extf %x : f8E5M2 to f32
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = arith.bitcast %x : f8E5M2 to i8
+    %1 = arith.extui %0 : i8 to i16
+    %2 = arith.shli %1, %c8 : i16
+    %3 = arith.bitcast %2 : i16 to f16
+    %y = arith.extf %3 : f16 to f32
+    ```
+  }];
+  let options = [
+    Option<"f8", "f8", "bool", /*default=*/"true",
+           "Expand conversions of f8E4M3FN and f8E5M2">,
+    Option<"bf16", "bf16", "bool", /*default=*/"true",
+           "Expand conversions of bf16">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect"];
+}
+
 def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
   let summary = "Replace chains of layer ops by fused ops";
   let description = [{

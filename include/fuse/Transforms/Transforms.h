@@ -50,6 +50,11 @@ struct UnfuseCounts {
 llvm::FailureOr<UnfuseCounts> unfuse(mlir::Operation *root,
                                      llvm::ArrayRef<std::string> sites);
 
+/// Patterns that write conversions of 8-bit floats, bf16 or both in integer
+/// arithmetic.
+void populateExpandSmallFloatsPatterns(mlir::RewritePatternSet &patterns,
+                                       bool f8, bool bf16);
+
 } // namespace fuse
 
 #endif // FUSE_TRANSFORMS_TRANSFORMS_H

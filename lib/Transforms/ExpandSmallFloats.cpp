@@ -1,0 +1,289 @@
+//===- ExpandSmallFloats.cpp - Small floats in integer arithmetic ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Conversions between f32 and bf16, f8E4M3FN, f8E5M2 on their bit patterns.
+// The result does not depend on whether a target flushes subnormal f32 values:
+// where one takes part in arithmetic, it rounds to the same code as zero.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Transforms/Passes.h"
+#include "fuse/Transforms/Transforms.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/WalkPatternRewriteDriver.h"
+
+namespace fuse {
+#define GEN_PASS_DEF_EXPANDSMALLFLOATSPASS
+#include "fuse/Transforms/Passes.h.inc"
+} // namespace fuse
+
+#define DEBUG_TYPE "fuse-expand-small-floats"
+
+using namespace mlir;
+using namespace fuse;
+
+static bool isFloat8(Type element) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(element);
+}
+
+namespace {
+
+/// Bit arithmetic on values of one shape.
+class BitBuilder : public ImplicitLocOpBuilder {
+public:
+  BitBuilder(OpBuilder &builder, Location loc, Type shape)
+      : ImplicitLocOpBuilder(loc, builder), shape(shape) {}
+
+  /// `element`, or a vector of it.
+  Type like(Type element) {
+    auto vector = dyn_cast<VectorType>(shape);
+    return vector ? Type(vector.clone(element)) : element;
+  }
+  Type ints(unsigned width) { return like(getIntegerType(width)); }
+
+  Value splat(Type type, int64_t value) {
+    TypedAttr attr = getIntegerAttr(getElementTypeOrSelf(type), value);
+    if (auto vector = dyn_cast<VectorType>(type))
+      attr = DenseElementsAttr::get(vector, Attribute(attr));
+    return arith::ConstantOp::create(*this, attr);
+  }
+  Value splat(float value) {
+    TypedAttr attr = getF32FloatAttr(value);
+    if (auto vector = dyn_cast<VectorType>(shape))
+      attr =
+          DenseElementsAttr::get(vector.clone(getF32Type()), Attribute(attr));
+    return arith::ConstantOp::create(*this, attr);
+  }
+
+  Value bitcast(Type type, Value value) {
+    return arith::BitcastOp::create(*this, type, value);
+  }
+  Value extend(Type type, Value value) {
+    return arith::ExtUIOp::create(*this, type, value);
+  }
+  Value truncate(Type type, Value value) {
+    return arith::TruncIOp::create(*this, type, value);
+  }
+  template <typename OpTy>
+  Value binary(Value lhs, int64_t rhs) {
+    return OpTy::create(*this, lhs, splat(lhs.getType(), rhs));
+  }
+  Value andBits(Value value, int64_t mask) {
+    return binary<arith::AndIOp>(value, mask);
+  }
+  Value orBits(Value value, int64_t mask) {
+    return binary<arith::OrIOp>(value, mask);
+  }
+  Value left(Value value, int64_t bits) {
+    return binary<arith::ShLIOp>(value, bits);
+  }
+  Value right(Value value, int64_t bits) {
+    return binary<arith::ShRUIOp>(value, bits);
+  }
+  Value add(Value value, int64_t addend) {
+    return binary<arith::AddIOp>(value, addend);
+  }
+  Value add(Value lhs, Value rhs) {
+    return arith::AddIOp::create(*this, lhs, rhs);
+  }
+  Value either(Value lhs, Value rhs) {
+    return arith::OrIOp::create(*this, lhs, rhs);
+  }
+  Value greater(Value value, int64_t bound) {
+    return arith::CmpIOp::create(*this, arith::CmpIPredicate::ugt, value,
+                                 splat(value.getType(), bound));
+  }
+  Value less(Value value, int64_t bound) {
+    return arith::CmpIOp::create(*this, arith::CmpIPredicate::ult, value,
+                                 splat(value.getType(), bound));
+  }
+  Value select(Value condition, Value yes, Value no) {
+    return arith::SelectOp::create(*this, condition, yes, no);
+  }
+
+  /// The bits above `dropped`, rounded to nearest even.
+  Value roundBits(Value bits, int64_t dropped) {
+    Value odd = andBits(right(bits, dropped), 1);
+    return right(add(add(bits, (int64_t(1) << (dropped - 1)) - 1), odd),
+                 dropped);
+  }
+
+private:
+  Type shape;
+};
+
+/// What tells f8E4M3FN and f8E5M2 apart.
+struct Float8Format {
+  int64_t mantissa;
+  int64_t bias;
+  /// Codes above this one are not finite.
+  int64_t largest;
+  /// What values beyond the range become.
+  int64_t overflow;
+
+  static Float8Format get(Type element) {
+    if (isa<Float8E4M3FNType>(element))
+      return {3, 7, 0x7e, 0x7f};
+    return {2, 15, 0x7b, 0x7c};
+  }
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Conversions
+//===----------------------------------------------------------------------===//
+
+/// f32 from the bits of a bf16.
+static Value extendBF16(BitBuilder &b, Value value) {
+  Value bits = b.extend(b.ints(32), b.bitcast(b.ints(16), value));
+  return b.bitcast(b.like(b.getF32Type()), b.left(bits, 16));
+}
+
+static Value truncateToBF16(BitBuilder &b, Value value) {
+  Value bits = b.bitcast(b.ints(32), value);
+  Value isNaN = b.greater(b.andBits(bits, 0x7fffffff), 0x7f800000);
+  // A NaN keeps its upper payload and is made quiet, so that it does not turn
+  // into infinity when the lower payload is cut off.
+  Value quiet = b.orBits(b.right(bits, 16), 0x40);
+  Value code = b.select(isNaN, quiet, b.roundBits(bits, 16));
+  return b.bitcast(b.like(b.getBF16Type()), b.truncate(b.ints(16), code));
+}
+
+/// f32 from the bits of an 8-bit float.
+static Value extendFloat8(BitBuilder &b, Value value, Type element) {
+  Type f32 = b.like(b.getF32Type()), f16 = b.like(b.getF16Type());
+  Value code = b.extend(b.ints(16), b.bitcast(b.ints(8), value));
+  // f8E5M2 is the upper half of f16.
+  if (isa<Float8E5M2Type>(element))
+    return arith::ExtFOp::create(b, f32, b.bitcast(f16, b.left(code, 8)));
+  // f8E4M3FN has one bit less in the exponent; moved into an f16, its bias is
+  // off by 8.
+  Value sign = b.left(b.andBits(code, 0x80), 8);
+  Value magnitude = b.andBits(code, 0x7f);
+  Value half = b.bitcast(f16, b.either(sign, b.left(magnitude, 7)));
+  Value scaled = arith::MulFOp::create(b, arith::ExtFOp::create(b, f32, half),
+                                       b.splat(256.0f));
+  Value isNaN = b.greater(magnitude, 0x7e);
+  Value bits = b.orBits(b.bitcast(b.ints(32), scaled), 0x7fc00000);
+  return b.select(isNaN, b.bitcast(f32, bits), scaled);
+}
+
+static Value truncateToFloat8(BitBuilder &b, Value value, Type element) {
+  Float8Format format = Float8Format::get(element);
+  int64_t dropped = 23 - format.mantissa;
+  Value bits = b.bitcast(b.ints(32), value);
+  Value magnitude = b.andBits(bits, 0x7fffffff);
+
+  // Normal results: round the mantissa, then change the bias.
+  Value normal = b.add(b.roundBits(magnitude, dropped),
+                       -((127 - format.bias) << format.mantissa));
+  normal = b.select(b.greater(normal, format.largest),
+                    b.splat(b.ints(32), format.overflow), normal);
+
+  // Subnormal results: adding a power of two whose last bit has the weight of
+  // the last bit of the result makes the addition round. The operand is 0 in
+  // the other cases, so that no NaN takes part.
+  int64_t anchorBits = (1 - format.bias + dropped + 127) << 23;
+  Value isSmall = b.less(magnitude, (128 - format.bias) << 23);
+  Value small = b.select(isSmall, magnitude, b.splat(b.ints(32), 0));
+  Value anchor =
+      b.bitcast(b.like(b.getF32Type()), b.splat(b.ints(32), anchorBits));
+  Value sum = arith::AddFOp::create(b, b.bitcast(b.like(b.getF32Type()), small),
+                                    anchor);
+  Value subnormal = b.add(b.bitcast(b.ints(32), sum), -anchorBits);
+
+  Value isNaN = b.greater(magnitude, 0x7f800000);
+  Value quiet = b.splat(b.ints(32), 0x7f);
+  if (isa<Float8E5M2Type>(element))
+    quiet = b.orBits(b.andBits(b.right(magnitude, dropped), 3), 0x7e);
+  Value code = b.select(isNaN, quiet, b.select(isSmall, subnormal, normal));
+  Value sign = b.andBits(b.right(bits, 24), 0x80);
+  return b.bitcast(b.like(element),
+                   b.truncate(b.ints(8), b.either(code, sign)));
+}
+
+//===----------------------------------------------------------------------===//
+// Patterns and pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
+  ExpandExtF(MLIRContext *context, bool f8, bool bf16)
+      : OpRewritePattern(context), f8(f8), bf16(bf16) {}
+
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &rewriter) const override {
+    Type from = getElementTypeOrSelf(op.getIn().getType());
+    Type to = getElementTypeOrSelf(op.getType());
+    if (!(f8 && isFloat8(from)) && !(bf16 && from.isBF16()))
+      return rewriter.notifyMatchFailure(op, "operand is not to be expanded");
+    BitBuilder b(rewriter, op.getLoc(), op.getType());
+    Value value = from.isBF16() ? extendBF16(b, op.getIn())
+                                : extendFloat8(b, op.getIn(), from);
+    if (to.isF64())
+      value = arith::ExtFOp::create(b, op.getType(), value);
+    else if (to.isBF16() && bf16)
+      value = truncateToBF16(b, value);
+    else if (!to.isF32())
+      value = arith::TruncFOp::create(b, op.getType(), value);
+    rewriter.replaceOp(op, value);
+    return success();
+  }
+
+  bool f8, bf16;
+};
+
+struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
+  ExpandTruncF(MLIRContext *context, bool f8, bool bf16)
+      : OpRewritePattern(context), f8(f8), bf16(bf16) {}
+
+  LogicalResult matchAndRewrite(arith::TruncFOp op,
+                                PatternRewriter &rewriter) const override {
+    Type from = getElementTypeOrSelf(op.getIn().getType());
+    Type to = getElementTypeOrSelf(op.getType());
+    if (!(f8 && isFloat8(to)) && !(bf16 && to.isBF16()))
+      return rewriter.notifyMatchFailure(op, "result is not to be expanded");
+    if (!from.isF32() && !from.isBF16() && !from.isF16())
+      return rewriter.notifyMatchFailure(op, "would round twice");
+    if (op.getRoundingmode().value_or(arith::RoundingMode::to_nearest_even) !=
+        arith::RoundingMode::to_nearest_even)
+      return rewriter.notifyMatchFailure(op, "rounds another way");
+    BitBuilder b(rewriter, op.getLoc(), op.getType());
+    Value value = op.getIn();
+    if (from.isBF16())
+      value = extendBF16(b, value);
+    else if (from.isF16())
+      value = arith::ExtFOp::create(b, b.like(b.getF32Type()), value);
+    value =
+        to.isBF16() ? truncateToBF16(b, value) : truncateToFloat8(b, value, to);
+    rewriter.replaceOp(op, value);
+    return success();
+  }
+
+  bool f8, bf16;
+};
+
+struct ExpandSmallFloatsPass
+    : fuse::impl::ExpandSmallFloatsPassBase<ExpandSmallFloatsPass> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    populateExpandSmallFloatsPatterns(patterns, f8, bf16);
+    walkAndApplyPatterns(getOperation(), std::move(patterns));
+  }
+};
+
+} // namespace
+
+void fuse::populateExpandSmallFloatsPatterns(RewritePatternSet &patterns,
+                                             bool f8, bool bf16) {
+  patterns.add<ExpandExtF, ExpandTruncF>(patterns.getContext(), f8, bf16);
+}
