@@ -145,6 +145,42 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::fuse::FuseDialect"];
 }
 
+def RepairScalesPass : Pass<"fuse-repair-scales", "::mlir::func::FuncOp"> {
+  let summary = "Deal with gate and up projections of different scales";
+  let description = [{
+    Looks at every gated product whose gate and up projections are linears on
+    stored values with one weight scale each. Quantizers choose the two scales
+    independently, so they usually differ. `unequal` says what then happens:
+
+    - `keep` (default): nothing; kernels take two scales and lose no accuracy.
+      An analysis remark of category `quant` states the ratio;
+    - `requantize`: the weight with the smaller scale is brought to the larger
+      one, as an explicit `fuse.dequantize` and `fuse.quantize`, for targets
+      whose kernels take one scale. The remark states the error bound: half a
+      unit in the last place of the storage type, and half of the smallest
+      step, both in units of the larger scale. The original weight stays an
+      operand, so nothing is lost;
+    - `refuse`: an error at the product.
+
+    Scales given per channel are left alone.
+
+    After this pass with `unequal=requantize`, gate and up of every such
+    product have the same weight scale.
+
+    Example: `fuse-opt block.mlir --fuse-repair-scales=unequal=requantize`
+  }];
+  let options = [
+    Option<"unequal", "unequal", "std::string", /*default=*/"\"keep\"",
+           "What to do with unequal scales: keep, requantize or refuse">
+  ];
+  let statistics = [
+    Statistic<"numUnequal", "pairs-unequal", "Pairs with different scales">,
+    Statistic<"numRequantized", "weights-requantized",
+              "Weights brought to the scale of their partner">
+  ];
+  let dependentDialects = ["::fuse::FuseDialect"];
+}
+
 def UnfusePass : Pass<"fuse-unfuse"> {
   let summary = "Replace fused ops by the chains that they stand for";
   let description = [{
