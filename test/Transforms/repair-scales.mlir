@@ -20,10 +20,10 @@
 // KEEP-REMARK: [Analysis] unequal-scales | Category:quant
 // KEEP-REMARK-SAME: gate and up keep their own scales; ratio 2.00
 // REMARK: [Passed] unequal-scales | Category:quant
-// REMARK-SAME: AbsoluteErrorBound=0.00048828125
+// REMARK-SAME: AbsoluteErrorBound=4.882812e-04
 // REMARK-SAME: Projection=up
-// REMARK-SAME: Ratio=2
-// REMARK-SAME: RelativeErrorBound=0.0625
+// REMARK-SAME: Ratio=2.000000e+00
+// REMARK-SAME: RelativeErrorBound=6.250000e-02
 // REFUSE: error: 'fuse.gated_mul' op gate has scale 5.000000e-01, up has
 // REFUSE-SAME: 2.500000e-01; unequal=keep or unequal=requantize
 
