@@ -60,10 +60,7 @@ def _elementwise(walker: Walker, node: Node, operands: Sequence[Any],
                   else block.constant(float(v)) for v in operands]
         result = body(block, inputs)
         # A result type other than the common one is a second conversion.
-        if element != common:
-            result = block.cast(block.cast(result, compute, common), common,
-                                compute)
-        return result
+        return block.round(result, common) if element != common else result
 
     return walker.emitter.elementwise(
         node.name, tensors, shape, element, compute, emit,
@@ -95,28 +92,38 @@ def _sigmoid(b: Body, x: str) -> str:
     return b.op("arith.divf", one, b.op("arith.addf", one, exp))
 
 
+def _rounded(walker: Walker, number: float, element: str) -> float:
+    return float(torch.tensor(number, dtype=walker.dtype(element)))
+
+
+def _sum(walker: Walker, node: Node, lhs: Any, rhs: Any, name: str) -> Value:
+    """`lhs` plus or minus alpha times `rhs`.
+
+    PyTorch rounds numbers to the common type in sums, though not in products.
+    """
+    operands = [lhs, rhs]
+    common = walker.common_element(operands)
+    operands = [v if isinstance(v, Value) else _rounded(walker, v, common)
+                for v in operands]
+    alpha = _rounded(walker, walker.arg(node, 2, "alpha", 1), common)
+
+    def body(b: Body, x: list[str]) -> str:
+        if alpha == 1:
+            return b.op(name, x[0], x[1])
+        sign = -1.0 if name == "arith.subf" else 1.0
+        # One rounding, as PyTorch's vectorized fused multiply-add.
+        return b.op("math.fma", x[1], b.constant(sign * alpha), x[0])
+
+    return _elementwise(walker, node, operands, body)
+
+
 def _add(name: str) -> Handler:
-    def handle(walker: Walker, node: Node) -> Value:
-        alpha = walker.arg(node, 2, "alpha", 1)
-
-        def body(b: Body, x: list[str]) -> str:
-            if alpha == 1:
-                return b.op(name, x[0], x[1])
-            sign = -1.0 if name == "arith.subf" else 1.0
-            # One rounding, as PyTorch's vectorized fused multiply-add.
-            return b.op("math.fma", x[1], b.constant(sign * alpha), x[0])
-
-        return _elementwise(
-            walker, node, [walker.arg(node, 0), walker.arg(node, 1)], body)
-    return handle
+    return lambda w, n: _sum(w, n, w.arg(n, 0), w.arg(n, 1), name)
 
 
 def _rsub(walker: Walker, node: Node) -> Value:
-    if walker.arg(node, 2, "alpha", 1) != 1:
-        raise Unsupported("alpha other than 1")
-    operands = [walker.arg(node, 0), walker.arg(node, 1)]
-    return _elementwise(walker, node, operands,
-                        lambda b, x: b.op("arith.subf", x[1], x[0]))
+    return _sum(walker, node, walker.arg(node, 1), walker.arg(node, 0),
+                "arith.subf")
 
 
 def _div(walker: Walker, node: Node) -> Value:
@@ -126,29 +133,36 @@ def _div(walker: Walker, node: Node) -> Value:
 
 
 def _pow(walker: Walker, node: Node) -> Value:
+    value = walker.arg(node, 0)
     exponent = float(walker.arg(node, 1))
+    # The exponent has the type of the operand, and in bf16 every product is
+    # rounded as well.
+    if value.element != "f64":
+        exponent = _rounded(walker, exponent, value.element)
 
     def body(b: Body, x: list[str]) -> str:
         # The cases that PyTorch's kernel computes without pow.
         a = x[0]
-        if exponent == 2:
-            return b.op("arith.mulf", a, a)
-        if exponent == 3:
-            return b.op("arith.mulf", b.op("arith.mulf", a, a), a)
+        if exponent in (2, 3, -2):
+            square = b.op("arith.mulf", a, a)
+            if value.element == "bf16":
+                square = b.round(square, "bf16")
+            if exponent == 2:
+                return square
+            if exponent == 3:
+                return b.op("arith.mulf", square, a)
+            return b.op("arith.divf", b.constant(1.0), square)
         if exponent == 0.5:
             return b.op("math.sqrt", a)
         if exponent == -0.5:
             return b.op("math.rsqrt", a)
         if exponent == -1:
             return b.op("arith.divf", b.constant(1.0), a)
-        if exponent == -2:
-            return b.op("arith.divf", b.constant(1.0),
-                        b.op("arith.mulf", a, a))
         return b.op("math.powf", a, b.constant(exponent))
 
     if exponent == 1:
-        return walker.arg(node, 0)
-    return _elementwise(walker, node, [walker.arg(node, 0)], body)
+        return value
+    return _elementwise(walker, node, [value], body)
 
 
 def _clamp(walker: Walker, node: Node) -> Value:
@@ -495,6 +509,7 @@ HANDLERS: dict[str, Handler] = {
     "aten.sub.Tensor": _add("arith.subf"),
     "aten.sub.Scalar": _add("arith.subf"),
     "aten.rsub.Scalar": _rsub,
+    "aten.rsub.Tensor": _rsub,
     "aten.mul.Tensor": _binary(lambda b, x, y: b.op("arith.mulf", x, y)),
     "aten.mul.Scalar": _binary(lambda b, x, y: b.op("arith.mulf", x, y)),
     "aten.div.Tensor": _div,

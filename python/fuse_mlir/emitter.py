@@ -105,6 +105,11 @@ class Body:
             f"  {result} = arith.constant {literal} : {self.element}")
         return result
 
+    def round(self, value: str, element: str) -> str:
+        """`value` rounded to `element`, in the type of the body."""
+        return self.cast(self.cast(value, self.element, element), element,
+                         self.element)
+
     def cast(self, value: str, source: str, target: str) -> str:
         """`value` converted between float types, through f32 where neither
         type contains the other."""

@@ -167,6 +167,11 @@ class Walker:
         """Shape and element type of the result of a call."""
         return self._tensor(node.meta["val"], "result")
 
+    @staticmethod
+    def dtype(element: str) -> torch.dtype:
+        """PyTorch's type for an element type."""
+        return next(d for d, e in aten.ELEMENTS.items() if e == element)
+
     def common_element(self, operands: Sequence[Any]) -> str:
         """Element type after promotion of `operands`."""
         samples = []
@@ -174,7 +179,7 @@ class Walker:
             if isinstance(operand, Value):
                 # Promotion distinguishes scalars from other tensors only.
                 samples.append(torch.empty([1] * min(operand.rank, 1),
-                                           dtype=_dtype(operand.element)))
+                                           dtype=self.dtype(operand.element)))
             else:
                 samples.append(operand)
         if len(samples) == 1:
@@ -323,10 +328,6 @@ def _dim(size: Any) -> Any:
         expr = size.node.expr
         return int(expr) if expr.is_number else expr
     return size
-
-
-def _dtype(element: str) -> torch.dtype:
-    return next(d for d, e in aten.ELEMENTS.items() if e == element)
 
 
 def _product(sizes: Sequence[Dim]) -> Dim:

@@ -26,6 +26,7 @@ class OpCoverage(unittest.TestCase):
         "add with alpha": (lambda x: torch.add(x, x, alpha=2), "math.fma"),
         "sub": (lambda x: x - 2, "arith.subf"),
         "rsub": (lambda x: 2 - x, "arith.subf"),
+        "rsub tensor": (lambda x: torch.rsub(x, x, alpha=3), "math.fma"),
         "mul": (lambda x: x * x, "arith.mulf"),
         "div": (lambda x: x / 3, "arith.divf"),
         "maximum": (lambda x: torch.maximum(x, x * 2), "arith.maximumf"),
@@ -34,6 +35,7 @@ class OpCoverage(unittest.TestCase):
         "pow 3": (lambda x: x ** 3, "arith.mulf"),
         "pow 0.5": (lambda x: x.pow(0.5), "math.sqrt"),
         "pow -0.5": (lambda x: x.pow(-0.5), "math.rsqrt"),
+        "pow -2": (lambda x: x.pow(-2), "arith.divf"),
         "pow -1": (lambda x: x.pow(-1), "arith.divf"),
         "pow 1.7": (lambda x: x.pow(1.7), "math.powf"),
         "square": (torch.square, "arith.mulf"),
@@ -166,6 +168,18 @@ class Types(unittest.TestCase):
                                torch.tensor(1.1)).text
         self.assertIn("-> (tensor<4xbf16>)", text)
         fuse_opt(text)
+
+    def test_numbers_are_rounded_in_sums_but_not_in_products(self):
+        text = import_function(lambda x: x + 1.001, bf16(4)).text
+        self.assertIn("arith.constant 1.0 : f32", text)
+        text = import_function(lambda x: x * 1.001, bf16(4)).text
+        self.assertIn("arith.constant 1.001 : f32", text)
+
+    def test_powers_of_bf16_round_every_product(self):
+        text = import_function(lambda x: x.pow(3), bf16(4)).text
+        self.assertEqual(text.count("arith.truncf"), 2)
+        text = import_function(lambda x: x.pow(3), bf16(4).half()).text
+        self.assertEqual(text.count("arith.truncf"), 1)
 
     def test_between_half_types_through_f32(self):
         text = import_function(lambda x: x.half(), bf16(4)).text
