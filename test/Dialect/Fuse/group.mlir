@@ -29,23 +29,6 @@ func.func @upstream_members(%x: tensor<4xf32>, %i: index) -> (f32, index) {
   return %0#0, %0#1 : f32, index
 }
 
-// CHECK-LABEL: @nested
-func.func @nested(%x: tensor<?x64xbf16>) -> tensor<?x64xbf16> {
-  // CHECK: fuse.group
-  // CHECK: fuse.group
-  // CHECK: fuse.yield
-  // CHECK: fuse.yield
-  %0 = fuse.group(%a = %x : tensor<?x64xbf16>) -> tensor<?x64xbf16>
-         rounding(exact) {
-    %1 = fuse.group(%b = %a : tensor<?x64xbf16>) -> tensor<?x64xbf16>
-           rounding(exact) {
-      fuse.yield %b : tensor<?x64xbf16>
-    }
-    fuse.yield %1 : tensor<?x64xbf16>
-  }
-  return %0 : tensor<?x64xbf16>
-}
-
 // CHECK-LABEL: @nothing_in_nothing_out
 func.func @nothing_in_nothing_out() {
   // CHECK: fuse.group() rounding(exact) {
