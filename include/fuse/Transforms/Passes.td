@@ -145,6 +145,75 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::fuse::FuseDialect"];
 }
 
+def ObserveActivationsPass
+    : Pass<"fuse-observe-activations", "::mlir::func::FuncOp"> {
+  let summary = "Return the inputs of linears for calibration";
+  let description = [{
+    Appends to the results of a function every value that a linear on
+    floating-point operands reads, once per value. The result attribute
+    `fuse.observed` lists the linears that read it, by the names under which
+    `fuse-quantize-linears` takes their scales: the parameter of the weight
+    without `.weight`, or `linear#<n>`.
+
+    Linears in nested regions and linears that are quantized already are left
+    out with a remark of category `quant`. A function with several blocks is
+    an error.
+
+    After this pass running the function shows what calibration has to see.
+
+    Example:
+
+    ```mlir
+    func.func @f(%x: tensor<?x8xf32>,
+                 %w: tensor<4x8xf32> {fuse.parameter = "up_proj.weight"})
+        -> tensor<?x4xf32>
+    ```
+
+    becomes a function with the results
+
+    ```mlir
+    (tensor<?x4xf32>, tensor<?x8xf32> {fuse.observed = ["up_proj"]})
+    ```
+  }];
+  let statistics = [
+    Statistic<"numObserved", "values-observed", "Values returned">
+  ];
+  let dependentDialects = ["::fuse::FuseDialect"];
+}
+
+def QuantizeLinearsPass
+    : Pass<"fuse-quantize-linears", "::mlir::func::FuncOp"> {
+  let summary = "Make linears read stored values with static scales";
+  let description = [{
+    Replaces linears on floating-point operands by `fuse.quantize` ops and a
+    linear on stored values, with the scales of a JSON file as calibration
+    writes it: one entry per linear with `input_scale` and `weight_scale`, the
+    latter a number or `"per_channel"`, which becomes an argument with the
+    parameter name `<linear>.weight_scale`. Linears that read one value with
+    one scale share its quantize op.
+
+    A linear without an entry is an error unless `allow-missing`; so is an
+    entry that no linear has, and a scale that kernels can not use.
+
+    After this pass every linear with an entry reads stored values, and
+    `fuse-form-kernels` collapses the chain into static scales.
+
+    Example: `fuse-opt block.mlir --fuse-quantize-linears=scales=scales.json`
+  }];
+  let options = [
+    Option<"scales", "scales", "std::string", /*default=*/"\"\"",
+           "JSON file with the scales">,
+    Option<"type", "type", "std::string", /*default=*/"\"f8E4M3FN\"",
+           "Storage type: f8E4M3FN, f8E5M2 or i8">,
+    Option<"allowMissing", "allow-missing", "bool", /*default=*/"false",
+           "Leave linears without scales as they are">
+  ];
+  let statistics = [
+    Statistic<"numQuantized", "linears-quantized", "Linears replaced">
+  ];
+  let dependentDialects = ["::fuse::FuseDialect"];
+}
+
 def RepairScalesPass : Pass<"fuse-repair-scales", "::mlir::func::FuncOp"> {
   let summary = "Deal with gate and up projections of different scales";
   let description = [{

@@ -1,0 +1,31 @@
+//===- LinearNames.h - Names of the linears of a function -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_ANALYSIS_LINEARNAMES_H
+#define FUSE_ANALYSIS_LINEARNAMES_H
+
+#include "fuse/IR/FuseOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <string>
+
+namespace fuse {
+
+/// Name of the argument attribute that says which parameter of the model an
+/// argument is: `fuse.parameter = "mlp.gate_proj.weight"`.
+inline constexpr llvm::StringLiteral parameterAttrName = "fuse.parameter";
+
+/// The linears of `function` in program order, each with the name that a
+/// checkpoint gives it: that of its weight's parameter without `.weight`, or
+/// `linear#<n>` where the weight is no parameter. Names are unique; a linear
+/// that shares the weight of an earlier one gets `@<n>` appended.
+llvm::MapVector<mlir::Operation *, std::string>
+nameLinears(mlir::FunctionOpInterface function);
+
+} // namespace fuse
+
+#endif // FUSE_ANALYSIS_LINEARNAMES_H

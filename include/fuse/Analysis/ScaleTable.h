@@ -1,0 +1,42 @@
+//===- ScaleTable.h - Static scales from a file -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_ANALYSIS_SCALETABLE_H
+#define FUSE_ANALYSIS_SCALETABLE_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <map>
+#include <optional>
+#include <string>
+
+namespace fuse {
+
+/// The scales of one linear. `real value = scale * stored value`.
+struct LinearScales {
+  double input = 0.0;
+  /// One number for the whole weight, or nothing: one per output channel,
+  /// which the model keeps as a parameter.
+  std::optional<double> weight;
+};
+
+using ScaleTable = std::map<std::string, LinearScales>;
+
+/// Reads scales by linear, as calibration writes them:
+///
+/// \code
+///   {"mlp.up_proj": {"input_scale": 0.021, "weight_scale": 0.0013},
+///    "mlp.down_proj": {"input_scale": 0.04, "weight_scale": "per_channel"}}
+/// \endcode
+///
+/// The error of a file that can not be used names the file and what is wrong
+/// in it.
+llvm::Expected<ScaleTable> readScaleTable(llvm::StringRef path);
+
+} // namespace fuse
+
+#endif // FUSE_ANALYSIS_SCALETABLE_H

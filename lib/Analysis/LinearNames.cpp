@@ -1,0 +1,41 @@
+//===- LinearNames.cpp - Names of the linears of a function ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Analysis/LinearNames.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace fuse;
+
+/// The parameter that `value` is, seen through a dequantize op, or nothing.
+static StringAttr getParameter(FunctionOpInterface function, Value value) {
+  if (auto dequantize = value.getDefiningOp<DequantizeOp>())
+    value = dequantize.getQ();
+  auto argument = dyn_cast<BlockArgument>(value);
+  if (!argument || argument.getOwner()->getParentOp() != function)
+    return {};
+  return function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                               parameterAttrName);
+}
+
+llvm::MapVector<Operation *, std::string>
+fuse::nameLinears(FunctionOpInterface function) {
+  llvm::MapVector<Operation *, std::string> names;
+  llvm::StringSet<> taken;
+  function->walk<WalkOrder::PreOrder>([&](LinearOp linear) {
+    std::string name = ("linear#" + Twine(names.size())).str();
+    if (StringAttr parameter = getParameter(function, linear.getWeight())) {
+      StringRef text = parameter.getValue();
+      text.consume_back(".weight");
+      name = text.str();
+    }
+    std::string unique = name;
+    for (unsigned i = 1; !taken.insert(unique).second; ++i)
+      unique = (name + "@" + Twine(i)).str();
+    names[linear] = unique;
+  });
+  return names;
+}

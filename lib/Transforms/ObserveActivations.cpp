@@ -1,0 +1,81 @@
+//===- ObserveActivations.cpp - Return what linears read ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Observers are results, not calls into a runtime: whatever runs the function
+// can look at them, and the compiled function has no side effects.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Analysis/LinearNames.h"
+#include "fuse/IR/FuseOps.h"
+#include "fuse/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Remarks.h"
+
+namespace fuse {
+#define GEN_PASS_DEF_OBSERVEACTIVATIONSPASS
+#include "fuse/Transforms/Passes.h.inc"
+} // namespace fuse
+
+#define DEBUG_TYPE "fuse-observe-activations"
+
+using namespace mlir;
+using namespace fuse;
+
+namespace {
+
+struct ObserveActivations
+    : fuse::impl::ObserveActivationsPassBase<ObserveActivations> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    if (function.isExternal())
+      return;
+    auto returns = function.getOps<func::ReturnOp>();
+    if (!function.getBody().hasOneBlock() || returns.empty()) {
+      function.emitError() << "'" << function.getName()
+                           << "' has control flow between blocks, so that "
+                              "observed values may not reach its return";
+      return signalPassFailure();
+    }
+    // Linears that read the same value share an observer.
+    llvm::MapVector<Value, SmallVector<Attribute>> readers;
+    Builder builder(&getContext());
+    for (auto &[op, name] : nameLinears(function)) {
+      auto linear = cast<LinearOp>(op);
+      bool isFloat =
+          !isa<IntegerType>(linear.getX().getType().getElementType()) &&
+          linear.getX().getType().getElementTypeBitWidth() > 8;
+      if (isFloat && op->getBlock() == &function.getBody().front()) {
+        readers[linear.getX()].push_back(builder.getStringAttr(name));
+        continue;
+      }
+      remark::missed(
+          op->getLoc(),
+          remark::RemarkOpts::name(name).category("quant").subCategory(
+              DEBUG_TYPE))
+          << remark::reason("{0}", isFloat ? "the linear is in a nested region"
+                                           : "the linear is quantized already");
+    }
+    func::ReturnOp terminator = *returns.begin();
+    FunctionType type = function.getFunctionType();
+    SmallVector<Type> results(type.getResults());
+    unsigned firstResult = results.size();
+    for (auto &[value, names] : readers) {
+      terminator.getOperandsMutable().append(value);
+      results.push_back(value.getType());
+    }
+    function.setFunctionType(
+        builder.getFunctionType(type.getInputs(), results));
+    for (auto [index, entry] : llvm::enumerate(readers))
+      function.setResultAttr(firstResult + index, "fuse.observed",
+                             builder.getArrayAttr(entry.second));
+    numObserved += readers.size();
+  }
+};
+
+} // namespace
