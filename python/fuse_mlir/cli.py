@@ -163,6 +163,11 @@ def _add_compare(commands: Any) -> None:
         help="fail where the relative difference in the L2 norm is larger")
     command.add_argument("--identical", action="store_true",
                          help="fail where any element differs")
+    command.add_argument(
+        "--yardstick", metavar="NAME",
+        help="fail where a result is farther from REFERENCE in the L2 norm "
+        "than FACTOR times the result NAME")
+    command.add_argument("--factor", type=float, default=1.5)
     command.set_defaults(run=_run_compare)
 
 
@@ -179,6 +184,13 @@ def _run_compare(options: argparse.Namespace) -> int:
         rows[name] = difference(np.load(path), reference, options.element)
     print(table(rows, options.element))
     status = 0
+    bound = options.max_relative
+    if options.yardstick is not None:
+        if options.yardstick not in rows:
+            raise ValueError(f"no result '{options.yardstick}'; expected one "
+                             "of " + ", ".join(rows))
+        yard = options.factor * rows[options.yardstick].relative_l2
+        bound = yard if bound is None else min(bound, yard)
     for name, row in rows.items():
         if row.nonfinite_mismatches:
             print(f"{name}: {row.nonfinite_mismatches} elements are finite "
@@ -187,7 +199,6 @@ def _run_compare(options: argparse.Namespace) -> int:
         if options.identical and not row.identical:
             print(f"{name}: not identical")
             status = 1
-        bound = options.max_relative
         if bound is not None and not row.relative_l2 <= bound:
             print(f"{name}: relative difference {row.relative_l2:.2e} "
                   f"exceeds {bound:.2e}")

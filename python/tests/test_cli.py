@@ -102,6 +102,18 @@ class Compare(Files):
         self.assertEqual(status, 1)
         self.assertIn("7.81e-03 exceeds 1.00e-03", out)
 
+    def test_yardstick(self):
+        near, far = f"n={self.path / 'b.npy'}", f"f={self.path / 'c.npy'}"
+        np.save(self.path / "c.npy", np.full(8, 1 + 2**-6, np.float32))
+        self.assertEqual(self.compare(near, far, "--yardstick", "n",
+                                      "--factor", "2.5")[0], 0)
+        status, out, _ = self.compare(near, far, "--yardstick", "n")
+        self.assertEqual(status, 1)
+        self.assertIn("f: relative difference 1.56e-02 exceeds 1.17e-02", out)
+        status, _, err = self.compare(near, "--yardstick", "x")
+        self.assertEqual(status, 1)
+        self.assertIn("no result 'x'; expected one of n", err)
+
     def test_missing_file(self):
         status, _, err = self.compare("o=/nowhere.npy")
         self.assertEqual(status, 1)
