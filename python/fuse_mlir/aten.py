@@ -391,8 +391,7 @@ def _transpose(walker: Walker, node: Node) -> Value:
 
 def _t(walker: Walker, node: Node) -> Value:
     value = walker.arg(node, 0)
-    order = [1, 0] if value.rank == 2 else list(range(value.rank))
-    return walker.transpose(node.name, value, order)
+    return walker.transpose(node.name, value, range(value.rank)[::-1])
 
 
 def _permute(walker: Walker, node: Node) -> Value:
@@ -564,6 +563,7 @@ HANDLERS: dict[str, Handler] = {
     "aten.squeeze.default": _reshape,
     "aten.transpose.int": _transpose,
     "aten.t.default": _t,
+    "aten.numpy_T.default": _t,
     "aten.permute.default": _permute,
     "aten.expand.default": _expand,
     "aten.split.Tensor": _split,

@@ -95,8 +95,13 @@ def build_model(architecture: str, settings: Mapping[str, Any],
     if unknown:
         raise BlockError(f"{type(config).__name__} has no setting "
                          + ", ".join(f"'{k}'" for k in unknown))
-    with torch.device("meta"), _default_dtype(dtype):
-        return _auto_class(config).from_config(config)
+    try:
+        with torch.device("meta"), _default_dtype(dtype):
+            return _auto_class(config).from_config(config)
+    # Models check their settings with whatever error comes to hand.
+    except Exception as error:
+        raise BlockError(f"transformers cannot build '{architecture}' with "
+                         f"these settings: {_reason(error)}") from error
 
 
 def _config_fields(config: Any) -> set[str]:
@@ -207,9 +212,13 @@ def export_module(module: nn.Module, shape: Sequence[DimSpec],
                                        dynamic_shapes=(dynamic or None,))
     # Whatever the module or the tracer raises is about the module.
     except Exception as error:
-        reason = str(error).strip().split("\n")[0]
         raise BlockError("PyTorch cannot export the modules: "
-                         f"{type(error).__name__}: {reason}") from error
+                         + _reason(error)) from error
+
+
+def _reason(error: Exception) -> str:
+    first = str(error).strip().split("\n")[0]
+    return f"{type(error).__name__}: {first}"
 
 
 def parse_shape(text: str) -> list[DimSpec]:

@@ -65,6 +65,13 @@ class Architectures(unittest.TestCase):
                    ["post_attention_layernorm", "mlp"],
                    {**SMALL, "pad_token_id": 0})
 
+    def test_falcon_multiplies_with_the_transpose(self):
+        self.check(["fuse.linear %"], "falcon", "transformer.h.0",
+                   ["ln_attn", "mlp"],
+                   {"hidden_size": 64, "num_hidden_layers": 1,
+                    "num_attention_heads": 2, "vocab_size": 32,
+                    "new_decoder_architecture": True})
+
     def test_residual_adds_the_input_first(self):
         text = import_chain("qwen3", "model.layers.0",
                             ["post_attention_layernorm", "mlp"],
@@ -122,6 +129,11 @@ class Refusals(unittest.TestCase):
     def test_unknown_setting(self):
         self.check("Qwen3Config has no setting 'hidden'", blocks.build_model,
                    "qwen3", {"hidden": 1}, torch.float32)
+
+    def test_impossible_settings(self):
+        self.check("transformers cannot build 'glm' with these settings: "
+                   "AssertionError: Padding_idx", blocks.build_model, "glm",
+                   SMALL, torch.float32)
 
     def test_unknown_member(self):
         model = nn.Sequential(nn.Linear(2, 2))

@@ -69,6 +69,7 @@ class OpCoverage(unittest.TestCase):
         "squeeze": (lambda x: x[:1].squeeze(0), "tensor.collapse_shape"),
         "transpose": (lambda x: x.transpose(0, 1) + 1, "linalg.transpose"),
         "t": (lambda x: x.t() + 1, "linalg.transpose"),
+        "T": (lambda x: x.T + 1, "linalg.transpose"),
         "permute": (lambda x: x.permute(1, 0) + 1, "linalg.transpose"),
         "expand": (lambda x: x.unsqueeze(0).expand(3, 4, 8) + 1,
                    "linalg.generic"),
