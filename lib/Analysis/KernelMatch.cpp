@@ -84,6 +84,21 @@ static Operation *getOtherUser(Value value, ArrayRef<Operation *> members) {
   return nullptr;
 }
 
+/// The first op that quantizes `value` with one scale, in the block of `value`
+/// and not claimed by a match, or null. Users come in no particular order; what
+/// is matched must not depend on it.
+static QuantizeOp getFirstQuantize(Value value, const KernelMatcher &matcher) {
+  QuantizeOp first;
+  for (Operation *user : value.getUsers()) {
+    auto quantize = dyn_cast<QuantizeOp>(user);
+    if (quantize && quantize.getScaleAttr() && !matcher.isClaimed(quantize) &&
+        quantize->getBlock() == value.getParentBlock() &&
+        (!first || quantize->isBeforeInBlock(first)))
+      first = quantize;
+  }
+  return first;
+}
+
 namespace {
 
 /// A linear with what quantizes its input and dequantizes its operands.
@@ -403,22 +418,15 @@ bool ChainMatcher::matchActQuantize(ActivationOp activation) {
   match.family = KernelFamily::ActQuantize;
   match.activation = activation;
   Value value = activation.getY();
-  auto getQuantize = [](Value value) -> QuantizeOp {
-    for (Operation *user : value.getUsers())
-      if (auto quantize = dyn_cast<QuantizeOp>(user))
-        if (quantize.getScaleAttr())
-          return quantize;
-    return {};
-  };
   auto product = dyn_cast_or_null<GatedMulOp>(getSoleUser(value));
-  if (product && getQuantize(product.getY())) {
+  if (product && getFirstQuantize(product.getY(), matcher)) {
     match.product = product;
     if (product.getLhs() != value)
       match.commuted.push_back("product");
     value = product.getY();
   }
-  match.quantizeHidden = getQuantize(value);
-  if (!match.quantizeHidden || matcher.isClaimed(match.quantizeHidden))
+  match.quantizeHidden = getFirstQuantize(value, matcher);
+  if (!match.quantizeHidden)
     return refuse(RefusalKind::NoConsumer, activation);
   add("act", activation);
   add("product", match.product);
@@ -435,12 +443,7 @@ bool ChainMatcher::matchNormLinear(Operation *norm) {
   match.norm = norm;
   Value source = norm->getResult(0);
   // The quantized form, when one static quantize feeds linears.
-  for (Operation *user : source.getUsers()) {
-    auto quantize = dyn_cast<QuantizeOp>(user);
-    if (quantize && quantize.getScaleAttr() && !matcher.isClaimed(quantize) &&
-        !match.quantizeInput)
-      match.quantizeInput = quantize;
-  }
+  match.quantizeInput = getFirstQuantize(source, matcher);
   DequantizeOp dequantize;
   if (match.quantizeInput) {
     source = match.quantizeInput.getQ();
@@ -482,12 +485,7 @@ bool ChainMatcher::matchNormLinear(Operation *norm) {
 bool ChainMatcher::matchNormQuantize(Operation *norm) {
   match.family = KernelFamily::NormQuantize;
   match.norm = norm;
-  for (Operation *user : norm->getResult(0).getUsers()) {
-    auto quantize = dyn_cast<QuantizeOp>(user);
-    if (quantize && quantize.getScaleAttr() && !matcher.isClaimed(quantize) &&
-        !match.quantizeInput)
-      match.quantizeInput = quantize;
-  }
+  match.quantizeInput = getFirstQuantize(norm->getResult(0), matcher);
   if (!match.quantizeInput)
     return refuse(RefusalKind::NoConsumer, norm);
   absorbResidual(norm);
