@@ -1,0 +1,234 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ranges of observed values, and the static scales they lead to.
+
+A scale maps stored values to real ones: `real = scale * stored`. Statistics
+are gathered batch by batch, so that data need not fit into memory.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+METHODS = ("amax", "percentile", "mse")
+
+_LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "i8": 127.0}
+_TORCH_TYPES = {
+    "f8E4M3FN": torch.float8_e4m3fn,
+    "f8E5M2": torch.float8_e5m2,
+}
+
+
+class RangeError(ValueError):
+    """Values or options from which no scale can be made."""
+
+
+def largest_value(storage: str) -> float:
+    """Largest stored value that a scale aims at.
+
+    127 for i8, whose range is used symmetrically; the largest finite code of
+    an 8-bit float.
+
+    Raises:
+        RangeError: `storage` is not f8E4M3FN, f8E5M2 or i8.
+    """
+    try:
+        return _LARGEST[storage]
+    except KeyError:
+        raise RangeError(f"unknown storage type '{storage}'; expected one of "
+                         f"{', '.join(_LARGEST)}") from None
+
+
+def quantize(values: torch.Tensor, scale: float | torch.Tensor,
+             storage: str) -> torch.Tensor:
+    """Stored values of `values`: saturate(round(values * (1 / scale))).
+
+    The arithmetic of `fuse.quantize` in its reciprocal order: f32, round to
+    nearest even, saturation to the largest finite code; NaN stays NaN in
+    8-bit floats and becomes 0 in i8.
+
+    Args:
+        values: floating-point tensor of any shape.
+        scale: positive number, or an f32 tensor that broadcasts.
+        storage: f8E4M3FN, f8E5M2 or i8.
+
+    Returns:
+        Tensor of the same shape with the storage type.
+    """
+    largest = largest_value(storage)
+    scales = torch.as_tensor(scale, dtype=torch.float32)
+    scaled = values.to(torch.float32) * (1.0 / scales)
+    if storage == "i8":
+        rounded = torch.nan_to_num(torch.round(scaled), nan=0.0)
+        return rounded.clamp(-128, 127).to(torch.int8)
+    return scaled.clamp(-largest, largest).to(_TORCH_TYPES[storage])
+
+
+def dequantize(stored: torch.Tensor,
+               scale: float | torch.Tensor) -> torch.Tensor:
+    """Real values in f32: scale * stored."""
+    scales = torch.as_tensor(scale, dtype=torch.float32)
+    return stored.to(torch.float32) * scales
+
+
+@dataclass
+class Range:
+    """What was seen of one tensor over all batches.
+
+    The histogram counts magnitudes in equal bins from 0 to `limit`. When a
+    batch exceeds the limit, the limit doubles and neighbouring bins merge,
+    so that counts stay exact. A bounded random sample is kept as well, from
+    which quantization errors are measured.
+    """
+
+    bins: int = 2048
+    sample_size: int = 1 << 16
+    seed: int = 0
+    count: int = 0
+    largest: float = 0.0
+    limit: float = 0.0
+    histogram: np.ndarray = field(init=False)
+    sample: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.bins < 2 or self.bins % 2:
+            raise RangeError("number of bins must be even and positive, got "
+                             f"{self.bins}")
+        self.histogram = np.zeros(self.bins, dtype=np.int64)
+        self.sample = np.zeros(0, dtype=np.float32)
+        self._random = np.random.default_rng(self.seed)
+
+    def add(self, values: np.ndarray) -> None:
+        """Counts one batch.
+
+        Raises:
+            RangeError: a value is NaN or infinite.
+        """
+        flat = np.abs(np.asarray(values, dtype=np.float32)).ravel()
+        if flat.size == 0:
+            return
+        if not np.isfinite(flat).all():
+            bad = int(np.count_nonzero(~np.isfinite(flat)))
+            raise RangeError(f"{bad} of {flat.size} observed values are not "
+                             "finite")
+        largest = float(flat.max())
+        if largest > 0.0 and self.limit == 0.0:
+            self.limit = largest
+        while self.limit > 0.0 and largest > self.limit:
+            pairs = self.histogram.reshape(-1, 2).sum(axis=1)
+            self.histogram[:] = 0
+            self.histogram[:self.bins // 2] = pairs
+            self.limit *= 2.0
+        if self.limit == 0.0:
+            self.histogram[0] += flat.size
+        else:
+            self.histogram += np.histogram(
+                flat, bins=self.bins, range=(0.0, self.limit))[0]
+        self._keep(flat)
+        self.count += flat.size
+        self.largest = max(self.largest, largest)
+
+    def _keep(self, flat: np.ndarray) -> None:
+        """Reservoir sampling: every value seen is equally likely kept."""
+        free = self.sample_size - self.sample.size
+        head, rest = flat[:free], flat[free:]
+        self.sample = np.concatenate([self.sample, head])
+        if rest.size == 0:
+            return
+        seen = self.count + free + np.arange(1, rest.size + 1)
+        slots = (self._random.random(rest.size) * seen).astype(np.int64)
+        kept = slots < self.sample_size
+        # Later values win, as they would one by one.
+        self.sample[slots[kept]] = rest[kept]
+
+    def percentile(self, share: float) -> float:
+        """Magnitude that `share` percent of the values do not exceed.
+
+        The upper edge of the histogram bin, hence never too small; 100 is
+        the largest value.
+        """
+        if not 0.0 < share <= 100.0:
+            raise RangeError("percentile must be above 0 and at most 100, got "
+                             f"{share}")
+        if share == 100.0 or self.count == 0:
+            return self.largest
+        wanted = math.ceil(self.count * share / 100.0)
+        edge = int(np.searchsorted(np.cumsum(self.histogram), wanted)) + 1
+        return min(self.largest, edge * self.limit / self.bins)
+
+    def saturated_share(self, scale: float, storage: str) -> float:
+        """Share of the values beyond the largest one that is stored.
+
+        From the histogram; exact up to the width of one bin.
+        """
+        if self.count == 0 or self.limit == 0.0:
+            return 0.0
+        threshold = scale * largest_value(storage)
+        if threshold >= self.largest:
+            return 0.0
+        first = int(threshold / self.limit * self.bins) + 1
+        return float(self.histogram[first:].sum()) / self.count
+
+
+@dataclass(frozen=True)
+class ScaleChoice:
+    """A scale and what it does to the values that were seen."""
+
+    scale: float
+    method: str
+    #: Magnitude that maps to the largest stored value.
+    threshold: float
+    #: threshold / largest value seen; below 1, values saturate.
+    headroom: float
+    #: Share of values that saturate.
+    saturated: float
+    #: Mean squared error over the mean square of the values, from a sample.
+    relative_mse: float
+
+
+def choose_scale(seen: Range, storage: str, method: str = "amax",
+                 percentile: float = 99.99) -> ScaleChoice:
+    """Makes a static scale from what was seen of a tensor.
+
+    `amax` maps the largest magnitude to the largest stored value. `percentile`
+    maps the given percentile there, so that outliers saturate. `mse` searches
+    thresholds between 1/256 of the largest magnitude and that magnitude for
+    the smallest mean squared error on the kept sample.
+
+    Raises:
+        RangeError: nothing but zeros was seen, or the method is unknown.
+    """
+    if method not in METHODS:
+        raise RangeError(f"unknown method '{method}'; expected one of "
+                         f"{', '.join(METHODS)}")
+    if seen.count == 0 or seen.largest == 0.0:
+        raise RangeError(f"no scale follows from {seen.count} values that are "
+                         "all zero")
+    largest = largest_value(storage)
+    sample = torch.from_numpy(seen.sample)
+    if method == "amax":
+        threshold = seen.largest
+    elif method == "percentile":
+        threshold = seen.percentile(percentile)
+    else:
+        steps = np.exp2(-np.arange(0, 8 * 16 + 1) / 16.0) * seen.largest
+        errors = [_error(sample, float(step) / largest, storage)
+                  for step in steps]
+        threshold = float(steps[int(np.argmin(errors))])
+    # Kernels hold scales in f32, and so does everything measured here.
+    scale = float(np.float32(threshold / largest))
+    return ScaleChoice(
+        scale=scale, method=method, threshold=threshold,
+        headroom=threshold / seen.largest,
+        saturated=seen.saturated_share(scale, storage),
+        relative_mse=_error(sample, scale, storage)
+        / max(float(sample.double().square().mean()), 1e-300))
+
+
+def _error(sample: torch.Tensor, scale: float, storage: str) -> float:
+    """Mean squared error of storing `sample` with `scale`."""
+    restored = dequantize(quantize(sample, scale, storage), scale)
+    return float((restored.double() - sample.double()).square().mean())
