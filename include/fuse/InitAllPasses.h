@@ -8,6 +8,7 @@
 #define FUSE_INITALLPASSES_H
 
 #include "fuse/Conversion/Passes.h"
+#include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Transforms/Passes.h"
 
 namespace fuse {
@@ -16,6 +17,7 @@ namespace fuse {
 inline void registerAllPasses() {
   registerConversionPasses();
   registerTransformsPasses();
+  registerPipelines();
 }
 
 } // namespace fuse

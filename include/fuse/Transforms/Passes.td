@@ -35,6 +35,40 @@ def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
   let dependentDialects = ["::fuse::FuseDialect"];
 }
 
+def ExpandReshapesPass : Pass<"fuse-expand-reshapes"> {
+  let summary = "Write reshapes to several dynamic sizes as casts";
+  let description = [{
+    Replaces `memref.expand_shape` where a group has more than one dynamic size
+    by `memref.reinterpret_cast`, with the sizes that the op carries.
+    `expand-strided-metadata` can not lower these.
+
+    Declines buffers that are not row-major, and groups with at most one
+    dynamic size, which upstream lowers.
+
+    After this pass `expand-strided-metadata` lowers every `expand_shape` of a
+    row-major buffer.
+
+    Example:
+
+    ```mlir
+    %y = memref.expand_shape %x [[0, 1], [2]] output_shape [%a, %b, 8]
+      : memref<?x8xf32> into memref<?x?x8xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = arith.muli %c8, %b : index
+    %y = memref.reinterpret_cast %x to offset: [0], sizes: [%a, %b, 8],
+           strides: [%0, 8, 1] : memref<?x8xf32> to memref<?x?x8xf32>
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect"
+  ];
+}
+
 def ExpandSmallFloatsPass : Pass<"fuse-expand-small-floats"> {
   let summary = "Write conversions of small floats in integer arithmetic";
   let description = [{
@@ -250,6 +284,27 @@ def RepairScalesPass : Pass<"fuse-repair-scales", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::fuse::FuseDialect"];
 }
 
+def PrepareEntryPointsPass
+    : Pass<"fuse-prepare-entry-points", "::mlir::func::FuncOp"> {
+  let summary = "Fix how public functions are called from outside";
+  let description = [{
+    Public functions with a body get a C interface, and bufferization is told
+    that their tensors belong to the caller and are not to be written.
+
+    Declines private functions and declarations.
+
+    After this pass lowering to LLVM makes `_mlir_ciface_<name>` for every
+    public function, and no public function writes to its arguments.
+
+    Example: `func.func @f(%x: tensor<4xf32>)` becomes
+
+    ```mlir
+    func.func @f(%x: tensor<4xf32> {bufferization.writable = false})
+        attributes {llvm.emit_c_interface}
+    ```
+  }];
+}
+
 def UnfusePass : Pass<"fuse-unfuse"> {
   let summary = "Replace fused ops by the chains that they stand for";
   let description = [{
@@ -276,6 +331,72 @@ def UnfusePass : Pass<"fuse-unfuse"> {
               "Kernels whose members could not stand where they stood">
   ];
   let dependentDialects = ["::fuse::FuseDialect"];
+}
+
+def VectorizeReductionsPass : Pass<"fuse-vectorize-reductions"> {
+  let summary = "Block and vectorize sums along a contiguous dimension";
+  let description = [{
+    Replaces `linalg.generic` ops on buffers that sum along their last
+    dimension, as `convert-fuse-to-linalg` makes them for linears and norms, by
+    loops over blocks of `rows` times `columns` results. Every result has
+    `lanes` partial sums in one vector; term `k` belongs to lane `k mod lanes`,
+    and a tree adds the lanes at the end. Blocks share the vectors they load
+    and whatever is computed from them.
+
+    The order of a sum depends on `lanes` only: not on the block that a result
+    falls into, nor on the number of rows, nor on the vectors of the target.
+
+    Declines reductions over a dynamic or several dimensions, over operands
+    that are not contiguous along it, and those whose body does anything but
+    add a term; they remain for `convert-linalg-to-loops`.
+
+    After this pass no matrix product or norm statistic of a fuse op remains a
+    `linalg.generic`.
+
+    Example:
+
+    ```mlir
+    linalg.generic ... ins(%x : memref<4x32xf32>) outs(%sum : memref<4xf32>) {
+    ^bb0(%a: f32, %acc: f32):
+      %0 = arith.addf %acc, %a : f32
+      linalg.yield %0 : f32
+    }
+    ```
+
+    becomes, with `rows=1 lanes=16`,
+
+    ```mlir
+    scf.for %i = %c0 to %c4 step %c1 {
+      %0 = scf.for %k = %c0 to %c32 step %c16 iter_args(%acc = %zero)
+          -> (vector<16xf32>) {
+        %1 = vector.load %x[%i, %k] : memref<4x32xf32>, vector<16xf32>
+        %2 = arith.addf %acc, %1 : vector<16xf32>
+        scf.yield %2 : vector<16xf32>
+      }
+      ...
+      memref.store %total, %sum[%i] : memref<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"lanes", "lanes", "int64_t", /*default=*/"16",
+           "Partial sums of a result, a power of two up to 64">,
+    Option<"rows", "rows", "int64_t", /*default=*/"2",
+           "Results per block along the first dimension, 1 to 16">,
+    Option<"columns", "columns", "int64_t", /*default=*/"4",
+           "Results per block along the second dimension, 1 to 16">
+  ];
+  let statistics = [
+    Statistic<"numVectorized", "reductions-vectorized",
+              "Reductions replaced by vector loops">,
+    Statistic<"numDeclined", "reductions-declined", "Reductions left alone">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
+  ];
 }
 
 #endif // FUSE_TRANSFORMS_PASSES_TD

@@ -1,0 +1,62 @@
+//===- Pipelines.h - Ways from layers to machine code -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_PIPELINES_PIPELINES_H
+#define FUSE_PIPELINES_PIPELINES_H
+
+#include "mlir/Pass/PassOptions.h"
+
+namespace mlir {
+class OpPassManager;
+} // namespace mlir
+
+namespace fuse {
+
+//===----------------------------------------------------------------------===//
+// CPU
+//===----------------------------------------------------------------------===//
+
+struct CPUPipelineOptions : mlir::PassPipelineOptions<CPUPipelineOptions> {
+  Option<bool> reference{
+      *this, "reference",
+      llvm::cl::desc("Lower to plain scalar loops, whose sums run in order of "
+                     "the operands; for comparisons"),
+      llvm::cl::init(false)};
+  Option<int64_t> lanes{
+      *this, "lanes",
+      llvm::cl::desc("Partial sums of a linear or norm, a power of two; "
+                     "results depend on this number and on no other option"),
+      llvm::cl::init(16)};
+  Option<int64_t> rows{*this, "rows",
+                       llvm::cl::desc("Tokens per block of a linear"),
+                       llvm::cl::init(2)};
+  Option<int64_t> columns{*this, "columns",
+                          llvm::cl::desc("Outputs per block of a linear"),
+                          llvm::cl::init(4)};
+};
+
+/// Layers and fused ops in functions on tensors, down to linalg on tensors.
+///
+/// Pre: a module of functions with fuse, arith, linalg, math and tensor ops.
+/// Post: no op of the fuse dialect; reshapes between layers are gone.
+void buildLinalgPipeline(mlir::OpPassManager &pm);
+
+/// Functions on tensors, down to the LLVM dialect for the host.
+///
+/// Pre: as for `buildLinalgPipeline`.
+/// Post: only ops of the LLVM dialect. A public function `f` can be called as
+/// `_mlir_ciface_f`: tensors are memref descriptors in row-major layout, the
+/// results come first, as one struct behind a pointer. Arguments are not
+/// written. Results are allocated with `malloc` and belong to the caller.
+void buildCPUPipeline(mlir::OpPassManager &pm,
+                      const CPUPipelineOptions &options);
+
+/// Registers the pipelines under their names for tools.
+void registerPipelines();
+
+} // namespace fuse
+
+#endif // FUSE_PIPELINES_PIPELINES_H

@@ -1,0 +1,78 @@
+//===- CPUPipeline.cpp - From layers to LLVM for the host -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Conversion/Passes.h"
+#include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Transforms/Passes.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Bufferization/Pipelines/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace fuse;
+
+void fuse::buildLinalgPipeline(OpPassManager &pm) {
+  pm.addPass(createConvertFuseToLinalgPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+/// Tensors become buffers, which are released where nothing uses them anymore.
+static void addBufferization(OpPassManager &pm) {
+  bufferization::OneShotBufferizePassOptions options;
+  options.bufferizeFunctionBoundaries = true;
+  options.functionBoundaryTypeConversion =
+      bufferization::LayoutMapOption::IdentityLayoutMap;
+  pm.addPass(bufferization::createOneShotBufferizePass(options));
+  bufferization::buildBufferDeallocationPipeline(pm, {});
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+/// Loops on buffers become ops of the LLVM dialect. No pass here reorders or
+/// contracts floating-point arithmetic.
+static void addLoweringToLLVM(OpPassManager &pm) {
+  pm.addPass(createConvertLinalgToLoopsPass());
+  pm.addPass(createExpandReshapesPass());
+  pm.addPass(createExpandSmallFloatsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createSCFToControlFlowPass());
+  pm.addPass(memref::createExpandStridedMetadataPass());
+  pm.addPass(createLowerAffinePass());
+  // Functions without an instruction end as calls of libm, which rounds better
+  // than the polynomials of vector libraries and gives the same for a value
+  // wherever it stands.
+  pm.addPass(createConvertMathToLLVMPass());
+  pm.addPass(createConvertMathToLibmPass());
+  pm.addPass(createConvertVectorToLLVMPass());
+  pm.addPass(createConvertToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+void fuse::buildCPUPipeline(OpPassManager &pm,
+                            const CPUPipelineOptions &options) {
+  buildLinalgPipeline(pm);
+  pm.addPass(createPrepareEntryPointsPass());
+  addBufferization(pm);
+  if (!options.reference) {
+    VectorizeReductionsPassOptions vectorize;
+    vectorize.lanes = options.lanes;
+    vectorize.rows = options.rows;
+    vectorize.columns = options.columns;
+    pm.addPass(createVectorizeReductionsPass(vectorize));
+    pm.addPass(createCanonicalizerPass());
+    pm.addPass(createCSEPass());
+  }
+  addLoweringToLLVM(pm);
+}
