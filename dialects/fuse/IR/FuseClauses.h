@@ -81,6 +81,13 @@ void printContract(mlir::OpAsmPrinter &printer, mlir::Operation *,
                    RoundingAttr rounding, mlir::ArrayAttr origins,
                    mlir::StringAttr site, ProvenanceAttr provenance);
 
+/// `[("RMSNorm", "model.norm"), ("MLP", "model.mlp")]`.
+mlir::ParseResult parsePatternMembers(mlir::OpAsmParser &parser,
+                                      mlir::ArrayAttr &classes,
+                                      mlir::ArrayAttr &paths);
+void printPatternMembers(mlir::OpAsmPrinter &printer, mlir::Operation *,
+                         mlir::ArrayAttr classes, mlir::ArrayAttr paths);
+
 } // namespace fuse
 
 #endif // FUSE_IR_FUSECLAUSES_H

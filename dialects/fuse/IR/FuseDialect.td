@@ -13,7 +13,11 @@ def Fuse_Dialect : Dialect {
   let name = "fuse";
   let summary = "Layers of neural networks and their fused kernels";
   let description = [{
-    Two strata of ops on tensors.
+    Three strata of ops.
+
+    *Modules* say what a network is: a tree of modules with class names and
+    parameters, whose forwards call each other, so that data flows between
+    modules as SSA values. Fusing changes calls and never the tree.
 
     *Layer ops* say what a module of a network computes: norms, linear maps,
     activations, residual adds, quantization. Every layer op rounds once, to

@@ -9,5 +9,6 @@
 
 include "FuseLayerOps.td"
 include "FuseFusedOps.td"
+include "FuseModuleOps.td"
 
 #endif // FUSE_IR_FUSEOPS_TD

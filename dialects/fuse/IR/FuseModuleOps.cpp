@@ -1,0 +1,427 @@
+//===- FuseModuleOps.cpp - Models and their modules -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Symbols are looked up through the caller's SymbolTableCollection only: a
+// container may have thousands of children, and a scan per call would make the
+// verifier quadratic.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/IR/FuseClauses.h"
+#include "fuse/IR/FuseModules.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace fuse;
+
+//===----------------------------------------------------------------------===//
+// The tree
+//===----------------------------------------------------------------------===//
+
+Operation *fuse::getEnclosingModule(Operation *op) {
+  do {
+    op = op->getParentOp();
+  } while (op && !isa<ModelOp, NetModuleOp>(op));
+  return op;
+}
+
+std::string fuse::getModulePath(Operation *module) {
+  SmallVector<StringRef> names;
+  for (Operation *op = module; isa_and_nonnull<NetModuleOp>(op);
+       op = op->getParentOp())
+    names.push_back(cast<NetModuleOp>(op).getSymName());
+  return llvm::join(llvm::reverse(names), ".");
+}
+
+FunctionOpInterface fuse::getForward(SymbolTableCollection &tables,
+                                     Operation *module) {
+  return dyn_cast_or_null<FunctionOpInterface>(tables.lookupSymbolIn(
+      module, StringAttr::get(module->getContext(), kForwardName)));
+}
+
+NetModuleOp fuse::lookupModule(SymbolTableCollection &tables, Operation *user,
+                               SymbolRefAttr name) {
+  Operation *scope = getEnclosingModule(user);
+  if (!scope)
+    return {};
+  return dyn_cast_or_null<NetModuleOp>(tables.lookupSymbolIn(scope, name));
+}
+
+unsigned fuse::getNumRequiredArguments(FunctionOpInterface forward) {
+  unsigned count = forward.getNumArguments();
+  while (count && forward.getArgAttr(count - 1, kDefaultAttrName))
+    --count;
+  return count;
+}
+
+/// Text of a symbol as a path: `layers.0`.
+static std::string toPath(SymbolRefAttr name) {
+  std::string path = name.getRootReference().str();
+  for (FlatSymbolRefAttr nested : name.getNestedReferences())
+    path += "." + nested.getValue().str();
+  return path;
+}
+
+/// How messages speak of a module or model.
+static std::string describe(Operation *module) {
+  if (isa<ModelOp>(module))
+    return ("model '" + SymbolTable::getSymbolName(module).getValue() + "'")
+        .str();
+  return "module '" + getModulePath(module) + "'";
+}
+
+/// Lists the names of the ops of one kind in a container.
+template <typename OpTy>
+static void listNames(InFlightDiagnostic &diag, Operation *module,
+                      StringRef none) {
+  // An error about one child out of thousands need not name them all.
+  constexpr unsigned maxNames = 16;
+  SmallVector<StringRef> names;
+  unsigned count = 0;
+  for (auto op : module->getRegion(0).getOps<OpTy>())
+    if (count++ < maxNames)
+      names.push_back(op.getSymName());
+  if (!count) {
+    diag << none;
+    return;
+  }
+  diag << "expected one of " << llvm::join(names, ", ");
+  if (count > maxNames)
+    diag << " and " << count - maxNames << " more";
+}
+
+//===----------------------------------------------------------------------===//
+// Containers
+//===----------------------------------------------------------------------===//
+
+/// A name is one segment of a path.
+static LogicalResult verifyName(Operation *op, StringRef name) {
+  if (name.empty())
+    return op->emitOpError("name must not be empty");
+  if (name.contains('.'))
+    return op->emitOpError() << "name '" << name
+                             << "' must not contain '.', which separates the "
+                                "names of a path";
+  return success();
+}
+
+static LogicalResult verifyClass(Operation *op, StringRef name) {
+  if (name.empty())
+    return op->emitOpError("class name must not be empty");
+  return success();
+}
+
+/// A module holds parameters, children and one forward.
+static LogicalResult verifyMembers(Operation *module) {
+  for (Operation &op : module->getRegion(0).getOps()) {
+    if (isa<NetModuleOp, ParameterOp>(op))
+      continue;
+    if (isa<ModelOp>(module) && isa<FusionPatternOp, KernelOp>(op))
+      continue;
+    auto function = dyn_cast<FunctionOpInterface>(op);
+    if (!function)
+      return op.emitOpError()
+             << "can not stand in a "
+             << (isa<ModelOp>(module) ? "fuse.model" : "fuse.module")
+             << "; expected fuse.module, fuse.parameter or the forward";
+    if (function.getName() != kForwardName)
+      return op.emitError()
+             << "function '" << function.getName() << "' in "
+             << describe(module) << "; the only function of a module is '"
+             << kForwardName << "'";
+    for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i) {
+      Attribute value = function.getArgAttr(i, kDefaultAttrName);
+      auto typed = dyn_cast_or_null<TypedAttr>(value);
+      Type type = function.getArgumentTypes()[i];
+      if (value && !typed)
+        return op.emitError() << "default of argument " << i
+                              << " has no type; expected " << type;
+      if (typed && typed.getType() != type)
+        return op.emitError() << "default of argument " << i << " has type "
+                              << typed.getType() << ", the argument " << type;
+    }
+  }
+  return success();
+}
+
+LogicalResult ModelOp::verify() {
+  auto isStrings = [](Attribute attr) {
+    auto array = dyn_cast<ArrayAttr>(attr);
+    return array && llvm::all_of(array, llvm::IsaPred<StringAttr>);
+  };
+  for (StringRef name : {kMustFuseAttrName, kNoFuseAttrName})
+    if (Attribute attr = (*this)->getAttr(name); attr && !isStrings(attr))
+      return emitOpError() << "'" << name
+                           << "' must be an array of path globs, got " << attr;
+  if (Attribute attr = (*this)->getAttr(kExpectSitesAttrName)) {
+    auto count = dyn_cast<IntegerAttr>(attr);
+    if (!count || count.getValue().isNegative())
+      return emitOpError() << "'" << kExpectSitesAttrName
+                           << "' must be a number of sites, got " << attr;
+  }
+  return verifyClass(*this, getClassName());
+}
+
+LogicalResult ModelOp::verifyRegions() { return verifyMembers(*this); }
+
+LogicalResult NetModuleOp::verify() {
+  if (failed(verifyName(*this, getSymName())))
+    return failure();
+  return verifyClass(*this, getClassName());
+}
+
+LogicalResult NetModuleOp::verifyRegions() { return verifyMembers(*this); }
+
+//===----------------------------------------------------------------------===//
+// Parameters
+//===----------------------------------------------------------------------===//
+
+LogicalResult ParameterOp::verify() { return verifyName(*this, getSymName()); }
+
+LogicalResult GetParameterOp::verifySymbolUses(SymbolTableCollection &tables) {
+  Operation *scope = getEnclosingModule(*this);
+  if (!scope)
+    return emitOpError("must stand in the forward of a fuse.module");
+  auto parameter = dyn_cast_or_null<ParameterOp>(
+      tables.lookupSymbolIn(scope, getParameterAttr()));
+  if (!parameter) {
+    InFlightDiagnostic diag = emitOpError();
+    diag << "'" << toPath(getParameter()) << "' names no parameter of "
+         << describe(scope) << "; ";
+    listNames<ParameterOp>(diag, scope, "it has none");
+    return diag;
+  }
+  if (parameter.getType() != getType())
+    return emitOpError() << "has type " << getType() << ", parameter '"
+                         << toPath(getParameter()) << "' is "
+                         << parameter.getType();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+/// Looks up the forward of `callee`, or says what is wrong with the name.
+static FailureOr<FunctionOpInterface>
+resolveForward(SymbolTableCollection &tables, Operation *call,
+               SymbolRefAttr callee) {
+  Operation *scope = getEnclosingModule(call);
+  if (!scope)
+    return call->emitOpError(
+        "must stand in the forward of a fuse.model or fuse.module");
+  NetModuleOp module = lookupModule(tables, call, callee);
+  if (!module) {
+    InFlightDiagnostic diag = call->emitOpError();
+    diag << "'" << toPath(callee) << "' names no module in " << describe(scope)
+         << "; ";
+    listNames<NetModuleOp>(diag, scope, "it has no children");
+    return diag;
+  }
+  FunctionOpInterface forward = getForward(tables, module);
+  if (!forward)
+    return call->emitOpError() << describe(module) << " has no forward to call";
+  return forward;
+}
+
+/// The values fit what `forward` takes.
+static LogicalResult verifyArguments(Operation *call, TypeRange types,
+                                     FunctionOpInterface forward,
+                                     StringRef path) {
+  unsigned required = getNumRequiredArguments(forward);
+  unsigned total = forward.getNumArguments();
+  if (types.size() < required || types.size() > total) {
+    InFlightDiagnostic diag = call->emitOpError();
+    diag << "passes " << types.size() << " values, '" << path << "' takes ";
+    if (required != total)
+      diag << required << " to ";
+    return diag << total;
+  }
+  for (auto [i, type] : llvm::enumerate(types))
+    if (type != forward.getArgumentTypes()[i])
+      return call->emitOpError()
+             << "passes " << type << " as argument " << i << ", '" << path
+             << "' takes " << forward.getArgumentTypes()[i];
+  return success();
+}
+
+static LogicalResult verifyOutputs(Operation *call, TypeRange types,
+                                   FunctionOpInterface forward,
+                                   StringRef path) {
+  if (types != TypeRange(forward.getResultTypes()))
+    return call->emitOpError() << "gives " << types << ", '" << path
+                               << "' gives " << forward.getResultTypes();
+  return success();
+}
+
+LogicalResult CallModuleOp::verifySymbolUses(SymbolTableCollection &tables) {
+  FailureOr<FunctionOpInterface> forward =
+      resolveForward(tables, *this, getCallee());
+  if (failed(forward))
+    return failure();
+  std::string path = toPath(getCallee());
+  return success(
+      succeeded(verifyArguments(*this, getArgs().getTypes(), *forward, path)) &&
+      succeeded(verifyOutputs(*this, getResultTypes(), *forward, path)));
+}
+
+SmallVector<IdentityCallOp> fuse::getIdentities(FusedCallOp fused) {
+  SmallVector<IdentityCallOp> identities;
+  ResultRange values = fused.getFinalOutputs();
+  for (Attribute member : fused.getMembers().getValue().drop_front()) {
+    IdentityCallOp next;
+    if (!values.empty())
+      for (Operation *user : values.front().getUsers()) {
+        auto call = dyn_cast<IdentityCallOp>(user);
+        if (call && call.getSiteAttr() == fused.getSiteAttr() &&
+            call.getCalleeAttr() == member &&
+            call->getBlock() == fused->getBlock())
+          next = call;
+      }
+    identities.push_back(next);
+    if (next)
+      values = next.getOutputs();
+  }
+  return identities;
+}
+
+LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
+  if (getMembers().empty())
+    return emitOpError("needs at least one member");
+  SmallVector<FunctionOpInterface> forwards;
+  SmallVector<Type> intermediates;
+  for (auto [i, member] :
+       llvm::enumerate(getMembers().getAsRange<SymbolRefAttr>())) {
+    FailureOr<FunctionOpInterface> forward =
+        resolveForward(tables, *this, member);
+    if (failed(forward))
+      return failure();
+    forwards.push_back(*forward);
+    if (i + 1 < getMembers().size())
+      llvm::append_range(intermediates, forward->getResultTypes());
+  }
+  auto pathOf = [&](unsigned i) {
+    return toPath(cast<SymbolRefAttr>(getMembers()[i]));
+  };
+  if (failed(verifyArguments(*this, getArgs().getTypes(), forwards.front(),
+                             pathOf(0))))
+    return failure();
+  SmallVector<Type> outputs(forwards.back().getResultTypes());
+  if (outputs.empty())
+    return emitOpError() << "last member '" << pathOf(forwards.size() - 1)
+                         << "' has no results";
+  for (int64_t position : getAlso().value_or(ArrayRef<int64_t>())) {
+    if (position < 0 || position >= static_cast<int64_t>(intermediates.size()))
+      return emitOpError() << "'also' has position " << position << ", there "
+                           << "are " << intermediates.size()
+                           << " intermediates";
+    outputs.push_back(intermediates[position]);
+  }
+  if (getResultTypes() != TypeRange(outputs))
+    return emitOpError() << "gives " << getResultTypes()
+                         << ", its members give " << outputs;
+  SmallVector<Value> sides;
+  for (auto [i, identity] : llvm::enumerate(getIdentities(*this))) {
+    if (!identity)
+      return emitOpError() << "site '" << getSite()
+                           << "' has no fuse.identity_call of member '"
+                           << pathOf(i + 1) << "'";
+    llvm::append_range(sides, identity.getIgnored());
+  }
+  if (!llvm::equal(sides, getSides()))
+    return emitOpError("'sides' must be the values that the identity calls of "
+                       "its site ignore, in their order");
+  return success();
+}
+
+LogicalResult IdentityCallOp::verifySymbolUses(SymbolTableCollection &tables) {
+  FailureOr<FunctionOpInterface> forward =
+      resolveForward(tables, *this, getCallee());
+  if (failed(forward))
+    return failure();
+  if (getValues().getTypes() != getResultTypes())
+    return emitOpError() << "gives " << getResultTypes() << ", its values are "
+                         << getValues().getTypes();
+  std::string path = toPath(getCallee());
+  unsigned required = getNumRequiredArguments(*forward);
+  unsigned total = forward->getNumArguments();
+  if (getInterface().size() < required || getInterface().size() > total)
+    return emitOpError() << "'interface' has " << getInterface().size()
+                         << " entries, '" << path << "' takes " << total
+                         << " values";
+  int64_t numIgnored = getIgnored().size();
+  SmallVector<bool> used(numIgnored);
+  for (auto [i, source] : llvm::enumerate(getInterface())) {
+    if (source < 0)
+      continue;
+    if (source >= numIgnored)
+      return emitOpError() << "'interface' names ignored value " << source
+                           << ", there are " << numIgnored;
+    used[source] = true;
+    Type type = getIgnored()[source].getType();
+    if (type != forward->getArgumentTypes()[i])
+      return emitOpError() << "ignores " << type << " as argument " << i
+                           << ", '" << path << "' takes "
+                           << forward->getArgumentTypes()[i];
+  }
+  if (!llvm::all_of(used, [](bool b) { return b; }))
+    return emitOpError("ignores a value that 'interface' does not name");
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Declarations
+//===----------------------------------------------------------------------===//
+
+ParseResult fuse::parsePatternMembers(OpAsmParser &parser, ArrayAttr &classes,
+                                      ArrayAttr &paths) {
+  SmallVector<Attribute> classNames, globs;
+  auto parseMember = [&]() -> ParseResult {
+    StringAttr className, glob;
+    if (parser.parseLParen() || parser.parseAttribute(className) ||
+        parser.parseComma() || parser.parseAttribute(glob) ||
+        parser.parseRParen())
+      return failure();
+    classNames.push_back(className);
+    globs.push_back(glob);
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parseMember))
+    return failure();
+  classes = parser.getBuilder().getArrayAttr(classNames);
+  paths = parser.getBuilder().getArrayAttr(globs);
+  return success();
+}
+
+void fuse::printPatternMembers(OpAsmPrinter &printer, Operation *,
+                               ArrayAttr classes, ArrayAttr paths) {
+  printer << "[";
+  llvm::interleaveComma(llvm::zip(classes, paths), printer, [&](auto member) {
+    printer << "(" << std::get<0>(member) << ", " << std::get<1>(member) << ")";
+  });
+  printer << "]";
+}
+
+LogicalResult FusionPatternOp::verify() {
+  if (getClasses().size() != getPaths().size())
+    return emitOpError() << "has " << getClasses().size() << " classes and "
+                         << getPaths().size() << " paths";
+  if (getClasses().empty())
+    return emitOpError("needs at least one (class, path) pair");
+  for (auto [i, pair] : llvm::enumerate(llvm::zip(getClasses(), getPaths())))
+    for (Attribute text : {std::get<0>(pair), std::get<1>(pair)})
+      if (cast<StringAttr>(text).empty())
+        return emitOpError() << "member " << i << " has an empty "
+                             << (text == std::get<0>(pair) ? "class" : "path");
+  return success();
+}
+
+LogicalResult KernelOp::verify() {
+  if (getTargets().empty())
+    return emitOpError("needs at least one target, such as cpu or sm_90");
+  return success();
+}

@@ -1,0 +1,48 @@
+//===- FuseModules.h - Walk the module tree ---------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_IR_FUSEMODULES_H
+#define FUSE_IR_FUSEMODULES_H
+
+#include "fuse/IR/FuseOps.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+
+namespace fuse {
+
+/// Name of the function that a call of a module runs.
+inline constexpr llvm::StringLiteral kForwardName = "forward";
+/// Attribute of an argument of a forward: the value that a call may leave out.
+inline constexpr llvm::StringLiteral kDefaultAttrName = "fuse.default";
+/// Attributes of a model, see `fuse.model`.
+inline constexpr llvm::StringLiteral kMustFuseAttrName = "fuse.must_fuse";
+inline constexpr llvm::StringLiteral kExpectSitesAttrName = "fuse.expect_sites";
+inline constexpr llvm::StringLiteral kNoFuseAttrName = "fuse.no_fuse";
+
+/// The model or module around `op`, or null. `op` itself does not count.
+mlir::Operation *getEnclosingModule(mlir::Operation *op);
+
+/// Dotted path of a module below its model; empty for the model.
+std::string getModulePath(mlir::Operation *module);
+
+/// The forward of a module or model, or null.
+mlir::FunctionOpInterface getForward(mlir::SymbolTableCollection &tables,
+                                     mlir::Operation *module);
+
+/// The module that `name` means in the forward that contains `user`, or null.
+NetModuleOp lookupModule(mlir::SymbolTableCollection &tables,
+                         mlir::Operation *user, mlir::SymbolRefAttr name);
+
+/// The calls of the other members of a site, in the order of the chain; null
+/// where one is missing.
+llvm::SmallVector<IdentityCallOp> getIdentities(FusedCallOp call);
+
+/// How many arguments a call of `forward` must pass: those in front of the
+/// trailing ones that have defaults.
+unsigned getNumRequiredArguments(mlir::FunctionOpInterface forward);
+
+} // namespace fuse
+
+#endif // FUSE_IR_FUSEMODULES_H
