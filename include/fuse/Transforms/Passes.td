@@ -7,6 +7,7 @@
 #ifndef FUSE_TRANSFORMS_PASSES_TD
 #define FUSE_TRANSFORMS_PASSES_TD
 
+include "ModulePasses.td"
 include "mlir/Pass/PassBase.td"
 
 def CheckUnfusePass : Pass<"fuse-check-unfuse"> {

@@ -1,0 +1,29 @@
+// RUN: not fuse-opt %s --fuse-list-modules=paths=layers.7 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=NOTHING
+// RUN: not fuse-opt %s --fuse-list-modules=paths=layers.**x 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=STARS
+// RUN: not fuse-opt %s --fuse-list-modules=paths=layers..mlp 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=SEGMENT
+// RUN: not fuse-opt %s --fuse-list-modules=paths=layers.[3-0] 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=ORDER
+// RUN: not fuse-opt %s --fuse-list-modules=paths=layers.[0-5000] 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=LONG
+// RUN: not fuse-opt %s --fuse-list-modules='paths="layers.[0"' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=BRACKET
+// RUN: not fuse-opt %s --fuse-list-modules='paths=layers.{0.mlp,1}' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=DOT
+
+// NOTHING: error: no module matches path glob 'layers.7'
+// STARS:   error: path glob 'layers.**x': '**' must be a segment of its own, got '**x'
+// SEGMENT: error: path glob 'layers..mlp': has an empty segment
+// ORDER:   error: path glob 'layers.[3-0]': range [3-0] ends before it begins
+// LONG:    error: path glob 'layers.[0-5000]': range [0-5000] has more than 1024 numbers
+// BRACKET: error: path glob 'layers.[0': invalid glob pattern, unmatched '['
+// DOT:     error: path glob 'layers.{0.mlp,1}': '.' between '{' and '}'; alternatives are parts of one segment
+
+fuse.model @tree class "Tree" {
+  fuse.module @layers class "ModuleList" {
+    fuse.module @"0" class "Layer" {
+    }
+  }
+}
