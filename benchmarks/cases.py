@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which problems are timed and which are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from .problem import ACTIVATIONS, BF16, FP8, NORMS, Problem
+
+#: Widths, activation. The first two have numbers to reach; the others range
+#: from small to large and take an odd multiple of 16.
+TIMED_SHAPES = ((2048, 16384, "gelu_tanh"), (4096, 12288, "silu"),
+                (1024, 3072, "silu"), (2064, 8208, "silu"),
+                (8192, 28672, "silu"))
+TIMED_TOKENS = (1, 8, 16, 32, 50, 64, 96, 128)
+CHECKED_TOKENS = (1, 7, 8, 16, 33, 50, 64, 100, 128)
+CHECKED_WIDTHS = ((256, 768), (784, 2000), (1024, 3072), (2064, 4112),
+                  (4096, 12288))
+DTYPES = (BF16, FP8)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem and the number of tokens that its kernel is compiled for."""
+
+    problem: Problem
+    tokens: int
+
+    def name(self) -> str:
+        return f"{self.problem.label()}-t{self.tokens}"
+
+
+def tile(tokens: int) -> int:
+    """The token tile that serves a number of tokens."""
+    return -(-tokens // 8) * 8
+
+
+def timed_problem(width: int, hidden: int, act: str, dtype: str,
+                  relaxed: bool = False) -> Problem:
+    """The block of a Llama-like model."""
+    return Problem("gated_mlp", width, hidden, dtype, act, NORMS["rms0"],
+                   mode="relaxed" if relaxed else "exact",
+                   skip=("gate", "up", "act", "product") if relaxed else ())
+
+
+def timed_cases() -> Iterator[Case]:
+    for width, hidden, act in TIMED_SHAPES:
+        for dtype in DTYPES:
+            for tokens in TIMED_TOKENS:
+                yield Case(timed_problem(width, hidden, act, dtype),
+                           tile(tokens))
+
+
+def relaxed_cases() -> Iterator[Case]:
+    for width, hidden, act in TIMED_SHAPES[:2]:
+        for dtype in DTYPES:
+            for tokens in (1, 16, 50, 128):
+                yield Case(timed_problem(width, hidden, act, dtype, True),
+                           tile(tokens))
+
+
+def checked_cases() -> Iterator[Case]:
+    """Every family, type, activation and norm; widths and tiles in turn."""
+    widest = max(CHECKED_TOKENS)
+    index = 0
+    for family in ("gated_mlp", "mlp"):
+        for dtype in DTYPES:
+            for act in ACTIVATIONS:
+                for norm in NORMS.values():
+                    width, hidden = CHECKED_WIDTHS[index % 4]
+                    problem = Problem(family, width, hidden, dtype, act, norm)
+                    yield Case(problem, widest)
+                    index += 1
+                # Activations and norms meet all widths over the families.
+                index += 1
+            base = Problem(family, 256, 768, dtype,
+                           "silu" if family == "gated_mlp" else "gelu",
+                           NORMS["rms0" if family == "gated_mlp" else
+                                 "layer"])
+            for width, hidden in CHECKED_WIDTHS:
+                for tokens in CHECKED_TOKENS:
+                    yield Case(replace(base, width=width, hidden=hidden),
+                               tile(tokens))
+            for variant in variants(base):
+                for tokens in (16, widest):
+                    yield Case(variant, tokens)
+
+
+def variants(base: Problem) -> Iterator[Problem]:
+    """Optional parts of a fused op, alone and together."""
+    width, hidden = CHECKED_WIDTHS[1]
+    base = replace(base, width=width, hidden=hidden)
+    yield replace(base, biases=True)
+    yield replace(base, residual=True)
+    yield replace(base, add_stream=True)
+    yield replace(base, residual=True, returns_stream=True)
+    yield replace(base, residual=True, add_stream=True, biases=True,
+                  returns_stream=True)
+    yield replace(base, mode="relaxed", skip=("act", "product")
+                  if base.gated else ("act",))
+    if base.fp8:
+        yield replace(base, order="divide")
+
+
+SETS = {"timed": timed_cases, "relaxed": relaxed_cases,
+        "checked": checked_cases}
+
+
+def all_cases(names: list[str]) -> list[Case]:
+    """The cases of some sets, each once."""
+    cases: dict[str, Case] = {}
+    for name in names:
+        for case in SETS[name]():
+            cases.setdefault(case.name(), case)
+    return list(cases.values())

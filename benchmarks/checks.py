@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether a kernel computes what its fused op means."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from . import data
+from .driver import Module, Runner, Weights
+from .plan import Plan
+from .reference import (Chain, Range, kernel_scalars, real_output,
+                        relative_error)
+
+#: Largest ||out - chain|| / ||chain|| of a relaxed kernel, whose roundings
+#: differ from the chain's. An exact one has its bounds element by element.
+RELAXED_ERROR = {"bf16": 8e-3, "f8E4M3FN": 2e-2}
+#: Static scales are this much too small, so that the largest values saturate.
+HEADROOM = 0.8
+
+
+def _poison(tensors: list[Tensor]) -> None:
+    for tensor in tensors:
+        tensor.fill_(math.nan)
+
+
+def count_differences(runner: Runner, repeats: int,
+                      programmatic: bool = False) -> int:
+    """How many of `repeats` launches differ in any bit from the first."""
+    _poison(runner.results)
+    runner()
+    first = [result.view(torch.int16).clone() for result in runner.results]
+    differs = torch.zeros((), dtype=torch.int64, device="cuda")
+    for _ in range(repeats - 1):
+        _poison(runner.results)
+        runner(programmatic)
+        same = torch.stack([(result.view(torch.int16) == bits).all()
+                            for result, bits in zip(runner.results, first)])
+        differs += ~same.all()
+    return int(differs)
+
+
+def _compare(name: str, bounds: Range, value: Tensor,
+             exact: bool) -> dict[str, Any]:
+    report = {f"{name}_equal": round(bounds.equal(value), 6),
+              f"{name}_rel_err": relative_error(value, bounds.mid)}
+    if exact:
+        report[f"{name}_outside"] = bounds.outside(value)
+    return report
+
+
+class Checker:
+    """Runs one compiled problem on fresh operands and judges the results."""
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        self.plan = plan
+        self.seed = seed
+        self.module = Module(plan.binary)
+        tensors, self.scales = data.make_weights(plan.problem, seed)
+        self.weights = Weights(tensors)
+
+    def close(self) -> None:
+        torch.cuda.synchronize()
+        self.module.unload()
+
+    def check(self, tokens: int, repeats: int) -> dict[str, Any]:
+        """One row: what differs from the chain, and whether it may."""
+        plan, problem = self.plan, self.plan.problem
+        activations = data.make_activations(problem, tokens,
+                                            self.seed * 1000 + tokens)
+        tensors = {**self.weights.tensors, **activations}
+        scales = data.calibrate(problem, tensors, self.scales, HEADROOM)
+        scales.update(plan.fixed_scales)
+        runner = Runner(plan, self.module, self.weights, activations,
+                        kernel_scalars(problem, scales),
+                        Runner.make_workspace(plan))
+        differing = count_differences(runner, repeats)
+        torch.cuda.synchronize()
+        chain = Chain(problem, tensors, scales)
+        exact = problem.mode == "exact"
+        row: dict[str, Any] = {
+            "case": problem.label(), "tile": plan.max_tokens, "M": tokens,
+            "repeats": repeats, "differing_repeats": differing,
+            "poisoned": sum(int(result.isnan().sum())
+                            for result in runner.results)}
+        own = chain.hidden
+        stored = runner.intermediate(0)
+        if stored is not None:
+            row |= _compare("input", chain.input, stored, exact)
+            own = chain.hidden_from(stored)
+        hidden = runner.intermediate(1)
+        if hidden is not None:
+            # Against the kernel's own input: errors do not add up.
+            row |= _compare("hidden", own, hidden, exact)
+            own = Range.exact(hidden)
+        row |= _compare("out", chain.output_from(own), runner.results[0],
+                        exact)
+        if problem.returns_stream:
+            row |= _compare("stream", chain.stream, runner.results[1], True)
+        row["chain_rel_err"] = relative_error(runner.results[0],
+                                              chain.output().mid)
+        row["rel_err"] = relative_error(
+            runner.results[0], real_output(problem, tensors, scales))
+        row["ok"] = judge(row, problem.dtype, exact)
+        return row
+
+
+def judge(row: dict[str, Any], dtype: str, exact: bool) -> bool:
+    """The verdict on a row."""
+    good = row["differing_repeats"] == 0 and row["poisoned"] == 0
+    good &= all(value == 0 for name, value in row.items()
+                if name.endswith("_outside"))
+    limit = RELAXED_ERROR[dtype]
+    names = ("out_rel_err",) if exact else ("hidden_rel_err", "out_rel_err")
+    good &= all(row.get(name, 0.0) < limit for name in names)
+    return bool(good)

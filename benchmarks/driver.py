@@ -1,0 +1,288 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Launches compiled kernels through the CUDA driver API.
+
+PyTorch provides memory, streams and graph capture; modules, tensor maps and
+launches go to the driver itself, because neither launch attributes nor tensor
+maps have a PyTorch interface. Every return code is checked.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .packing import pack
+from .plan import Plan, PlanError
+
+_ERROR_LOG, _ERROR_LOG_BYTES = 5, 6
+_MAX_DYNAMIC_SHARED = 8
+_COOPERATIVE, _PROGRAMMATIC_STREAM = 2, 6
+_MAP_TYPES = {"i8": 0, "f8E4M3FN": 0, "f8E5M2": 0, "f16": 6, "f32": 7,
+              "bf16": 9}
+_MAP_BYTES = {"i8": 1, "f8E4M3FN": 1, "f8E5M2": 1, "f16": 2, "f32": 4,
+              "bf16": 2}
+_MAP_SWIZZLES = {0: 0, 32: 1, 64: 2, 128: 3}
+_PROMOTE_L2_128 = 2
+
+
+class CudaError(RuntimeError):
+    """A call of the driver that failed."""
+
+
+class _Attribute(ctypes.Structure):
+    """CUlaunchAttribute: an id and a union of 64 bytes."""
+
+    _fields_ = [("id", ctypes.c_int), ("pad", ctypes.c_int),
+                ("value", ctypes.c_uint32 * 16)]
+
+
+class _Config(ctypes.Structure):
+    """CUlaunchConfig."""
+
+    _fields_ = [(name, ctypes.c_uint) for name in
+                ("gx", "gy", "gz", "bx", "by", "bz", "shared")] + [
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(_Attribute)),
+        ("count", ctypes.c_uint)]
+
+
+_library: ctypes.CDLL | None = None
+
+
+def _driver() -> ctypes.CDLL:
+    global _library
+    if _library is None:
+        try:
+            _library = ctypes.CDLL("libcuda.so.1")
+        except OSError as error:
+            raise CudaError(f"no CUDA driver: {error}") from error
+        # PyTorch's primary context becomes the current one.
+        torch.zeros(1, device="cuda")
+    return _library
+
+
+def call(name: str, *arguments: Any, note: str = "") -> None:
+    """Calls a function of the driver and checks what it returns."""
+    library = _driver()
+    code = getattr(library, name)(*arguments)
+    if code:
+        text = ctypes.c_char_p()
+        library.cuGetErrorString(code, ctypes.byref(text))
+        reason = text.value.decode() if text.value else "unknown error"
+        raise CudaError(f"{name}: error {code}, {reason}"
+                        f"{': ' + note if note else ''}")
+
+
+class Module:
+    """A loaded cubin or PTX file."""
+
+    def __init__(self, path: Path) -> None:
+        _driver()
+        data = path.read_bytes()
+        image = ctypes.create_string_buffer(data, len(data) + 1)
+        log = ctypes.create_string_buffer(8192)
+        options = (ctypes.c_int * 2)(_ERROR_LOG, _ERROR_LOG_BYTES)
+        values = (ctypes.c_void_p * 2)(
+            ctypes.cast(log, ctypes.c_void_p), ctypes.c_void_p(len(log)))
+        self.handle = ctypes.c_void_p()
+        try:
+            call("cuModuleLoadDataEx", ctypes.byref(self.handle), image,
+                 ctypes.c_uint(2), options, values, note=str(path))
+        except CudaError as error:
+            details = log.value.decode(errors="replace").strip()
+            raise CudaError(f"{error} {details}".strip()) from None
+
+    def function(self, name: str, shared_bytes: int) -> ctypes.c_void_p:
+        handle = ctypes.c_void_p()
+        call("cuModuleGetFunction", ctypes.byref(handle), self.handle,
+             name.encode(), note=name)
+        if shared_bytes:
+            call("cuFuncSetAttribute", handle,
+                 ctypes.c_int(_MAX_DYNAMIC_SHARED),
+                 ctypes.c_int(shared_bytes),
+                 note=f"{name} with {shared_bytes} bytes of shared memory")
+        return handle
+
+    def unload(self) -> None:
+        call("cuModuleUnload", self.handle)
+
+
+def launch(function: ctypes.c_void_p, blocks: int, threads: int,
+           shared_bytes: int, arguments: Sequence[Any], *,
+           cooperative: bool = False, programmatic: bool = False) -> None:
+    """Launches on PyTorch's current stream; arguments are copied.
+
+    With `cooperative`, all blocks are resident at the same time. With
+    `programmatic`, the kernel may start before its predecessor in the stream
+    has ended and waits for it itself.
+    """
+    pointers = (ctypes.c_void_p * max(1, len(arguments)))(
+        *[ctypes.cast(ctypes.byref(value), ctypes.c_void_p)
+          for value in arguments])
+    wanted = [kind for kind, wants in ((_COOPERATIVE, cooperative),
+                                       (_PROGRAMMATIC_STREAM, programmatic))
+              if wants]
+    attributes = (_Attribute * max(1, len(wanted)))()
+    for attribute, kind in zip(attributes, wanted):
+        attribute.id = kind
+        attribute.value[0] = 1
+    config = _Config(blocks, 1, 1, threads, 1, 1, shared_bytes,
+                     torch.cuda.current_stream().cuda_stream, attributes,
+                     len(wanted))
+    call("cuLaunchKernelEx", ctypes.byref(config), function, pointers, None)
+
+
+def tensor_map(address: int, rows: int, columns: int, box_rows: int,
+               box_columns: int, element: str, swizzle: int) -> Any:
+    """A tensor map of a row-major matrix; rows past its end read as zero."""
+    storage = (ctypes.c_uint64 * 24)()
+    # The driver wants 64-byte alignment.
+    encoded = (ctypes.c_uint64 * 16).from_buffer(
+        storage, -ctypes.addressof(storage) % 64)
+    if element not in _MAP_TYPES or swizzle not in _MAP_SWIZZLES:
+        raise PlanError(f"no tensor map of {element} with a swizzle of "
+                        f"{swizzle} bytes")
+    call("cuTensorMapEncodeTiled", ctypes.byref(encoded),
+         ctypes.c_int(_MAP_TYPES[element]), ctypes.c_uint32(2),
+         ctypes.c_void_p(address), (ctypes.c_uint64 * 2)(columns, rows),
+         (ctypes.c_uint64 * 1)(columns * _MAP_BYTES[element]),
+         (ctypes.c_uint32 * 2)(box_columns, box_rows),
+         (ctypes.c_uint32 * 2)(1, 1), ctypes.c_int(0),
+         ctypes.c_int(_MAP_SWIZZLES[swizzle]), ctypes.c_int(_PROMOTE_L2_128),
+         ctypes.c_int(0),
+         note=f"{rows}x{columns} {element}, box {box_rows}x{box_columns}")
+    return encoded
+
+
+class Weights:
+    """Operands of a fused op by role, and their packed copies."""
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        self.tensors = dict(tensors)
+        self._packed: dict[tuple[str, ...], Tensor] = {}
+
+    def packed(self, recipe: str, roles: Sequence[str]) -> Tensor:
+        key = (recipe, *roles)
+        if key not in self._packed:
+            self._packed[key] = pack(recipe,
+                                     [self.tensors[role] for role in roles])
+        return self._packed[key]
+
+
+class Runner:
+    """A plan bound to weights, activations and results."""
+
+    def __init__(self, plan: Plan, module: Module, weights: Weights,
+                 activations: Mapping[str, Tensor],
+                 scalars: Mapping[str, float], workspace: Tensor,
+                 results: Sequence[Tensor] | None = None) -> None:
+        self.plan = plan
+        self.tokens = activations["x"].shape[0]
+        if self.tokens > plan.max_tokens:
+            raise PlanError(f"{self.tokens} tokens are more than the "
+                            f"{plan.max_tokens} of {plan.binary}")
+        if workspace.numel() < plan.workspace_bytes:
+            raise PlanError(f"a workspace of {workspace.numel()} bytes is "
+                            f"less than {plan.workspace_bytes}")
+        self.workspace = workspace
+        count = 2 if plan.problem.returns_stream else 1
+        self.results = list(results) if results is not None else [
+            torch.empty(self.tokens, plan.problem.width, device="cuda",
+                        dtype=torch.bfloat16) for _ in range(count)]
+        self._roles = plan.problem.operands()
+        self._tensors = {**weights.tensors, **activations}
+        self._weights = weights
+        self._scalars = scalars
+        #: What must outlive the launches.
+        self._kept: list[Any] = []
+        self._launches = [
+            (item, module.function(item.kernel, item.shared_bytes),
+             [self._argument(argument, base) for argument in item.arguments])
+            for item, base in zip(plan.launches, plan.bases)]
+
+    @staticmethod
+    def make_workspace(plan: Plan) -> Tensor:
+        """A workspace of random bytes, zero where the plan wants zeros."""
+        workspace = torch.empty(max(256, plan.workspace_bytes),
+                                dtype=torch.uint8, device="cuda")
+        workspace.random_(0, 255)
+        for base, item in zip(plan.bases, plan.launches):
+            workspace[base:base + item.zeroed_bytes].zero_()
+        return workspace
+
+    def _pointer(self, tensor: Tensor) -> ctypes.c_void_p:
+        if not tensor.is_contiguous():
+            raise PlanError("a tensor is not contiguous")
+        self._kept.append(tensor)
+        return ctypes.c_void_p(tensor.data_ptr())
+
+    def _packed(self, argument: Mapping[str, Any]) -> Tensor:
+        roles = [self._roles[index] for index in argument["operands"]]
+        packed = self._weights.packed(argument["recipe"], roles)
+        if packed.numel() != argument["bytes"]:
+            raise PlanError(
+                f"{' and '.join(roles)} packed by {argument['recipe']} have "
+                f"{packed.numel()} bytes, the plan says {argument['bytes']}")
+        return packed
+
+    def _argument(self, argument: Mapping[str, Any], base: int) -> Any:
+        kind = argument["kind"]
+        if kind == "operand":
+            return self._pointer(self._tensors[self._roles[argument["index"]]])
+        if kind == "result":
+            return self._pointer(self.results[argument["index"]])
+        if kind == "packed":
+            return self._pointer(self._packed(argument))
+        if kind == "workspace":
+            return ctypes.c_void_p(self.workspace.data_ptr() + base +
+                                   argument["offset"])
+        if kind == "tensor_map":
+            if "operand" in argument:
+                role = self._roles[argument["operand"]]
+                address = self._pointer(self._tensors[role]).value or 0
+            else:
+                address = (self.workspace.data_ptr() + base +
+                           argument["offset"])
+            return tensor_map(address, argument["rows"], argument["columns"],
+                              argument["box_rows"], argument["box_columns"],
+                              argument["element"], argument["swizzle"])
+        if kind == "tokens":
+            return ctypes.c_int32(self.tokens)
+        if kind == "i32":
+            return ctypes.c_int32(argument["value"])
+        if kind == "f32":
+            return ctypes.c_float(argument["value"])
+        return ctypes.c_float(self._scalars[argument["name"]])
+
+    def intermediate(self, index: int) -> Tensor | None:
+        """What the last launch left in the workspace for tensor map `index`.
+
+        0 is the (quantized) input of the first product, 1 the hidden layer.
+        """
+        maps = [(base, argument)
+                for base, item in zip(self.plan.bases, self.plan.launches)
+                for argument in item.arguments
+                if argument["kind"] == "tensor_map" and "offset" in argument]
+        if index >= len(maps):
+            return None
+        base, argument = maps[index]
+        element = argument["element"]
+        first = base + argument["offset"]
+        size = _MAP_BYTES[element] * argument["columns"] * self.tokens
+        dtype = {"bf16": torch.bfloat16, "f8E4M3FN": torch.float8_e4m3fn}
+        return self.workspace[first:first + size].view(
+            dtype[element]).view(self.tokens, argument["columns"])
+
+    def __call__(self, programmatic: bool = False) -> list[Tensor]:
+        """Launches; `programmatic` lets the start overlap the predecessor."""
+        for item, function, arguments in self._launches:
+            overlap = programmatic and item.dependent
+            launch(function, item.blocks, item.threads, item.shared_bytes,
+                   arguments, cooperative=item.cooperative and not overlap,
+                   programmatic=overlap)
+        return self.results

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiles the kernels that the benchmarks run.
+
+    python3 -m benchmarks.kernels --set timed --set checked
+
+writes one JSON file and one binary per kernel to out/kernels. It needs the
+built compiler and, for cubins, ptxas; not a GPU. A kernel that does not
+compile is named with the reason in out/kernels/_failures.json, and so is one
+that spills registers or whose wgmma ptxas serializes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+from .cases import SETS, Case, all_cases
+from .plan import read_launches
+from .reference import kernel_scalars
+
+ROOT = Path(__file__).resolve().parents[1]
+#: Scales in the text of a problem; a plan must show what becomes of them.
+NOMINAL = {"input": 0.021, "gate": 0.0013, "up": 0.0011, "hidden": 0.04,
+           "down": 0.0009}
+
+
+class CompileError(RuntimeError):
+    """A kernel that does not compile, or not well enough."""
+
+
+def _run(command: Sequence[str], text: str = "") -> str:
+    done = subprocess.run(command, input=text, capture_output=True, text=True,
+                          check=False)
+    if done.returncode:
+        first = next((line for line in done.stderr.splitlines()
+                      if "error" in line), done.stderr.strip()[-300:])
+        raise CompileError(f"{Path(command[0]).name}: {first}")
+    return done.stdout
+
+
+def _assemble(ptx: Path, ptxas: str) -> Path:
+    """The cubin of a PTX file; spills and serialized wgmma are errors."""
+    cubin = ptx.with_suffix(".cubin")
+    done = subprocess.run([ptxas, "-arch=sm_90a", "-v", str(ptx), "-o",
+                           str(cubin)], capture_output=True, text=True,
+                          check=False)
+    log = done.stdout + done.stderr
+    if done.returncode:
+        raise CompileError(f"ptxas: {log.strip()[:300]}")
+    serialized = re.search(r".*\(C75\d\d\).*", log)
+    if serialized:
+        raise CompileError(f"ptxas: {serialized.group().strip()}")
+    spills = re.findall(r"(\d+) bytes spill stores", log)
+    if any(int(count) for count in spills):
+        raise CompileError(f"ptxas: {max(map(int, spills))} bytes of spills")
+    return cubin
+
+
+def _check_scalars(case: Case, launches: list[dict[str, Any]]) -> None:
+    expected = kernel_scalars(case.problem, NOMINAL)
+    for launch in launches:
+        for argument in launch["plan"]["arguments"]:
+            if argument["kind"] != "scalar":
+                continue
+            name = argument["name"]
+            if abs(argument["value"] - expected[name]) > 1e-6 * expected[name]:
+                raise CompileError(f"scalar {name} is {argument['value']}, "
+                                   f"expected {expected[name]}")
+
+
+def build(case: Case, folder: Path, binaries: Path, pipeline: Sequence[str],
+          ptxas: str | None, commit: str, schedule: str = "") -> None:
+    """Compiles one case into `folder`."""
+    attributes = f"{{tile.schedule = #tile.schedule<{schedule}>}}" \
+        if schedule else ""
+    source = case.problem.to_mlir(case.tokens, attributes, NOMINAL)
+    lowered = _run([str(binaries / "fuse-opt"), *pipeline], source)
+    text = _run([str(binaries / "fuse-translate"), "--mlir-to-launch-plan"],
+                lowered)
+    compiled = json.loads(text)
+    if not read_launches(compiled):
+        raise CompileError("no launch: the scheduled path has no kernel")
+    _check_scalars(case, compiled["launches"])
+    module, = compiled["modules"].values()
+    binary = folder / f"{case.name()}.ptx"
+    binary.write_text(module["ptx"])
+    if ptxas:
+        assembled = _assemble(binary, ptxas)
+        binary.unlink()
+        binary = assembled
+    data = {"problem": case.problem.to_json(), "tokens": case.tokens,
+            "schedule": schedule, "commit": commit, "binary": binary.name,
+            "version": compiled["version"],
+            "launches": compiled["launches"]}
+    (folder / f"{case.name()}.json").write_text(
+        json.dumps(data, indent=1) + "\n")
+
+
+def read_commit() -> str:
+    """The commit of the sources, with a mark if they differ from it."""
+    try:
+        return _run(["git", "-C", str(ROOT), "describe", "--always",
+                     "--dirty", "--abbrev=12"]).strip()
+    except (OSError, CompileError):
+        return ""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.kernels",
+                                     description=__doc__.split("\n")[0])
+    parser.add_argument("--set", action="append", choices=list(SETS),
+                        dest="sets", help="cases to compile (default: all)")
+    parser.add_argument("--only", default="", help="regular expression that "
+                        "the name of a case must contain")
+    parser.add_argument("--out", type=Path, default=ROOT / "out/kernels")
+    parser.add_argument("--bin", type=Path, default=ROOT / "build/dev/bin",
+                        help="directory of fuse-opt and fuse-translate")
+    parser.add_argument("--pipeline", action="append", default=None,
+                        help="options of fuse-opt (default: "
+                        "--fuse-hopper-pipeline)")
+    parser.add_argument("--ptxas", default=shutil.which("ptxas"),
+                        help="'' keeps PTX, which the driver assembles")
+    parser.add_argument("--schedule", default="",
+                        help="body of #tile.schedule<> instead of the "
+                        "compiler's choice")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--force", action="store_true",
+                        help="compile what is there already")
+    options = parser.parse_args(arguments)
+    for tool in ("fuse-opt", "fuse-translate"):
+        if not (options.bin / tool).exists():
+            parser.error(f"{tool} is not in {options.bin}")
+    options.out.mkdir(parents=True, exist_ok=True)
+    pipeline = options.pipeline or ["--fuse-hopper-pipeline"]
+    commit = read_commit()
+    cases = [case for case in all_cases(options.sets or list(SETS))
+             if re.search(options.only, case.name())]
+    todo = [case for case in cases if options.force or
+            not (options.out / f"{case.name()}.json").exists()]
+    report = options.out / "_failures.json"
+    failures = json.loads(report.read_text()) if report.exists() else {}
+    print(f"{len(cases)} kernels, {len(todo)} to compile", flush=True)
+    begin = time.monotonic()
+    with ThreadPoolExecutor(options.jobs) as pool:
+        futures = {pool.submit(build, case, options.out, options.bin,
+                               pipeline, options.ptxas, commit,
+                               options.schedule): case for case in todo}
+        for done, future in enumerate(as_completed(futures), 1):
+            name = futures[future].name()
+            try:
+                future.result()
+                failures.pop(name, None)
+                state = "ok"
+            except (CompileError, ValueError, KeyError) as error:
+                failures[name] = state = str(error)
+            print(f"[{done}/{len(todo)} {time.monotonic() - begin:.0f} s] "
+                  f"{name}: {state}", flush=True)
+    report.write_text(json.dumps(failures, indent=1) + "\n")
+    failed = sum(case.name() in failures for case in cases)
+    print(f"{len(cases) - failed} compiled, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

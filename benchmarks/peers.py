@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a user runs instead: the block in PyTorch, eager and compiled.
+
+Each system is a function of activations and parameters, so that a compiled
+one serves every layer of a chain. Per-tensor FP8 goes through
+`torch._scaled_mm` with fast accumulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as functional
+from torch import Tensor
+
+from .problem import Problem
+from .reference import E4M3_MAX
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": functional.silu,
+    "gelu": functional.gelu,
+    "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
+    "relu": functional.relu,
+    "relu2": lambda x: functional.relu(x).square(),
+    "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
+}
+
+
+@dataclass
+class Peer:
+    """A system, its scales (static, dynamic, none) and its parameters."""
+
+    system: str
+    scales: str
+    function: Callable[..., Tensor]
+    parameters: list[str]
+
+    def bind(self, tensors: dict[str, Tensor]) -> Callable[[Tensor], Tensor]:
+        values = [tensors[name] for name in self.parameters]
+        return lambda x: self.function(x, *values)
+
+
+def parameters(problem: Problem, tensors: dict[str, Tensor],
+               scales: dict[str, float]) -> dict[str, Tensor]:
+    """Operands and scales as tensors, and the merged gate_up matrix."""
+    result = dict(tensors)
+    if problem.gated:
+        result["gate_up"] = torch.cat([
+            tensors["gate"].view(torch.uint8), tensors["up"].view(torch.uint8)
+        ]).view(tensors["up"].dtype)
+    for name, value in scales.items():
+        result[f"{name}_scale"] = torch.tensor(
+            value, dtype=torch.float32, device=tensors["up"].device)
+    return result
+
+
+def supports(problem: Problem) -> bool:
+    """Peers are written for the gated block behind an RMSNorm."""
+    return (problem.gated and problem.norm is not None and
+            problem.norm.kind == "rms" and not problem.biases and
+            not problem.residual and not problem.add_stream)
+
+
+def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
+    """Systems for the problem's type; `modes` from eager, compile, autotune.
+
+    The compiled ones are new on each call.
+    """
+    norm = problem.norm
+    if norm is None or not supports(problem):
+        return []
+    act = _ACTIVATIONS[problem.act]
+    eps, offset = norm.eps, norm.offset
+
+    def normed(x: Tensor, weight: Tensor) -> Tensor:
+        wide = x.float()
+        wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+        if offset:
+            return (wide * (offset + weight.float())).to(x.dtype)
+        return weight * wide.to(x.dtype)
+
+    def separate(x: Tensor, norm_weight: Tensor, gate: Tensor, up: Tensor,
+                 down: Tensor) -> Tensor:
+        h = normed(x, norm_weight)
+        return functional.linear(
+            act(functional.linear(h, gate)) * functional.linear(h, up), down)
+
+    def merged(x: Tensor, norm_weight: Tensor, gate_up: Tensor,
+               down: Tensor) -> Tensor:
+        h = normed(x, norm_weight)
+        g, u = functional.linear(h, gate_up).chunk(2, -1)
+        return functional.linear(act(g) * u, down)
+
+    def to_fp8(x: Tensor, scale: Tensor) -> Tensor:
+        return (x.float() / scale).clamp(-E4M3_MAX, E4M3_MAX).to(
+            torch.float8_e4m3fn)
+
+    def product(x: Tensor, weight: Tensor, x_scale: Tensor,
+                weight_scale: Tensor) -> Tensor:
+        return torch._scaled_mm(x, weight.t(), x_scale, weight_scale,
+                                out_dtype=torch.bfloat16, use_fast_accum=True)
+
+    def static(x: Tensor, norm_weight: Tensor, gate_up: Tensor, down: Tensor,
+               input_scale: Tensor, up_scale: Tensor, hidden_scale: Tensor,
+               down_scale: Tensor) -> Tensor:
+        h = to_fp8(normed(x, norm_weight), input_scale)
+        g, u = product(h, gate_up, input_scale, up_scale).chunk(2, -1)
+        return product(to_fp8(act(g) * u, hidden_scale), down, hidden_scale,
+                       down_scale)
+
+    def dynamic(x: Tensor, norm_weight: Tensor, gate_up: Tensor, down: Tensor,
+                up_scale: Tensor, down_scale: Tensor) -> Tensor:
+        h = normed(x, norm_weight)
+        scale = h.abs().max().float() / E4M3_MAX
+        g, u = product(to_fp8(h, scale), gate_up, scale, up_scale).chunk(2, -1)
+        h = act(g) * u
+        scale = h.abs().max().float() / E4M3_MAX
+        return product(to_fp8(h, scale), down, scale, down_scale)
+
+    def compiled(function: Callable[..., Tensor], mode: str | None
+                 ) -> Callable[..., Any]:
+        return torch.compile(function, dynamic=False, mode=mode)
+
+    base = ["norm_weight", "gate_up", "down"]
+    scaled = [*base, "input_scale", "up_scale", "hidden_scale", "down_scale"]
+    weights_scaled = [*base, "up_scale", "down_scale"]
+    autotune = "max-autotune-no-cudagraphs"
+    forms = [("none", merged, base)] if not problem.fp8 else [
+        ("static", static, scaled), ("dynamic", dynamic, weights_scaled)]
+    peers = []
+    if "eager" in modes and not problem.fp8:
+        peers.append(Peer("torch-eager", "none", separate,
+                          ["norm_weight", "gate", "up", "down"]))
+    for scales, function, names in forms:
+        eager = "torch-eager" if problem.fp8 else "torch-eager-merged"
+        if "eager" in modes:
+            peers.append(Peer(eager, scales, function, names))
+        if "compile" in modes:
+            peers.append(Peer("torch-compile", scales,
+                              compiled(function, None), names))
+        if "autotune" in modes and scales != "dynamic":
+            peers.append(Peer("torch-compile-autotune", scales,
+                              compiled(function, autotune), names))
+    return peers

@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What a fused op must give, in float64.
+
+`Chain` follows the decomposition of a fused op member by member. Sums are in
+float64; a value is rounded where the chain rounds it. Next to each value it
+keeps an interval: the values that are possible when the sums of a linear or a
+norm are computed in another order and with the accumulators of the hardware.
+A kernel keeps the exact contract when nothing it computes lies outside.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .problem import Problem
+
+E4M3_MAX = 448.0
+#: Error of a sum of products over the sum of their absolute values. wgmma
+#: aligns 8-bit products and the accumulator to the largest exponent of the
+#: group and keeps 13 bits below it; bf16 products are summed in f32.
+SUM_ERROR = {"f8E4M3FN": 2.0**-12, "bf16": 2.0**-18}
+#: Relative error of an elementwise f32 computation with approximate exp2 and
+#: reciprocal, and of a norm's statistics.
+ACT_ERROR = 2.0**-18
+NORM_ERROR = 2.0**-20
+
+
+def quantize(x: Tensor, factor: float, divide: bool = False) -> Tensor:
+    """To e4m3: times the reciprocal (or over the scale), saturating."""
+    wide = x.float()
+    wide = wide / factor if divide else wide * factor
+    return wide.clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn)
+
+
+def f32(value: float) -> float:
+    """The nearest f32."""
+    return torch.tensor(value, dtype=torch.float32).item()
+
+
+def kernel_scalars(problem: Problem,
+                   scales: Mapping[str, float]) -> dict[str, float]:
+    """The f32 arguments of a kernel: quantization factors and products."""
+    if not problem.fp8:
+        return {}
+    s = {name: torch.tensor(scales[name], dtype=torch.float32)
+         for name in problem.scales()}
+    one = torch.tensor(1.0, dtype=torch.float32)
+    divide = problem.order == "divide"
+    result = {"input": s["input"] if divide else one / s["input"],
+              "up": s["input"] * s["up"],
+              "hidden": s["hidden"] if divide else one / s["hidden"],
+              "down": s["hidden"] * s["down"]}
+    if problem.gated:
+        result["gate"] = s["input"] * s["gate"]
+    return {name: value.item() for name, value in result.items()}
+
+
+def activate(kind: str, x: Tensor) -> Tensor:
+    """The activation functions of the fuse dialect, in the type of x."""
+    if kind == "silu":
+        return x * torch.sigmoid(x)
+    if kind == "quick_gelu":
+        return x * torch.sigmoid(1.702 * x)
+    if kind == "gelu":
+        # erfc keeps its relative accuracy for very negative x.
+        return x / 2 * torch.special.erfc(-x * math.sqrt(0.5))
+    if kind == "gelu_tanh":
+        # x/2 (1 + tanh z) = x sigmoid(2z), for the same reason.
+        z = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+        return x * torch.sigmoid(2 * z)
+    if kind == "relu":
+        return torch.relu(x)
+    if kind == "relu2":
+        return torch.relu(x)**2
+    raise ValueError(f"unknown activation '{kind}'")
+
+
+@dataclass
+class Range:
+    """A nominal value between two bounds, all float64."""
+
+    mid: Tensor
+    low: Tensor
+    high: Tensor
+
+    @staticmethod
+    def exact(value: Tensor) -> Range:
+        wide = value.double()
+        return Range(wide, wide, wide)
+
+    @staticmethod
+    def around(mid: Tensor, error: Tensor) -> Range:
+        return Range(mid, mid - error, mid + error)
+
+    def widen(self, relative: float) -> Range:
+        return Range(self.mid, self.low - relative * self.low.abs(),
+                     self.high + relative * self.high.abs())
+
+    def bf16(self, rounds: bool = True) -> Range:
+        """Rounded to bf16, or kept in f32."""
+        if not rounds:
+            return self.widen(2.0**-23)
+
+        def to(x: Tensor) -> Tensor:
+            return x.float().bfloat16().double()
+        return Range(to(self.mid), to(self.low), to(self.high))
+
+    def times(self, other: Range) -> Range:
+        corners = torch.stack([a * b for a in (self.low, self.high)
+                               for b in (other.low, other.high)])
+        return Range(self.mid * other.mid, corners.amin(0), corners.amax(0))
+
+    def plus(self, other: Range) -> Range:
+        return Range(self.mid + other.mid, self.low + other.low,
+                     self.high + other.high)
+
+    def scaled(self, factor: float) -> Range:
+        return self.times(Range.exact(torch.tensor(
+            factor, device=self.mid.device)))
+
+    def activated(self, kind: str) -> Range:
+        ends = torch.stack([activate(kind, x)
+                            for x in (self.low, self.mid, self.high)])
+        return Range(activate(kind, self.mid), ends.amin(0),
+                     ends.amax(0)).widen(ACT_ERROR)
+
+    def quantized(self, factor: float, divide: bool) -> Range:
+        """The stored values, as float64."""
+        return Range(*(quantize(x, factor, divide).double()
+                       for x in (self.mid, self.low, self.high)))
+
+    def outside(self, value: Tensor) -> int:
+        """How many elements are not between the bounds; NaN never is."""
+        wide = value.double()
+        return int((~((wide >= self.low) & (wide <= self.high))).sum())
+
+    def equal(self, value: Tensor) -> float:
+        """Fraction of elements with the nominal value."""
+        return (value.double() == self.mid).double().mean().item()
+
+
+def relative_error(value: Tensor, reference: Tensor) -> float:
+    """||value - reference|| / ||reference||; infinite if not finite."""
+    wide = value.double()
+    if not torch.isfinite(wide).all():
+        return math.inf
+    norm = reference.double().norm()
+    error = (wide - reference.double()).norm()
+    return (error / norm).item() if norm > 0 else error.item()
+
+
+class Chain:
+    """The decomposition of a fused op on given operands."""
+
+    def __init__(self, problem: Problem, tensors: Mapping[str, Tensor],
+                 scales: Mapping[str, float]) -> None:
+        self.problem = problem
+        self.tensors = tensors
+        self.scales = scales
+        self.scalars = kernel_scalars(problem, scales)
+        self.stream = self._stream()
+        self.input = self._input()
+        self.hidden = self._hidden(self.input)
+
+    def _add(self, left: Range, right: Range, rounds: bool = True) -> Range:
+        return left.plus(right).bf16(rounds)
+
+    def _stream(self) -> Range:
+        x = Range.exact(self.tensors["x"])
+        if not self.problem.residual:
+            return x
+        return self._add(x, Range.exact(self.tensors["residual"]),
+                         self.problem.rounds("stream"))
+
+    def _normed(self) -> Range:
+        norm, x = self.problem.norm, self.stream
+        if norm is None:
+            return x
+        weight = self.tensors["norm_weight"].double()
+        wide = x.mid
+        if norm.kind == "layer":
+            mean = wide.mean(-1, keepdim=True)
+            # The mean is a sum too: its error is relative to the terms.
+            error = NORM_ERROR * wide.abs().mean(-1, keepdim=True)
+            wide = wide - mean
+        else:
+            error = torch.zeros_like(wide[..., :1])
+        scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + norm.eps)
+        n = Range.around(wide * scale,
+                         (wide.abs() * NORM_ERROR + error) * scale)
+        rounds = self.problem.rounds("normed")
+        if norm.kind == "layer":
+            bias = self.tensors["norm_bias"].double()
+            n = n.times(Range.exact(weight)).plus(Range.exact(bias))
+            slack = NORM_ERROR * (n.mid.abs() + bias.abs())
+            return Range(n.mid, n.low - slack, n.high + slack).bf16(rounds)
+        if norm.cast == "before_weight":
+            shifted = (weight + norm.offset).float().bfloat16().double()
+            return n.bf16().times(Range.exact(shifted)).bf16(rounds)
+        return n.times(Range.exact(weight + norm.offset)).bf16(rounds)
+
+    def _input(self) -> Range:
+        """What the first product reads: stored values."""
+        normed = self._normed()
+        if not self.problem.fp8:
+            return normed.bf16()
+        return normed.quantized(self.scalars["input"],
+                                self.problem.order == "divide")
+
+    def linear(self, x: Range, role: str, spread: bool = True) -> Range:
+        """x times a weight, scaled, with its bias; not rounded yet.
+
+        With `spread`, the bounds of x widen those of the sum.
+        """
+        weight = self.tensors[role].double()
+        size = weight.abs().t()
+        mid = x.mid @ weight.t()
+        error = SUM_ERROR[self.problem.dtype] * (x.mid.abs() @ size)
+        if spread:
+            radius = torch.maximum(x.high - x.mid, x.mid - x.low)
+            if radius.any():
+                error = error + radius @ size
+        total = Range.around(mid, error)
+        if self.problem.fp8:
+            total = total.scaled(self.scalars[role]).widen(2.0**-23)
+        if self.problem.biases:
+            total = total.plus(Range.exact(self.tensors[f"{role}_bias"]))
+        return total
+
+    def _hidden(self, x: Range) -> Range:
+        p = self.problem
+        act = self.linear(x, "gate" if p.gated else "up").bf16(
+            p.rounds("gate" if p.gated else "up")).activated(p.act).bf16(
+                p.rounds("act"))
+        value = act
+        if p.gated:
+            up = self.linear(x, "up").bf16(p.rounds("up"))
+            value = act.times(up).bf16(p.rounds("product"))
+        if not p.fp8:
+            return value.bf16()
+        return value.quantized(self.scalars["hidden"], p.order == "divide")
+
+    def hidden_from(self, stored: Tensor) -> Range:
+        """The hidden layer of a kernel's own quantized input."""
+        return self._hidden(Range.exact(stored))
+
+    def output_from(self, stored: Range) -> Range:
+        """The result, from the stored hidden layer."""
+        p = self.problem
+        down = self.linear(stored, "down")
+        if not p.add_stream:
+            return down.bf16()
+        return self._add(self.stream, down.bf16(p.rounds("down")))
+
+    def output(self) -> Range:
+        return self.output_from(self.hidden)
+
+
+def real_output(problem: Problem, tensors: Mapping[str, Tensor],
+                scales: Mapping[str, float]) -> Tensor:
+    """The block in float64 on the real values of the weights, no rounding.
+
+    This is what every system is compared with in the tables.
+    """
+    x = tensors["x"].double()
+    if problem.residual:
+        x = x + tensors["residual"].double()
+    stream = x
+    norm = problem.norm
+    if norm is not None:
+        if norm.kind == "layer":
+            x = x - x.mean(-1, keepdim=True)
+        x = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + norm.eps)
+        x = x * (tensors["norm_weight"].double() + norm.offset)
+        if norm.has_bias:
+            x = x + tensors["norm_bias"].double()
+
+    def linear(value: Tensor, role: str) -> Tensor:
+        result = value @ tensors[role].double().t() * scales.get(role, 1.0)
+        if problem.biases:
+            result = result + tensors[f"{role}_bias"].double()
+        return result
+
+    value = activate(problem.act, linear(x, "gate" if problem.gated else "up"))
+    if problem.gated:
+        value = value * linear(x, "up")
+    value = linear(value, "down")
+    return value + stream if problem.add_stream else value

@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The results file: rows that later runs replace one by one, and tables."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, Any]
+_ROW_KEY = ("K", "H", "M", "act", "dtype", "scales", "system", "protocol")
+_CHECK_KEY = ("case", "tile", "M")
+
+
+def _key(row: Row, names: Iterable[str]) -> tuple[Any, ...]:
+    return tuple(row.get(name) for name in names)
+
+
+class Results:
+    """Reads, extends and writes the file; an interrupted run loses a row."""
+
+    def __init__(self, path: Path, start: Path | None = None) -> None:
+        self.path = path
+        self.data: dict[str, Any] = {
+            "gpu": "", "driver": "", "clocks": {}, "versions": {},
+            "commit": "", "ceilings": {}, "rows": [], "checks": []}
+        for source in (start, path):
+            if source is not None and source.exists():
+                self.data.update(json.loads(source.read_text()))
+        self._rows = {_key(row, _ROW_KEY): row for row in self.data["rows"]}
+        self._checks = {_key(row, _CHECK_KEY): row
+                        for row in self.data["checks"]}
+
+    def add_row(self, row: Row) -> None:
+        self._rows[_key(row, _ROW_KEY)] = row
+
+    def add_check(self, row: Row) -> None:
+        self._checks[_key(row, _CHECK_KEY)] = row
+
+    def find_check(self, case: str, tile: int, tokens: int) -> Row | None:
+        return self._checks.get((case, tile, tokens))
+
+    @property
+    def rows(self) -> list[Row]:
+        return list(self._rows.values())
+
+    @property
+    def checks(self) -> list[Row]:
+        return list(self._checks.values())
+
+    def save(self) -> None:
+        def order(row: Row) -> tuple[Any, ...]:
+            return tuple(str(value).rjust(8) for value in
+                         _key(row, ("K", "H", "dtype", "protocol", "M",
+                                    "scales", "system")))
+        self.data["rows"] = sorted(self.rows, key=order)
+        self.data["checks"] = sorted(
+            self.checks, key=lambda row: (row["case"], row["tile"], row["M"]))
+        lines = []
+        for name, value in self.data.items():
+            if name in ("rows", "checks"):
+                # One row per line keeps differences readable.
+                items = ",\n".join(f"  {json.dumps(row)}" for row in value)
+                lines.append(f' "{name}": [\n{items}\n ]' if items else
+                             f' "{name}": []')
+            else:
+                lines.append(f' "{name}": {json.dumps(value)}')
+        text = "{\n" + ",\n".join(lines) + "\n}\n"
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        partial = self.path.with_suffix(".partial")
+        partial.write_text(text)
+        os.replace(partial, self.path)
+
+
+def _best_peer(rows: list[Row]) -> Row | None:
+    """The fastest system that is not ours, of static scales or of bf16."""
+    peers = [row for row in rows if row["system"].startswith("torch")
+             and row.get("median_us")]
+    return min(peers, key=lambda row: row["median_us"], default=None)
+
+
+def _groups(rows: list[Row]) -> dict[tuple[Any, ...], list[Row]]:
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        key = _key(row, ("protocol", "K", "H", "act", "dtype", "M"))
+        groups.setdefault(key, []).append(row)
+    return dict(sorted(groups.items(), key=lambda item: tuple(
+        str(part).rjust(8) for part in item[0])))
+
+
+def _us(row: Row | None) -> str:
+    if row is None:
+        return "-"
+    return f"{row['median_us']:.1f}" if row.get("median_us") else "none"
+
+
+def summary(rows: list[Row]) -> str:
+    """One line per shape, type and M: ours, the best peer, the floor."""
+    lines = ["| protocol | K/H | dtype | M | fuse us (min-max) | best peer | "
+             "x faster | floor us | x floor | TB/s | rel err |",
+             "|---|---|---|---|---|---|---|---|---|---|---|"]
+    for (protocol, k, h, _, dtype, m), group in _groups(rows).items():
+        ours = next((row for row in group if row["system"] == "fuse"), None)
+        best = _best_peer(group)
+        cells = [protocol, f"{k}/{h}", dtype, str(m)]
+        if ours is None or not ours.get("median_us"):
+            note = ours.get("note", "no row") if ours else "no row"
+            cells += [note, f"{best['system']} {_us(best)}" if best else "-",
+                      "-", "-", "-", "-", "-"]
+        else:
+            time, floor = ours["median_us"], ours["floor_us"]
+            size = ours["weight_bytes"]
+            cells += [
+                f"{time:.1f} ({ours['min_us']:.1f}-{ours['max_us']:.1f})",
+                f"{best['system']} {best['scales']} {_us(best)}"
+                if best else "-",
+                f"{best['median_us'] / time:.2f}" if best else "-",
+                f"{floor:.1f}", f"{time / floor:.2f}",
+                f"{size / time / 1e6:.2f}", f"{ours['rel_err']:.1e}"]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def side_by_side(rows: list[Row]) -> str:
+    """All systems beside each other: median us, and times the floor."""
+    groups = _groups(rows)
+    columns = sorted({(row["system"], row["scales"]) for row in rows},
+                     key=lambda c: (not c[0].startswith("fuse"), c))
+    names = [f"{system} {scales}".replace(" none", "")
+             for system, scales in columns]
+    lines = ["| protocol | K/H | dtype | M | floor | " + " | ".join(names) +
+             " |", "|---" * (5 + len(names)) + "|"]
+    for (protocol, k, h, _, dtype, m), group in groups.items():
+        floor = next((row["floor_us"] for row in group
+                      if row.get("floor_us")), None)
+        cells = [protocol, f"{k}/{h}", dtype, str(m),
+                 f"{floor:.1f}" if floor else "-"]
+        for column in columns:
+            row = next((row for row in group
+                        if (row["system"], row["scales"]) == column), None)
+            text = _us(row)
+            if row and row.get("median_us") and floor:
+                text += f" ({row['median_us'] / floor:.2f})"
+            cells.append(text)
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def checks_summary(checks: list[Row]) -> str:
+    """How many checks passed, and those that did not."""
+    bad = [row for row in checks if not row["ok"]]
+    lines = [f"{len(checks) - len(bad)} of {len(checks)} checks passed"]
+    for row in bad:
+        details = ", ".join(f"{name} {value}" for name, value in row.items()
+                            if name not in ("case", "tile", "M", "ok"))
+        lines.append(f"FAILED {row['case']} tile {row['tile']} M={row['M']}: "
+                     f"{details}")
+    return "\n".join(lines)

@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Timing of CUDA graphs with a cold L2, all systems of a table in turn."""
+
+from __future__ import annotations
+
+import ctypes
+import statistics
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .driver import Module, launch
+
+FLUSH_BYTES = 256 << 20
+_READ_BLOCKS, _READ_THREADS = 264, 512
+
+
+@dataclass
+class Sample:
+    """Microseconds of many replays."""
+
+    times: list[float]
+
+    def per(self, layers: int) -> dict[str, float]:
+        scaled = [time / layers for time in self.times]
+        return {"median_us": round(statistics.median(scaled), 3),
+                "min_us": round(min(scaled), 3),
+                "max_us": round(max(scaled), 3)}
+
+
+def capture(function: Callable[[], Any]) -> torch.cuda.CUDAGraph:
+    """A graph of one call, after three calls on a stream of their own."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            function()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        function()
+    return graph
+
+
+class Timer:
+    """Replays graphs in turn; before each one, 256 MB are overwritten."""
+
+    def __init__(self) -> None:
+        self._flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8,
+                                  device="cuda")
+
+    def interleave(self, graphs: Mapping[str, torch.cuda.CUDAGraph],
+                   rounds: int, warmup: int = 3) -> dict[str, Sample]:
+        events: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]]
+        events = {name: [] for name in graphs}
+        for _ in range(rounds + warmup):
+            for name, graph in graphs.items():
+                begin = torch.cuda.Event(enable_timing=True)
+                end = torch.cuda.Event(enable_timing=True)
+                self._flush.zero_()
+                begin.record()
+                graph.replay()
+                end.record()
+                events[name].append((begin, end))
+        torch.cuda.synchronize()
+        return {name: Sample([begin.elapsed_time(end) * 1e3
+                              for begin, end in pairs[warmup:]])
+                for name, pairs in events.items()}
+
+
+class Floor:
+    """A trivial kernel that reads bytes with 16-byte loads, and an empty one.
+
+    Nothing that has to read its weights once can be faster than the first.
+    """
+
+    def __init__(self) -> None:
+        self.module = Module(Path(__file__).parent / "floor.ptx")
+        self._read = self.module.function("read", 0)
+        self._empty = self.module.function("empty", 0)
+        self._sink = torch.zeros(4, dtype=torch.int32, device="cuda")
+
+    def read(self, data: Tensor) -> Callable[[], None]:
+        """Reads a buffer; what is left over after 16-byte words is not."""
+        words = data.numel() * data.element_size() // 16
+        arguments = [ctypes.c_void_p(data.data_ptr()), ctypes.c_uint32(words),
+                     ctypes.c_void_p(self._sink.data_ptr())]
+        return lambda: launch(self._read, _READ_BLOCKS, _READ_THREADS, 0,
+                              arguments)
+
+    def empty(self) -> Callable[[], None]:
+        return lambda: launch(self._empty, 132, 384, 0, [])
+
+
+def _product_rate(function: Callable[[], Any], work: float,
+                  rounds: int = 12) -> float:
+    """The best of a few rounds, in units of `work` per second."""
+    times = []
+    for _ in range(rounds):
+        begin = torch.cuda.Event(enable_timing=True)
+        end = torch.cuda.Event(enable_timing=True)
+        begin.record()
+        function()
+        end.record()
+        torch.cuda.synchronize()
+        times.append(begin.elapsed_time(end) * 1e-3)
+    return work / statistics.median(times[2:])
+
+
+def ceilings() -> dict[str, float]:
+    """Rates of a large copy and of large library products."""
+    source = torch.empty(2 << 30, dtype=torch.uint8, device="cuda")
+    source.random_(0, 255)
+    target = torch.empty_like(source)
+    copy = _product_rate(lambda: target.copy_(source), 2 * source.numel())
+    del source, target
+    n = 8192
+    a, b = (torch.randn(n, n, device="cuda").bfloat16() for _ in range(2))
+    flop = 2.0 * n**3
+    bf16 = _product_rate(lambda: a @ b, flop)
+    a8 = a.to(torch.float8_e4m3fn)
+    b8 = b.to(torch.float8_e4m3fn)
+    one = torch.tensor(1.0, device="cuda")
+    fp8 = _product_rate(lambda: torch._scaled_mm(
+        a8, b8.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=True),
+        flop)
+    return {"copy_tb_per_s": round(copy / 1e12, 3),
+            "bf16_tflop_per_s": round(bf16 / 1e12, 1),
+            "fp8_tflop_per_s": round(fp8 / 1e12, 1)}
+
+
+_QUERY = ("name", "driver_version", "clocks.sm", "clocks.mem", "power.draw",
+          "temperature.gpu", "clocks_event_reasons.active")
+
+
+def read_device() -> dict[str, str]:
+    """What nvidia-smi says about the first GPU; empty where it is absent."""
+    try:
+        done = subprocess.run(
+            ["nvidia-smi", f"--query-gpu={','.join(_QUERY)}",
+             "--format=csv,noheader,nounits", "--id=0"],
+            capture_output=True, text=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    values = [value.strip() for value in done.stdout.strip().split(",")]
+    return dict(zip(_QUERY, values))

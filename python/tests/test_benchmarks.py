@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The parts of the benchmarks that need no GPU."""
+
+import json
+import sys
+import tempfile
+import unittest
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from .support import ROOT, fuse_opt
+
+sys.path.insert(0, str(ROOT))
+
+# pylint: disable=wrong-import-position
+from benchmarks import data, packing, peers  # noqa: E402
+from benchmarks.cases import SETS, all_cases  # noqa: E402
+from benchmarks.plan import Plan, PlanError  # noqa: E402
+from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
+from benchmarks.reference import (Chain, Range, activate,  # noqa: E402
+                                  kernel_scalars, quantize, real_output,
+                                  relative_error)
+from benchmarks.results import Results, summary  # noqa: E402
+
+E4M3 = torch.float8_e4m3fn
+
+
+def random_bytes(rows: int, columns: int, dtype: torch.dtype, seed: int
+                 ) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    raw = torch.randint(0, 256, (rows, columns * dtype.itemsize),
+                        dtype=torch.uint8, generator=generator)
+    return raw.view(dtype)
+
+
+class Packing(unittest.TestCase):
+
+    def test_unpack_inverts_pack(self):
+        for rows, columns in ((256, 128), (16, 16), (784, 2000), (272, 144),
+                              (128, 48), (400, 4112)):
+            for dtype in (E4M3, torch.bfloat16):
+                for recipe in packing.RECIPES:
+                    count = 2 if recipe == "gate_up_256" else 1
+                    given = [random_bytes(rows, columns, dtype, seed)
+                             for seed in range(count)]
+                    packed = packing.pack(recipe, given)
+                    with self.subTest(recipe, rows=rows, columns=columns,
+                                      dtype=dtype):
+                        self.assertEqual(packed.numel(), packing.packed_bytes(
+                            recipe, (rows, columns), dtype.itemsize))
+                        back = packing.unpack(recipe, packed, (rows, columns),
+                                              dtype)
+                        for before, after in zip(given, back, strict=True):
+                            self.assertTrue(torch.equal(
+                                before.view(torch.uint8),
+                                after.view(torch.uint8)))
+
+    def test_rows_lie_where_the_formula_says(self):
+        # 2 tiles of 2 steps; every row has its number in each byte pair.
+        rows, columns = 300, 256
+        up = torch.arange(rows, dtype=torch.int16)[:, None].repeat(1, 128)
+        down = packing.pack("rows_256", [up.view(torch.uint8)])
+        pair = packing.pack("gate_up_256", [up.view(torch.uint8),
+                                            (up + 1000).view(torch.uint8)])
+        for p in range(256):
+            wl, m, warp = p // 128, p // 64 % 2, p // 16 % 4
+            half, lr = p // 8 % 2, p % 8
+            row = 256 + wl * 128 + warp * 32 + lr * 4 + m * 2 + half
+            stored = down.view(2, 2, 256, columns // 2)[0, 1, p]
+            expected = row if row < rows else 0
+            self.assertEqual(stored.view(torch.int16)[0].item(), expected)
+            unit = 128 + wl * 64 + lr // 2 * 16 + warp * 4 + lr % 2 * 2 + m
+            stored = pair.view(2, 3, 256, columns // 2)[1, 1, p]
+            self.assertEqual(stored.view(torch.int16)[0].item(),
+                             unit + 1000 * half)
+
+    def test_chunks_are_swizzled(self):
+        row = torch.arange(128, dtype=torch.uint8)[None].repeat(256, 1)
+        packed = packing.pack("rows_256", [row]).view(256, 8, 16)
+        for p in range(16):
+            for chunk in range(8):
+                self.assertEqual(packed[p, chunk ^ (p % 8), 0].item(),
+                                 16 * chunk)
+
+    def test_unknown_recipe(self):
+        with self.assertRaisesRegex(ValueError, "'rows_128': expected one of "
+                                    "gate_up_256, rows_256, identity"):
+            packing.pack("rows_128", [torch.zeros(1, 1)])
+
+    def test_wrong_number_of_matrices(self):
+        with self.assertRaisesRegex(ValueError, "packs 2 matrices, got 1"):
+            packing.pack("gate_up_256", [torch.zeros(1, 1)])
+
+
+def small(family: str, dtype: str, norm: str, **others) -> Problem:
+    return Problem(family, 48, 96, dtype, "silu", NORMS[norm], **others)
+
+
+def operands(problem: Problem, tokens: int = 5):
+    tensors, scales = data.make_weights(problem, 3, "cpu")
+    tensors |= data.make_activations(problem, tokens, 4, "cpu")
+    return tensors, data.calibrate(problem, tensors, scales)
+
+
+class Reference(unittest.TestCase):
+
+    def test_quantize(self):
+        x = torch.tensor([0.0, 447.0, 1e4, -1e4, 17.0, 0.3, float("nan")])
+        q = quantize(x, 1.0).float()
+        self.assertEqual(q[:5].tolist(), [0, 448, 448, -448, 16])
+        self.assertTrue(q[6].isnan())
+
+    def test_orders_of_quantization_differ(self):
+        # 175 / 7 lies between two codes; 1/7 is rounded up.
+        x, scale = torch.tensor([175.0]), torch.tensor(7.0)
+        self.assertEqual(quantize(x, 7.0, divide=True).item(), 24)
+        self.assertEqual(quantize(x, (1 / scale).item()).item(), 26)
+
+    def test_activations(self):
+        x = torch.linspace(-12, 12, 97, dtype=torch.float64)
+        f = torch.nn.functional
+        for kind, expected in (("silu", f.silu(x)), ("gelu", f.gelu(x)),
+                               ("gelu_tanh", f.gelu(x, approximate="tanh")),
+                               ("relu", f.relu(x)), ("relu2", f.relu(x)**2),
+                               ("quick_gelu", x * (1.702 * x).sigmoid())):
+            torch.testing.assert_close(activate(kind, x), expected,
+                                       rtol=1e-9, atol=1e-13)
+
+    def test_scalars(self):
+        scales = {"input": 0.02, "up": 0.5, "hidden": 0.25, "down": 2.0}
+        problem = small("mlp", FP8, "rms0")
+        self.assertEqual(kernel_scalars(problem, scales)["hidden"], 4.0)
+        divide = replace(problem, order="divide")
+        self.assertEqual(kernel_scalars(divide, scales)["hidden"], 0.25)
+        self.assertEqual(kernel_scalars(divide, scales)["down"], 0.5)
+
+    def test_bounds_contain_another_order_of_sums(self):
+        # The same chain in f32, as a library computes it.
+        problem = small("gated_mlp", BF16, "rms0")
+        tensors, scales = operands(problem)
+        f = torch.nn.functional
+        x = tensors["x"].float()
+        n = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6)
+        n = (n.bfloat16().float() * tensors["norm_weight"].float()).bfloat16()
+        gate = (n.float() @ tensors["gate"].float().t()).bfloat16()
+        up = (n.float() @ tensors["up"].float().t()).bfloat16()
+        hidden = f.silu(gate.float()).bfloat16().float() * up.float()
+        hidden = hidden.bfloat16()
+        out = (hidden.float() @ tensors["down"].float().t()).bfloat16()
+        chain = Chain(problem, tensors, scales)
+        self.assertEqual(chain.input.outside(n), 0)
+        self.assertEqual(chain.hidden_from(n).outside(hidden), 0)
+        result = chain.output_from(Range.exact(hidden))
+        self.assertEqual(result.outside(out), 0)
+        self.assertGreater(result.equal(out), 0.9)
+
+    def test_bounds_exclude_a_missing_rounding(self):
+        problem = small("gated_mlp", BF16, "none")
+        tensors, scales = operands(problem, 32)
+        chain = Chain(problem, tensors, scales)
+        x = tensors["x"].double()
+        gate = activate("silu", x @ tensors["gate"].double().t())
+        hidden = (gate * (x @ tensors["up"].double().t())).float().bfloat16()
+        self.assertGreater(chain.hidden.outside(hidden), 0)
+
+    def test_nan_is_outside(self):
+        bounds = Range.exact(torch.zeros(3))
+        self.assertEqual(bounds.outside(torch.tensor([0.0, torch.nan, 1.0])),
+                         2)
+
+    def test_chain_is_near_the_real_block(self):
+        for family in ("gated_mlp", "mlp"):
+            for dtype, limit in ((BF16, 1.2e-2), (FP8, 0.12)):
+                for norm in NORMS:
+                    problem = small(family, dtype, norm, residual=True,
+                                    biases=True, add_stream=True)
+                    tensors, scales = operands(problem)
+                    chain = Chain(problem, tensors, scales)
+                    with self.subTest(problem.label()):
+                        self.assertLess(relative_error(
+                            chain.output().mid,
+                            real_output(problem, tensors, scales)), limit)
+
+    def test_infinite_error(self):
+        self.assertEqual(relative_error(torch.tensor([torch.nan]),
+                                        torch.ones(1)), float("inf"))
+
+
+class Peers(unittest.TestCase):
+
+    def test_bf16_systems_compute_the_block(self):
+        for norm in ("rms0", "rms1"):
+            problem = small("gated_mlp", BF16, norm)
+            tensors, scales = operands(problem)
+            values = peers.parameters(problem, tensors, scales)
+            real = real_output(problem, tensors, scales)
+            made = peers.make_peers(problem, ["eager"])
+            self.assertEqual([peer.system for peer in made],
+                             ["torch-eager", "torch-eager-merged"])
+            for peer in made:
+                self.assertLess(relative_error(
+                    peer.bind(values)(tensors["x"]), real), 1.5e-2)
+
+    def test_systems_of_a_type(self):
+        problem = small("gated_mlp", FP8, "rms0")
+        names = {(peer.system, peer.scales) for peer in peers.make_peers(
+            problem, ["eager", "compile", "autotune"])}
+        self.assertEqual(names, {
+            ("torch-eager", "static"), ("torch-eager", "dynamic"),
+            ("torch-compile", "static"), ("torch-compile", "dynamic"),
+            ("torch-compile-autotune", "static")})
+
+    def test_no_peers_for_a_dense_block(self):
+        self.assertEqual(peers.make_peers(small("mlp", BF16, "rms0"),
+                                          ["eager"]), [])
+
+
+class Problems(unittest.TestCase):
+
+    def test_text_is_valid(self):
+        problems = {replace(case.problem, width=64, hidden=128)
+                    for case in all_cases(list(SETS))}
+        text = "\n// -----\n".join(problem.to_mlir(8)
+                                   for problem in problems)
+        fuse_opt(text, "--split-input-file")
+
+    def test_json(self):
+        for case in all_cases(["checked"]):
+            stored = json.loads(json.dumps(case.problem.to_json()))
+            self.assertEqual(Problem.from_json(stored), case.problem)
+
+    def test_names_are_distinct(self):
+        names = [case.name() for case in all_cases(list(SETS))]
+        self.assertEqual(len(names), len(set(names)))
+
+    def test_unknown_activation(self):
+        with self.assertRaisesRegex(ValueError, "act is 'mish': expected one "
+                                    "of silu, gelu"):
+            Problem("mlp", 16, 16, BF16, "mish", None)
+
+
+class Plans(unittest.TestCase):
+
+    def stored(self, **changes):
+        plan = {"arguments": [{"kind": "tokens"}], "blocks": 1, "threads": 32,
+                "shared_bytes": 0, "dependent": False, "max_tokens": 8,
+                "workspace_bytes": 300, "zeroed_bytes": 4}
+        return {"problem": small("mlp", BF16, "none").to_json(),
+                "binary": "a.cubin", "version": 1,
+                "launches": [{"kernel": "first", "plan": plan | changes},
+                             {"kernel": "second", "plan": plan}]}
+
+    def load(self, stored) -> Plan:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "a.json"
+            path.write_text(json.dumps(stored))
+            return Plan.load(path)
+
+    def test_workspaces_lie_side_by_side(self):
+        plan = self.load(self.stored())
+        self.assertEqual(plan.bases, [0, 512])
+        self.assertEqual(plan.workspace_bytes, 812)
+
+    def test_the_smallest_tile_counts(self):
+        self.assertEqual(self.load(self.stored(max_tokens=4)).max_tokens, 4)
+
+    def test_unknown_argument(self):
+        with self.assertRaisesRegex(PlanError, "argument 0 of first has kind "
+                                    "'stream': expected one of operand"):
+            self.load(self.stored(arguments=[{"kind": "stream"}]))
+
+    def test_unknown_version(self):
+        with self.assertRaisesRegex(PlanError, "version 7, expected 1"):
+            self.load(self.stored() | {"version": 7})
+
+    def test_unknown_key(self):
+        with self.assertRaisesRegex(PlanError, "plan of first"):
+            self.load(self.stored(clusters=2))
+
+
+class ResultFiles(unittest.TestCase):
+
+    def row(self, system: str, time: float) -> dict:
+        return {"K": 64, "H": 128, "M": 1, "act": "silu", "dtype": "bf16",
+                "scales": "none", "system": system, "protocol": "single",
+                "median_us": time, "min_us": time, "max_us": time,
+                "floor_us": 10.0, "rel_err": 0.0, "weight_bytes": 10**6}
+
+    def test_later_rows_replace_earlier_ones(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "r.json"
+            first = Results(path)
+            first.add_row(self.row("fuse", 20.0))
+            first.add_row(self.row("torch-compile", 30.0))
+            first.save()
+            second = Results(path)
+            second.add_row(self.row("fuse", 15.0))
+            second.save()
+            rows = Results(path).rows
+            self.assertEqual([(row["system"], row["median_us"])
+                              for row in rows],
+                             [("fuse", 15.0), ("torch-compile", 30.0)])
+            table = summary(rows)
+            self.assertIn("| 2.00 | 10.0 | 1.50 |", table)
+
+    def test_a_missing_kernel_has_a_row(self):
+        missing = self.row("fuse", 0.0) | {"note": "no kernel"}
+        del missing["median_us"]
+        table = summary([missing, self.row("torch-compile", 30.0)])
+        self.assertIn("no kernel", table)
+        self.assertIn("torch-compile 30.0", table)
+
+
+if __name__ == "__main__":
+    unittest.main()
