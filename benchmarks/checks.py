@@ -43,13 +43,15 @@ def count_differences(runner: Runner, repeats: int,
     return int(differs)
 
 
-def _compare(name: str, bounds: Range, value: Tensor,
-             exact: bool) -> dict[str, Any]:
-    report = {f"{name}_equal": round(bounds.equal(value), 6),
-              f"{name}_rel_err": relative_error(value, bounds.mid)}
-    if exact:
-        report[f"{name}_outside"] = bounds.outside(value)
-    return report
+def short(value: float) -> float:
+    """Four digits: results are read by people too."""
+    return float(f"{value:.4g}")
+
+
+def _compare(name: str, bounds: Range, value: Tensor) -> dict[str, Any]:
+    return {f"{name}_equal": round(bounds.equal(value), 6),
+            f"{name}_rel_err": short(relative_error(value, bounds.mid)),
+            f"{name}_outside": bounds.outside(value)}
 
 
 class Checker:
@@ -89,21 +91,20 @@ class Checker:
         own = chain.hidden
         stored = runner.intermediate(0)
         if stored is not None:
-            row |= _compare("input", chain.input, stored, exact)
+            row |= _compare("input", chain.input, stored)
             own = chain.hidden_from(stored)
         hidden = runner.intermediate(1)
         if hidden is not None:
             # Against the kernel's own input: errors do not add up.
-            row |= _compare("hidden", own, hidden, exact)
+            row |= _compare("hidden", own, hidden)
             own = Range.exact(hidden)
-        row |= _compare("out", chain.output_from(own), runner.results[0],
-                        exact)
+        row |= _compare("out", chain.output_from(own), runner.results[0])
         if problem.returns_stream:
-            row |= _compare("stream", chain.stream, runner.results[1], True)
-        row["chain_rel_err"] = relative_error(runner.results[0],
-                                              chain.output().mid)
-        row["rel_err"] = relative_error(
-            runner.results[0], real_output(problem, tensors, scales))
+            row |= _compare("stream", chain.stream, runner.results[1])
+        row["chain_rel_err"] = short(relative_error(runner.results[0],
+                                                    chain.output().mid))
+        row["rel_err"] = short(relative_error(
+            runner.results[0], real_output(problem, tensors, scales)))
         row["ok"] = judge(row, problem.dtype, exact)
         return row
 
@@ -111,8 +112,9 @@ class Checker:
 def judge(row: dict[str, Any], dtype: str, exact: bool) -> bool:
     """The verdict on a row."""
     good = row["differing_repeats"] == 0 and row["poisoned"] == 0
-    good &= all(value == 0 for name, value in row.items()
-                if name.endswith("_outside"))
+    if exact:
+        good &= all(value == 0 for name, value in row.items()
+                    if name.endswith("_outside"))
     limit = RELAXED_ERROR[dtype]
     names = ("out_rel_err",) if exact else ("hidden_rel_err", "out_rel_err")
     good &= all(row.get(name, 0.0) < limit for name in names)

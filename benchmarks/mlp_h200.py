@@ -28,7 +28,7 @@ from torch import Tensor
 
 from . import data
 from .cases import CHECKED_TOKENS, TIMED_SHAPES, TIMED_TOKENS, timed_problem
-from .checks import Checker
+from .checks import Checker, short
 from .driver import CudaError, Module, Runner, Weights
 from .peers import make_peers, parameters
 from .plan import Plan, PlanError, load_plans
@@ -228,10 +228,9 @@ class Bench:
         layer_scales = [{**scales, **own} for _, own in operands]
         peers = [parameters(problem, tensors, own) for (tensors, _), own in
                  zip(operands, layer_scales)]
-        # The floor reads the same number of bytes, from buffers of its own.
-        raw = [torch.empty(problem.weight_bytes, dtype=torch.uint8,
-                           device="cuda").random_(0, 255)
-               for _ in range(layers)]
+        # The floor reads the same number of bytes, from a buffer of its own.
+        raw = torch.empty(layers * problem.weight_bytes, dtype=torch.uint8,
+                          device="cuda").random_(0, 255)
         for m in self.options.tokens:
             if self.left() < 30:
                 self.say("budget reached")
@@ -253,8 +252,7 @@ class Bench:
 
     def time_tokens(self, problem: Problem, m: int, weights: list[Weights],
                     scales: list[dict[str, float]],
-                    peers: list[dict[str, Tensor]],
-                    raw: list[Tensor]) -> None:
+                    peers: list[dict[str, Tensor]], raw: Tensor) -> None:
         x = data.make_activations(problem, m, 7 + m)["x"]
         base = {"K": problem.width, "H": problem.hidden, "M": m,
                 "act": problem.act, "dtype": "fp8" if problem.fp8 else "bf16"}
@@ -353,19 +351,14 @@ class Bench:
 
     def measure(self, base: dict[str, Any],
                 calls: dict[tuple[str, str, str], Callable[[], Any]],
-                errors: dict[tuple[str, str], float], raw: list[Tensor],
+                errors: dict[tuple[str, str], float], raw: Tensor,
                 problem: Problem) -> None:
-        reads = [self.floor.read(buffer) for buffer in raw]
-
-        def read_all() -> None:
-            for read in reads:
-                read()
-
         for protocol in self.protocols():
-            layers = 1 if protocol == "single" else len(raw)
+            layers = 1 if protocol == "single" else LAYERS
             graphs = {}
             self.watch.start(f"capture {base} {protocol}", 120)
-            graphs["floor"] = capture(reads[0] if layers == 1 else read_all)
+            graphs["floor"] = capture(self.floor.read(
+                raw[:layers * problem.weight_bytes]))
             for (system, scales, kind), function in calls.items():
                 if kind != protocol:
                     continue
@@ -384,7 +377,7 @@ class Bench:
                 row = {**base, "scales": scales, "system": system,
                        "protocol": protocol, **sample.per(layers),
                        "floor_us": floor["median_us"],
-                       "rel_err": error if error < 1e9 else None,
+                       "rel_err": short(error) if error < 1e9 else None,
                        "weight_bytes": problem.weight_bytes,
                        "sm_mhz": clock}
                 self.results.add_row(row)
@@ -411,8 +404,11 @@ class Bench:
         if self.protocols():
             self.time_all()
         self.results.save()
-        print(side_by_side(self.results.rows))
-        print()
+        for dtype in ("fp8", "bf16"):
+            rows = [row for row in self.results.rows
+                    if row["dtype"] == dtype]
+            if rows:
+                print(side_by_side(rows), end="\n\n")
         print(summary(self.results.rows))
         if self.results.checks:
             print(checks_summary(self.results.checks))
