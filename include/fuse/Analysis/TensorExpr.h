@@ -1,0 +1,154 @@
+//===- TensorExpr.h - Tensors as scalar expressions -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Views one element of a tensor as a scalar expression over elements of other
+// tensors, however the producers were written: arith and math on tensors,
+// linalg.generic or named linalg ops, casts, broadcasts, reshapes that only
+// add or remove unit dimensions, reductions of one dimension.
+//
+// Every expression is a real number held in f32; narrower types appear only as
+// `Round` nodes. A widening cast is nothing, and an op on a narrow type is the
+// op in f32 followed by a rounding (the same bits for +, -, *, / and sqrt).
+// Equal expressions are the same node, so that equality is pointer equality.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_ANALYSIS_TENSOREXPR_H
+#define FUSE_ANALYSIS_TENSOREXPR_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/FoldingSet.h"
+
+namespace fuse {
+
+enum class ExprKind {
+  /// An element of a tensor, or a scalar, that is not looked into.
+  Leaf,
+  Constant,
+  Neg,
+  Abs,
+  Add,
+  Sub,
+  Mul,
+  Div,
+  /// Maximum and minimum that are NaN when an operand is.
+  Max,
+  Min,
+  /// Maximum and minimum that replace NaN by the other operand.
+  MaxNum,
+  MinNum,
+  Pow,
+  Exp,
+  Tanh,
+  Erf,
+  Erfc,
+  Sqrt,
+  Rsqrt,
+  /// To an integral value: ties to even, ties away from zero.
+  RoundEven,
+  RoundAway,
+  /// To the narrower float type `type`.
+  Round,
+  /// To the integer type `type`, towards zero.
+  ToInt,
+  /// Sum of operand 0 over `variable`, starting from operand 1, every partial
+  /// sum being rounded to `type`.
+  Sum,
+  /// Comparison and accumulator; both only while an expression is built.
+  Compare,
+  Accumulator
+};
+
+/// What a dimension of a tensor is indexed by: a dimension of the tensor that
+/// an expression is viewed from (0, 1, ...), nothing (`kZero`, for a unit
+/// dimension), or the variable of an enclosing sum.
+using ExprIndex = llvm::SmallVector<int, 4>;
+constexpr int kZeroIndex = -1;
+constexpr int getSumVariable(unsigned depth) { return -2 - int(depth); }
+constexpr bool isSumVariable(int index) { return index <= -2; }
+
+/// A node of an expression. Nodes live as long as their TensorExprs.
+struct Expr : llvm::FoldingSetNode {
+  ExprKind kind;
+  /// Element type of a leaf, target type of Round, ToInt and Sum.
+  mlir::Type type;
+  /// Of a constant; the predicate of a comparison.
+  double value = 0.0;
+  mlir::Value leaf;
+  ExprIndex index;
+  llvm::SmallVector<const Expr *, 2> operands;
+  /// Bound by a sum.
+  int variable = 0;
+
+  /// Narrow types that hold the value exactly, one bit each.
+  unsigned exactIn = 0;
+  /// The op on tensors that computes this node; null for arguments.
+  mlir::Operation *owner = nullptr;
+  /// Tensors that hold this value, with the index at which they do; those
+  /// nearest to the leaves come first.
+  llvm::SmallVector<std::pair<mlir::Value, ExprIndex>, 2> origins;
+
+  const Expr *operand(unsigned i) const { return operands[i]; }
+  bool isConstant() const { return kind == ExprKind::Constant; }
+  bool isConstant(double number) const {
+    return isConstant() && value == number;
+  }
+  void Profile(llvm::FoldingSetNodeID &id) const;
+};
+
+/// Builds and owns expressions. Valid until the ops it looked at are erased.
+class TensorExprs {
+public:
+  TensorExprs() = default;
+  TensorExprs(const TensorExprs &) = delete;
+  TensorExprs &operator=(const TensorExprs &) = delete;
+  ~TensorExprs();
+
+  /// The expression of an element of `tensor`, indexed by its dimensions.
+  const Expr *get(mlir::Value tensor);
+  const Expr *get(mlir::Value tensor, llvm::ArrayRef<int> index);
+
+  /// The index of every dimension of `type` by itself.
+  static ExprIndex getIdentity(mlir::RankedTensorType type);
+
+  /// A tensor of the shape `shape` that holds `expr` at index `index`, or
+  /// null. `accepts` says which element types will do.
+  static mlir::Value findTensor(const Expr *expr, llvm::ArrayRef<int> index,
+                                llvm::ArrayRef<int64_t> shape,
+                                llvm::function_ref<bool(mlir::Type)> accepts);
+
+private:
+  const Expr *build(mlir::Value tensor, llvm::ArrayRef<int> index);
+  const Expr *buildReshape(mlir::Operation *op, llvm::ArrayRef<int> index);
+  const Expr *buildLinalg(mlir::OpResult result, llvm::ArrayRef<int> index);
+  const Expr *buildScalar(mlir::Value scalar);
+  const Expr *buildOp(mlir::Operation *op, mlir::Operation *owner,
+                      llvm::ArrayRef<const Expr *> operands);
+  const Expr *buildSelect(llvm::ArrayRef<const Expr *> operands,
+                          mlir::Operation *owner);
+  const Expr *buildSum(const Expr *body, const Expr *init, int variable,
+                       mlir::Operation *owner);
+  const Expr *getLeaf(mlir::Value value, llvm::ArrayRef<int> index);
+  const Expr *getConstant(double value, mlir::Operation *owner);
+  const Expr *getRound(mlir::Type type, const Expr *operand,
+                       mlir::Operation *owner);
+  const Expr *getNode(ExprKind kind, llvm::ArrayRef<const Expr *> operands,
+                      mlir::Operation *owner, mlir::Type type = {},
+                      double value = 0.0, int variable = 0);
+  Expr *intern(Expr &&node);
+
+  llvm::FoldingSet<Expr> nodes;
+  llvm::SpecificBumpPtrAllocator<Expr> allocator;
+  llvm::DenseMap<mlir::Value,
+                 llvm::SmallVector<std::pair<ExprIndex, const Expr *>, 2>>
+      views;
+  unsigned depth = 0;
+};
+
+} // namespace fuse
+
+#endif // FUSE_ANALYSIS_TENSOREXPR_H
