@@ -249,6 +249,63 @@ def QuantizeLinearsPass
   let dependentDialects = ["::fuse::FuseDialect"];
 }
 
+def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
+  let summary = "Replace written-out layers by layer ops";
+  let description = [{
+    Recognizes norms, activations, linear maps, quantize and dequantize written
+    in arith and math on tensors or in linalg ops, whatever the order of
+    operands, the casts, broadcasts and unit dimensions in between, and
+    replaces each by the layer op that means the same: the variant of an rms
+    norm follows from where the weight is multiplied and the casts stand, eps
+    is the constant under the root, a scale the number that real values are
+    multiplied with. Reshapes of leading dimensions around layer ops go where
+    one undoes the other.
+
+    A layer op computes in f32 and rounds once. A formula that rounds an
+    intermediate to a narrower type is another function and stays. Within f32
+    the order of operations is left open, and so is the sign of a zero.
+
+    A sum of two tensors of one shape becomes `fuse.residual_add` where an
+    operand or a user is a layer op, a product `fuse.gated_mul` where an
+    operand is an activation, or where it combines linear maps. All other
+    arithmetic stays.
+
+    The pass declines what is nearly a layer with a remark of category `raise`
+    that names the predicate, the op and its location.
+
+    After this pass upstream ops that only fed layers are gone.
+
+    Example:
+
+    ```mlir
+    func.func @silu(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
+      %one = arith.constant dense<1.0> : tensor<4x64xf32>
+      %0 = arith.negf %x : tensor<4x64xf32>
+      %1 = math.exp %0 : tensor<4x64xf32>
+      %2 = arith.addf %1, %one : tensor<4x64xf32>
+      %3 = arith.divf %x, %2 : tensor<4x64xf32>
+      return %3 : tensor<4x64xf32>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @silu(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
+      %0 = fuse.activation silu %x : tensor<4x64xf32> -> tensor<4x64xf32>
+      return %0 : tensor<4x64xf32>
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numRaised", "layers-raised", "Layer ops made">,
+    Statistic<"numRefused", "layers-refused", "Formulas refused with a remark">
+  ];
+  let dependentDialects = [
+    "::fuse::FuseDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
 def RepairScalesPass : Pass<"fuse-repair-scales", "::mlir::func::FuncOp"> {
   let summary = "Deal with gate and up projections of different scales";
   let description = [{

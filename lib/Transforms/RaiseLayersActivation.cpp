@@ -1,0 +1,236 @@
+//===- RaiseLayersActivation.cpp - Recognize activations ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// An exponential, tanh or erf gives an activation away; which one it is follows
+// from the polynomial under it and from what it is added to and multiplied
+// with. All are brought to the form `x * (1 + r * f(p(x)))^e * c`.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RaiseLayers.h"
+
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace fuse;
+
+namespace {
+
+/// `x * (1 + ratio * f(polynomial(x)))^exponent * coefficient`; for erfc the
+/// function itself takes the place of the parentheses.
+struct GateForm {
+  const Expr *function;
+  std::array<double, 4> polynomial{};
+  double ratio = 0.0;
+  double exponent = 0.0;
+  double coefficient = 0.0;
+  RoundSet rounds;
+};
+
+struct KnownForm {
+  Activation kind;
+  ExprKind function;
+  double linear, cubic, ratio, exponent, coefficient;
+};
+
+} // namespace
+
+static ArrayRef<KnownForm> getKnownForms() {
+  static const double rootHalf = std::sqrt(0.5);
+  static const double tanhScale = std::sqrt(2.0 / M_PI);
+  static const KnownForm forms[] = {
+      {Activation::SiLU, ExprKind::Exp, -1.0, 0, 1, -1, 1},
+      {Activation::QuickGELU, ExprKind::Exp, -1.702, 0, 1, -1, 1},
+      {Activation::GELU, ExprKind::Erf, rootHalf, 0, 1, 1, 0.5},
+      {Activation::GELU, ExprKind::Erfc, -rootHalf, 0, 0, 1, 0.5},
+      {Activation::GELUTanh, ExprKind::Tanh, tanhScale, tanhScale * 0.044715, 1,
+       1, 0.5},
+      // sigmoid(x) = (1 + tanh(x / 2)) / 2
+      {Activation::SiLU, ExprKind::Tanh, 0.5, 0, 1, 1, 0.5},
+      {Activation::QuickGELU, ExprKind::Tanh, 0.851, 0, 1, 1, 0.5},
+  };
+  return forms;
+}
+
+/// The one function of x that gives the form away, in a sum `a + b * f`.
+static bool readSum(const Expr *expr, const Expr *function, GateForm &form,
+                    double &constant) {
+  std::optional<ExprSum> sum = getSum(expr, function);
+  if (!sum || sum->terms.size() != 1 || sum->terms.front().first != function ||
+      sum->constant == 0.0)
+    return false;
+  constant = sum->constant;
+  form.ratio = sum->terms.front().second / sum->constant;
+  form.rounds.insert(sum->rounds.begin(), sum->rounds.end());
+  return true;
+}
+
+/// Reads `body` as a gate form in `x`.
+static std::optional<GateForm> readForm(const Expr *body, const Expr *function,
+                                        const Expr *x) {
+  GateForm form;
+  form.function = function;
+  std::optional<std::array<double, 4>> polynomial =
+      getPolynomial(function->operand(0), x, form.rounds);
+  if (!polynomial)
+    return std::nullopt;
+  form.polynomial = *polynomial;
+
+  const Expr *stripped = body;
+  while (stripped->kind == ExprKind::Round) {
+    form.rounds.insert(stripped);
+    stripped = stripped->operand(0);
+  }
+  // c * x + d * x * f(x), the product distributed.
+  if (stripped->kind == ExprKind::Add || stripped->kind == ExprKind::Sub) {
+    double minus = stripped->kind == ExprKind::Sub ? -1.0 : 1.0;
+    auto first = getProduct(stripped->operand(0), {x, function});
+    auto second = getProduct(stripped->operand(1), {x, function});
+    if (!first || !second)
+      return std::nullopt;
+    second->coefficient *= minus;
+    if (first->exponentOf(function) != 0.0)
+      std::swap(first, second);
+    if (first->factors.size() != 1 || first->exponentOf(x) != 1.0 ||
+        second->factors.size() != 2 || second->exponentOf(x) != 1.0 ||
+        second->exponentOf(function) != 1.0 || first->coefficient == 0.0)
+      return std::nullopt;
+    form.rounds.insert(first->rounds.begin(), first->rounds.end());
+    form.rounds.insert(second->rounds.begin(), second->rounds.end());
+    form.exponent = 1.0;
+    form.ratio = second->coefficient / first->coefficient;
+    form.coefficient = first->coefficient;
+    return form;
+  }
+
+  std::optional<ExprProduct> product = getProduct(stripped, {x, function});
+  if (!product || product->factors.size() != 2 || product->exponentOf(x) != 1.0)
+    return std::nullopt;
+  form.rounds.insert(product->rounds.begin(), product->rounds.end());
+  for (const auto &[factor, exponent] : product->factors) {
+    if (factor == x)
+      continue;
+    form.exponent = exponent;
+    form.coefficient = product->coefficient;
+    if (factor == function)
+      return form;
+    double constant;
+    if (!readSum(factor, function, form, constant))
+      return std::nullopt;
+    form.coefficient *= std::pow(constant, exponent);
+    return form;
+  }
+  return std::nullopt;
+}
+
+static bool matches(const GateForm &form, const KnownForm &known) {
+  // A number that must vanish is exactly zero: nothing rounds to it.
+  auto same = [](double value, double wanted) {
+    return wanted == 0.0 ? value == 0.0 : isSameNumber(value, wanted);
+  };
+  return form.function->kind == known.function && form.polynomial[0] == 0.0 &&
+         same(form.polynomial[1], known.linear) && form.polynomial[2] == 0.0 &&
+         same(form.polynomial[3], known.cubic) &&
+         same(form.ratio, known.ratio) && form.exponent == known.exponent &&
+         same(form.coefficient, known.coefficient);
+}
+
+/// Whether only constants keep `form` from being `known`.
+static bool resembles(const GateForm &form, const KnownForm &known) {
+  return form.function->kind == known.function &&
+         form.exponent == known.exponent && form.polynomial[0] == 0.0 &&
+         form.polynomial[2] == 0.0 && form.polynomial[1] != 0.0 &&
+         (form.polynomial[3] != 0.0) == (known.cubic != 0.0) &&
+         (form.ratio != 0.0) == (known.ratio != 0.0);
+}
+
+static Value buildActivation(LayerRaiser &raiser, const LayerRoot &root,
+                             const Expr *anchor, Activation kind,
+                             const Expr *x) {
+  Value input = raiser.getTensor(root, x);
+  if (!input)
+    return raiser.miss(root, anchor, "activation",
+                       RefusalKind::RaiseInputNotATensor, x);
+  if (ShapedType::isDynamic(root.features()))
+    return raiser.miss(root, anchor, "activation",
+                       RefusalKind::RaiseDynamicFeatures, root.expr);
+  return ActivationOp::create(raiser.builder, root.loc(), root.type, kind,
+                              input)
+      .getY();
+}
+
+static Value raiseGate(LayerRaiser &raiser, const LayerRoot &root,
+                       const Expr *function) {
+  for (const Expr *x : getNodes(function->operand(0), /*limit=*/24)) {
+    if (x->isConstant() || x->origins.empty())
+      continue;
+    std::optional<GateForm> form = readForm(root.body, function, x);
+    if (!form)
+      continue;
+    for (const KnownForm &known : getKnownForms()) {
+      if (!matches(*form, known))
+        continue;
+      if (form->rounds.empty())
+        return buildActivation(raiser, root, function, known.kind, x);
+      return raiser.miss(root, function, "activation",
+                         RefusalKind::RaiseExtraRounding, form->rounds.front(),
+                         stringifyActivation(known.kind).str() +
+                             " in f32 rounds once");
+    }
+    for (const KnownForm &known : getKnownForms())
+      if (resembles(*form, known))
+        return raiser.miss(
+            root, function, "activation", RefusalKind::RaiseConstant, function,
+            llvm::formatv("x * {0:e}, x^3 * {1:e} and factor {2:e}; {3} has "
+                          "{4:e}, {5:e} and {6:e}",
+                          form->polynomial[1], form->polynomial[3],
+                          form->coefficient, stringifyActivation(known.kind),
+                          known.linear, known.cubic, known.coefficient));
+  }
+  return {};
+}
+
+/// max(x, 0), or its square.
+static Value raiseRectifier(LayerRaiser &raiser, const LayerRoot &root) {
+  const Expr *rectified = root.body;
+  Activation kind = Activation::ReLU;
+  if (std::optional<ExprProduct> square = getProduct(root.body);
+      square && square->coefficient == 1.0 && square->factors.size() == 1 &&
+      square->factors.front().second == 2.0) {
+    rectified = square->factors.front().first;
+    kind = Activation::ReLU2;
+    if (!square->rounds.empty())
+      return {};
+  }
+  if (rectified->kind != ExprKind::Max && rectified->kind != ExprKind::MaxNum)
+    return {};
+  for (unsigned i : {0u, 1u}) {
+    const Expr *x = rectified->operand(1 - i);
+    if (!rectified->operand(i)->isConstant(0.0) || x->isConstant())
+      continue;
+    if (rectified->kind == ExprKind::MaxNum)
+      return raiser.miss(root, rectified, "activation", RefusalKind::RaiseNaN,
+                         rectified);
+    return buildActivation(raiser, root, rectified, kind, x);
+  }
+  return {};
+}
+
+Value fuse::raiseActivation(LayerRaiser &raiser, const LayerRoot &root) {
+  if (Value rectifier = raiseRectifier(raiser, root))
+    return rectifier;
+  for (const Expr *node : getNodes(root.body, /*limit=*/32)) {
+    bool gives = node->kind == ExprKind::Exp || node->kind == ExprKind::Tanh ||
+                 node->kind == ExprKind::Erf || node->kind == ExprKind::Erfc;
+    if (!gives)
+      continue;
+    if (Value activation = raiseGate(raiser, root, node))
+      return activation;
+  }
+  return {};
+}

@@ -1,0 +1,137 @@
+//===- RaiseLayersLinear.cpp - Recognize linear maps ----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A linear map is a sum over one variable of products of two tensors, one with
+// the leading dimensions of the result, one with its last. However the weight
+// was transposed, its indices are [out, in] in the end.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RaiseLayers.h"
+
+#include "fuse/IR/FuseVerify.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace fuse;
+
+/// Whether every use of the results of `op` ends up in `root`.
+static bool isOnlyUsedFor(Operation *op, Operation *root, unsigned depth) {
+  if (op == root)
+    return true;
+  if (depth == 0)
+    return false;
+  return llvm::all_of(op->getUsers(), [&](Operation *user) {
+    return user == root || (isMemoryEffectFree(user) && !user->use_empty() &&
+                            isOnlyUsedFor(user, root, depth - 1));
+  });
+}
+
+/// The sum in `body`, with what is added to it.
+static const Expr *findSum(const Expr *body, const Expr *&bias) {
+  if (body->kind == ExprKind::Sum)
+    return body;
+  if (body->kind != ExprKind::Add)
+    return nullptr;
+  for (unsigned i : {0u, 1u})
+    if (body->operand(i)->kind == ExprKind::Sum) {
+      bias = body->operand(1 - i);
+      return body->operand(i);
+    }
+  return nullptr;
+}
+
+/// A matrix of any element type that `expr` is an element of, at `index`.
+static Value findMatrix(const Expr *expr, ArrayRef<int> index,
+                        function_ref<bool(Type)> accepts) {
+  for (const auto &[tensor, at] : expr->origins) {
+    auto type = cast<RankedTensorType>(tensor.getType());
+    if (type.getRank() == 2 && type.hasStaticShape() &&
+        ArrayRef<int>(at) == index && accepts(type.getElementType()))
+      return tensor;
+  }
+  return {};
+}
+
+Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
+  const Expr *bias = nullptr;
+  const Expr *sum = findSum(root.body, bias);
+  if (!sum || sum->operand(0)->kind != ExprKind::Mul ||
+      ShapedType::isDynamic(root.features()))
+    return {};
+  auto miss = [&](RefusalKind kind, const Expr *at, std::string detail = {}) {
+    return raiser.miss(root, sum, "linear", kind, at, std::move(detail));
+  };
+
+  ExprIndex inputIndex(root.index);
+  inputIndex.back() = sum->variable;
+  int out = root.index.back();
+  auto any = [](Type) { return true; };
+  Value x, weight;
+  for (unsigned i : {0u, 1u}) {
+    const Expr *inputExpr = sum->operand(0)->operand(i);
+    const Expr *weightExpr = sum->operand(0)->operand(1 - i);
+    // A unit dimension is not indexed, which leaves the layout open.
+    if (out == kZeroIndex || sum->variable == out)
+      return {};
+    weight = findMatrix(weightExpr, {out, sum->variable}, any);
+    bool stored = !weight;
+    if (stored)
+      weight = findMatrix(weightExpr, {sum->variable, out}, any);
+    if (!weight)
+      continue;
+    auto weightType = cast<RankedTensorType>(weight.getType());
+    SmallVector<int64_t> shape(root.type.getShape());
+    shape.back() = weightType.getDimSize(stored ? 0 : 1);
+    Type element = weightType.getElementType();
+    x = TensorExprs::findTensor(inputExpr, inputIndex, shape,
+                                [&](Type type) { return type == element; });
+    if (!x) {
+      x = TensorExprs::findTensor(inputExpr, inputIndex, shape, any);
+      if (!x)
+        continue;
+      // The weight may have been widened to the type of the input.
+      element = getElementTypeOrSelf(x.getType());
+      weight = findMatrix(weightExpr, {out, sum->variable},
+                          [&](Type type) { return type == element; });
+      if (!weight && !stored)
+        return miss(RefusalKind::RaiseOperandTypes, sum,
+                    llvm::formatv("input {0}, weight {1}", element,
+                                  weightType.getElementType()));
+    }
+    if (stored)
+      return miss(RefusalKind::RaiseWeightLayout, weightExpr);
+    break;
+  }
+  if (!x || !weight)
+    return {};
+  if (isQuantized(getElementTypeOrSelf(x.getType())))
+    return miss(RefusalKind::RaiseQuantizedOperands, sum);
+  if (!sum->type.isF32())
+    return miss(RefusalKind::RaiseNarrowSum, sum);
+
+  const Expr *start = sum->operand(1);
+  if (!start->isConstant(0.0)) {
+    if (bias)
+      return miss(RefusalKind::RaiseSumStart, start);
+    bias = start;
+  }
+  Value biasVector;
+  if (bias) {
+    biasVector = raiser.getVector(root, bias, root.lastDim(), root.features());
+    if (!biasVector)
+      return start->isConstant(0.0) ? Value()
+                                    : miss(RefusalKind::RaiseSumStart, start);
+  }
+  if (sum->owner && !isOnlyUsedFor(sum->owner, root.op(), /*depth=*/4))
+    return miss(RefusalKind::RaiseOtherUse, sum);
+  return LinearOp::create(raiser.builder, root.loc(), root.type, x, weight,
+                          biasVector, /*channel_scale=*/Value(),
+                          /*input_scale=*/FloatAttr(),
+                          /*weight_scale=*/FloatAttr())
+      .getY();
+}

@@ -1,0 +1,160 @@
+//===- RaiseLayersReshape.cpp - Move reshapes out of layers ---------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Front ends flatten leading dimensions around a matrix product and restore
+// them behind it. Layer ops take any number of leading dimensions, so where an
+// expand_shape undoes the collapse_shapes above a chain of layer ops, the chain
+// moves to the wide shape and both reshapes go.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RaiseLayers.h"
+
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace fuse;
+
+/// How many operands of `op` carry the leading dimensions; the others are
+/// parameters. Zero where a parameter depends on them.
+static unsigned getNumTokenOperands(Operation *op) {
+  if (isa<GatedMulOp, ResidualAddOp>(op))
+    return 2;
+  if (auto quantize = dyn_cast<QuantizeOp>(op))
+    return quantize.getChannelScale() ? 0 : 1;
+  if (auto dequantize = dyn_cast<DequantizeOp>(op))
+    return dequantize.getChannelScale() ? 0 : 1;
+  return isLayerOp(op) ? 1 : 0;
+}
+
+/// A tensor that has the leading dimensions of `value` by the meaning of layer
+/// ops, as far up as they go.
+static Value getShapeSource(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (getNumTokenOperands(op) == 0)
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// Whether the wide side of `expand` has the leading dimensions of `source`.
+static bool restores(tensor::ExpandShapeOp expand, Value source) {
+  auto type = cast<RankedTensorType>(source.getType());
+  auto wide = cast<RankedTensorType>(expand.getResult().getType());
+  if (type.getShape().drop_back() != wide.getShape().drop_back())
+    return false;
+  SmallVector<OpFoldResult> sizes = expand.getMixedOutputShape();
+  for (const ReassociationIndices &group : expand.getReassociationIndices()) {
+    auto isDynamic = [&](int64_t dim) { return wide.isDynamicDim(dim); };
+    // One unknown size follows from the others.
+    if (llvm::count_if(group, isDynamic) <= 1)
+      continue;
+    for (int64_t dim : group) {
+      if (!isDynamic(dim))
+        continue;
+      auto size = dyn_cast<Value>(sizes[dim]);
+      auto dimOp = size ? size.getDefiningOp<tensor::DimOp>() : nullptr;
+      if (!dimOp || dimOp.getConstantIndex() != dim ||
+          getShapeSource(dimOp.getSource()) != getShapeSource(source))
+        return false;
+    }
+  }
+  return true;
+}
+
+namespace {
+
+/// The layer ops between an expand_shape and the collapse_shapes it undoes.
+class Chain {
+public:
+  explicit Chain(tensor::ExpandShapeOp expand) : expand(expand) {}
+
+  bool collect() {
+    auto groups = expand.getReassociationIndices();
+    // The feature dimension is not part of a reshape.
+    if (groups.empty() || groups.back().size() != 1)
+      return false;
+    if (!collect(expand.getSrc()) || members.empty())
+      return false;
+    return llvm::all_of(members, [&](Operation *member) {
+      return llvm::all_of(member->getUsers(), [&](Operation *user) {
+        return user == expand || members.contains(user);
+      });
+    });
+  }
+
+  void rebuild() {
+    OpBuilder builder(expand);
+    IRMapping mapping;
+    for (auto [narrow, wide] : sources)
+      mapping.map(narrow, wide);
+    auto shape =
+        cast<RankedTensorType>(expand.getResult().getType()).getShape();
+    // Members were collected operands first.
+    for (Operation *member : members) {
+      Operation *clone = builder.clone(*member, mapping);
+      auto type = cast<RankedTensorType>(member->getResult(0).getType());
+      SmallVector<int64_t> wide(shape);
+      wide.back() = type.getShape().back();
+      clone->getResult(0).setType(
+          RankedTensorType::get(wide, type.getElementType()));
+    }
+    expand.getResult().replaceAllUsesWith(mapping.lookup(expand.getSrc()));
+    expand->erase();
+    for (Operation *member : llvm::reverse(members))
+      member->erase();
+    for (auto [narrow, wide] : sources)
+      if (narrow.use_empty())
+        narrow.getDefiningOp()->erase();
+  }
+
+private:
+  bool collect(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getBlock() != expand->getBlock())
+      return false;
+    if (members.contains(op))
+      return true;
+    if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+      if (collapse.getReassociationIndices() !=
+              expand.getReassociationIndices() ||
+          !restores(expand, collapse.getSrc()))
+        return false;
+      sources.insert({value, collapse.getSrc()});
+      return true;
+    }
+    unsigned tokens = getNumTokenOperands(op);
+    // Bounds the stack; no network has such a chain without other ops.
+    constexpr unsigned maxMembers = 512;
+    if (tokens == 0 || ++visits > maxMembers)
+      return false;
+    for (Value operand : op->getOperands().take_front(tokens))
+      if (!collect(operand))
+        return false;
+    members.insert(op);
+    return true;
+  }
+
+  tensor::ExpandShapeOp expand;
+  llvm::SmallSetVector<Operation *, 8> members;
+  llvm::MapVector<Value, Value> sources;
+  unsigned visits = 0;
+};
+
+} // namespace
+
+void fuse::sinkReshapes(Operation *function) {
+  SmallVector<tensor::ExpandShapeOp> expands;
+  function->walk(
+      [&](tensor::ExpandShapeOp expand) { expands.push_back(expand); });
+  for (tensor::ExpandShapeOp expand : expands) {
+    Chain chain(expand);
+    if (chain.collect())
+      chain.rebuild();
+  }
+}
