@@ -550,6 +550,7 @@ HANDLERS: dict[str, Handler] = {
 
     "aten.mean.dim": _reduce(mean=True),
     "aten.mean.default": _reduce(mean=True),
+    "aten.sum.default": _reduce(mean=False),
     "aten.sum.dim_IntList": _reduce(mean=False),
 
     "aten.view.default": _reshape,

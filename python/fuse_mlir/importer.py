@@ -196,6 +196,11 @@ class Walker:
         if groups is None:
             raise aten.Unsupported(
                 f"reshape of {_show(value.shape)} to {_show(shape)}")
+        # A tensor of rank zero has no dimensions to put into groups.
+        if not shape:
+            return self._collapse(hint, value, [], shape)
+        if not value.shape:
+            return self._expand(hint, value, [], shape)
         middle = tuple(_product([value.shape[i] for i in left])
                        for left, _ in groups)
         middle = tuple(
@@ -211,8 +216,6 @@ class Walker:
 
     def _collapse(self, hint: str, value: Value, groups: list[list[int]],
                   shape: tuple[Dim, ...]) -> Value:
-        if groups == [list(range(value.rank))] and not shape:
-            groups = []
         return self.emitter.op(
             hint, f"tensor.collapse_shape {value.name} {_groups(groups)} : "
             f"{value.type} into {tensor_type(shape, value.element)}",
@@ -220,8 +223,6 @@ class Walker:
 
     def _expand(self, hint: str, value: Value, groups: list[list[int]],
                 shape: tuple[Dim, ...]) -> Value:
-        if not value.shape:
-            groups = []
         sizes = ", ".join(str(d) if is_static(d) else self.emitter.dim(d)
                           for d in shape)
         return self.emitter.op(

@@ -101,6 +101,11 @@ class OpCoverage(unittest.TestCase):
         text = import_function(lambda x: x.mean() * 2, bf16(4, 8)).text
         fuse_opt(text)
         self.assertIn("tensor<bf16>", text)
+        text = import_function(lambda x: x[0, 0] * x, bf16(4, 8)).text
+        fuse_opt(text)
+        text = import_function(lambda x: x.sum().view(1, 1) + x,
+                               bf16(4, 8)).text
+        fuse_opt(text)
 
 
 class Layers(unittest.TestCase):
