@@ -143,7 +143,8 @@ check_llvm() {
 torch_index() {
   local report
   report=$("$venv/bin/pip" install --dry-run --quiet --ignore-installed \
-    --disable-pip-version-check --report - -r "$root/python/requirements.txt") ||
+    --disable-pip-version-check --report - \
+    -r "$root/python/requirements.txt") ||
     die "pip cannot find the packages of python/requirements.txt"
   if printf '%s' "$report" | grep -q '"name": "nvidia-'; then
     printf '%s' '--extra-index-url=https://download.pytorch.org/whl/cpu'
