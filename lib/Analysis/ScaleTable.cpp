@@ -6,6 +6,7 @@
 
 #include "fuse/Analysis/ScaleTable.h"
 #include "fuse/IR/FuseAttrs.h"
+#include "fuse/Support/TextLimits.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 
@@ -14,21 +15,6 @@ using llvm::createStringError;
 using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
-
-/// The parser of LLVM recurses without a limit, so that a file of brackets
-/// overflows the stack. A table has two levels.
-static bool isTooDeep(StringRef text) {
-  constexpr int maxDepth = 16;
-  int depth = 0;
-  for (char c : text) {
-    if (c == '{' || c == '[')
-      if (++depth > maxDepth)
-        return true;
-    if (c == '}' || c == ']')
-      --depth;
-  }
-  return false;
-}
 
 /// Reads one scale, a number that kernels can use.
 static Expected<double> readScale(const llvm::json::Object &entry,
@@ -82,8 +68,8 @@ Expected<ScaleTable> fuse::readScaleTable(StringRef path) {
   if (!file)
     return fail(file.getError().message());
   StringRef text = (*file)->getBuffer();
-  if (isTooDeep(text))
-    return fail("nested too deeply");
+  if (Error error = checkTextLimits(text))
+    return fail(llvm::toString(std::move(error)));
   Expected<llvm::json::Value> json = llvm::json::parse(text);
   if (!json)
     return fail(llvm::toString(json.takeError()));

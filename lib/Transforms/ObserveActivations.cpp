@@ -54,10 +54,10 @@ struct ObserveActivations
         readers[linear.getX()].push_back(builder.getStringAttr(name));
         continue;
       }
-      remark::missed(
-          op->getLoc(),
-          remark::RemarkOpts::name(name).category("quant").subCategory(
-              DEBUG_TYPE))
+      remark::missed(op->getLoc(), remark::RemarkOpts::name(
+                                       builder.getStringAttr(name).getValue())
+                                       .category("quant")
+                                       .subCategory(DEBUG_TYPE))
           << remark::reason("{0}", isFloat ? "the linear is in a nested region"
                                            : "the linear is quantized already");
     }

@@ -1,0 +1,32 @@
+//===- TextLimits.h - What is read from outside -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_SUPPORT_TEXTLIMITS_H
+#define FUSE_SUPPORT_TEXTLIMITS_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <cstddef>
+
+namespace fuse {
+
+/// Largest text that is parsed, in bytes.
+inline constexpr size_t maxTextSize = size_t(64) << 20;
+
+/// Deepest nesting of brackets that is parsed. The recursive parsers of MLIR
+/// and of LLVM's JSON need some hundred bytes of stack for each level and have
+/// no limit of their own.
+inline constexpr unsigned maxTextDepth = 256;
+
+/// Refuses text that a recursive parser would not survive: too large, nested
+/// too deeply, or MLIR bytecode, whose reader is not hardened. Brackets in
+/// strings and in `//` comments do not count.
+llvm::Error checkTextLimits(llvm::StringRef text);
+
+} // namespace fuse
+
+#endif // FUSE_SUPPORT_TEXTLIMITS_H

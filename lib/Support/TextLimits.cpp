@@ -1,0 +1,74 @@
+//===- TextLimits.cpp - What is read from outside -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Support/TextLimits.h"
+
+using llvm::createStringError;
+
+llvm::Error fuse::checkTextLimits(llvm::StringRef text) {
+  if (text.size() > maxTextSize)
+    return createStringError("text has %zu bytes, the limit is %zu",
+                             text.size(), maxTextSize);
+  if (text.starts_with("ML\xefR"))
+    return createStringError("bytecode is only read from trusted places; "
+                             "convert it to text with fuse-opt");
+  // Angle brackets are counted apart, since arrows and comparisons use them.
+  unsigned brackets = 0, angles = 0, line = 1;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    char next = i + 1 < text.size() ? text[i + 1] : '\0';
+    switch (c) {
+    case '\n':
+      ++line;
+      break;
+    case '"':
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        if (text[i] == '\\')
+          ++i;
+      // An unterminated string ends at its line; the parser reports it.
+      if (i < text.size() && text[i] == '\n')
+        ++line;
+      break;
+    case '/':
+      if (next == '/') {
+        i = text.find('\n', i);
+        if (i == llvm::StringRef::npos)
+          return llvm::Error::success();
+        ++line;
+      }
+      break;
+    case '(':
+    case '[':
+    case '{':
+      ++brackets;
+      break;
+    case ')':
+    case ']':
+    case '}':
+      brackets -= brackets > 0;
+      break;
+    case '<':
+      angles += next != '=';
+      break;
+    case '-':
+      i += next == '>';
+      break;
+    case '>':
+      if (next == '=')
+        ++i;
+      else
+        angles -= angles > 0;
+      break;
+    default:
+      break;
+    }
+    if (brackets > maxTextDepth || angles > maxTextDepth)
+      return createStringError("brackets are nested more than %u deep in line "
+                               "%u",
+                               maxTextDepth, line);
+  }
+  return llvm::Error::success();
+}
