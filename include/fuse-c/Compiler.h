@@ -1,0 +1,142 @@
+/*===- fuse-c/Compiler.h - C interface to the compiler ------------*- C -*-===*
+ *
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ *===----------------------------------------------------------------------===*
+ *
+ * Parses fuse IR, runs passes on it, and prints it. Handles are opaque. Every
+ * function that can fail returns a status; `fuse_last_error` has a sentence
+ * about the last failure of the calling thread. No exception leaves a function,
+ * and null handles are an error, not a crash.
+ *
+ * A context may be used by one thread at a time; different contexts are
+ * independent of each other.
+ *
+ *===----------------------------------------------------------------------===*/
+
+#ifndef FUSE_C_COMPILER_H
+#define FUSE_C_COMPILER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define FUSE_C_EXPORT __attribute__((visibility("default")))
+#else
+#define FUSE_C_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Version of this interface. Functions are only added within a major version.
+ */
+#define FUSE_C_VERSION_MAJOR 0
+#define FUSE_C_VERSION_MINOR 1
+
+/* The version that the library was built with: major << 16 | minor. */
+FUSE_C_EXPORT uint32_t fuse_c_version(void);
+
+typedef enum fuse_status {
+  FUSE_OK = 0,
+  /* A null handle or pointer, or an option that does not exist. */
+  FUSE_ERROR_INVALID_ARGUMENT = 1,
+  /* Text that is not fuse IR, or more than the reader takes. */
+  FUSE_ERROR_PARSE = 2,
+  /* A pass failed; the module is as it was before. */
+  FUSE_ERROR_PASS = 3,
+  /* Memory ran out. */
+  FUSE_ERROR_OUT_OF_MEMORY = 4,
+  /* Something that should not happen; please report it. */
+  FUSE_ERROR_INTERNAL = 5
+} fuse_status;
+
+/* Name of a status, such as "FUSE_ERROR_PARSE"; never null. */
+FUSE_C_EXPORT const char *fuse_status_name(fuse_status status);
+
+/* A sentence about the last failure in this thread, empty when there was none.
+ * Valid until the next call of this thread that fails. */
+FUSE_C_EXPORT const char *fuse_last_error(void);
+
+typedef struct fuse_context fuse_context;
+typedef struct fuse_module fuse_module;
+
+/* Makes a context with all dialects and passes of fuse. It starts no threads.
+ */
+FUSE_C_EXPORT fuse_status fuse_context_create(fuse_context **context);
+
+/* Modules of a destroyed context stay valid. Null is allowed. */
+FUSE_C_EXPORT void fuse_context_destroy(fuse_context *context);
+
+typedef enum fuse_severity {
+  FUSE_NOTE = 0,
+  FUSE_WARNING = 1,
+  FUSE_ERROR = 2,
+  FUSE_REMARK = 3
+} fuse_severity;
+
+/* Called for every diagnostic: its severity, "file:line:column" or the location
+ * as printed, and the message. Strings are valid during the call. */
+typedef void (*fuse_diagnostic_handler)(fuse_severity severity,
+                                        const char *location,
+                                        const char *message, void *user_data);
+
+/* Without a handler diagnostics only appear in fuse_last_error. A null handler
+ * removes the one that is set. */
+FUSE_C_EXPORT fuse_status fuse_context_set_diagnostic_handler(
+    fuse_context *context, fuse_diagnostic_handler handler, void *user_data);
+
+/* One site that was fused or refused, as the passes report it.
+ *   kind:     "Passed", "Missed", "Failure" or "Analysis"
+ *   category: "fuse", "raise", "quant", ... and the pass, joined by a colon
+ *   name:     id of the site, or name of the remark
+ *   location: "file:line:column" of the first member, or as printed
+ *   text:     "Key=value; Key=value", such as the reason of a refusal */
+typedef struct fuse_remark {
+  const char *kind;
+  const char *category;
+  const char *name;
+  const char *location;
+  const char *text;
+} fuse_remark;
+
+typedef void (*fuse_remark_handler)(const fuse_remark *remark,
+                                    void *user_data);
+
+/* Delivers the remarks of all categories. A null handler removes the one that
+ * is set. */
+FUSE_C_EXPORT fuse_status fuse_context_set_remark_handler(
+    fuse_context *context, fuse_remark_handler handler, void *user_data);
+
+/* Parses and verifies text; `text` need not end with a zero byte. Texts over
+ * 64 MiB, nested over 256 brackets deep, or in bytecode are refused. */
+FUSE_C_EXPORT fuse_status fuse_module_parse(fuse_context *context,
+                                            const char *text, size_t length,
+                                            fuse_module **module);
+
+FUSE_C_EXPORT fuse_status fuse_module_clone(const fuse_module *module,
+                                            fuse_module **clone);
+
+/* Null is allowed. */
+FUSE_C_EXPORT void fuse_module_destroy(fuse_module *module);
+
+/* Runs passes as `fuse-opt --pass-pipeline` names them, such as
+ * "builtin.module(func.func(fuse-form-kernels{rounding=relaxed}))". When one
+ * fails the module is what it was before the call. */
+FUSE_C_EXPORT fuse_status fuse_module_run(fuse_module *module,
+                                          const char *pipeline);
+
+/* Prints the module. `*text` ends with a zero byte, which `*length` does not
+ * count (it may be null), and is given back with fuse_string_free. */
+FUSE_C_EXPORT fuse_status fuse_module_print(const fuse_module *module,
+                                            char **text, size_t *length);
+
+/* Null is allowed. */
+FUSE_C_EXPORT void fuse_string_free(char *text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FUSE_C_COMPILER_H */

@@ -1,0 +1,330 @@
+//===- Compiler.cpp - C interface to the compiler -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse-c/Compiler.h"
+#include "fuse/InitAllDialects.h"
+#include "fuse/InitAllPasses.h"
+#include "fuse/Support/TextLimits.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+
+using namespace mlir;
+using namespace fuse;
+
+//===----------------------------------------------------------------------===//
+// Errors
+//===----------------------------------------------------------------------===//
+
+static std::string &lastError() {
+  static thread_local std::string message;
+  return message;
+}
+
+static fuse_status fail(fuse_status status, const llvm::Twine &message) {
+  lastError() = message.str();
+  return status;
+}
+
+/// Runs `body` so that no exception reaches the caller.
+template <typename Body>
+static fuse_status guard(Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc &) {
+    return FUSE_ERROR_OUT_OF_MEMORY;
+  } catch (...) {
+    return FUSE_ERROR_INTERNAL;
+  }
+}
+
+static std::string printLocation(Location loc) {
+  // The location of a kernel has those of all its members; the first will do.
+  if (auto file = loc->findInstanceOf<FileLineColLoc>())
+    return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+            Twine(file.getColumn()))
+        .str();
+  std::string text;
+  llvm::raw_string_ostream(text) << loc;
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Contexts
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What a context and its modules share. It goes with the last of them.
+struct ContextState {
+  ContextState() : context(getRegistry(), MLIRContext::Threading::DISABLED) {
+    context.getDiagEngine().registerHandler(
+        [this](Diagnostic &diagnostic) { handle(diagnostic); });
+  }
+
+  static DialectRegistry &getRegistry() {
+    // Built once: registering everything takes longer than making a context.
+    static DialectRegistry &registry = []() -> DialectRegistry & {
+      static DialectRegistry registry;
+      mlir::registerAllDialects(registry);
+      mlir::registerAllExtensions(registry);
+      fuse::registerAllDialects(registry);
+      mlir::registerAllPasses();
+      fuse::registerAllPasses();
+      return registry;
+    }();
+    return registry;
+  }
+
+  void handle(Diagnostic &diagnostic) {
+    std::string location = printLocation(diagnostic.getLocation());
+    std::string message = diagnostic.str();
+    if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
+      if (!errors.empty())
+        errors += "\n";
+      errors += location + ": " + message;
+    }
+    if (diagnosticHandler)
+      diagnosticHandler(getSeverity(diagnostic.getSeverity()), location.c_str(),
+                        message.c_str(), diagnosticData);
+    for (Diagnostic &note : diagnostic.getNotes())
+      handle(note);
+  }
+
+  static fuse_severity getSeverity(DiagnosticSeverity severity) {
+    switch (severity) {
+    case DiagnosticSeverity::Note:
+      return FUSE_NOTE;
+    case DiagnosticSeverity::Warning:
+      return FUSE_WARNING;
+    case DiagnosticSeverity::Error:
+      return FUSE_ERROR;
+    case DiagnosticSeverity::Remark:
+      return FUSE_REMARK;
+    }
+    llvm_unreachable("all severities are mapped");
+  }
+
+  /// What went wrong since the last call, for `fuse_last_error`.
+  std::string takeErrors(StringRef otherwise) {
+    std::string text = errors.empty() ? otherwise.str() : std::move(errors);
+    errors.clear();
+    return text;
+  }
+
+  MLIRContext context;
+  std::string errors;
+  fuse_diagnostic_handler diagnosticHandler = nullptr;
+  void *diagnosticData = nullptr;
+};
+
+/// Hands remarks to a C function.
+class RemarkForwarder : public remark::detail::MLIRRemarkStreamerBase {
+public:
+  RemarkForwarder(fuse_remark_handler handler, void *data)
+      : handler(handler), data(data) {}
+
+  void streamOptimizationRemark(const remark::detail::Remark &remark) override {
+    std::string location = printLocation(remark.getLocation());
+    std::string category = remark.getCombinedCategoryName().str();
+    std::string name = remark.getRemarkName().str();
+    std::string kind = remark.getRemarkTypeString().str();
+    std::string text;
+    for (const auto &arg : remark.getArgs())
+      text += (text.empty() ? "" : "; ") + arg.key + "=" + arg.val;
+    fuse_remark flat = {kind.c_str(), category.c_str(), name.c_str(),
+                        location.c_str(), text.c_str()};
+    handler(&flat, data);
+  }
+
+private:
+  fuse_remark_handler handler;
+  void *data;
+};
+
+} // namespace
+
+struct fuse_context {
+  std::shared_ptr<ContextState> state;
+};
+
+struct fuse_module {
+  /// Declared first, so that it outlives the IR that it owns.
+  std::shared_ptr<ContextState> state;
+  OwningOpRef<ModuleOp> module;
+};
+
+uint32_t fuse_c_version(void) {
+  return FUSE_C_VERSION_MAJOR << 16 | FUSE_C_VERSION_MINOR;
+}
+
+const char *fuse_status_name(fuse_status status) {
+  switch (status) {
+  case FUSE_OK:
+    return "FUSE_OK";
+  case FUSE_ERROR_INVALID_ARGUMENT:
+    return "FUSE_ERROR_INVALID_ARGUMENT";
+  case FUSE_ERROR_PARSE:
+    return "FUSE_ERROR_PARSE";
+  case FUSE_ERROR_PASS:
+    return "FUSE_ERROR_PASS";
+  case FUSE_ERROR_OUT_OF_MEMORY:
+    return "FUSE_ERROR_OUT_OF_MEMORY";
+  case FUSE_ERROR_INTERNAL:
+    return "FUSE_ERROR_INTERNAL";
+  }
+  return "unknown status";
+}
+
+const char *fuse_last_error(void) { return lastError().c_str(); }
+
+fuse_status fuse_context_create(fuse_context **context) {
+  if (!context)
+    return fail(FUSE_ERROR_INVALID_ARGUMENT, "'context' is null");
+  return guard([&] {
+    *context = new fuse_context{std::make_shared<ContextState>()};
+    return FUSE_OK;
+  });
+}
+
+void fuse_context_destroy(fuse_context *context) { delete context; }
+
+fuse_status fuse_context_set_diagnostic_handler(fuse_context *context,
+                                                fuse_diagnostic_handler handler,
+                                                void *user_data) {
+  if (!context)
+    return fail(FUSE_ERROR_INVALID_ARGUMENT, "'context' is null");
+  context->state->diagnosticHandler = handler;
+  context->state->diagnosticData = user_data;
+  return FUSE_OK;
+}
+
+fuse_status fuse_context_set_remark_handler(fuse_context *context,
+                                            fuse_remark_handler handler,
+                                            void *user_data) {
+  if (!context)
+    return fail(FUSE_ERROR_INVALID_ARGUMENT, "'context' is null");
+  return guard([&] {
+    MLIRContext &mlirContext = context->state->context;
+    if (!handler) {
+      mlirContext.setRemarkEngine(nullptr);
+      return FUSE_OK;
+    }
+    remark::RemarkCategories categories;
+    // `all` alone enables nothing.
+    categories.passed = categories.missed = categories.analysis =
+        categories.failed = ".*";
+    if (failed(remark::enableOptimizationRemarks(
+            mlirContext, std::make_unique<RemarkForwarder>(handler, user_data),
+            std::make_unique<remark::RemarkEmittingPolicyAll>(), categories)))
+      return fail(FUSE_ERROR_INTERNAL, "remarks can not be enabled");
+    return FUSE_OK;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Modules
+//===----------------------------------------------------------------------===//
+
+fuse_status fuse_module_parse(fuse_context *context, const char *text,
+                              size_t length, fuse_module **module) {
+  if (!context || !text || !module)
+    return fail(FUSE_ERROR_INVALID_ARGUMENT,
+                "'context', 'text' or 'module' is null");
+  return guard([&] {
+    StringRef source(text, length);
+    if (llvm::Error error = checkTextLimits(source))
+      return fail(FUSE_ERROR_PARSE, llvm::toString(std::move(error)));
+    ContextState &state = *context->state;
+    state.errors.clear();
+    // The parser wants a zero byte behind the text.
+    std::string copy = source.str();
+    OwningOpRef<ModuleOp> parsed =
+        parseSourceString<ModuleOp>(copy, &state.context);
+    if (!parsed)
+      return fail(FUSE_ERROR_PARSE,
+                  state.takeErrors("the text is not a module"));
+    *module = new fuse_module{context->state, std::move(parsed)};
+    return FUSE_OK;
+  });
+}
+
+fuse_status fuse_module_clone(const fuse_module *module, fuse_module **clone) {
+  if (!module || !clone)
+    return fail(FUSE_ERROR_INVALID_ARGUMENT, "'module' or 'clone' is null");
+  return guard([&] {
+    *clone = new fuse_module{
+        module->state,
+        OwningOpRef<ModuleOp>(ModuleOp(*module->module).clone())};
+    return FUSE_OK;
+  });
+}
+
+void fuse_module_destroy(fuse_module *module) { delete module; }
+
+fuse_status fuse_module_run(fuse_module *module, const char *pipeline) {
+  if (!module || !pipeline)
+    return fail(FUSE_ERROR_INVALID_ARGUMENT, "'module' or 'pipeline' is null");
+  return guard([&] {
+    ContextState &state = *module->state;
+    state.errors.clear();
+    std::string text;
+    llvm::raw_string_ostream errors(text);
+    FailureOr<OpPassManager> parsed = parsePassPipeline(pipeline, errors);
+    if (failed(parsed))
+      return fail(FUSE_ERROR_INVALID_ARGUMENT,
+                  "pipeline '" + Twine(pipeline) + "': " + text);
+    PassManager manager(&state.context, parsed->getOpAnchorName());
+    static_cast<OpPassManager &>(manager) = std::move(*parsed);
+    if (manager.getOpAnchorName() != ModuleOp::getOperationName() &&
+        manager.getOpAnchorName() != OpPassManager::getAnyOpAnchorName())
+      return fail(FUSE_ERROR_INVALID_ARGUMENT,
+                  "pipeline '" + Twine(pipeline) + "' runs on '" +
+                      manager.getOpAnchorName() + "', not on builtin.module");
+    // Passes change a copy: a failure leaves the caller's module alone.
+    OwningOpRef<ModuleOp> copy(module->module->clone());
+    if (failed(manager.run(*copy)))
+      return fail(FUSE_ERROR_PASS, state.takeErrors("a pass failed"));
+    module->module = std::move(copy);
+    return FUSE_OK;
+  });
+}
+
+fuse_status fuse_module_print(const fuse_module *module, char **text,
+                              size_t *length) {
+  if (!module || !text)
+    return fail(FUSE_ERROR_INVALID_ARGUMENT, "'module' or 'text' is null");
+  return guard([&] {
+    std::string printed;
+    llvm::raw_string_ostream os(printed);
+    ModuleOp(*module->module).print(os);
+    auto *copy = static_cast<char *>(std::malloc(printed.size() + 1));
+    if (!copy)
+      return fail(FUSE_ERROR_OUT_OF_MEMORY, "no memory for the printed module");
+    std::memcpy(copy, printed.c_str(), printed.size() + 1);
+    *text = copy;
+    if (length)
+      *length = printed.size();
+    return FUSE_OK;
+  });
+}
+
+void fuse_string_free(char *text) { std::free(text); }
