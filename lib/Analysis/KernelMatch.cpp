@@ -174,10 +174,16 @@ bool ChainMatcher::traceInput(ArrayRef<LinearOp> linears,
       return true;
     // A dequantized input belongs to the chain only when it was quantized
     // for these linears; otherwise it is an input like any other.
-    auto quantize = dequantize.getQ().getDefiningOp<QuantizeOp>();
-    if (!quantize || getOtherUser(dequantize.getX(), users) ||
-        !quantize.getQ().hasOneUse())
+    // One that a kernel quantized was refused when that kernel was formed; it
+    // stays so, or forming twice would not be forming once.
+    Operation *def = dequantize.getQ().getDefiningOp();
+    auto quantize = dyn_cast_or_null<QuantizeOp>(def);
+    if (!isa_and_nonnull<QuantizeOp, FusedOpInterface>(def) ||
+        getOtherUser(dequantize.getX(), users) ||
+        !dequantize.getQ().hasOneUse())
       return true;
+    if (!quantize)
+      return refuse(RefusalKind::InputNotQuantizedHere, def);
     input.dequantize = dequantize;
     input.quantize = quantize;
   } else {

@@ -373,7 +373,7 @@ static void remarkRefused(const Site &site) {
   remark::missed(site.op->getLoc(), getRemarkOpts(site))
       << remark::reason("{0} {1}: {2}", text.id.str(), text.name.str(),
                         text.reason.str())
-      << remark::metric("At", site.refusal->at->getName().getStringRef())
+      << remark::metric("At", site.refusal->at.getStringRef())
       << remark::suggest("{0}", text.suggestion.str());
 }
 
@@ -389,10 +389,9 @@ static void remarkFused(Site &site, Location loc) {
       << remark::metric("Members", members);
   if (std::optional<Refusal> limit = site.match->limit) {
     const RefusalText &text = getText(limit->kind);
-    remark::analysis(loc, getRemarkOpts(site))
-        << remark::add("a larger kernel stopped at {0}: {1} {2}",
-                       limit->at->getName().getStringRef().str(), text.id.str(),
-                       text.name.str());
+    remark::analysis(loc, getRemarkOpts(site)) << remark::add(
+        "a larger kernel stopped at {0}: {1} {2}",
+        limit->at.getStringRef().str(), text.id.str(), text.name.str());
   }
 }
 

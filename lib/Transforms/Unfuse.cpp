@@ -35,16 +35,20 @@ static void placeMembers(Operation *kernel, ArrayRef<Operation *> members,
   SmallVector<Operation *> others;
   Operation *first = members.front();
   for (int64_t i = 0; i < provenance.getBefore() && first->getPrevNode(); ++i)
-    others.insert(others.begin(), first = first->getPrevNode());
+    others.push_back(first = first->getPrevNode());
+  std::reverse(others.begin(), others.end());
   int64_t numBefore = others.size();
   Operation *last = kernel;
   for (int64_t i = provenance.getBefore(); i < numOthers; ++i) {
-    last = last->getNextNode();
-    if (!last || last->hasTrait<OpTrait::IsTerminator>())
+    Operation *next = last->getNextNode();
+    if (!next || next->hasTrait<OpTrait::IsTerminator>())
       break;
-    others.push_back(last);
+    others.push_back(last = next);
   }
 
+  // Fixed now, so that members which go there follow each other.
+  Block *block = kernel->getBlock();
+  Block::iterator end = std::next(last->getIterator());
   SmallVector<unsigned> order =
       llvm::to_vector(llvm::seq<unsigned>(0, members.size()));
   llvm::sort(order,
@@ -58,10 +62,8 @@ static void placeMembers(Operation *kernel, ArrayRef<Operation *> members,
       members[index]->moveBefore(kernel);
     else if (before < static_cast<int64_t>(others.size()))
       members[index]->moveBefore(others[before]);
-    else if (Operation *next = others.back()->getNextNode())
-      members[index]->moveBefore(next);
     else
-      members[index]->moveAfter(others.back());
+      members[index]->moveBefore(block, end);
   }
 }
 

@@ -17,9 +17,11 @@ using namespace fuse;
 
 Location fuse::getFusedLocation(MLIRContext *context,
                                 ArrayRef<Location> members) {
-  // FusedLoc drops repeated locations; the metadata keeps one per member.
+  // FusedLoc drops repeated locations; the metadata keeps one per member. The
+  // overload that takes the context first would keep them, but the parser does
+  // not, so that such a location would not survive printing.
   SmallVector<Attribute> all(members.begin(), members.end());
-  return FusedLoc::get(context, members, ArrayAttr::get(context, all));
+  return FusedLoc::get(members, ArrayAttr::get(context, all), context);
 }
 
 /// The location of member `index` of a chain of any length.

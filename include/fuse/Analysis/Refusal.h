@@ -7,11 +7,7 @@
 #ifndef FUSE_ANALYSIS_REFUSAL_H
 #define FUSE_ANALYSIS_REFUSAL_H
 
-#include "llvm/ADT/StringRef.h"
-
-namespace mlir {
-class Operation;
-} // namespace mlir
+#include "mlir/IR/Operation.h"
 
 namespace fuse {
 
@@ -35,8 +31,12 @@ const RefusalText &getText(RefusalKind kind);
 
 /// The first predicate that a site failed, and the op at which it failed.
 struct Refusal {
+  Refusal(RefusalKind kind, mlir::Operation *op)
+      : kind(kind), at(op->getName()) {}
+
   RefusalKind kind;
-  mlir::Operation *at;
+  /// Its name only: the op may have gone into a kernel when this is reported.
+  mlir::OperationName at;
 };
 
 } // namespace fuse

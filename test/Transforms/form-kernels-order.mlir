@@ -1,0 +1,67 @@
+// RUN: fuse-opt %s --fuse-form-kernels | FileCheck %s
+// RUN: fuse-opt %s --fuse-form-kernels --fuse-form-kernels | FileCheck %s
+// RUN: fuse-opt %s --fuse-form-kernels --emit-bytecode | fuse-opt | FileCheck %s
+// RUN: fuse-opt %s --fuse-form-kernels --remarks-filter=.* 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=REMARK
+// RUN: fuse-opt %s --fuse-check-unfuse -o /dev/null
+
+// What is formed depends on the order of ops in the text and on nothing else.
+
+// Of two quantize ops behind a norm, the first becomes part of the kernel.
+// CHECK-LABEL: @first_of_two_quantize_ops
+func.func @first_of_two_quantize_ops(%x: tensor<?x64xbf16>)
+    -> (tensor<?x64xi8>, tensor<?x64xi8>) {
+  // CHECK: %[[K:.*]]:2 = fuse.norm_quantize {{.*}} also([normed]) scales(i8, input = 0.5)
+  // CHECK: %[[Q:.*]] = fuse.quantize %[[K]]#1 scale 0.25
+  // CHECK: return %[[Q]], %[[K]]#0
+  %0 = fuse.rms_norm %x eps 1.0e-6 : (tensor<?x64xbf16>) -> tensor<?x64xbf16>
+  %1 = fuse.quantize %0 scale 0.5 : (tensor<?x64xbf16>) -> tensor<?x64xi8>
+  %2 = fuse.quantize %0 scale 0.25 : (tensor<?x64xbf16>) -> tensor<?x64xi8>
+  return %2, %1 : tensor<?x64xi8>, tensor<?x64xi8>
+}
+
+// The input of the MLP is dequantized with another scale than it was quantized
+// with. That stays a refusal after the norm and the quantize op have become a
+// kernel.
+// CHECK-LABEL: @refused_once_refused_twice
+func.func @refused_once_refused_twice(%x: tensor<?x64xbf16>,
+                                      %w: tensor<64x64xbf16>)
+    -> tensor<?x64xbf16> {
+  // CHECK: fuse.norm_quantize
+  // CHECK: fuse.dequantize
+  // CHECK: fuse.linear
+  // CHECK: fuse.activation
+  // CHECK: fuse.linear
+  %0 = fuse.rms_norm %x eps 1.0e-6 : (tensor<?x64xbf16>) -> tensor<?x64xbf16>
+  %1 = fuse.quantize %0 scale 0.5 : (tensor<?x64xbf16>) -> tensor<?x64xi8>
+  %2 = fuse.dequantize %1 scale 0.25 : (tensor<?x64xi8>) -> tensor<?x64xbf16>
+  %3 = fuse.linear %2, %w
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  %4 = fuse.activation silu %3 : tensor<?x64xbf16> -> tensor<?x64xbf16>
+  %5 = fuse.linear %4, %w
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  return %5 : tensor<?x64xbf16>
+}
+
+// The norm stays outside of the first kernel because of the second: the remark
+// about that names an op that has become part of a kernel by then.
+// CHECK-LABEL: @limit_is_in_another_kernel
+// REMARK: limit_is_in_another_kernel#2 {{.*}} Remark="a larger kernel stopped at fuse.linear: FUSE-N002
+func.func @limit_is_in_another_kernel(%x: tensor<?x64xbf16>,
+                                      %w: tensor<64x64xbf16>)
+    -> (tensor<?x64xbf16>, tensor<?x64xbf16>) {
+  // CHECK: fuse.mlp
+  // CHECK: fuse.mlp
+  %n = fuse.rms_norm %x eps 1.0e-6 : (tensor<?x64xbf16>) -> tensor<?x64xbf16>
+  %0 = fuse.linear %n, %w
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  %1 = fuse.activation silu %0 : tensor<?x64xbf16> -> tensor<?x64xbf16>
+  %2 = fuse.linear %1, %w
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  %3 = fuse.linear %n, %w
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  %4 = fuse.activation silu %3 : tensor<?x64xbf16> -> tensor<?x64xbf16>
+  %5 = fuse.linear %4, %w
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  return %2, %5 : tensor<?x64xbf16>, tensor<?x64xbf16>
+}
