@@ -1,0 +1,211 @@
+//===- Checks.cpp - What must hold for every module -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Checks.h"
+#include "fuse/Analysis/Equivalence.h"
+#include "fuse/Transforms/Transforms.h"
+#include "mlir/Bytecode/BytecodeWriter.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace fuse;
+
+using Module = OwningOpRef<ModuleOp>;
+
+static Module clone(ModuleOp module) { return module.clone(); }
+
+static std::string print(ModuleOp module, bool generic) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
+  if (generic)
+    flags.printGenericOpForm();
+  module->print(os, flags);
+  return text;
+}
+
+/// Printing and parsing gives the same module, as text in both forms and as
+/// bytecode.
+static LogicalResult checkRoundTrip(ModuleOp module) {
+  ParserConfig config(module.getContext());
+  for (bool generic : {false, true}) {
+    Module parsed = parseSourceString<ModuleOp>(print(module, generic), config);
+    if (!parsed || failed(verifyIdentical(module, *parsed)))
+      return failure();
+  }
+  std::string bytes;
+  llvm::raw_string_ostream os(bytes);
+  if (failed(writeBytecodeToFile(module, os)))
+    return module.emitError("has no bytecode");
+  Module read = parseSourceString<ModuleOp>(bytes, config);
+  return success(read && succeeded(verifyIdentical(module, *read)));
+}
+
+/// Forms kernels in every function.
+static LogicalResult form(ModuleOp module, const KernelFormation &formation,
+                          CheckCounts *counts = nullptr) {
+  for (auto function : module.getOps<FunctionOpInterface>()) {
+    FailureOr<KernelFormationCounts> formed = formKernels(function, formation);
+    if (failed(formed))
+      return failure();
+    if (counts) {
+      counts->fused += formed->fused;
+      counts->refused += formed->refused;
+    }
+  }
+  return verify(module);
+}
+
+/// Unfusing `formed` gives `original`.
+static LogicalResult checkUnfuse(ModuleOp original, ModuleOp formed) {
+  Module module = clone(formed);
+  return success(succeeded(unfuse(*module, {})) && succeeded(verify(*module)) &&
+                 succeeded(verifyIdentical(original, *module)));
+}
+
+/// What was formed can be stored and undone elsewhere.
+static LogicalResult checkStored(ModuleOp original, ModuleOp formed) {
+  Module parsed = parseSourceString<ModuleOp>(
+      print(formed, /*generic=*/false), ParserConfig(formed.getContext()));
+  return success(parsed && succeeded(checkUnfuse(original, *parsed)));
+}
+
+/// What the ops of `region` compute, whatever their order: a number for each
+/// value, from the op that makes it, and the sum over all ops.
+static size_t hashComputation(Region &region, DenseMap<Value, size_t> &known) {
+  size_t sum = 0;
+  for (Block &block : region) {
+    for (BlockArgument argument : block.getArguments())
+      known[argument] =
+          llvm::hash_combine(argument.getArgNumber(), argument.getType());
+    for (Operation &op : block) {
+      llvm::hash_code hash =
+          llvm::hash_combine(op.getName(), op.getAttrDictionary(), op.getLoc());
+      for (Value operand : op.getOperands())
+        hash = llvm::hash_combine(hash, known.lookup(operand));
+      for (Type type : op.getResultTypes())
+        hash = llvm::hash_combine(hash, type);
+      for (Region &inner : op.getRegions())
+        hash = llvm::hash_combine(hash, hashComputation(inner, known));
+      for (OpResult result : op.getResults())
+        known[result] = llvm::hash_combine(hash, result.getResultNumber());
+      sum += size_t(hash);
+    }
+  }
+  return sum;
+}
+
+static LogicalResult checkSameComputation(ModuleOp expected, ModuleOp actual) {
+  DenseMap<Value, size_t> known;
+  if (hashComputation(expected.getRegion(), known) ==
+      hashComputation(actual.getRegion(), known))
+    return success();
+  return expected.emitError("is another computation once unfused");
+}
+
+/// Kernels can be undone one by one: from the last to the first the result is
+/// the original again, and in any other order still the same computation.
+static LogicalResult checkSiteBySite(ModuleOp original, ModuleOp formed,
+                                     Random &random) {
+  SmallVector<std::string> sites;
+  formed.walk([&](FunctionOpInterface function) {
+    SmallVector<std::string> own;
+    function.walk(
+        [&](FusedOpInterface op) { own.push_back(op.getSiteAttr().str()); });
+    llvm::append_range(sites, llvm::reverse(own));
+  });
+  Module module = clone(formed);
+  for (const std::string &site : sites)
+    if (failed(unfuse(*module, {site})) || failed(verify(*module)))
+      return failure();
+  if (failed(verifyIdentical(original, *module)))
+    return failure();
+
+  for (size_t i = sites.size(); i > 1; --i)
+    std::swap(sites[i - 1], sites[random.below(i)]);
+  module = clone(formed);
+  for (const std::string &site : sites)
+    if (failed(unfuse(*module, {site})) || failed(verify(*module)))
+      return failure();
+  return checkSameComputation(original, *module);
+}
+
+/// Which chains are found depends neither on the order in which users were
+/// entered nor on how the module came into memory.
+static LogicalResult checkUseOrder(ModuleOp original, ModuleOp formed,
+                                   Random &random) {
+  Module module = clone(original);
+  auto shuffleUsers = [&](Value value) {
+    SmallVector<unsigned> order = llvm::to_vector(llvm::seq<unsigned>(
+        0, std::distance(value.use_begin(), value.use_end())));
+    for (size_t i = order.size(); i > 1; --i)
+      std::swap(order[i - 1], order[random.below(i)]);
+    if (order.size() > 1)
+      value.shuffleUseList(order);
+  };
+  module->walk([&](Operation *op) {
+    for (Value result : op->getResults())
+      shuffleUsers(result);
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (Value argument : block.getArguments())
+          shuffleUsers(argument);
+  });
+  return success(succeeded(form(*module, {})) &&
+                 succeeded(verifyIdentical(formed, *module)));
+}
+
+/// With families and sites left out, and with relaxed rounding.
+static LogicalResult checkOptions(ModuleOp original, ModuleOp formed,
+                                  Random &random) {
+  KernelFormation formation;
+  for (StringRef family :
+       {"gated_mlp", "mlp", "norm_linear", "norm_quantize", "act_quantize"})
+    if (random.percent(50))
+      formation.families.push_back(family.str());
+  formed.walk([&](FusedOpInterface op) {
+    if (random.percent(30))
+      formation.disable.push_back(op.getSiteAttr().str());
+  });
+  formation.rounding = random.oneOf<const char *>({"exact", "relaxed"});
+  Module module = clone(original);
+  return success(succeeded(form(*module, formation)) &&
+                 succeeded(checkRoundTrip(*module)) &&
+                 succeeded(checkUnfuse(original, *module)));
+}
+
+StringRef fuse::checkModule(ModuleOp module, Random &random,
+                            CheckCounts &counts) {
+  module.walk([&](Operation *) { ++counts.ops; });
+  if (failed(verify(module)))
+    return "verify";
+  if (failed(checkRoundTrip(module)))
+    return "round-trip";
+  if (failed(checkUnfuse(module, module)))
+    return "unfuse-unformed";
+  Module formed = clone(module);
+  if (failed(form(*formed, {}, &counts)))
+    return "form";
+  if (failed(checkRoundTrip(*formed)))
+    return "round-trip-formed";
+  if (failed(checkUnfuse(module, *formed)))
+    return "unfuse";
+  if (failed(checkStored(module, *formed)))
+    return "unfuse-stored";
+  if (failed(checkSiteBySite(module, *formed, random)))
+    return "unfuse-site-by-site";
+  Module again = clone(*formed);
+  if (failed(form(*again, {})) || failed(verifyIdentical(*formed, *again)))
+    return "form-twice";
+  if (failed(checkUseOrder(module, *formed, random)))
+    return "use-order";
+  if (failed(checkOptions(module, *formed, random)))
+    return "options";
+  return {};
+}

@@ -1,0 +1,29 @@
+//===- Checks.h - What must hold for every module ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TOOLS_FUSE_FUZZ_CHECKS_H
+#define FUSE_TOOLS_FUSE_FUZZ_CHECKS_H
+
+#include "ModuleGenerator.h"
+
+namespace fuse {
+
+/// What a run has seen, to show that the checks were not idle.
+struct CheckCounts {
+  uint64_t ops = 0;
+  uint64_t fused = 0;
+  uint64_t refused = 0;
+};
+
+/// Runs every check on `module`, which is left as it is. Returns the name of
+/// the first check that fails, after an error has been emitted, or an empty
+/// name. `random` chooses sites, families and orders.
+llvm::StringRef checkModule(mlir::ModuleOp module, Random &random,
+                            CheckCounts &counts);
+
+} // namespace fuse
+
+#endif // FUSE_TOOLS_FUSE_FUZZ_CHECKS_H

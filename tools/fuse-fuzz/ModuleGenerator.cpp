@@ -1,0 +1,576 @@
+//===- ModuleGenerator.cpp - Random modules of layer ops ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A function is a list of chains, each a family's decomposition with random
+// parts left out and random types, scales and weights. Defects are mixed in:
+// second users, shared weights, scales that disagree, members in a region of
+// their own. At the end, neighbours that do not depend on each other change
+// places at random, which interleaves the chains with each other and with ops
+// that belong to none.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ModuleGenerator.h"
+#include "fuse/IR/FuseOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace fuse;
+
+namespace {
+
+/// How the linears of one chain are quantized.
+struct Quantization {
+  enum Kind { None, Scaled, QDQ } kind = None;
+  Type storage;
+  QuantOrder order = QuantOrder::Reciprocal;
+};
+
+class FunctionGenerator {
+public:
+  FunctionGenerator(Random &random, ModuleOp module, unsigned index);
+  void generate();
+
+private:
+  // Attributes and locations.
+  Location loc();
+  Attribute attribute(unsigned depth);
+  void decorate(Operation *op);
+  FloatAttr scale();
+
+  // Types and values.
+  Type floatType();
+  RankedTensorType type(Value like, Type element);
+  RankedTensorType resultType(Value like);
+  Value value(Type type);
+  Value stream();
+
+  // Members.
+  Value residualAdd(Value lhs, Value rhs);
+  Value norm(Value x);
+  Value quantize(Value x, const Quantization &how, FloatAttr scale);
+  Value quantizedInput(Value x, const Quantization &how, FloatAttr &scale);
+  Value linear(Value x, int64_t outputs, const Quantization &how,
+               FloatAttr inputScale);
+  Value activation(Value x);
+  Value gatedMul(Value lhs, Value rhs);
+
+  // Chains.
+  Value head(Value x);
+  void mlp();
+  void normLinear();
+  void normQuantize();
+  void actQuantize();
+  void chain();
+
+  // Surroundings.
+  void unrelated();
+  void secondUser(Value value);
+  void shuffle(Block *block);
+
+  template <typename OpTy, typename... Args>
+  Value create(Args &&...args) {
+    auto op = OpTy::create(builder, loc(), std::forward<Args>(args)...);
+    decorate(op);
+    values.push_back(op->getResult(0));
+    return values.back();
+  }
+
+  Random &random;
+  OpBuilder builder;
+  func::FuncOp function;
+  /// Chances differ from function to function, so that some are clean.
+  unsigned decoration, sharing, damage, oddTypes;
+  SmallVector<Value> values;
+  SmallVector<Location> locs;
+  /// Leading dimensions and features of the residual stream.
+  SmallVector<int64_t> leading;
+  int64_t features;
+  Type element;
+};
+
+} // namespace
+
+FunctionGenerator::FunctionGenerator(Random &random, ModuleOp module,
+                                     unsigned index)
+    : random(random), builder(module.getContext()) {
+  decoration = random.oneOf({0u, 0u, 10u, 50u});
+  sharing = random.oneOf({0u, 10u, 30u, 60u});
+  damage = random.oneOf({0u, 0u, 5u, 20u});
+  oddTypes = random.oneOf({0u, 0u, 5u, 30u});
+  for (unsigned i = random.below(4); i > 0; --i)
+    leading.push_back(
+        random.oneOf<int64_t>({ShapedType::kDynamic, 0, 1, 2, 5, 129}));
+  features = random.oneOf<int64_t>({1, 2, 3, 16, 17, 64, 127});
+  element = floatType();
+  builder.setInsertionPointToEnd(module.getBody());
+  function = func::FuncOp::create(builder, loc(), "f" + std::to_string(index),
+                                  builder.getFunctionType({}, {}));
+}
+
+//===----------------------------------------------------------------------===//
+// Attributes and locations
+//===----------------------------------------------------------------------===//
+
+Location FunctionGenerator::loc() {
+  MLIRContext *context = builder.getContext();
+  // Many members of a real chain share a location.
+  if (!locs.empty() && random.percent(40))
+    return random.oneOf<Location>(locs);
+  auto file = FileLineColLoc::get(
+      context, random.oneOf<StringRef>({"model.py", "a b.py", ""}),
+      random.below(100), random.below(10));
+  auto other = [&]() -> Location {
+    return locs.empty() ? Location(file) : random.oneOf<Location>(locs);
+  };
+  Location result = file;
+  switch (random.below(8)) {
+  case 0:
+    result = UnknownLoc::get(context);
+    break;
+  case 1:
+    result = NameLoc::get(builder.getStringAttr("model.layers.0.mlp"), file);
+    break;
+  case 2:
+    result = NameLoc::get(builder.getStringAttr("\"\n"), other());
+    break;
+  case 3:
+    result = CallSiteLoc::get(file, other());
+    break;
+  case 4:
+    result = FusedLoc::get({file, other()}, Attribute(), context);
+    break;
+  case 5:
+    result = FusedLoc::get({other()}, builder.getUnitAttr(), context);
+    break;
+  case 6: {
+    // The shape that kernels use themselves.
+    Location first = other();
+    Attribute each[] = {LocationAttr(first), file};
+    result = FusedLoc::get({first, file}, builder.getArrayAttr(each), context);
+    break;
+  }
+  default:
+    break;
+  }
+  locs.push_back(result);
+  return result;
+}
+
+Attribute FunctionGenerator::attribute(unsigned depth) {
+  switch (random.below(depth == 0 ? 7 : 9)) {
+  case 0:
+    return builder.getUnitAttr();
+  case 1:
+    return builder.getStringAttr("kept \"\\\n");
+  case 2:
+    return builder.getI64IntegerAttr(-1);
+  case 3:
+    return builder.getF32FloatAttr(std::numeric_limits<float>::quiet_NaN());
+  case 4:
+    return TypeAttr::get(RankedTensorType::get({4}, builder.getBF16Type()));
+  case 5:
+    return builder.getDenseI64ArrayAttr({1, 2});
+  case 6:
+    return RoundingAttr::getExact(builder.getContext());
+  case 7:
+    return builder.getArrayAttr({attribute(depth - 1), attribute(depth - 1)});
+  default:
+    return builder.getDictionaryAttr(
+        {builder.getNamedAttr("inner", attribute(depth - 1))});
+  }
+}
+
+/// Gives an op attributes that it knows nothing of.
+void FunctionGenerator::decorate(Operation *op) {
+  while (random.percent(decoration))
+    op->setDiscardableAttr(
+        random.oneOf<StringRef>({"note", "zz", "other.name", "with space"}),
+        attribute(2));
+}
+
+FloatAttr FunctionGenerator::scale() {
+  return builder.getF64FloatAttr(random.oneOf<double>(
+      {1.0, 2.1e-2, 1.3e-3, 448.0, 0.1, 0.10000000149011612,
+       1.1754943508222875e-38, 8.507059173023462e+37}));
+}
+
+//===----------------------------------------------------------------------===//
+// Types and values
+//===----------------------------------------------------------------------===//
+
+Type FunctionGenerator::floatType() {
+  return random.oneOf<Type>(
+      {builder.getBF16Type(), builder.getF16Type(), builder.getF32Type()});
+}
+
+/// The type of `like` with another element type.
+RankedTensorType FunctionGenerator::type(Value like, Type element) {
+  return withElementType(like.getType(), element);
+}
+
+/// The type of a member's result: that of its operand, now and then another,
+/// or one of which less or more is static.
+RankedTensorType FunctionGenerator::resultType(Value like) {
+  Type elementType = random.percent(oddTypes) ? floatType() : element;
+  RankedTensorType result = type(like, elementType);
+  if (!random.percent(oddTypes / 4) || result.getRank() < 2)
+    return result;
+  SmallVector<int64_t> shape(result.getShape());
+  shape[0] = ShapedType::isDynamic(shape[0]) ? 7 : ShapedType::kDynamic;
+  return RankedTensorType::get(shape, elementType);
+}
+
+/// A value of exactly this type: one that exists, or a new argument.
+Value FunctionGenerator::value(Type type) {
+  if (random.percent(sharing)) {
+    SmallVector<Value> candidates;
+    for (Value value : values)
+      if (value.getType() == type)
+        candidates.push_back(value);
+    if (!candidates.empty())
+      return random.oneOf<Value>(candidates);
+  }
+  values.push_back(function.getBody().front().addArgument(type, loc()));
+  return values.back();
+}
+
+/// A value that a chain starts from.
+Value FunctionGenerator::stream() {
+  SmallVector<int64_t> shape = leading;
+  shape.push_back(features);
+  return value(RankedTensorType::get(shape, element));
+}
+
+//===----------------------------------------------------------------------===//
+// Members
+//===----------------------------------------------------------------------===//
+
+Value FunctionGenerator::residualAdd(Value lhs, Value rhs) {
+  if (random.percent(50))
+    std::swap(lhs, rhs);
+  return create<ResidualAddOp>(resultType(lhs), lhs, rhs);
+}
+
+Value FunctionGenerator::norm(Value x) {
+  int64_t size = cast<RankedTensorType>(x.getType()).getShape().back();
+  Type element = random.percent(20) ? floatType() : this->element;
+  auto vector = RankedTensorType::get({size}, element);
+  FloatAttr eps =
+      builder.getF64FloatAttr(random.oneOf<double>({1e-6, 1e-5, 0.0, 0.25}));
+  Value weight = random.percent(80) ? value(vector) : Value();
+  if (random.percent(30)) {
+    Value bias = weight && random.percent(70) ? value(vector) : Value();
+    return create<LayerNormOp>(resultType(x), x, weight, bias, eps);
+  }
+  auto cast = random.oneOf({NormCast::BeforeWeight, NormCast::AfterWeight});
+  int64_t offset = weight ? random.below(2) : 0;
+  return create<RMSNormOp>(resultType(x), x, weight, eps,
+                           builder.getI64IntegerAttr(offset),
+                           NormCastAttr::get(builder.getContext(), cast));
+}
+
+Value FunctionGenerator::quantize(Value x, const Quantization &how,
+                                  FloatAttr scale) {
+  Type storage = how.storage;
+  QuantOrder order = how.order;
+  if (random.percent(damage)) {
+    storage = Float8E5M2Type::get(builder.getContext());
+    order = QuantOrder::Divide;
+  }
+  return create<QuantizeOp>(type(x, storage), x, Value(), scale,
+                            QuantOrderAttr::get(builder.getContext(), order));
+}
+
+/// The input of a linear. Sets the scale that the linear is told.
+Value FunctionGenerator::quantizedInput(Value x, const Quantization &how,
+                                        FloatAttr &inputScale) {
+  if (how.kind == Quantization::None)
+    return x;
+  inputScale = scale();
+  Value q = quantize(x, how, inputScale);
+  if (random.percent(damage))
+    inputScale = scale();
+  if (how.kind == Quantization::Scaled)
+    return q;
+  return create<DequantizeOp>(resultType(q), q, Value(), inputScale);
+}
+
+Value FunctionGenerator::linear(Value x, int64_t outputs,
+                                const Quantization &how, FloatAttr inputScale) {
+  auto input = cast<RankedTensorType>(x.getType());
+  SmallVector<int64_t> shape(input.getShape());
+  int64_t inputs = shape.back();
+  shape.back() = outputs;
+  RankedTensorType result = RankedTensorType::get(
+      shape, random.percent(oddTypes) ? floatType() : element);
+  Type biasElement = random.percent(oddTypes) ? floatType() : element;
+  auto getBias = [&]() -> Value {
+    return random.percent(30)
+               ? value(RankedTensorType::get({outputs}, biasElement))
+               : Value();
+  };
+  auto getChannelScale = [&]() -> Value {
+    return random.percent(25)
+               ? value(RankedTensorType::get({outputs}, builder.getF32Type()))
+               : Value();
+  };
+  if (how.kind == Quantization::None) {
+    Value weight =
+        value(RankedTensorType::get({outputs, inputs}, input.getElementType()));
+    Value bias = getBias();
+    return create<LinearOp>(result, x, weight, bias, Value(), FloatAttr(),
+                            FloatAttr());
+  }
+  Value channelScale = getChannelScale();
+  FloatAttr weightScale = channelScale ? FloatAttr() : scale();
+  Value bias = getBias();
+  if (how.kind == Quantization::QDQ) {
+    Type storage = random.percent(20) ? builder.getI8Type() : how.storage;
+    Value stored = value(RankedTensorType::get({outputs, inputs}, storage));
+    Value weight = create<DequantizeOp>(type(stored, input.getElementType()),
+                                        stored, channelScale, weightScale);
+    return create<LinearOp>(result, x, weight, bias, Value(), FloatAttr(),
+                            FloatAttr());
+  }
+  Type storage = input.getElementType();
+  if (!storage.isInteger(8) && random.percent(20))
+    storage = random.oneOf<Type>({Float8E4M3FNType::get(builder.getContext()),
+                                  Float8E5M2Type::get(builder.getContext())});
+  Value weight = value(RankedTensorType::get({outputs, inputs}, storage));
+  return create<LinearOp>(result, x, weight, bias, channelScale, inputScale,
+                          weightScale);
+}
+
+Value FunctionGenerator::activation(Value x) {
+  auto kind = random.oneOf({Activation::SiLU, Activation::GELU,
+                            Activation::GELUTanh, Activation::ReLU,
+                            Activation::ReLU2, Activation::QuickGELU});
+  return create<ActivationOp>(
+      resultType(x), ActivationAttr::get(builder.getContext(), kind), x);
+}
+
+Value FunctionGenerator::gatedMul(Value lhs, Value rhs) {
+  if (random.percent(50))
+    std::swap(lhs, rhs);
+  return create<GatedMulOp>(resultType(lhs), lhs, rhs);
+}
+
+//===----------------------------------------------------------------------===//
+// Chains
+//===----------------------------------------------------------------------===//
+
+/// `[residual_add] [norm]`
+Value FunctionGenerator::head(Value x) {
+  if (random.percent(40))
+    x = residualAdd(x, value(x.getType()));
+  return random.percent(70) ? norm(x) : x;
+}
+
+static Quantization getQuantization(Random &random, Builder &builder) {
+  Quantization how;
+  how.kind = random.oneOf({Quantization::None, Quantization::None,
+                           Quantization::Scaled, Quantization::QDQ});
+  how.storage = random.oneOf<Type>({Float8E4M3FNType::get(builder.getContext()),
+                                    Float8E5M2Type::get(builder.getContext()),
+                                    builder.getI8Type()});
+  how.order = random.oneOf({QuantOrder::Reciprocal, QuantOrder::Divide});
+  return how;
+}
+
+void FunctionGenerator::mlp() {
+  Quantization how = getQuantization(random, builder);
+  Value start = stream(), x = head(start);
+  // Either sum may come back at the end.
+  Value sum = x.getDefiningOp() ? x.getDefiningOp()->getOperand(0) : start;
+  FloatAttr inputScale, hiddenScale;
+  Value input = quantizedInput(x, how, inputScale);
+  int64_t width = random.oneOf<int64_t>({1, 3, 32, 65});
+  bool gated = random.percent(60), upFirst = random.percent(30);
+  Value up;
+  if (gated && upFirst)
+    up = linear(input, width, how, inputScale);
+  Value hidden = activation(linear(input, width, how, inputScale));
+  if (gated && !upFirst)
+    up = linear(random.percent(damage) ? quantizedInput(x, how, inputScale)
+                                       : input,
+                width, how, inputScale);
+  if (gated)
+    hidden = gatedMul(hidden, up);
+  Quantization inner =
+      random.percent(damage) ? getQuantization(random, builder) : how;
+  Value down = quantizedInput(hidden, inner, hiddenScale);
+  int64_t outputs = random.percent(80) ? features : 7;
+  Value y = linear(down, outputs, inner, hiddenScale);
+  if (!random.percent(50))
+    return;
+  auto sumType = cast<RankedTensorType>(sum.getType());
+  bool fits =
+      sumType.getElementType() == element &&
+      sumType.getShape() == cast<RankedTensorType>(y.getType()).getShape();
+  residualAdd(fits && random.percent(70) ? sum : value(y.getType()), y);
+}
+
+void FunctionGenerator::normLinear() {
+  Quantization how = getQuantization(random, builder);
+  Value x = stream();
+  if (random.percent(40))
+    x = residualAdd(x, value(x.getType()));
+  FloatAttr inputScale;
+  Value input = quantizedInput(norm(x), how, inputScale);
+  for (unsigned i = random.below(4) + 1; i > 0; --i)
+    linear(input, random.oneOf<int64_t>({1, 16, 33}), how, inputScale);
+}
+
+void FunctionGenerator::normQuantize() {
+  Quantization how = getQuantization(random, builder);
+  Value x = stream();
+  if (random.percent(40))
+    x = residualAdd(x, value(x.getType()));
+  quantize(norm(x), how, scale());
+}
+
+void FunctionGenerator::actQuantize() {
+  Quantization how = getQuantization(random, builder);
+  Value x = activation(stream());
+  if (random.percent(60))
+    x = gatedMul(x, value(x.getType()));
+  quantize(x, how, scale());
+}
+
+void FunctionGenerator::chain() {
+  size_t first = values.size();
+  switch (random.below(6)) {
+  case 0:
+    normLinear();
+    break;
+  case 1:
+    normQuantize();
+    break;
+  case 2:
+    actQuantize();
+    break;
+  default:
+    mlp();
+    break;
+  }
+  SmallVector<Value> made(values.begin() + first, values.end());
+  for (Value value : made)
+    if (random.percent(damage))
+      secondUser(value);
+}
+
+//===----------------------------------------------------------------------===//
+// Surroundings
+//===----------------------------------------------------------------------===//
+
+/// An op that belongs to no chain.
+void FunctionGenerator::unrelated() {
+  switch (random.below(3)) {
+  case 0:
+    create<arith::NegFOp>(stream());
+    break;
+  case 1:
+    create<arith::ConstantOp>(builder.getF32FloatAttr(1.0));
+    break;
+  default:
+    activation(stream());
+    break;
+  }
+}
+
+/// A user of a value outside of its chain, in the block or in a region of it.
+void FunctionGenerator::secondUser(Value value) {
+  auto use = [&] {
+    auto tensor = cast<ShapedType>(value.getType());
+    if (tensor.getElementType().isF32() || tensor.getElementType().isBF16())
+      arith::NegFOp::create(builder, loc(), value);
+    else
+      arith::SelectOp::create(
+          builder, loc(),
+          arith::ConstantOp::create(builder, loc(), builder.getBoolAttr(true)),
+          value, value);
+  };
+  if (random.percent(70))
+    return use();
+  auto region = scf::ExecuteRegionOp::create(builder, loc(), TypeRange());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.createBlock(&region.getRegion());
+  use();
+  scf::YieldOp::create(builder, loc());
+}
+
+/// Whether `second`, which follows `first`, needs it.
+static bool dependsOn(Operation *second, Operation *first) {
+  bool depends = false;
+  second->walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      depends |= operand.getDefiningOp() == first;
+  });
+  return depends;
+}
+
+/// Lets independent neighbours change places.
+void FunctionGenerator::shuffle(Block *block) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : block->without_terminator())
+    ops.push_back(&op);
+  if (ops.size() < 2)
+    return;
+  for (unsigned i = random.oneOf<size_t>({0, 3, 20, ops.size() * ops.size()});
+       i > 0; --i) {
+    unsigned at = random.below(ops.size() - 1);
+    if (dependsOn(ops[at + 1], ops[at]))
+      continue;
+    ops[at + 1]->moveBefore(ops[at]);
+    std::swap(ops[at], ops[at + 1]);
+  }
+}
+
+void FunctionGenerator::generate() {
+  Block *entry = function.addEntryBlock();
+  builder.setInsertionPointToEnd(entry);
+  for (unsigned i = random.below(4) + 1; i > 0; --i) {
+    if (random.percent(40))
+      unrelated();
+    if (!random.percent(10)) {
+      chain();
+      continue;
+    }
+    // A chain in a region of its own. Values inside are not seen outside.
+    auto region = scf::ExecuteRegionOp::create(builder, loc(), TypeRange());
+    Block *body = builder.createBlock(&region.getRegion());
+    SmallVector<Value> outside = values;
+    unsigned numArguments = entry->getNumArguments();
+    chain();
+    scf::YieldOp::create(builder, loc());
+    shuffle(body);
+    values = outside;
+    llvm::append_range(values, entry->getArguments().drop_front(numArguments));
+    builder.setInsertionPointToEnd(entry);
+  }
+  SmallVector<Value> results;
+  for (Value value : values)
+    if (value.getDefiningOp() && value.use_empty() && random.percent(80))
+      results.push_back(value);
+  func::ReturnOp::create(builder, loc(), results);
+  shuffle(entry);
+  function.setType(builder.getFunctionType(entry->getArgumentTypes(),
+                                           ValueRange(results).getTypes()));
+}
+
+OwningOpRef<ModuleOp> fuse::generateModule(MLIRContext *context,
+                                           uint64_t seed) {
+  Random random(seed);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context));
+  unsigned count = random.below(3) + 1;
+  for (unsigned i = 0; i < count; ++i)
+    FunctionGenerator(random, *module, i).generate();
+  return module;
+}

@@ -1,0 +1,56 @@
+//===- ModuleGenerator.h - Random modules of layer ops ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TOOLS_FUSE_FUZZ_MODULEGENERATOR_H
+#define FUSE_TOOLS_FUSE_FUZZ_MODULEGENERATOR_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/ArrayRef.h"
+
+#include <cstdint>
+
+namespace fuse {
+
+/// A generator of random numbers that gives the same sequence everywhere: the
+/// distributions of the standard library do not.
+class Random {
+public:
+  explicit Random(uint64_t seed) : state(seed) {}
+
+  /// The next number (splitmix64).
+  uint64_t next() {
+    uint64_t z = (state += 0x9E3779B97F4A7C15ull);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+    return z ^ (z >> 31);
+  }
+  /// A number below `bound`.
+  uint64_t below(uint64_t bound) { return next() % bound; }
+  /// True in so many of 100 cases.
+  bool percent(unsigned chance) { return below(100) < chance; }
+  template <typename T>
+  T oneOf(llvm::ArrayRef<T> values) {
+    return values[below(values.size())];
+  }
+  template <typename T>
+  T oneOf(std::initializer_list<T> values) {
+    return values.begin()[below(values.size())];
+  }
+
+private:
+  uint64_t state;
+};
+
+/// A module of functions with chains of layer ops, whole ones and damaged
+/// ones, between ops that have nothing to do with them. The same seed gives
+/// the same module. The module is meant to verify.
+mlir::OwningOpRef<mlir::ModuleOp> generateModule(mlir::MLIRContext *context,
+                                                 uint64_t seed);
+
+} // namespace fuse
+
+#endif // FUSE_TOOLS_FUSE_FUZZ_MODULEGENERATOR_H

@@ -1,0 +1,110 @@
+//===- fuse-fuzz.cpp - Check properties of fuse on random modules ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Generates modules from consecutive seeds and checks what must hold for all:
+// that they survive printing, parsing and bytecode, that forming kernels and
+// unfusing them restores every op, attribute and location, that forming twice
+// is forming once, and that nothing depends on an order that means nothing.
+// The first failure is printed with its seed and the command that repeats it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Checks.h"
+#include "ModuleGenerator.h"
+#include "fuse/IR/FuseDialect.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/PrettyStackTrace.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace fuse;
+namespace cl = llvm::cl;
+
+static cl::opt<uint64_t> firstSeed("seed", cl::desc("First seed"), cl::init(0));
+static cl::opt<uint64_t> count("count", cl::desc("Number of seeds"),
+                               cl::init(1000));
+static cl::opt<double> seconds("seconds",
+                               cl::desc("Stop after this time, 0 for never"),
+                               cl::init(0));
+static cl::opt<bool> printOnly("print",
+                               cl::desc("Print the module of the first seed"));
+
+static void loadDialects(MLIRContext &context) {
+  context.disableMultithreading();
+  context.printOpOnDiagnostic(false);
+  context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect,
+                      scf::SCFDialect>();
+}
+
+static void printModule(ModuleOp module) {
+  OpPrintingFlags flags;
+  flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
+  module->print(llvm::outs(), flags);
+  llvm::outs() << "\n";
+}
+
+/// Checks the module of one seed. Prints and returns false on a failure.
+static bool checkSeed(MLIRContext &context, uint64_t seed,
+                      CheckCounts &counts) {
+  std::string replay = "fuse-fuzz --count=1 --seed=" + std::to_string(seed);
+  llvm::PrettyStackTraceString trace(replay.c_str());
+  std::string errors;
+  llvm::raw_string_ostream os(errors);
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    os << "  " << diagnostic << "\n";
+    for (Diagnostic &note : diagnostic.getNotes())
+      os << "    " << note << "\n";
+    return success();
+  });
+  OwningOpRef<ModuleOp> module = generateModule(&context, seed);
+  Random random(~seed);
+  StringRef failed = checkModule(*module, random, counts);
+  if (failed.empty())
+    return true;
+  llvm::outs() << "seed " << seed << ": check '" << failed << "' failed\n"
+               << errors << "repeat: " << replay
+               << "\nmodule: fuse-fuzz --print --seed=" << seed << "\n";
+  return false;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::ParseCommandLineOptions(argc, argv, "fuse random-module checker\n");
+  if (printOnly) {
+    MLIRContext context;
+    loadDialects(context);
+    printModule(*generateModule(&context, firstSeed));
+    return 0;
+  }
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
+  auto elapsed = [&] {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+  };
+  CheckCounts counts;
+  uint64_t seed = firstSeed;
+  const uint64_t end = firstSeed + count;
+  while (seed != end && (seconds == 0 || elapsed() < seconds)) {
+    // Contexts never forget an attribute, so that one is not used for ever.
+    MLIRContext context;
+    loadDialects(context);
+    for (uint64_t i = 0; i < 200 && seed != end; ++i, ++seed)
+      if (!checkSeed(context, seed, counts))
+        return 1;
+  }
+  llvm::outs() << "seeds " << firstSeed << " to " << seed - 1 << ": "
+               << counts.ops << " ops, " << counts.fused << " sites fused, "
+               << counts.refused << " refused, no failure\n";
+  return 0;
+}
