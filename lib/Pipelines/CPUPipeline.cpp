@@ -34,17 +34,25 @@ static void addBufferization(OpPassManager &pm) {
   pm.addPass(bufferization::createOneShotBufferizePass(options));
   bufferization::buildBufferDeallocationPipeline(pm, {});
   pm.addPass(createCanonicalizerPass());
+  pm.addPass(createConvertBufferizationToMemRefPass());
   pm.addPass(createCSEPass());
 }
 
-/// Loops on buffers become ops of the LLVM dialect. No pass here reorders or
-/// contracts floating-point arithmetic.
-static void addLoweringToLLVM(OpPassManager &pm) {
+/// Structured ops become loops. No pass here reorders or contracts
+/// floating-point arithmetic.
+static void addLoops(OpPassManager &pm,
+                     const VectorizeReductionsPassOptions *vectorize) {
+  if (vectorize)
+    pm.addPass(createVectorizeReductionsPass(*vectorize));
   pm.addPass(createConvertLinalgToLoopsPass());
   pm.addPass(createExpandReshapesPass());
   pm.addPass(createExpandSmallFloatsPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
+}
+
+/// Loops on buffers become ops of the LLVM dialect.
+static void addLoweringToLLVM(OpPassManager &pm) {
   pm.addPass(createSCFToControlFlowPass());
   pm.addPass(memref::createExpandStridedMetadataPass());
   pm.addPass(createLowerAffinePass());
@@ -60,19 +68,27 @@ static void addLoweringToLLVM(OpPassManager &pm) {
   pm.addPass(createCSEPass());
 }
 
+SmallVector<Phase> fuse::getCPUPhases(const CPUPipelineOptions &options) {
+  VectorizeReductionsPassOptions vectorize;
+  vectorize.lanes = options.lanes;
+  vectorize.rows = options.rows;
+  vectorize.columns = options.columns;
+  bool reference = options.reference;
+  return {{"linalg",
+           [](OpPassManager &pm) {
+             buildLinalgPipeline(pm);
+             pm.addNestedPass<func::FuncOp>(createPrepareEntryPointsPass());
+           }},
+          {"buffers", addBufferization},
+          {"loops",
+           [=](OpPassManager &pm) {
+             addLoops(pm, reference ? nullptr : &vectorize);
+           }},
+          {"llvm", addLoweringToLLVM}};
+}
+
 void fuse::buildCPUPipeline(OpPassManager &pm,
                             const CPUPipelineOptions &options) {
-  buildLinalgPipeline(pm);
-  pm.addPass(createPrepareEntryPointsPass());
-  addBufferization(pm);
-  if (!options.reference) {
-    VectorizeReductionsPassOptions vectorize;
-    vectorize.lanes = options.lanes;
-    vectorize.rows = options.rows;
-    vectorize.columns = options.columns;
-    pm.addPass(createVectorizeReductionsPass(vectorize));
-    pm.addPass(createCanonicalizerPass());
-    pm.addPass(createCSEPass());
-  }
-  addLoweringToLLVM(pm);
+  for (const Phase &phase : getCPUPhases(options))
+    phase.build(pm);
 }

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/IR/FuseDialect.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -26,6 +27,7 @@ struct PrepareEntryPointsPass
 
   void runOnOperation() override {
     func::FuncOp function = getOperation();
+    removeAttributes(function);
     if (!function.isPublic() || function.isExternal())
       return;
     Builder builder(&getContext());
@@ -37,6 +39,26 @@ struct PrepareEntryPointsPass
             argument.getArgNumber(),
             bufferization::BufferizationDialect::kWritableAttrName,
             builder.getBoolAttr(false));
+  }
+
+  /// Removes what the fuse dialect says about a function, which nothing below
+  /// understands.
+  void removeAttributes(FunctionOpInterface function) {
+    auto isOurs = [](NamedAttribute attribute) {
+      return isa_and_nonnull<FuseDialect>(attribute.getNameDialect());
+    };
+    for (NamedAttribute attribute :
+         llvm::to_vector(function->getDiscardableAttrs()))
+      if (isOurs(attribute))
+        function->removeDiscardableAttr(attribute.getName());
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      for (NamedAttribute attribute : function.getArgAttrs(i))
+        if (isOurs(attribute))
+          function.removeArgAttr(i, attribute.getName());
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      for (NamedAttribute attribute : function.getResultAttrs(i))
+        if (isOurs(attribute))
+          function.removeResultAttr(i, attribute.getName());
   }
 };
 

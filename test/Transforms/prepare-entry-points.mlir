@@ -4,7 +4,7 @@
 // CHECK-SAME: %{{[^:]+}}: tensor<4xf32> {bufferization.writable = false},
 // CHECK-SAME: %{{[^:]+}}: index)
 // CHECK-SAME: attributes {llvm.emit_c_interface}
-func.func @f(%x: tensor<4xf32>, %i: index) -> tensor<4xf32> {
+func.func @f(%x: tensor<4xf32> {fuse.parameter = "w"}, %i: index) -> tensor<4xf32> {
   return %x : tensor<4xf32>
 }
 

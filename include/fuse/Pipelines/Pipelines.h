@@ -9,11 +9,19 @@
 
 #include "mlir/Pass/PassOptions.h"
 
+#include <functional>
+
 namespace mlir {
 class OpPassManager;
 } // namespace mlir
 
 namespace fuse {
+
+/// A part of a pipeline after which the IR is worth a look.
+struct Phase {
+  llvm::StringLiteral name;
+  std::function<void(mlir::OpPassManager &)> build;
+};
 
 //===----------------------------------------------------------------------===//
 // CPU
@@ -53,6 +61,10 @@ void buildLinalgPipeline(mlir::OpPassManager &pm);
 /// written. Results are allocated with `malloc` and belong to the caller.
 void buildCPUPipeline(mlir::OpPassManager &pm,
                       const CPUPipelineOptions &options);
+
+/// The phases of `buildCPUPipeline` in order: `linalg`, `buffers`, `loops`,
+/// `llvm`.
+llvm::SmallVector<Phase> getCPUPhases(const CPUPipelineOptions &options);
 
 /// Registers the pipelines under their names for tools.
 void registerPipelines();

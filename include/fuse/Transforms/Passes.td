@@ -348,13 +348,15 @@ def PrepareEntryPointsPass
   let description = [{
     Public functions with a body get a C interface, and bufferization is told
     that their tensors belong to the caller and are not to be written.
+    Attributes of the fuse dialect, as `fuse.parameter`, are removed from all
+    functions.
 
     Declines private functions and declarations.
 
     After this pass lowering to LLVM makes `_mlir_ciface_<name>` for every
     public function, and no public function writes to its arguments.
 
-    Example: `func.func @f(%x: tensor<4xf32>)` becomes
+    Example: `func.func @f(%x: tensor<4xf32> {fuse.parameter = "w"})` becomes
 
     ```mlir
     func.func @f(%x: tensor<4xf32> {bufferization.writable = false})

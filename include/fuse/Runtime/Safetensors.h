@@ -1,0 +1,48 @@
+//===- Safetensors.h - Files of named tensors -------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_RUNTIME_SAFETENSORS_H
+#define FUSE_RUNTIME_SAFETENSORS_H
+
+#include "fuse/Runtime/HostTensor.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace fuse {
+
+/// A safetensors file, mapped into memory.
+///
+/// Opening checks everything the header says before any of it is used: length
+/// and nesting of the header, duplicate keys, types, shapes, and that the
+/// tensors cover the data without gap, overlap or trailing bytes.
+class SafetensorsFile {
+public:
+  static llvm::Expected<SafetensorsFile> open(llvm::StringRef path);
+
+  /// The tensor called `name`, whose type and shape have to be those of
+  /// `spec`.
+  llvm::Expected<HostTensor> read(llvm::StringRef name,
+                                  const TensorSpec &spec) const;
+  llvm::SmallVector<llvm::StringRef> getNames() const;
+
+private:
+  struct Entry {
+    /// Type as the file spells it.
+    std::string dtype;
+    llvm::SmallVector<int64_t> shape;
+    llvm::StringRef data;
+  };
+
+  llvm::Error parse(llvm::StringRef bytes);
+
+  std::string path;
+  std::unique_ptr<llvm::MemoryBuffer> buffer;
+  llvm::StringMap<Entry> entries;
+};
+
+} // namespace fuse
+
+#endif // FUSE_RUNTIME_SAFETENSORS_H

@@ -1,0 +1,54 @@
+//===- HostJIT.h - Compile for the machine this runs on ---------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TARGET_HOSTJIT_H
+#define FUSE_TARGET_HOSTJIT_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+
+namespace llvm {
+class raw_ostream;
+} // namespace llvm
+
+namespace mlir {
+class DialectRegistry;
+class ExecutionEngine;
+class ModuleOp;
+} // namespace mlir
+
+namespace fuse {
+
+/// Registers the translations that `HostJIT` needs.
+void registerHostTranslations(mlir::DialectRegistry &registry);
+
+/// Machine code in this process, for the CPU it runs on with all of its
+/// instructions.
+class HostJIT {
+public:
+  /// Compiles a module in the state in which `fuse-cpu-pipeline` leaves it.
+  static llvm::Expected<std::unique_ptr<HostJIT>> create(mlir::ModuleOp module);
+  ~HostJIT();
+
+  /// The C interface of the public function `name`, behind an array of
+  /// pointers to its arguments.
+  llvm::Expected<void (*)(void **)> lookup(llvm::StringRef name) const;
+
+private:
+  explicit HostJIT(std::unique_ptr<mlir::ExecutionEngine> engine);
+
+  std::unique_ptr<mlir::ExecutionEngine> engine;
+};
+
+/// Prints the LLVM IR of a module in the state in which `fuse-cpu-pipeline`
+/// leaves it, before LLVM's own optimizations.
+llvm::Error printLLVMIR(mlir::ModuleOp module, llvm::raw_ostream &os);
+
+} // namespace fuse
+
+#endif // FUSE_TARGET_HOSTJIT_H

@@ -1,0 +1,89 @@
+//===- HostJIT.cpp - Compile for the machine this runs on -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Target/HostJIT.h"
+#include "mlir/ExecutionEngine/ExecutionEngine.h"
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+
+#include <mutex>
+
+using namespace mlir;
+using namespace fuse;
+
+void fuse::registerHostTranslations(DialectRegistry &registry) {
+  registerBuiltinDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+}
+
+HostJIT::HostJIT(std::unique_ptr<ExecutionEngine> engine)
+    : engine(std::move(engine)) {}
+
+HostJIT::~HostJIT() = default;
+
+static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> getHostMachine() {
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
+  if (!builder)
+    return builder.takeError();
+  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Aggressive);
+  // Results may not depend on which multiplications LLVM finds to contract.
+  builder->getOptions().AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  return builder->createTargetMachine();
+}
+
+llvm::Expected<std::unique_ptr<HostJIT>> HostJIT::create(ModuleOp module) {
+  auto machine = getHostMachine();
+  if (!machine)
+    return machine.takeError();
+  // The engine keeps a machine of its own; this one informs the optimizer.
+  auto optimize = makeOptimizingTransformer(/*optLevel=*/3, /*sizeLevel=*/0,
+                                            machine->get());
+  auto codeMachine = getHostMachine();
+  if (!codeMachine)
+    return codeMachine.takeError();
+  ExecutionEngineOptions options;
+  options.transformer = optimize;
+  options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Aggressive;
+  options.enableGDBNotificationListener = false;
+  options.enablePerfNotificationListener = false;
+  auto engine =
+      ExecutionEngine::create(module, options, std::move(*codeMachine));
+  if (!engine)
+    return engine.takeError();
+  return std::unique_ptr<HostJIT>(new HostJIT(std::move(*engine)));
+}
+
+llvm::Expected<void (*)(void **)> HostJIT::lookup(llvm::StringRef name) const {
+  return engine->lookupPacked(("_mlir_ciface_" + name).str());
+}
+
+llvm::Error fuse::printLLVMIR(ModuleOp module, llvm::raw_ostream &os) {
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> translated =
+      translateModuleToLLVMIR(module, context);
+  if (!translated)
+    return llvm::createStringError("module is not in the LLVM dialect");
+  auto machine = getHostMachine();
+  if (!machine)
+    return machine.takeError();
+  ExecutionEngine::setupTargetTripleAndDataLayout(translated.get(),
+                                                  machine->get());
+  translated->print(os, nullptr);
+  return llvm::Error::success();
+}

@@ -1,0 +1,160 @@
+//===- Program.cpp - A function to run ------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Program.h"
+#include "fuse/Pipelines/Pipelines.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace fuse;
+using llvm::createStringError;
+using llvm::Expected;
+
+Expected<func::FuncOp> fuse::findFunction(ModuleOp module, StringRef name) {
+  SmallVector<StringRef> names;
+  func::FuncOp found;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!function.isPublic() || function.isExternal())
+      continue;
+    names.push_back(function.getSymName());
+    if (name.empty() || function.getSymName() == name)
+      found = function;
+  }
+  if (names.empty())
+    return createStringError("the module has no public function");
+  if (name.empty() && names.size() > 1)
+    return createStringError("the module has several functions, choose one "
+                             "with --entry: " +
+                             llvm::join(names, ", "));
+  if (!found)
+    return createStringError("no public function '" + name + "'; there are " +
+                             llvm::join(names, ", "));
+  return found;
+}
+
+static Expected<TensorSpec> getSpec(Type type, const Twine &what) {
+  auto fail = [&](StringRef why) {
+    std::string text;
+    llvm::raw_string_ostream(text) << type;
+    return createStringError(what + " is " + text + ", " + why);
+  };
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return fail("expected a ranked tensor");
+  std::optional<ElementType> element;
+  for (ElementType candidate :
+       {ElementType::F64, ElementType::F32, ElementType::F16, ElementType::BF16,
+        ElementType::F8E4M3FN, ElementType::F8E5M2, ElementType::I64,
+        ElementType::I32, ElementType::I8}) {
+    std::string name;
+    llvm::raw_string_ostream(name) << tensor.getElementType();
+    if (name == getName(candidate))
+      element = candidate;
+  }
+  if (!element)
+    return fail("expected elements of type f64, f32, f16, bf16, f8E4M3FN, "
+                "f8E5M2, i64, i32 or i8");
+  TensorSpec spec;
+  spec.type = *element;
+  for (int64_t size : tensor.getShape())
+    spec.shape.push_back(ShapedType::isDynamic(size) ? -1 : size);
+  return spec;
+}
+
+Expected<Signature> fuse::getSignature(func::FuncOp function) {
+  Signature signature;
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
+    Expected<TensorSpec> spec = getSpec(type, "argument " + Twine(index));
+    if (!spec)
+      return spec.takeError();
+    signature.inputs.push_back(*spec);
+  }
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes())) {
+    Expected<TensorSpec> spec = getSpec(type, "result " + Twine(index));
+    if (!spec)
+      return spec.takeError();
+    signature.results.push_back(*spec);
+  }
+  return signature;
+}
+
+OwningOpRef<ModuleOp> fuse::isolate(func::FuncOp function) {
+  auto module = function->getParentOfType<ModuleOp>();
+  OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
+  for (auto other : copy->getOps<func::FuncOp>())
+    if (other.getSymName() != function.getSymName())
+      other.setPrivate();
+  PassManager pm(copy->getContext());
+  pm.addPass(createSymbolDCEPass());
+  (void)pm.run(*copy);
+  return copy;
+}
+
+llvm::Error PhaseDump::write(ModuleOp module, unsigned number,
+                             StringRef name) const {
+  if (directory.empty())
+    return llvm::Error::success();
+  if (std::error_code code = llvm::sys::fs::create_directories(directory))
+    return createStringError(code, directory + ": " + code.message());
+  llvm::SmallString<128> path(directory);
+  llvm::sys::path::append(path, Twine(number) + "." + name + ".mlir");
+  std::error_code code;
+  llvm::raw_fd_ostream os(path, code);
+  if (code)
+    return createStringError(code, path + ": " + code.message());
+  module->print(os);
+  os << "\n";
+  return llvm::Error::success();
+}
+
+Expected<OwningOpRef<ModuleOp>> fuse::lowerForHost(func::FuncOp function,
+                                                   bool reference,
+                                                   StringRef last,
+                                                   const PhaseDump &dump) {
+  OwningOpRef<ModuleOp> module = isolate(function);
+  unsigned number = 1;
+  if (llvm::Error error = dump.write(*module, number++, "input"))
+    return std::move(error);
+  CPUPipelineOptions options;
+  options.reference = reference;
+  for (const Phase &phase : getCPUPhases(options)) {
+    PassManager pm(module->getContext());
+    phase.build(pm);
+    if (failed(pm.run(*module)))
+      return createStringError("phase '" + phase.name + "' failed on @" +
+                               function.getSymName());
+    if (llvm::Error error = dump.write(*module, number++, phase.name))
+      return std::move(error);
+    if (phase.name == last)
+      break;
+  }
+  return module;
+}
+
+Expected<Program> Program::compile(func::FuncOp function, bool reference,
+                                   const PhaseDump &dump) {
+  Expected<Signature> signature = getSignature(function);
+  if (!signature)
+    return signature.takeError();
+  auto module = lowerForHost(function, reference, "llvm", dump);
+  if (!module)
+    return module.takeError();
+  Program program;
+  program.signature = std::move(*signature);
+  auto jit = HostJIT::create(**module);
+  if (!jit)
+    return jit.takeError();
+  program.jit = std::move(*jit);
+  auto entry = program.jit->lookup(function.getSymName());
+  if (!entry)
+    return entry.takeError();
+  program.entry = *entry;
+  return program;
+}

@@ -1,0 +1,174 @@
+//===- Verify.cpp - Checks of one function --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verify.h"
+#include "fuse/Analysis/Equivalence.h"
+#include "fuse/IR/FuseOps.h"
+#include "fuse/Transforms/Transforms.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace fuse;
+using llvm::createStringError;
+using llvm::Expected;
+
+Difference fuse::compare(ArrayRef<HostTensor> first,
+                         ArrayRef<HostTensor> second) {
+  Difference result;
+  double difference = 0.0, energy = 0.0, largest = 0.0;
+  for (auto [x, y] : llvm::zip_equal(first, second)) {
+    result.numValues += x.getNumElements();
+    if (x.isBitEqual(y)) {
+      for (int64_t i = 0; i < x.getNumElements(); ++i)
+        if (double a = x.get(i); std::isfinite(a))
+          energy += 2.0 * a * a;
+      continue;
+    }
+    for (int64_t i = 0; i < x.getNumElements(); ++i) {
+      double a = x.get(i), b = y.get(i);
+      if (!std::isfinite(a) || !std::isfinite(b)) {
+        bool same = a == b || (std::isnan(a) && std::isnan(b));
+        result.specialsDiffer |= !same;
+        result.numDifferent += !same;
+        continue;
+      }
+      result.numDifferent += a != b;
+      result.maxAbsolute = std::max(result.maxAbsolute, std::fabs(a - b));
+      largest = std::max({largest, std::fabs(a), std::fabs(b)});
+      difference += (a - b) * (a - b);
+      energy += a * a + b * b;
+    }
+  }
+  if (largest > 0.0)
+    result.maxRelative = result.maxAbsolute / largest;
+  if (energy > 0.0)
+    result.energy = difference / energy;
+  return result;
+}
+
+/// The bound of `Difference::energy` between two orders of summation. A sum in
+/// another order moves some results by one rounding step, and a quantization
+/// behind it moves some by one bin.
+static double getEnergyBound(ArrayRef<HostTensor> inputs,
+                             ArrayRef<HostTensor> results) {
+  double bound = 1e-10;
+  for (ArrayRef<HostTensor> tensors : {inputs, results})
+    for (const HostTensor &tensor : tensors)
+      bound = std::max(bound, getSize(tensor.getType()) == 1   ? 1e-3
+                              : getSize(tensor.getType()) == 2 ? 1e-4
+                                                               : 1e-10);
+  return bound;
+}
+
+static bool hasFusedOps(Operation *root) {
+  return root->walk([](FusedOpInterface) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+namespace {
+
+/// Prints one line per check.
+class Table {
+public:
+  explicit Table(llvm::raw_ostream &os) : os(os) {}
+
+  void row(StringRef rung, StringRef claim, bool holds, const Twine &detail) {
+    os << llvm::formatv("{0,-4} {1,-32} {2,-10} {3}\n", rung, claim,
+                        holds ? "ok" : "FAILED", detail.str());
+    allHold &= holds;
+  }
+  bool allHold = true;
+
+private:
+  llvm::raw_ostream &os;
+};
+
+} // namespace
+
+static std::string describe(const Difference &difference) {
+  if (difference.numDifferent == 0)
+    return llvm::formatv("equal ({0} values)", difference.numValues);
+  return llvm::formatv(
+      "{0} of {1} values differ, max abs {2:e3}, relative to "
+      "the largest value {3:e3}, energy {4:e3}{5}",
+      difference.numDifferent, difference.numValues, difference.maxAbsolute,
+      difference.maxRelative, difference.energy,
+      difference.specialsDiffer ? ", NaN or infinity differ" : "");
+}
+
+Expected<bool> fuse::verify(func::FuncOp function, ArrayRef<HostTensor> inputs,
+                            llvm::raw_ostream &os) {
+  Table table(os);
+  StringRef name = function.getSymName();
+
+  // The unfused function is the input, or what its fused ops stand for.
+  OwningOpRef<ModuleOp> base = isolate(function);
+  bool given = hasFusedOps(*base);
+  if (given && failed(unfuse(*base, {})))
+    return createStringError("@" + name + " can not be unfused");
+  auto baseFunction = findFunction(*base, name);
+  if (!baseFunction)
+    return baseFunction.takeError();
+
+  OwningOpRef<ModuleOp> formed = cast<ModuleOp>((*base)->clone());
+  auto formedFunction = findFunction(*formed, name);
+  if (!formedFunction)
+    return formedFunction.takeError();
+  unsigned numFused = 0, numRefused = 0;
+  for (auto member : formed->getOps<func::FuncOp>()) {
+    auto counts = formKernels(member, {});
+    if (failed(counts))
+      return createStringError("kernels can not be formed in @" + name);
+    numFused += counts->fused;
+    numRefused += counts->refused;
+  }
+  OwningOpRef<ModuleOp> undone = cast<ModuleOp>((*formed)->clone());
+  bool identical = succeeded(unfuse(*undone, {})) &&
+                   succeeded(verifyIdentical(*base, *undone));
+  table.row("V0", "unfuse(form(x)) is x", identical && numFused > 0,
+            numFused == 0 ? "no kernel was formed"
+            : identical   ? "identical (kernels: " + Twine(numFused) +
+                                ", refused sites: " + Twine(numRefused) + ")"
+                          : Twine("different"));
+
+  // A function with fused ops is checked as it is.
+  func::FuncOp fused = given ? function : *formedFunction;
+  auto run = [&](func::FuncOp what, bool reference) {
+    Expected<Program> program = Program::compile(what, reference);
+    if (!program)
+      return Expected<std::vector<HostTensor>>(program.takeError());
+    return program->run(inputs);
+  };
+  auto fusedResults = run(fused, /*reference=*/false);
+  if (!fusedResults)
+    return fusedResults.takeError();
+  auto unfusedResults = run(*baseFunction, /*reference=*/false);
+  if (!unfusedResults)
+    return unfusedResults.takeError();
+  bool bitEqual = true;
+  int64_t numBytes = 0;
+  for (auto [x, y] : llvm::zip_equal(*fusedResults, *unfusedResults)) {
+    bitEqual &= x.isBitEqual(y);
+    numBytes += x.getNumBytes();
+  }
+  table.row("V1", "fused against unfused, CPU", bitEqual,
+            bitEqual
+                ? "bit-equal (" + Twine(numBytes) + " bytes)"
+                : Twine(describe(compare(*fusedResults, *unfusedResults))));
+
+  auto reference = run(fused, /*reference=*/true);
+  if (!reference)
+    return reference.takeError();
+  Difference difference = compare(*fusedResults, *reference);
+  double bound = getEnergyBound(inputs, *reference);
+  table.row("", "optimized against reference",
+            !difference.specialsDiffer && difference.energy <= bound,
+            describe(difference));
+  return table.allHold;
+}

@@ -1,0 +1,39 @@
+//===- Verify.h - Checks of one function ------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TOOLS_FUSE_RUN_VERIFY_H
+#define FUSE_TOOLS_FUSE_RUN_VERIFY_H
+
+#include "Program.h"
+
+namespace fuse {
+
+/// How far two results are apart.
+struct Difference {
+  int64_t numValues = 0, numDifferent = 0;
+  /// Largest difference, absolute and relative to the largest value.
+  double maxAbsolute = 0.0, maxRelative = 0.0;
+  /// |x - y|^2 / (|x|^2 + |y|^2).
+  double energy = 0.0;
+  /// NaN or infinity stands where the other result has something else.
+  bool specialsDiffer = false;
+};
+
+Difference compare(llvm::ArrayRef<HostTensor> first,
+                   llvm::ArrayRef<HostTensor> second);
+
+/// Prints a table of the checks that need no GPU and returns whether all hold:
+///
+/// - V0: forming kernels and unfusing them gives the same IR;
+/// - V1: fused and unfused give the same bits;
+/// - the optimized and the reference lowering differ by rounding only.
+llvm::Expected<bool> verify(mlir::func::FuncOp function,
+                            llvm::ArrayRef<HostTensor> inputs,
+                            llvm::raw_ostream &os);
+
+} // namespace fuse
+
+#endif // FUSE_TOOLS_FUSE_RUN_VERIFY_H

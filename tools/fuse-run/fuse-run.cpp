@@ -1,0 +1,253 @@
+//===- fuse-run.cpp - Compile and run a function --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Inputs.h"
+#include "Program.h"
+#include "Verify.h"
+#include "fuse/InitAllDialects.h"
+#include "fuse/Runtime/Npy.h"
+#include "fuse/Support/TextLimits.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/WithColor.h"
+
+#include <chrono>
+
+using namespace mlir;
+using namespace fuse;
+namespace cl = llvm::cl;
+
+namespace {
+
+enum class Emit { None, Linalg, LLVM };
+
+/// The command line.
+struct Options {
+  cl::OptionCategory category{"fuse-run options"};
+  cl::opt<std::string> file{cl::Positional, cl::desc("<file.mlir>"),
+                            cl::Required, cl::cat(category)};
+  cl::opt<std::string> entry{
+      "entry", cl::desc("Function to run; may be left out if there is one"),
+      cl::cat(category)};
+  cl::list<std::string> inputs{
+      "input",
+      cl::desc("Array for the next argument without fuse.parameter; "
+               "those without an array are random"),
+      cl::value_desc("x.npy"), cl::cat(category)};
+  cl::opt<std::string> weights{
+      "weights",
+      cl::desc("Values of the arguments with fuse.parameter, by that name; "
+               "random when left out"),
+      cl::value_desc("file.safetensors"), cl::cat(category)};
+  cl::list<std::string> outputs{
+      "output",
+      cl::desc("Where to write the next result; bf16 and 8-bit floats are "
+               "written as f32, which is exact"),
+      cl::value_desc("y.npy"), cl::cat(category)};
+  cl::list<std::string> dims{
+      "dim",
+      cl::desc("Dynamic sizes of random arguments: <size> for all, "
+               "tokens=<size> (default 16) for the last but one dimension, "
+               "batch=<size> (default 2) for those before it"),
+      cl::value_desc("[name=]size"), cl::cat(category)};
+  cl::list<std::string> shapes{
+      "shape", cl::desc("Shape of a random argument, as 0:2x16x64"),
+      cl::value_desc("argument:shape"), cl::cat(category)};
+  cl::opt<uint64_t> seed{"seed", cl::desc("Seed of random arguments"),
+                         cl::init(0), cl::cat(category)};
+  cl::opt<bool> reference{
+      "reference",
+      cl::desc("Run plain scalar loops that sum in order of the operands"),
+      cl::cat(category)};
+  cl::opt<bool> verifyChecks{
+      "verify",
+      cl::desc("Check that unfusing undoes forming (V0), that fused and "
+               "unfused are bit-equal (V1), and the reference lowering"),
+      cl::cat(category)};
+  cl::opt<bool> print{"print", cl::desc("Print the results"),
+                      cl::cat(category)};
+  cl::opt<bool> bench{"bench", cl::desc("Print the time of a call"),
+                      cl::cat(category)};
+  cl::opt<unsigned> iterations{"iterations",
+                               cl::desc("Calls that --bench measures"),
+                               cl::init(20), cl::cat(category)};
+  cl::opt<Emit> emit{
+      "emit", cl::desc("Print code instead of running it"),
+      cl::values(
+          clEnumValN(Emit::Linalg, "linalg", "Structured ops on tensors"),
+          clEnumValN(Emit::LLVM, "llvm", "LLVM IR for this machine")),
+      cl::init(Emit::None), cl::cat(category)};
+  cl::opt<std::string> outputFile{"o",
+                                  cl::desc("Where to write what is "
+                                           "emitted"),
+                                  cl::value_desc("file"), cl::init("-"),
+                                  cl::cat(category)};
+  cl::opt<std::string> dumpPhases{
+      "dump-phases-to",
+      cl::desc("Directory for the IR after every phase of the lowering"),
+      cl::value_desc("directory"), cl::cat(category)};
+};
+
+} // namespace
+
+/// Prints the code that was asked for.
+static llvm::Error emitCode(func::FuncOp function, const Options &options,
+                            const PhaseDump &dump) {
+  std::string message;
+  auto output = openOutputFile(options.outputFile, &message);
+  if (!output)
+    return llvm::createStringError(message);
+  bool toLLVM = options.emit == Emit::LLVM;
+  auto module = lowerForHost(function, options.reference,
+                             toLLVM ? "llvm" : "linalg", dump);
+  if (!module)
+    return module.takeError();
+  if (toLLVM) {
+    if (llvm::Error error = printLLVMIR(**module, output->os()))
+      return error;
+  } else {
+    (*module)->print(output->os());
+    output->os() << "\n";
+  }
+  output->keep();
+  return llvm::Error::success();
+}
+
+/// Prints a tensor as nested lists, like NumPy does without abbreviating.
+static void printTensor(const HostTensor &tensor, llvm::raw_ostream &os) {
+  os << toString(tensor.getType(), tensor.getShape()) << "\n";
+  if (tensor.getNumElements() == 0)
+    return;
+  int64_t row = tensor.getShape().empty() ? 1 : tensor.getShape().back();
+  for (int64_t i = 0; i < tensor.getNumElements(); ++i)
+    os << (i % row == 0 ? "[" : ", ") << llvm::format("%.9g", tensor.get(i))
+       << (i % row == row - 1 ? "]\n" : "");
+}
+
+/// Measures calls and prints the median and the minimum.
+static llvm::Error benchmark(const Program &program,
+                             ArrayRef<HostTensor> inputs, unsigned iterations,
+                             llvm::raw_ostream &os) {
+  using Clock = std::chrono::steady_clock;
+  SmallVector<double> times;
+  // The first calls touch memory for the first time.
+  constexpr unsigned warmUp = 2;
+  for (unsigned i = 0; i < iterations + warmUp; ++i) {
+    auto start = Clock::now();
+    auto results = program.run(inputs);
+    std::chrono::duration<double, std::micro> time = Clock::now() - start;
+    if (!results)
+      return results.takeError();
+    if (i >= warmUp)
+      times.push_back(time.count());
+  }
+  llvm::sort(times);
+  os << llvm::formatv("time: median {0:f1} us, min {1:f1} us, {2} calls\n",
+                      times[times.size() / 2], times.front(), times.size());
+  return llvm::Error::success();
+}
+
+/// Returns whether everything that was checked holds.
+static llvm::Expected<bool> runTool(MLIRContext &context,
+                                    const Options &options) {
+  std::string message;
+  auto buffer = openInputFile(options.file, &message);
+  if (!buffer)
+    return llvm::createStringError(message);
+  if (llvm::Error error = checkTextLimits(buffer->getBuffer()))
+    return llvm::createStringError(options.file + ": " +
+                                   llvm::toString(std::move(error)));
+  auto sourceMgr = std::make_shared<llvm::SourceMgr>();
+  sourceMgr->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  SourceMgrDiagnosticHandler handler(*sourceMgr, &context);
+  OwningOpRef<ModuleOp> module =
+      parseSourceFile<ModuleOp>(sourceMgr, ParserConfig(&context));
+  if (!module)
+    return llvm::createStringError(options.file + ": not a valid module");
+  auto function = findFunction(*module, options.entry);
+  if (!function)
+    return function.takeError();
+  auto signature = getSignature(*function);
+  if (!signature)
+    return signature.takeError();
+  PhaseDump dump = {options.dumpPhases};
+  if (options.emit != Emit::None) {
+    if (llvm::Error error = emitCode(*function, options, dump))
+      return std::move(error);
+    return true;
+  }
+
+  InputOptions inputOptions;
+  inputOptions.files.assign(options.inputs.begin(), options.inputs.end());
+  inputOptions.weights = options.weights;
+  inputOptions.dims.assign(options.dims.begin(), options.dims.end());
+  inputOptions.shapes.assign(options.shapes.begin(), options.shapes.end());
+  inputOptions.seed = options.seed;
+  auto inputs = createInputs(*function, *signature, inputOptions);
+  if (!inputs)
+    return inputs.takeError();
+  if (options.outputs.size() > signature->results.size())
+    return llvm::createStringError("--output: @" + function->getSymName() +
+                                   " has " + Twine(signature->results.size()) +
+                                   " results, got " +
+                                   Twine(options.outputs.size()) + " files");
+
+  auto program = Program::compile(*function, options.reference, dump);
+  if (!program)
+    return program.takeError();
+  auto results = program->run(*inputs);
+  if (!results)
+    return results.takeError();
+  for (auto [path, result] : llvm::zip(options.outputs, *results))
+    if (llvm::Error error = writeNpy(path, result))
+      return std::move(error);
+  if (options.print)
+    for (const HostTensor &result : *results)
+      printTensor(result, llvm::outs());
+  if (options.bench)
+    if (llvm::Error error =
+            benchmark(*program, *inputs,
+                      std::max(1u, unsigned(options.iterations)), llvm::outs()))
+      return std::move(error);
+  if (options.verifyChecks)
+    return verify(*function, *inputs, llvm::outs());
+  return true;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM initLLVM(argc, argv);
+  Options options;
+  registerAsmPrinterCLOptions();
+  registerMLIRContextCLOptions();
+  cl::HideUnrelatedOptions(options.category);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "fuse-run: compile a function on tensors for this machine and run it\n\n"
+      "Exits with 1 on errors and when a check of --verify fails.\n");
+
+  DialectRegistry registry;
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  fuse::registerAllDialects(registry);
+  registerHostTranslations(registry);
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  llvm::Expected<bool> holds = runTool(context, options);
+  if (!holds) {
+    llvm::WithColor::error(llvm::errs(), "fuse-run")
+        << llvm::toString(holds.takeError()) << "\n";
+    return 1;
+  }
+  return *holds ? 0 : 1;
+}
