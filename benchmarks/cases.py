@@ -93,7 +93,8 @@ def variants(base: Problem) -> Iterator[Problem]:
     base = replace(base, width=width, hidden=hidden)
     yield replace(base, biases=True)
     yield replace(base, residual=True)
-    yield replace(base, add_stream=True)
+    yield replace(base, then_add=True)
+    yield replace(base, residual=True, add_stream=True)
     yield replace(base, residual=True, returns_stream=True)
     yield replace(base, residual=True, add_stream=True, biases=True,
                   returns_stream=True)

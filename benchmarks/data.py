@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .problem import Problem
+from .problem import ROW_OPERANDS, Problem
 from .reference import E4M3_MAX, activate
 
 _MATRICES = ("gate", "up", "down")
@@ -31,7 +31,7 @@ def make_weights(problem: Problem, seed: int, device: str = "cuda",
 
     tensors: dict[str, Tensor] = {}
     for role in problem.operands():
-        if role in ("x", "residual"):
+        if role in ROW_OPERANDS:
             continue
         shape = problem.shape(role)
         if role == "norm_weight":
@@ -59,10 +59,10 @@ def make_weights(problem: Problem, seed: int, device: str = "cuda",
 
 def make_activations(problem: Problem, tokens: int, seed: int,
                      device: str = "cuda") -> dict[str, Tensor]:
-    """x and the residual; rows differ in size by up to a factor of 4."""
+    """Operands with a row for each token, which differ in size by up to 16."""
     generator = _generator(seed, device)
     result = {}
-    for role in ("x", "residual"):
+    for role in ROW_OPERANDS:
         if role in problem.operands():
             spread = 2 ** (4 * torch.rand(tokens, 1, generator=generator,
                                           device=device) - 2)

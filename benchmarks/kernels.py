@@ -78,8 +78,10 @@ def _check_scalars(case: Case, launches: list[dict[str, Any]]) -> None:
 
 
 def build(case: Case, folder: Path, binaries: Path, pipeline: Sequence[str],
-          ptxas: str | None, commit: str, schedule: str = "") -> None:
-    """Compiles one case into `folder`."""
+          ptxas: str | None, commit: str, schedule: str = "",
+          name: str = "") -> None:
+    """Compiles one case into `folder`, by default under its own name."""
+    name = name or case.name()
     attributes = f"{{tile.schedule = #tile.schedule<{schedule}>}}" \
         if schedule else ""
     source = case.problem.to_mlir(case.tokens, attributes, NOMINAL)
@@ -91,7 +93,7 @@ def build(case: Case, folder: Path, binaries: Path, pipeline: Sequence[str],
         raise CompileError("no launch: the scheduled path has no kernel")
     _check_scalars(case, compiled["launches"])
     module, = compiled["modules"].values()
-    binary = folder / f"{case.name()}.ptx"
+    binary = folder / f"{name}.ptx"
     binary.write_text(module["ptx"])
     if ptxas:
         assembled = _assemble(binary, ptxas)
@@ -101,7 +103,7 @@ def build(case: Case, folder: Path, binaries: Path, pipeline: Sequence[str],
             "schedule": schedule, "commit": commit, "binary": binary.name,
             "version": compiled["version"],
             "launches": compiled["launches"]}
-    (folder / f"{case.name()}.json").write_text(
+    (folder / f"{name}.json").write_text(
         json.dumps(data, indent=1) + "\n")
 
 
@@ -114,6 +116,24 @@ def read_commit() -> str:
         return ""
 
 
+def add_compiler_options(parser: argparse.ArgumentParser) -> None:
+    """Options of everything that compiles kernels."""
+    parser.add_argument("--bin", type=Path, default=ROOT / "build/dev/bin",
+                        help="directory of fuse-opt and fuse-translate")
+    parser.add_argument("--pipeline", nargs="+",
+                        default=["--fuse-hopper-pipeline"],
+                        help="options of fuse-opt")
+    parser.add_argument("--ptxas", default=shutil.which("ptxas"),
+                        help="'' keeps PTX, which the driver assembles")
+    parser.add_argument("--jobs", type=int, default=2)
+
+
+def read_schedules(path: Path | None) -> dict[tuple[str, int], str]:
+    """The schedules that `benchmarks.tune` found, by problem and tile."""
+    rows = json.loads(path.read_text()) if path else []
+    return {(row["case"], row["tokens"]): row["schedule"] for row in rows}
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.kernels",
                                      description=__doc__.split("\n")[0])
@@ -122,25 +142,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="regular expression that "
                         "the name of a case must contain")
     parser.add_argument("--out", type=Path, default=ROOT / "out/kernels")
-    parser.add_argument("--bin", type=Path, default=ROOT / "build/dev/bin",
-                        help="directory of fuse-opt and fuse-translate")
-    parser.add_argument("--pipeline", action="append", default=None,
-                        help="options of fuse-opt (default: "
-                        "--fuse-hopper-pipeline)")
-    parser.add_argument("--ptxas", default=shutil.which("ptxas"),
-                        help="'' keeps PTX, which the driver assembles")
-    parser.add_argument("--schedule", default="",
-                        help="body of #tile.schedule<> instead of the "
-                        "compiler's choice")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--schedules", type=Path, help="table of schedules "
+                        "that replace the compiler's choice")
     parser.add_argument("--force", action="store_true",
                         help="compile what is there already")
+    add_compiler_options(parser)
     options = parser.parse_args(arguments)
+    schedules = read_schedules(options.schedules)
     for tool in ("fuse-opt", "fuse-translate"):
         if not (options.bin / tool).exists():
             parser.error(f"{tool} is not in {options.bin}")
     options.out.mkdir(parents=True, exist_ok=True)
-    pipeline = options.pipeline or ["--fuse-hopper-pipeline"]
     commit = read_commit()
     cases = [case for case in all_cases(options.sets or list(SETS))
              if re.search(options.only, case.name())]
@@ -152,8 +164,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begin = time.monotonic()
     with ThreadPoolExecutor(options.jobs) as pool:
         futures = {pool.submit(build, case, options.out, options.bin,
-                               pipeline, options.ptxas, commit,
-                               options.schedule): case for case in todo}
+                               options.pipeline, options.ptxas, commit,
+                               schedules.get((case.problem.label(),
+                                              case.tokens), "")): case
+                   for case in todo}
         for done, future in enumerate(as_completed(futures), 1):
             name = futures[future].name()
             try:

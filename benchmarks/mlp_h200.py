@@ -33,7 +33,8 @@ from .driver import CudaError, Module, Runner, Weights
 from .peers import make_peers, parameters
 from .plan import Plan, PlanError, load_plans
 from .problem import BF16, FP8, Problem
-from .reference import kernel_scalars, real_output, relative_error
+from .reference import (kernel_scalars, library_sum_error, real_output,
+                        relative_error)
 from .results import Results, checks_summary, side_by_side, summary
 from .timing import Floor, Timer, capture, ceilings, read_device
 
@@ -397,6 +398,8 @@ class Bench:
                  f"{torch.__version__}, {len(self.plans)} kernels")
         if "ceilings" in self.options.stages:
             self.results.data["ceilings"].update(ceilings())
+            self.results.data["ceilings"]["fp8_sum_error"] = short(
+                library_sum_error())
             self.say(f"ceilings {self.results.data['ceilings']}")
         self.read_clock()
         if "check" in self.options.stages:

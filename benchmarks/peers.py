@@ -61,7 +61,7 @@ def supports(problem: Problem) -> bool:
     """Peers are written for the gated block behind an RMSNorm."""
     return (problem.gated and problem.norm is not None and
             problem.norm.kind == "rms" and not problem.biases and
-            not problem.residual and not problem.add_stream)
+            not problem.residual and not problem.then_add)
 
 
 def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:

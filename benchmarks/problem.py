@@ -10,6 +10,8 @@ from typing import Any
 
 FP8 = "f8E4M3FN"
 BF16 = "bf16"
+#: Operands that have a row for each token.
+ROW_OPERANDS = ("x", "residual", "then_add")
 ACTIVATIONS = ("silu", "gelu", "gelu_tanh", "relu", "relu2", "quick_gelu")
 
 
@@ -59,6 +61,7 @@ class Problem:
     norm: Norm | None
     residual: bool = False
     biases: bool = False
+    then_add: bool = False
     add_stream: bool = False
     returns_stream: bool = False
     mode: str = "exact"
@@ -106,6 +109,8 @@ class Problem:
             roles.append(linear)
             if self.biases:
                 roles.append(f"{linear}_bias")
+        if self.then_add:
+            roles.append("then_add")
         return roles
 
     def scales(self) -> list[str]:
@@ -120,7 +125,8 @@ class Problem:
         parts = [self.family, f"{self.width}x{self.hidden}",
                  "fp8" if self.fp8 else "bf16", self.act,
                  self.norm.label() if self.norm else "none"]
-        for flag in ("residual", "biases", "add_stream", "returns_stream"):
+        for flag in ("residual", "biases", "then_add", "add_stream",
+                     "returns_stream"):
             if getattr(self, flag):
                 parts.append(flag)
         if self.mode == "relaxed":
@@ -148,7 +154,7 @@ class Problem:
         rows = f"tensor<{count}x{self.width}xbf16>"
 
         def type_of(role: str) -> str:
-            if role in ("x", "residual"):
+            if role in ROW_OPERANDS:
                 return rows
             element = self.dtype if role in ("gate", "up", "down") else BF16
             return f"tensor<{'x'.join(map(str, self.shape(role)))}x{element}>"
@@ -164,6 +170,8 @@ class Problem:
         if self.gated:
             clauses.append(linear("gate"))
         clauses += [linear("up"), linear("down"), f"act({self.act})"]
+        if self.then_add:
+            clauses.append("then_add(%then_add)")
         if self.add_stream:
             clauses.append("add_stream")
         if self.returns_stream:
