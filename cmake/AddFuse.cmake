@@ -84,3 +84,11 @@ function(add_fuse_tool name)
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} MLIR LLVM)
   _fuse_target_options(${name})
 endfunction()
+
+# add_fuse_unittest(NAME source... [LINK_LIBS target...])
+# A GoogleTest program. NAME ends in Tests, by which scripts/test.sh finds it.
+function(add_fuse_unittest name)
+  cmake_parse_arguments(ARG "" "" "LINK_LIBS" ${ARGN})
+  add_fuse_tool(${name} ${ARG_UNPARSED_ARGUMENTS}
+    LINK_LIBS ${ARG_LINK_LIBS} GTest::gtest_main)
+endfunction()

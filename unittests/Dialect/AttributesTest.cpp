@@ -1,0 +1,103 @@
+//===- AttributesTest.cpp - Attributes that text cannot make --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/IR/FuseAttrs.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace fuse;
+
+namespace {
+
+class AttributesTest : public testing::Test {
+protected:
+  AttributesTest() { context.loadDialect<FuseDialect>(); }
+
+  /// The error that making static scales with one entry gives.
+  std::string getScalesError(StringRef name, Attribute value) {
+    std::string error;
+    ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+      error += diagnostic.str();
+      return success();
+    });
+    StaticScalesAttr::getChecked(
+        [&] { return emitError(UnknownLoc::get(&context)); }, &context,
+        builder.getI8Type(), {builder.getNamedAttr(name, value)},
+        QuantOrder::Reciprocal, QuantForm::Scaled);
+    return error;
+  }
+
+  MLIRContext context;
+  Builder builder{&context};
+};
+
+// The syntax has scales in f64 only, and would lose another type.
+TEST_F(AttributesTest, ScaleIsF64) {
+  EXPECT_EQ(getScalesError("up", builder.getF64FloatAttr(1.0)), "");
+  EXPECT_EQ(getScalesError("up", builder.getUnitAttr()), "");
+  EXPECT_EQ(getScalesError("up", builder.getF32FloatAttr(1.0f)),
+            "scale 'up' must be an f64 or per_channel, got 1.000000e+00 : f32");
+  EXPECT_EQ(getScalesError("up", builder.getStringAttr("1.0")),
+            "scale 'up' must be an f64 or per_channel, got \"1.0\"");
+}
+
+// Names that the syntax would take for something else.
+TEST_F(AttributesTest, ScaleNameIsFree) {
+  for (StringRef name : {"order", "form", "a b", "0"})
+    EXPECT_EQ(getScalesError(name, builder.getF64FloatAttr(1.0)),
+              "scale name '" + name.str() + "' is not a free keyword");
+}
+
+TEST_F(AttributesTest, LookUpScales) {
+  auto scales = StaticScalesAttr::get(
+      &context, builder.getI8Type(),
+      {builder.getNamedAttr("input", builder.getF64FloatAttr(0.1)),
+       builder.getNamedAttr("up", builder.getUnitAttr())},
+      QuantOrder::Reciprocal, QuantForm::Scaled);
+  // A scale is rounded to f32 before use.
+  EXPECT_EQ(scales.getScale("input"), 0.1f);
+  EXPECT_EQ(scales.getScale("up"), std::nullopt);
+  EXPECT_EQ(scales.getScale("down"), std::nullopt);
+  EXPECT_FALSE(scales.isPerChannel("input"));
+  EXPECT_TRUE(scales.isPerChannel("up"));
+  EXPECT_FALSE(scales.isPerChannel("down"));
+  EXPECT_EQ(scales.getNumPerChannel(), 1u);
+  EXPECT_FALSE(scales.lookup("down"));
+}
+
+TEST_F(AttributesTest, TypeOfRoundingPoint) {
+  auto rounding = RoundingAttr::get(
+      &context, RoundingMode::Exact, {},
+      {builder.getNamedAttr("act", TypeAttr::get(builder.getF32Type()))});
+  EXPECT_EQ(rounding.getTypeOf("act", builder.getBF16Type()),
+            builder.getF32Type());
+  EXPECT_EQ(rounding.getTypeOf("up", builder.getBF16Type()),
+            builder.getBF16Type());
+}
+
+// Every scale is judged in f32: the limits are those of normal numbers whose
+// reciprocals are normal too.
+TEST(ScaleProblemTest, Limits) {
+  const double smallest = 0x1p-126, largest = 0x1p126;
+  EXPECT_FALSE(getScaleProblem(smallest));
+  EXPECT_FALSE(getScaleProblem(largest));
+  EXPECT_FALSE(getScaleProblem(1.0));
+  EXPECT_EQ(getScaleProblem(smallest / 2), "is not a normal number in f32");
+  EXPECT_EQ(getScaleProblem(largest * 2), "has no normal reciprocal in f32");
+  EXPECT_EQ(getScaleProblem(0.0), "is zero in f32");
+  EXPECT_EQ(getScaleProblem(1e-300), "is zero in f32");
+  EXPECT_EQ(getScaleProblem(1e300), "is not a normal number in f32");
+  EXPECT_EQ(getScaleProblem(-1.0), "is negative");
+  EXPECT_EQ(getScaleProblem(std::numeric_limits<double>::infinity()),
+            "is not finite");
+  EXPECT_EQ(getScaleProblem(std::numeric_limits<double>::quiet_NaN()),
+            "is not a number");
+}
+
+} // namespace
