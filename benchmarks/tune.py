@@ -64,7 +64,7 @@ class Schedule:
 
 
 def busiest(case: Case, blocks: int, split: int) -> tuple[int, int]:
-    """Units of the second product, and the stages that the busiest block reads.
+    """Units of the second product, and stages that the busiest block reads.
 
     The first product hands out whole tiles, the second one range each.
     """
