@@ -67,6 +67,18 @@ SmallVector<Value> KernelMatch::getResults() const {
   return results;
 }
 
+Operation *KernelMatch::getUserBeforeAnchor() const {
+  for (Value result : getResults())
+    for (Operation *user : result.getUsers()) {
+      Operation *inBlock = anchor->getBlock()->findAncestorOpInBlock(*user);
+      bool isMember = llvm::any_of(
+          members, [&](const Member &member) { return member.op == user; });
+      if (inBlock && !isMember && inBlock->isBeforeInBlock(anchor))
+        return user;
+    }
+  return nullptr;
+}
+
 //===----------------------------------------------------------------------===//
 // Data flow
 //===----------------------------------------------------------------------===//
@@ -287,13 +299,8 @@ bool ChainMatcher::chooseAnchor() {
     if ((!lastOperand || lastOperand->isBeforeInBlock(member)) &&
         (!match.anchor || member->isBeforeInBlock(match.anchor)))
       match.anchor = member;
-  for (Value result : match.getResults())
-    for (Operation *user : result.getUsers()) {
-      Operation *inBlock = block->findAncestorOpInBlock(*user);
-      if (inBlock && !llvm::is_contained(members, user) &&
-          inBlock->isBeforeInBlock(match.anchor))
-        return refuse(RefusalKind::ResultUsedBeforeOperands, user);
-    }
+  if (Operation *user = match.getUserBeforeAnchor())
+    return refuse(RefusalKind::ResultUsedBeforeOperands, user);
   return true;
 }
 

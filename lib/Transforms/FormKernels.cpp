@@ -453,6 +453,10 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
 /// that chain.
 static bool replaceChain(Site &site, RoundingMode mode) {
   KernelMatch &match = *site.match;
+  if (Operation *user = match.getUserBeforeAnchor()) {
+    site.refusal = Refusal{RefusalKind::ResultUsedBeforeOperands, user};
+    return false;
+  }
   SmallVector<Location> locs;
   for (const KernelMatch::Member &member : match.members)
     locs.push_back(member.op->getLoc());

@@ -65,3 +65,26 @@ func.func @limit_is_in_another_kernel(%x: tensor<?x64xbf16>,
     : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
   return %2, %5 : tensor<?x64xbf16>, tensor<?x64xbf16>
 }
+
+// Each chain alone could be a kernel. Once the second is one, it reads the norm
+// before the bias of the first chain's linear exists.
+// CHECK-LABEL: @kernel_uses_result_early
+// REMARK: [Missed] kernel_uses_result_early#0 {{.*}} Reason="FUSE-N011
+func.func @kernel_uses_result_early(%x: tensor<?x64xf32>, %g: tensor<?x64xf32>,
+                                    %w: tensor<64x64xf32>, %v: tensor<64xf32>)
+    -> (tensor<?x64xf32>, tensor<?x64xi8>) {
+  // CHECK: %[[N:.*]] = fuse.rms_norm
+  // CHECK: fuse.act_quantize %{{.*}} times(%[[N]])
+  // CHECK: %[[B:.*]] = arith.negf
+  // CHECK: fuse.linear %[[N]], %{{.*}} bias(%[[B]])
+  %0 = fuse.rms_norm %x eps 1.0e-6 : (tensor<?x64xf32>) -> tensor<?x64xf32>
+  %1 = fuse.activation silu %g : tensor<?x64xf32> -> tensor<?x64xf32>
+  %2 = arith.negf %v : tensor<64xf32>
+  %3 = fuse.linear %0, %w bias(%2)
+    : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64xf32>)
+      -> tensor<?x64xf32>
+  %4 = fuse.gated_mul %1, %0
+    : (tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
+  %5 = fuse.quantize %4 scale 0.5 : (tensor<?x64xf32>) -> tensor<?x64xi8>
+  return %3, %5 : tensor<?x64xf32>, tensor<?x64xi8>
+}

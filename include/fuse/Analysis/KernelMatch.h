@@ -69,6 +69,10 @@ struct KernelMatch {
   mlir::Value getInput() const;
   /// The member called `name`, or null.
   mlir::Operation *getMember(llvm::StringRef name) const;
+  /// A user of a result that stands before the anchor, or null. A kernel can
+  /// stand there only when there is none; another kernel that was formed since
+  /// the match was made may be one.
+  mlir::Operation *getUserBeforeAnchor() const;
   /// The values that the results of the kernel replace, extras last.
   llvm::SmallVector<mlir::Value> getResults() const;
 };
