@@ -17,11 +17,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the result is the exit status."""
     options = _parser().parse_args(arguments)
     from fuse_mlir.blocks import BlockError
+    from fuse_mlir.calibrate import CalibrationError
     from fuse_mlir.importer import ImportFailure
 
     try:
         return options.run(options)
-    except (BlockError, ImportFailure, OSError, ValueError) as error:
+    except (BlockError, CalibrationError, ImportFailure, OSError,
+            ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 
@@ -32,6 +34,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     _add_import(commands)
     _add_compare(commands)
+    _add_calibrate(commands)
     return parser
 
 
@@ -204,3 +207,61 @@ def _run_compare(options: argparse.Namespace) -> int:
                   f"exceeds {bound:.2e}")
             status = 1
     return status
+
+
+def _add_calibrate(commands: Any) -> None:
+    command = commands.add_parser(
+        "calibrate", help="make static scales from sample inputs",
+        description="Runs the function of SOURCE on every DATA file and "
+        "writes the scales of its linears for fuse-quantize-linears.")
+    command.add_argument("source", metavar="SOURCE", type=Path,
+                         help="fuse IR with one function")
+    command.add_argument("data", metavar="DATA", type=Path, nargs="+",
+                         help=".npy files, each the input of one call")
+    command.add_argument("--weights", type=Path, required=True,
+                         metavar="FILE", help="parameters as .safetensors")
+    command.add_argument("--storage", default="f8E4M3FN",
+                         help="f8E4M3FN (default), f8E5M2 or i8")
+    command.add_argument("--method", default="amax",
+                         help="amax (default), percentile or mse")
+    command.add_argument("--percentile", type=float, default=99.99,
+                         help="share that does not saturate, in percent")
+    command.add_argument("--per-channel", action="store_true",
+                         help="one weight scale per output channel; written "
+                         "with the parameters to OUTPUT with the suffix "
+                         ".safetensors")
+    command.add_argument("--report", type=Path, metavar="FILE",
+                         help="also write a report: .html, .json or text")
+    command.add_argument("--tools", type=Path, metavar="DIR",
+                         help="directory of fuse-opt and fuse-run")
+    command.add_argument("-o", "--output", metavar="OUTPUT", type=Path,
+                         required=True, help="JSON file with the scales")
+    command.set_defaults(run=_run_calibrate)
+
+
+def _run_calibrate(options: argparse.Namespace) -> int:
+    from fuse_mlir import calibrate
+    from safetensors.torch import load_file, save_file
+
+    tools = calibrate.Tools(options.tools)
+    ranges = calibrate.observe(tools, options.source, options.weights,
+                               options.data,
+                               lambda line: print(line, file=sys.stderr))
+    parameters = load_file(options.weights)
+    result = calibrate.calibrate(ranges, parameters, options.storage,
+                                 options.method, options.percentile,
+                                 options.per_channel)
+    options.output.write_text(calibrate.scales_json(result))
+    print(calibrate.report_text(result), end="")
+    if result.channel_scales:
+        path = options.output.with_suffix(".safetensors")
+        save_file(parameters | result.channel_scales, path)
+        print(f"{path}: parameters and {len(result.channel_scales)} vectors "
+              "of channel scales")
+    if options.report:
+        write = {".html": calibrate.report_html,
+                 ".json": calibrate.report_json}.get(
+                     options.report.suffix, calibrate.report_text)
+        options.report.write_text(write(result))
+        print(f"report: {options.report}")
+    return 0

@@ -1,0 +1,296 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Calibration: static scales from a function, its weights and sample inputs.
+
+The function is run in its own precision with every value that a linear reads
+returned as well (`fuse-observe-activations`). Ranges of those values and of
+the weights give the scales that `fuse-quantize-linears` takes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from fuse_mlir.ranges import (Range, ScaleChoice, choose_scale, dequantize,
+                              largest_value, quantize)
+
+OBSERVED = re.compile(r"fuse\.observed = \[([^\]]*)\]")
+
+
+class CalibrationError(RuntimeError):
+    """A tool, file or function that calibration can not use."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One calibrated tensor of the report."""
+
+    #: `<linear>.input` or `<linear>.weight`.
+    name: str
+    choice: ScaleChoice
+    #: Values seen, and the largest magnitude among them.
+    count: int
+    largest: float
+    histogram: list[int]
+    limit: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Scales of the linears of a function, and what they were made from."""
+
+    storage: str
+    #: By linear: input_scale, and weight_scale as a number or "per_channel".
+    scales: dict[str, dict[str, float | str]]
+    #: Scales per output channel in f32, by parameter: `<linear>.weight_scale`.
+    channel_scales: dict[str, torch.Tensor]
+    tensors: list[Tensor]
+
+
+class Tools:
+    """The command line tools of fuse in one directory.
+
+    Args:
+        directory: where `fuse-opt` and `fuse-run` are; the search path of the
+            process when None.
+
+    Raises:
+        CalibrationError: a tool is not there.
+    """
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self._paths: dict[str, str] = {}
+        for name in ("fuse-opt", "fuse-run"):
+            where = None if directory is None else str(directory)
+            path = shutil.which(name, path=where)
+            if path is None:
+                raise CalibrationError(
+                    f"no {name} in {where or 'the search path'}; build it, or "
+                    "name its directory with --tools")
+            self._paths[name] = path
+
+    def run(self, name: str, *arguments: str | Path) -> str:
+        """Output of a tool; its message when it fails is the error."""
+        command = [self._paths[name], *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True,
+                              check=False)
+        if done.returncode != 0:
+            raise CalibrationError(f"{name} failed: {done.stderr.strip()}")
+        return done.stdout
+
+
+def observed_names(text: str) -> tuple[int, list[list[str]]]:
+    """Results of the function in `text`: own ones, and who reads the others.
+
+    Returns:
+        The number of results before the observed ones, and for each observed
+        one the linears that read it.
+    """
+    observers = [re.findall(r'"([^"]*)"', names)
+                 for names in OBSERVED.findall(text)]
+    returns = re.findall(r"^\s*(?:func\.)?return (.*?) :", text, re.MULTILINE)
+    if len(returns) != 1:
+        raise CalibrationError(
+            f"expected a module with one return, got {len(returns)}")
+    # `%0#1` is one value; `%0:2` does not occur in a return.
+    count = len(returns[0].split(","))
+    return count - len(observers), observers
+
+
+def observe(tools: Tools, source: Path, weights: Path | None,
+            data: Sequence[Path],
+            progress: Callable[[str], None] = lambda line: None,
+            ) -> dict[str, Range]:
+    """Runs the function of `source` on each file of `data`.
+
+    Args:
+        source: fuse IR with one function, before quantization.
+        weights: safetensors file with its parameters.
+        data: .npy files, each the input of one call.
+        progress: called with a line per call.
+
+    Returns:
+        Range of the input of each linear.
+
+    Raises:
+        CalibrationError: no data, no linear to observe, or a tool failed.
+    """
+    if not data:
+        raise CalibrationError("calibration needs at least one input file")
+    ranges: dict[str, Range] = {}
+    with tempfile.TemporaryDirectory() as directory:
+        observed = Path(directory) / "observed.mlir"
+        tools.run("fuse-opt", source, "--fuse-raise-layers",
+                  "--fuse-observe-activations", "-o", observed)
+        own, observers = observed_names(observed.read_text())
+        if not observers:
+            raise CalibrationError(f"'{source}' has no linear to observe")
+        results = [Path(directory) / f"{i}.npy"
+                   for i in range(own + len(observers))]
+        for index, path in enumerate(data):
+            arguments: list[str | Path] = [observed, f"--input={path}"]
+            if weights is not None:
+                arguments.append(f"--weights={weights}")
+            arguments += [f"--output={result}" for result in results]
+            tools.run("fuse-run", *arguments)
+            for names, result in zip(observers, results[own:]):
+                values = np.load(result)
+                for name in names:
+                    ranges.setdefault(name, Range(seed=len(ranges)))
+                    ranges[name].add(values)
+            progress(f"observed {index + 1} of {len(data)}: {path}")
+    return ranges
+
+
+def calibrate(inputs: Mapping[str, Range],
+              parameters: Mapping[str, torch.Tensor], storage: str,
+              method: str = "amax", percentile: float = 99.99,
+              per_channel: bool = False) -> Calibration:
+    """Chooses the scales of every linear that was observed.
+
+    Args:
+        inputs: range of what each linear reads.
+        parameters: weights as `<linear>.weight`, [out, in].
+        storage: f8E4M3FN, f8E5M2 or i8.
+        method: amax, percentile or mse, for inputs and weights alike.
+        percentile: share that does not saturate, for that method.
+        per_channel: one scale per output channel of a weight, by amax.
+
+    Raises:
+        CalibrationError: a linear has no weight among the parameters.
+        RangeError: values from which no scale can be made.
+    """
+    largest = largest_value(storage)
+    scales: dict[str, dict[str, float | str]] = {}
+    channel_scales: dict[str, torch.Tensor] = {}
+    tensors = []
+    for linear, seen in inputs.items():
+        weight = parameters.get(f"{linear}.weight")
+        if weight is None:
+            raise CalibrationError(
+                f"no parameter '{linear}.weight'; there are "
+                + ", ".join(sorted(parameters)))
+        choice = choose_scale(seen, storage, method, percentile)
+        tensors.append(_tensor(f"{linear}.input", choice, seen))
+        weights_seen = Range()
+        weights_seen.add(weight.float().numpy())
+        weight_choice = choose_scale(weights_seen, storage, method, percentile)
+        tensors.append(_tensor(f"{linear}.weight", weight_choice,
+                               weights_seen))
+        scales[linear] = {"input_scale": choice.scale,
+                          "weight_scale": weight_choice.scale}
+        if per_channel:
+            amax = weight.float().abs().amax(dim=1)
+            # A channel of zeros is stored as zeros with any scale.
+            amax[amax == 0.0] = largest
+            channel_scales[f"{linear}.weight_scale"] = amax / largest
+            scales[linear]["weight_scale"] = "per_channel"
+    _share_inputs(inputs, scales)
+    return Calibration(storage, scales, channel_scales, tensors)
+
+
+def _share_inputs(inputs: Mapping[str, Range],
+                  scales: dict[str, dict[str, float | str]]) -> None:
+    """Linears that read one value get one scale for it.
+
+    Their ranges are equal but for the random sample, from which `mse` may
+    choose neighbouring thresholds.
+    """
+    first: dict[tuple[int, float, bytes], str] = {}
+    for linear, seen in inputs.items():
+        key = (seen.count, seen.largest, seen.histogram.tobytes())
+        owner = first.setdefault(key, linear)
+        scales[linear]["input_scale"] = scales[owner]["input_scale"]
+
+
+def _tensor(name: str, choice: ScaleChoice, seen: Range) -> Tensor:
+    bins = seen.histogram.reshape(64, -1).sum(axis=1)
+    return Tensor(name, choice, seen.count, seen.largest, bins.tolist(),
+                  seen.limit)
+
+
+def weight_error(weight: torch.Tensor, scale: float | torch.Tensor,
+                 storage: str) -> float:
+    """Relative error in the L2 norm of storing a weight with `scale`."""
+    exact = weight.double()
+    restored = dequantize(quantize(weight, scale, storage), scale).double()
+    return float((restored - exact).norm() / exact.norm())
+
+
+def scales_json(calibration: Calibration) -> str:
+    """The file that `fuse-quantize-linears` reads."""
+    return json.dumps(calibration.scales, indent=2) + "\n"
+
+
+def report_text(calibration: Calibration) -> str:
+    """A table with one row per tensor."""
+    rows = [("tensor", "values", "largest", "scale", "headroom", "saturated",
+             "rel. MSE")]
+    for tensor in calibration.tensors:
+        choice = tensor.choice
+        rows.append((tensor.name, f"{tensor.count:,}", f"{tensor.largest:.4g}",
+                     f"{choice.scale:.6g}", f"{choice.headroom:.3f}",
+                     f"{choice.saturated:.2e}", f"{choice.relative_mse:.2e}"))
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0])]
+        cells += [cell.rjust(width)
+                  for cell, width in zip(row[1:], widths[1:])]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def report_json(calibration: Calibration) -> str:
+    """Everything that the table and the page show."""
+    return json.dumps({
+        "storage": calibration.storage,
+        "scales": calibration.scales,
+        "tensors": [asdict(tensor) for tensor in calibration.tensors],
+    }, indent=2) + "\n"
+
+
+def report_html(calibration: Calibration) -> str:
+    """One self-contained page with a histogram per tensor."""
+    import html
+
+    parts = [
+        "<!doctype html><meta charset='utf-8'><title>Calibration</title>",
+        "<style>body{font:14px system-ui;margin:2em auto;max-width:60em}",
+        "figure{display:inline-block;width:28em;margin:0 1em 1.5em 0}",
+        "figcaption{font-size:12px}rect{fill:#4878a8}",
+        "line{stroke:#c03030}</style>",
+        f"<h1>Calibration to {html.escape(calibration.storage)}</h1>",
+        "<p>Magnitudes on a linear axis, counts on a logarithmic one. The red "
+        "line is the magnitude that maps to the largest stored value; what is "
+        "right of it saturates. The page holds no weights.</p>",
+        f"<pre>{html.escape(report_text(calibration))}</pre>",
+    ]
+    for tensor in calibration.tensors:
+        parts.append(f"<figure>{_histogram_svg(tensor)}<figcaption>"
+                     f"{html.escape(tensor.name)}: scale "
+                     f"{tensor.choice.scale:.6g}</figcaption></figure>")
+    return "\n".join(parts) + "\n"
+
+
+def _histogram_svg(tensor: Tensor) -> str:
+    width, height = 384, 96
+    logs = np.log1p(np.asarray(tensor.histogram, dtype=np.float64))
+    tallest = max(float(logs.max()), 1.0)
+    step = width / len(logs)
+    bars = "".join(
+        f"<rect x='{i * step:.1f}' y='{height * (1 - v / tallest):.1f}' "
+        f"width='{step * 0.9:.1f}' height='{height * v / tallest:.1f}'/>"
+        for i, v in enumerate(logs))
+    x = min(width, width * tensor.choice.threshold / max(tensor.limit, 1e-300))
+    return (f"<svg viewBox='0 0 {width} {height}' width='100%'>{bars}"
+            f"<line x1='{x:.1f}' x2='{x:.1f}' y1='0' y2='{height}'/></svg>")
