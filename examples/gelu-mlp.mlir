@@ -5,7 +5,7 @@
 //     makes one fuse.mlp of the 5 layers;
 //   fuse-opt examples/gelu-mlp.mlir --fuse-form-kernels --fuse-unfuse
 //     gives this file back;
-//   fuse-run examples/gelu-mlp.mlir --verify
+//   fuse-run examples/gelu-mlp.mlir --entry=block --verify
 //     runs both on the CPU and compares every bit.
 //
 // Two functions, to show what a fused kernel takes along. In @block every
