@@ -53,6 +53,10 @@ public:
     bool whole = exponent == std::floor(exponent) && std::abs(exponent) <= 8;
     switch (expr->kind) {
     case ExprKind::Round:
+      // A sum is a factor together with its rounding.
+      if (expr->operand(0)->kind == ExprKind::Add ||
+          expr->operand(0)->kind == ExprKind::Sub)
+        break;
       product.rounds.insert(expr);
       return visit(expr->operand(0), exponent);
     case ExprKind::Constant:

@@ -93,6 +93,10 @@ mlir::Value raiseDequantize(LayerRaiser &raiser, const LayerRoot &root);
 /// others, since these are told from other arithmetic by their neighbours.
 mlir::Value raiseBinary(LayerRaiser &raiser, const LayerRoot &root);
 
+/// How many operands of `op` carry the dimensions of its result, those of a
+/// layer op that are not parameters. They come first.
+unsigned getNumTokenOperands(mlir::Operation *op);
+
 /// Moves reshapes of leading dimensions out of chains of layer ops.
 void sinkReshapes(mlir::Operation *function);
 

@@ -30,12 +30,14 @@ static Operation *getLayer(Value value) {
   return op && isLayerOp(op) ? op : nullptr;
 }
 
-/// Whether a user of `value`, reshapes aside, satisfies `predicate`.
-static bool hasUser(Value value, function_ref<bool(Operation *)> predicate) {
+/// Whether a layer op that satisfies `predicate` reads `value`, reshapes aside,
+/// other than as a parameter.
+static bool feedsLayer(Value value, function_ref<bool(Operation *)> predicate) {
   SmallVector<Value> worklist{value};
   for (unsigned i = 0; i < worklist.size(); ++i)
-    for (Operation *user : worklist[i].getUsers()) {
-      if (predicate(user))
+    for (OpOperand &use : worklist[i].getUses()) {
+      Operation *user = use.getOwner();
+      if (use.getOperandNumber() < getNumTokenOperands(user) && predicate(user))
         return true;
       if (isReshape(user))
         worklist.push_back(user->getResult(0));
@@ -86,10 +88,13 @@ static Value raiseAdd(LayerRaiser &raiser, const LayerRoot &root) {
       return raiser.miss(root, root.expr, "residual_add",
                          RefusalKind::RaiseBroadcast, root.expr);
   }
-  Value lhs = raiser.getTensor(root, root.body->operand(0));
-  Value rhs = raiser.getTensor(root, root.body->operand(1));
+  const Expr *left = root.body->operand(0), *right = root.body->operand(1);
+  if (left->isConstant() || right->isConstant())
+    return {};
+  Value lhs = raiser.getTensor(root, left);
+  Value rhs = raiser.getTensor(root, right);
   if (!lhs || !rhs ||
-      (!getLayer(lhs) && !getLayer(rhs) && !hasUser(root.value, isLayerOp)))
+      (!getLayer(lhs) && !getLayer(rhs) && !feedsLayer(root.value, isLayerOp)))
     return {};
   return ResidualAddOp::create(raiser.builder, root.loc(), root.type, lhs, rhs)
       .getY();
@@ -108,7 +113,8 @@ static Value raiseProduct(LayerRaiser &raiser, const LayerRoot &root) {
                     root.body->operand(1 - i)))
       return raiser.miss(root, root.expr, "gated_mul",
                          RefusalKind::RaiseBroadcast, root.expr);
-  if (!operands[0] || !operands[1])
+  if (!operands[0] || !operands[1] || root.body->operand(0)->isConstant() ||
+      root.body->operand(1)->isConstant())
     return {};
   // Without an activation it is a gate when it stands between linear layers.
   auto isLinear = [](Value value) {
@@ -117,7 +123,7 @@ static Value raiseProduct(LayerRaiser &raiser, const LayerRoot &root) {
   bool isGate = isActivation(operands[0]) || isActivation(operands[1]) ||
                 (isLinear(operands[0]) && isLinear(operands[1])) ||
                 ((isLinear(operands[0]) || isLinear(operands[1])) &&
-                 hasUser(root.value, [](Operation *user) {
+                 feedsLayer(root.value, [](Operation *user) {
                    return isa<LinearOp, QuantizeOp>(user);
                  }));
   if (!isGate)

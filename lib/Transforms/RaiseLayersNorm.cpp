@@ -199,8 +199,18 @@ Value NormMatcher::matchNorm(const Statistic &statistic) {
   if (normalized)
     atoms.push_back(normalized);
   std::optional<ExprProduct> product = getProduct(scaled, atoms);
-  if (!product || product->exponentOf(statistic.variance) != -0.5)
+  if (!product)
     return {};
+  if (product->exponentOf(statistic.variance) != -0.5) {
+    for (const auto &[factor, exponent] : product->factors)
+      if (factor->kind == ExprKind::Add && exponent == -1.0 && normalized &&
+          product->exponentOf(normalized) == 1.0 &&
+          llvm::is_contained(factor->operands, statistic.anchor) &&
+          llvm::any_of(factor->operands,
+                       [](const Expr *e) { return e->isConstant(); }))
+        return miss(RefusalKind::RaiseEpsPlace, factor);
+    return {};
+  }
 
   if (ShapedType::isDynamic(root.features()))
     return miss(RefusalKind::RaiseDynamicFeatures, root.expr);
@@ -340,8 +350,9 @@ Value NormMatcher::buildRMSNorm(const Expr *x, const ExprProduct &product,
         RefusalKind::RaiseNormCastType, round,
         llvm::formatv("rounded to {0}, input is {1}", round->type, inputType));
 
-  NormCast cast = round || inputType.isF32() ? NormCast::BeforeWeight
-                                             : NormCast::AfterWeight;
+  NormCast cast = round || inputType.isF32() || !weight.tensor
+                      ? NormCast::BeforeWeight
+                      : NormCast::AfterWeight;
   if (weight.offset) {
     Type weightType = getElementTypeOrSelf(weight.tensor.getType());
     if (weight.round && weight.round->type != weightType)

@@ -19,15 +19,9 @@
 using namespace mlir;
 using namespace fuse;
 
-/// How many operands of `op` carry the leading dimensions; the others are
-/// parameters. Zero where a parameter depends on them.
-static unsigned getNumTokenOperands(Operation *op) {
+unsigned fuse::getNumTokenOperands(Operation *op) {
   if (isa<GatedMulOp, ResidualAddOp>(op))
     return 2;
-  if (auto quantize = dyn_cast<QuantizeOp>(op))
-    return quantize.getChannelScale() ? 0 : 1;
-  if (auto dequantize = dyn_cast<DequantizeOp>(op))
-    return dequantize.getChannelScale() ? 0 : 1;
   return isLayerOp(op) ? 1 : 0;
 }
 
@@ -128,6 +122,12 @@ private:
       sources.insert({value, collapse.getSrc()});
       return true;
     }
+    // A scale per index of dimension 0 is tied to the narrow shape.
+    auto quantize = dyn_cast<QuantizeOp>(op);
+    auto dequantize = dyn_cast<DequantizeOp>(op);
+    if ((quantize && quantize.getChannelScale()) ||
+        (dequantize && dequantize.getChannelScale()))
+      return false;
     unsigned tokens = getNumTokenOperands(op);
     // Bounds the stack; no network has such a chain without other ops.
     constexpr unsigned maxMembers = 512;
