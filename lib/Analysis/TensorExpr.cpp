@@ -130,6 +130,11 @@ Expr *TensorExprs::intern(Expr &&node) {
     return existing;
   Expr *created = new (allocator.Allocate()) Expr(std::move(node));
   created->exactIn = getExactIn(*created);
+  created->usesAccumulator =
+      created->kind == ExprKind::Accumulator ||
+      (created->kind != ExprKind::Sum &&
+       llvm::any_of(created->operands,
+                    [](const Expr *e) { return e->usesAccumulator; }));
   nodes.InsertNode(created, position);
   return created;
 }
@@ -329,21 +334,6 @@ const Expr *TensorExprs::buildOp(Operation *op, Operation *owner,
   return getRound(type, getNode(*kind, operands, owner), owner);
 }
 
-/// Whether the accumulator of a reduction occurs in `expr`.
-static bool usesAccumulator(const Expr *expr) {
-  SmallVector<const Expr *> worklist{expr};
-  llvm::SmallPtrSet<const Expr *, 16> seen;
-  while (!worklist.empty()) {
-    const Expr *next = worklist.pop_back_val();
-    if (!seen.insert(next).second || next->kind == ExprKind::Sum)
-      continue;
-    if (next->kind == ExprKind::Accumulator)
-      return true;
-    worklist.append(next->operands.begin(), next->operands.end());
-  }
-  return false;
-}
-
 const Expr *TensorExprs::buildSum(const Expr *body, const Expr *init,
                                   int variable, Operation *owner) {
   Type type = Float32Type::get(owner->getContext());
@@ -355,7 +345,7 @@ const Expr *TensorExprs::buildSum(const Expr *body, const Expr *init,
     return nullptr;
   for (unsigned i : {0u, 1u})
     if (body->operand(i)->kind == ExprKind::Accumulator &&
-        !usesAccumulator(body->operand(1 - i)))
+        !body->operand(1 - i)->usesAccumulator)
       return getNode(ExprKind::Sum, {body->operand(1 - i), init}, owner, type,
                      0.0, variable);
   return nullptr;

@@ -128,18 +128,23 @@ private:
   SmallVector<LayerMiss> misses;
 };
 
+/// The blocks of a function, those inside of others first. Raising may erase
+/// blocks together with the ops that hold them.
+SmallVector<Block *> getBlocks(Operation *function) {
+  SmallVector<Block *> blocks;
+  function->walk([&](Block *block) {
+    if (!isa<linalg::LinalgOp, GroupOp>(block->getParentOp()))
+      blocks.push_back(block);
+  });
+  return blocks;
+}
+
 struct RaiseLayers : fuse::impl::RaiseLayersPassBase<RaiseLayers> {
   using Base::Base;
 
   void runOnOperation() override {
-    // Blocks inside of others first; what they use from outside stays.
-    SmallVector<Block *> blocks;
-    getOperation()->walk([&](Block *block) {
-      if (!isa<linalg::LinalgOp, GroupOp>(block->getParentOp()))
-        blocks.push_back(block);
-    });
     unsigned raised = 0;
-    for (Block *block : blocks) {
+    for (Block *block : getBlocks(getOperation())) {
       static const Matcher matchers[] = {raiseNorm, raiseActivation,
                                          raiseLinear, raiseQuantize,
                                          raiseDequantize};
@@ -148,11 +153,11 @@ struct RaiseLayers : fuse::impl::RaiseLayersPassBase<RaiseLayers> {
       numRefused += raiser.emitMisses();
     }
     sinkReshapes(getOperation());
-    for (Block *block : blocks) {
+    for (Block *block : getBlocks(getOperation())) {
       // What was raised makes layers of its neighbours.
       constexpr unsigned maxRounds = 16;
       for (unsigned round = 1;; ++round) {
-        static const Matcher matchers[] = {raiseBinary};
+        static const Matcher matchers[] = {raiseRounding, raiseBinary};
         BlockRaiser raiser(*block, matchers);
         unsigned found = raiser.run();
         raised += found;
@@ -162,6 +167,8 @@ struct RaiseLayers : fuse::impl::RaiseLayersPassBase<RaiseLayers> {
         break;
       }
     }
+    for (Block *block : getBlocks(getOperation()))
+      absorbWideningCasts(*block);
     sinkReshapes(getOperation());
     numRaised += raised;
   }

@@ -93,6 +93,12 @@ mlir::Value raiseDequantize(LayerRaiser &raiser, const LayerRoot &root);
 /// others, since these are told from other arithmetic by their neighbours.
 mlir::Value raiseBinary(LayerRaiser &raiser, const LayerRoot &root);
 
+/// Lets a layer whose f32 result is only rounded do that itself.
+mlir::Value raiseRounding(LayerRaiser &raiser, const LayerRoot &root);
+
+/// Lets layers read what was widened to f32 for them.
+void absorbWideningCasts(mlir::Block &block);
+
 /// How many operands of `op` carry the dimensions of its result, those of a
 /// layer op that are not parameters. They come first.
 unsigned getNumTokenOperands(mlir::Operation *op);

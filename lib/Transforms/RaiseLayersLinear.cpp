@@ -60,8 +60,15 @@ static Value findMatrix(const Expr *expr, ArrayRef<int> index,
 Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
   const Expr *bias = nullptr;
   const Expr *sum = findSum(root.body, bias);
-  if (!sum || sum->operand(0)->kind != ExprKind::Mul ||
-      ShapedType::isDynamic(root.features()))
+  if (!sum || ShapedType::isDynamic(root.features()))
+    return {};
+  const Expr *product = sum->operand(0);
+  const Expr *rounded = nullptr;
+  if (product->kind == ExprKind::Round) {
+    rounded = product;
+    product = product->operand(0);
+  }
+  if (product->kind != ExprKind::Mul)
     return {};
   auto miss = [&](RefusalKind kind, const Expr *at, std::string detail = {}) {
     return raiser.miss(root, sum, "linear", kind, at, std::move(detail));
@@ -73,8 +80,8 @@ Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
   auto any = [](Type) { return true; };
   Value x, weight;
   for (unsigned i : {0u, 1u}) {
-    const Expr *inputExpr = sum->operand(0)->operand(i);
-    const Expr *weightExpr = sum->operand(0)->operand(1 - i);
+    const Expr *inputExpr = product->operand(i);
+    const Expr *weightExpr = product->operand(1 - i);
     // A unit dimension is not indexed, which leaves the layout open.
     if (out == kZeroIndex || sum->variable == out)
       return {};
@@ -113,6 +120,8 @@ Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
     return miss(RefusalKind::RaiseQuantizedOperands, sum);
   if (!sum->type.isF32())
     return miss(RefusalKind::RaiseNarrowSum, sum);
+  if (rounded)
+    return miss(RefusalKind::RaiseExtraRounding, rounded);
 
   const Expr *start = sum->operand(1);
   if (!start->isConstant(0.0)) {

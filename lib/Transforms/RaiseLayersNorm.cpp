@@ -211,7 +211,9 @@ Value NormMatcher::matchNorm(const Statistic &statistic) {
         return miss(RefusalKind::RaiseEpsPlace, factor);
     return {};
   }
-
+  // The statistic by itself.
+  if (product->factors.size() < 2)
+    return {};
   if (ShapedType::isDynamic(root.features()))
     return miss(RefusalKind::RaiseDynamicFeatures, root.expr);
 

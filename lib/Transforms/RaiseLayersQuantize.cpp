@@ -15,6 +15,7 @@
 #include "fuse/IR/FuseVerify.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <charconv>
 #include <cmath>
 
 using namespace mlir;
@@ -96,13 +97,14 @@ static std::optional<double> getScaleOfReciprocal(double factor) {
   for (int i = 0; i < 2; ++i)
     candidate = std::nextafter(candidate, 0.0f);
   std::optional<double> best;
-  std::string bestText;
+  size_t bestLength = 0;
   for (int i = 0; i < 5; ++i) {
-    if (1.0f / candidate == wanted) {
-      double number = getShortest(candidate);
-      std::string text = llvm::formatv("{0:r}", number);
-      if (!best || text.size() < bestText.size())
-        best = number, bestText = text;
+    char text[32];
+    size_t length =
+        std::to_chars(text, text + sizeof(text), candidate).ptr - text;
+    if (1.0f / candidate == wanted && (!best || length < bestLength)) {
+      best = getShortest(candidate);
+      bestLength = length;
     }
     candidate = std::nextafter(candidate, INFINITY);
   }

@@ -744,7 +744,8 @@ func.func @torch_export(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>)
   %c0 = arith.constant 0 : index
   %dim = tensor.dim %x, %c0 : tensor<?x64xbf16>
   %init = tensor.empty(%dim) : tensor<?x64xf32>
-  %to = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+  %to = linalg.generic {indexing_maps = [#map, #map],
+      iterator_types = ["parallel", "parallel"]}
     ins(%x : tensor<?x64xbf16>)
     outs(%init : tensor<?x64xf32>) {
   ^bb0(%in: bf16, %out: f32):
@@ -752,7 +753,8 @@ func.func @torch_export(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>)
     linalg.yield %0 : f32
   } -> tensor<?x64xf32>
   %init_1 = tensor.empty(%dim) : tensor<?x64xf32>
-  %pow_1 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+  %pow_1 = linalg.generic {indexing_maps = [#map, #map],
+      iterator_types = ["parallel", "parallel"]}
     ins(%to : tensor<?x64xf32>)
     outs(%init_1 : tensor<?x64xf32>) {
   ^bb0(%in_2: f32, %out_3: f32):
@@ -761,8 +763,10 @@ func.func @torch_export(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>)
   } -> tensor<?x64xf32>
   %init_5 = tensor.empty(%dim) : tensor<?xf32>
   %zero = arith.constant 0.0 : f32
-  %fill = linalg.fill ins(%zero : f32) outs(%init_5 : tensor<?xf32>) -> tensor<?xf32>
-  %mean_sum = linalg.generic {indexing_maps = [#map, #map1], iterator_types = ["parallel", "reduction"]}
+  %fill = linalg.fill ins(%zero : f32)
+      outs(%init_5 : tensor<?xf32>) -> tensor<?xf32>
+  %mean_sum = linalg.generic {indexing_maps = [#map, #map1],
+      iterator_types = ["parallel", "reduction"]}
     ins(%pow_1 : tensor<?x64xf32>)
     outs(%fill : tensor<?xf32>) {
   ^bb0(%in_6: f32, %out_7: f32):
@@ -770,7 +774,8 @@ func.func @torch_export(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>)
     linalg.yield %8 : f32
   } -> tensor<?xf32>
   %init_9 = tensor.empty(%dim) : tensor<?xf32>
-  %mean_quotient = linalg.generic {indexing_maps = [#map2, #map2], iterator_types = ["parallel"]}
+  %mean_quotient = linalg.generic {indexing_maps = [#map2, #map2],
+      iterator_types = ["parallel"]}
     ins(%mean_sum : tensor<?xf32>)
     outs(%init_9 : tensor<?xf32>) {
   ^bb0(%in_10: f32, %out_11: f32):
@@ -778,9 +783,11 @@ func.func @torch_export(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>)
     %12 = arith.divf %in_10, %cst : f32
     linalg.yield %12 : f32
   } -> tensor<?xf32>
-  %mean = tensor.expand_shape %mean_quotient [[0, 1]] output_shape [%dim, 1] : tensor<?xf32> into tensor<?x1xf32>
+  %mean = tensor.expand_shape %mean_quotient [[0, 1]]
+      output_shape [%dim, 1] : tensor<?xf32> into tensor<?x1xf32>
   %init_13 = tensor.empty(%dim) : tensor<?x1xf32>
-  %add = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+  %add = linalg.generic {indexing_maps = [#map, #map],
+      iterator_types = ["parallel", "parallel"]}
     ins(%mean : tensor<?x1xf32>)
     outs(%init_13 : tensor<?x1xf32>) {
   ^bb0(%in_14: f32, %out_15: f32):
@@ -789,7 +796,8 @@ func.func @torch_export(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>)
     linalg.yield %17 : f32
   } -> tensor<?x1xf32>
   %init_18 = tensor.empty(%dim) : tensor<?x1xf32>
-  %rsqrt = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+  %rsqrt = linalg.generic {indexing_maps = [#map, #map],
+      iterator_types = ["parallel", "parallel"]}
     ins(%add : tensor<?x1xf32>)
     outs(%init_18 : tensor<?x1xf32>) {
   ^bb0(%in_19: f32, %out_20: f32):
@@ -797,7 +805,8 @@ func.func @torch_export(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>)
     linalg.yield %21 : f32
   } -> tensor<?x1xf32>
   %init_22 = tensor.empty(%dim) : tensor<?x64xf32>
-  %mul = linalg.generic {indexing_maps = [#map, #map3, #map], iterator_types = ["parallel", "parallel"]}
+  %mul = linalg.generic {indexing_maps = [#map, #map3, #map],
+      iterator_types = ["parallel", "parallel"]}
     ins(%to, %rsqrt : tensor<?x64xf32>, tensor<?x1xf32>)
     outs(%init_22 : tensor<?x64xf32>) {
   ^bb0(%in_23: f32, %in_24: f32, %out_25: f32):
@@ -805,7 +814,8 @@ func.func @torch_export(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>)
     linalg.yield %26 : f32
   } -> tensor<?x64xf32>
   %init_27 = tensor.empty(%dim) : tensor<?x64xbf16>
-  %to_1 = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel", "parallel"]}
+  %to_1 = linalg.generic {indexing_maps = [#map, #map],
+      iterator_types = ["parallel", "parallel"]}
     ins(%mul : tensor<?x64xf32>)
     outs(%init_27 : tensor<?x64xbf16>) {
   ^bb0(%in_28: f32, %out_29: bf16):
@@ -813,7 +823,8 @@ func.func @torch_export(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>)
     linalg.yield %30 : bf16
   } -> tensor<?x64xbf16>
   %init_31 = tensor.empty(%dim) : tensor<?x64xbf16>
-  %mul_1 = linalg.generic {indexing_maps = [#map4, #map, #map], iterator_types = ["parallel", "parallel"]}
+  %mul_1 = linalg.generic {indexing_maps = [#map4, #map, #map],
+      iterator_types = ["parallel", "parallel"]}
     ins(%w, %to_1 : tensor<64xbf16>, tensor<?x64xbf16>)
     outs(%init_31 : tensor<?x64xbf16>) {
   ^bb0(%in_32: bf16, %in_33: bf16, %out_34: bf16):

@@ -86,6 +86,7 @@ struct Expr : llvm::FoldingSetNode {
 
   /// Narrow types that hold the value exactly, one bit each.
   unsigned exactIn = 0;
+  bool usesAccumulator = false;
   /// The op on tensors that computes this node; null for arguments.
   mlir::Operation *owner = nullptr;
   /// Tensors that hold this value, with the index at which they do; those

@@ -1,0 +1,85 @@
+//===- RaiseLayersCast.cpp - Let layers read and round for themselves -----===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Layer ops compute in f32 whatever they read, and round once. A cast of an
+// operand to f32 is therefore part of the layer, and so is the rounding of an
+// f32 result that nobody else sees.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RaiseLayers.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace fuse;
+
+static bool isNarrow(Type type) { return type.isF16() || type.isBF16(); }
+
+/// The tensor that `value` was widened from, or `value`.
+static Value getNarrow(TensorExprs &exprs, Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  const Expr *expr = type.getElementType().isF32() ? exprs.get(value) : nullptr;
+  Value narrow =
+      expr ? TensorExprs::findTensor(expr, TensorExprs::getIdentity(type),
+                                     type.getShape(), isNarrow)
+           : Value();
+  return narrow ? narrow : value;
+}
+
+Value fuse::raiseRounding(LayerRaiser &raiser, const LayerRoot &root) {
+  if (root.body == root.expr || root.body->kind != ExprKind::Leaf ||
+      !isNarrow(root.element()))
+    return {};
+  Value wide = raiser.getTensor(root, root.body);
+  Operation *layer = wide ? wide.getDefiningOp() : nullptr;
+  if (!layer || !isLayerOp(layer) || !wide.hasOneUse())
+    return {};
+  Operation *rounded = raiser.builder.clone(*layer);
+  rounded->getResult(0).setType(root.type);
+  return rounded->getResult(0);
+}
+
+void fuse::absorbWideningCasts(Block &block) {
+  auto layers = llvm::make_filter_range(
+      block, [](Operation &op) { return isLayerOp(&op); });
+  TensorExprs exprs;
+  llvm::SmallPtrSet<Operation *, 8> maybeDead;
+  auto read = [&](OpOperand &operand, Value narrow) {
+    if (narrow == operand.get())
+      return;
+    maybeDead.insert(operand.get().getDefiningOp());
+    operand.set(narrow);
+  };
+  for (Operation &layer : layers) {
+    // This norm rounds to the type of its input.
+    auto norm = dyn_cast<RMSNormOp>(layer);
+    if (norm && norm.getWeight() && norm.getCast() == NormCast::BeforeWeight)
+      continue;
+    if (auto linear = dyn_cast<LinearOp>(layer)) {
+      // Both operands have one type.
+      Value x = getNarrow(exprs, linear.getX());
+      Value weight = getNarrow(exprs, linear.getWeight());
+      if (getElementTypeOrSelf(x.getType()) ==
+          getElementTypeOrSelf(weight.getType())) {
+        read(linear.getXMutable(), x);
+        read(linear.getWeightMutable(), weight);
+      }
+      continue;
+    }
+    for (OpOperand &operand :
+         layer.getOpOperands().take_front(getNumTokenOperands(&layer)))
+      read(operand, getNarrow(exprs, operand.get()));
+  }
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (!maybeDead.contains(&op) || !isOpTriviallyDead(&op))
+      continue;
+    for (Value operand : op.getOperands())
+      if (Operation *producer = operand.getDefiningOp())
+        maybeDead.insert(producer);
+    op.erase();
+  }
+}

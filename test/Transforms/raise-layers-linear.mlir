@@ -1,0 +1,326 @@
+// RUN: fuse-opt %s --fuse-raise-layers --split-input-file | FileCheck %s
+// RUN: fuse-opt %s --fuse-raise-layers --split-input-file -o /dev/null \
+// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=REMARK
+
+// A matmul with a transposed map, accumulated in f32, rounded once.
+
+// CHECK-LABEL: func @transposed_map(
+// CHECK-SAME:    %[[X:.*]]: tensor<4x64xbf16>, %[[W:.*]]: tensor<32x64xbf16>
+// CHECK-NEXT:    %[[Y:.*]] = fuse.linear %[[X]], %[[W]] : (tensor<4x64xbf16>, tensor<32x64xbf16>) -> tensor<4x32xbf16>
+// CHECK-NEXT:    return %[[Y]]
+func.func @transposed_map(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>)
+    -> tensor<4x32xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<4x32xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
+      -> tensor<4x32xf32>
+  %s = linalg.matmul
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                       affine_map<(m, n, k) -> (n, k)>,
+                       affine_map<(m, n, k) -> (m, n)>]
+      ins(%x, %w : tensor<4x64xbf16>, tensor<32x64xbf16>)
+      outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
+  %y = arith.truncf %s : tensor<4x32xf32> to tensor<4x32xbf16>
+  return %y : tensor<4x32xbf16>
+}
+
+// -----
+
+// A transposed weight before a matmul, elements f32.
+
+// CHECK-LABEL: func @transpose_and_matmul(
+// CHECK-NEXT:    fuse.linear %{{.*}}, %{{.*}} : (tensor<4x64xf32>, tensor<32x64xf32>) -> tensor<4x32xf32>
+// CHECK-NEXT:    return
+func.func @transpose_and_matmul(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>)
+    -> tensor<4x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<4x32xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
+      -> tensor<4x32xf32>
+  %e = tensor.empty() : tensor<64x32xf32>
+  %t = linalg.transpose ins(%w : tensor<32x64xf32>)
+      outs(%e : tensor<64x32xf32>) permutation = [1, 0]
+  %y = linalg.matmul ins(%x, %t : tensor<4x64xf32>, tensor<64x32xf32>)
+      outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
+  return %y : tensor<4x32xf32>
+}
+
+// -----
+
+// Any number of leading dimensions; the bias is added before the rounding.
+
+// CHECK-LABEL: func @generic_with_bias(
+// CHECK-NEXT:    fuse.linear %{{.*}}, %{{.*}} bias(%{{.*}}) : (tensor<?x?x64xbf16>, tensor<32x64xbf16>, tensor<32xbf16>) -> tensor<?x?x32xbf16>
+// CHECK-NEXT:    return
+func.func @generic_with_bias(%x: tensor<?x?x64xbf16>, %w: tensor<32x64xbf16>,
+                             %b: tensor<32xbf16>, %out: tensor<?x?x32xbf16>)
+    -> tensor<?x?x32xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %d0 = tensor.dim %x, %c0 : tensor<?x?x64xbf16>
+  %d1 = tensor.dim %x, %c1 : tensor<?x?x64xbf16>
+  %init = tensor.empty(%d0, %d1) : tensor<?x?x32xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<?x?x32xf32>)
+      -> tensor<?x?x32xf32>
+  %s = linalg.generic {
+      indexing_maps = [affine_map<(a, b, n, k) -> (a, b, k)>,
+                       affine_map<(a, b, n, k) -> (n, k)>,
+                       affine_map<(a, b, n, k) -> (a, b, n)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%x, %w : tensor<?x?x64xbf16>, tensor<32x64xbf16>)
+      outs(%fill : tensor<?x?x32xf32>) {
+  ^bb0(%l: bf16, %r: bf16, %acc: f32):
+    %0 = arith.extf %l : bf16 to f32
+    %1 = arith.extf %r : bf16 to f32
+    %2 = arith.mulf %0, %1 : f32
+    %3 = arith.addf %acc, %2 : f32
+    linalg.yield %3 : f32
+  } -> tensor<?x?x32xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(a, b, n) -> (a, b, n)>,
+                       affine_map<(a, b, n) -> (n)>,
+                       affine_map<(a, b, n) -> (a, b, n)>],
+      iterator_types = ["parallel", "parallel", "parallel"]}
+      ins(%s, %b : tensor<?x?x32xf32>, tensor<32xbf16>)
+      outs(%out : tensor<?x?x32xbf16>) {
+  ^bb0(%l: f32, %r: bf16, %o: bf16):
+    %0 = arith.extf %r : bf16 to f32
+    %1 = arith.addf %l, %0 : f32
+    %2 = arith.truncf %1 : f32 to bf16
+    linalg.yield %2 : bf16
+  } -> tensor<?x?x32xbf16>
+  return %y : tensor<?x?x32xbf16>
+}
+
+// -----
+
+// The accumulator starts from the bias.
+
+// CHECK-LABEL: func @bias_in_accumulator(
+// CHECK-NEXT:    fuse.linear %{{.*}}, %{{.*}} bias(%{{.*}}) :
+// CHECK-NEXT:    return
+func.func @bias_in_accumulator(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>,
+                               %b: tensor<32xf32>) -> tensor<4x32xf32> {
+  %init = tensor.empty() : tensor<4x32xf32>
+  %bb = linalg.broadcast ins(%b : tensor<32xf32>)
+      outs(%init : tensor<4x32xf32>) dimensions = [0]
+  %y = linalg.matmul
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                       affine_map<(m, n, k) -> (n, k)>,
+                       affine_map<(m, n, k) -> (m, n)>]
+      ins(%x, %w : tensor<4x64xf32>, tensor<32x64xf32>)
+      outs(%bb : tensor<4x32xf32>) -> tensor<4x32xf32>
+  return %y : tensor<4x32xf32>
+}
+
+// -----
+
+// The bias is added to a sum that is rounded already: another function.
+
+// CHECK-LABEL: func @bias_after_rounding(
+// CHECK-NEXT:    %[[L:.*]] = fuse.linear %{{.*}}, %{{.*}} : 
+// CHECK:         arith.addf %[[L]]
+// REMARK: remark: [Missed] linear
+// REMARK-SAME: At=arith.addf
+// REMARK-SAME: FUSE-N129 bias-after-rounding
+func.func @bias_after_rounding(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>,
+                               %b: tensor<32xbf16>) -> tensor<4x32xbf16> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<4x32xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
+      -> tensor<4x32xf32>
+  %s = linalg.matmul
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                       affine_map<(m, n, k) -> (n, k)>,
+                       affine_map<(m, n, k) -> (m, n)>]
+      ins(%x, %w : tensor<4x64xbf16>, tensor<32x64xbf16>)
+      outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
+  %l = arith.truncf %s : tensor<4x32xf32> to tensor<4x32xbf16>
+  %e = tensor.empty() : tensor<4x32xbf16>
+  %bb = linalg.broadcast ins(%b : tensor<32xbf16>)
+      outs(%e : tensor<4x32xbf16>) dimensions = [0]
+  %y = arith.addf %l, %bb : tensor<4x32xbf16>
+  return %y : tensor<4x32xbf16>
+}
+
+// -----
+
+// A bias behind a linear op that has kept f32.
+
+// CHECK-LABEL: func @bias_behind_layer(
+// CHECK-NEXT:    fuse.linear %{{.*}}, %{{.*}} bias(%{{.*}}) : (tensor<4x64xbf16>, tensor<32x64xbf16>, tensor<32xbf16>) -> tensor<4x32xbf16>
+// CHECK-NEXT:    return
+func.func @bias_behind_layer(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>,
+                             %b: tensor<32xbf16>) -> tensor<4x32xbf16> {
+  %l = fuse.linear %x, %w
+    : (tensor<4x64xbf16>, tensor<32x64xbf16>) -> tensor<4x32xf32>
+  %bf = arith.extf %b : tensor<32xbf16> to tensor<32xf32>
+  %e = tensor.empty() : tensor<4x32xf32>
+  %bb = linalg.broadcast ins(%bf : tensor<32xf32>)
+      outs(%e : tensor<4x32xf32>) dimensions = [0]
+  %s = arith.addf %l, %bb : tensor<4x32xf32>
+  %y = arith.truncf %s : tensor<4x32xf32> to tensor<4x32xbf16>
+  return %y : tensor<4x32xbf16>
+}
+
+// -----
+
+// The weight is [in, out].
+
+// CHECK-LABEL: func @weight_layout(
+// CHECK-NOT:     fuse.linear
+// REMARK: remark: [Missed] linear
+// REMARK-SAME: FUSE-N125 weight-layout
+func.func @weight_layout(%x: tensor<4x64xf32>, %w: tensor<64x32xf32>)
+    -> tensor<4x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<4x32xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
+      -> tensor<4x32xf32>
+  %y = linalg.matmul ins(%x, %w : tensor<4x64xf32>, tensor<64x32xf32>)
+      outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
+  return %y : tensor<4x32xf32>
+}
+
+// -----
+
+// A matmul whose accumulator is bf16 rounds every partial sum.
+
+// CHECK-LABEL: func @narrow_sum(
+// CHECK-NOT:     fuse.linear
+// REMARK: remark: [Missed] linear
+// REMARK-SAME: FUSE-N108 narrow-sum
+func.func @narrow_sum(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>)
+    -> tensor<4x32xbf16> {
+  %zero = arith.constant 0.0 : bf16
+  %init = tensor.empty() : tensor<4x32xbf16>
+  %fill = linalg.fill ins(%zero : bf16) outs(%init : tensor<4x32xbf16>)
+      -> tensor<4x32xbf16>
+  %y = linalg.matmul
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                       affine_map<(m, n, k) -> (n, k)>,
+                       affine_map<(m, n, k) -> (m, n)>]
+      ins(%x, %w : tensor<4x64xbf16>, tensor<32x64xbf16>)
+      outs(%fill : tensor<4x32xbf16>) -> tensor<4x32xbf16>
+  return %y : tensor<4x32xbf16>
+}
+
+// -----
+
+// CHECK-LABEL: func @operand_types(
+// CHECK-NOT:     fuse.linear
+// REMARK: remark: [Missed] linear
+// REMARK-SAME: input f32, weight bf16
+// REMARK-SAME: FUSE-N126 operand-types
+func.func @operand_types(%x: tensor<4x64xf32>, %w: tensor<32x64xbf16>)
+    -> tensor<4x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<4x32xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
+      -> tensor<4x32xf32>
+  %y = linalg.matmul
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                       affine_map<(m, n, k) -> (n, k)>,
+                       affine_map<(m, n, k) -> (m, n)>]
+      ins(%x, %w : tensor<4x64xf32>, tensor<32x64xbf16>)
+      outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
+  return %y : tensor<4x32xf32>
+}
+
+// -----
+
+// Added to something that is not a bias: the sum starts elsewhere.
+
+// CHECK-LABEL: func @sum_start(
+// CHECK-NOT:     fuse.linear
+// REMARK: remark: [Missed] linear
+// REMARK-SAME: FUSE-N109 sum-start
+func.func @sum_start(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>,
+                     %a: tensor<4x32xf32>) -> tensor<4x32xf32> {
+  %y = linalg.matmul
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                       affine_map<(m, n, k) -> (n, k)>,
+                       affine_map<(m, n, k) -> (m, n)>]
+      ins(%x, %w : tensor<4x64xf32>, tensor<32x64xf32>)
+      outs(%a : tensor<4x32xf32>) -> tensor<4x32xf32>
+  return %y : tensor<4x32xf32>
+}
+
+// -----
+
+// The sum in f32 is also returned: the rounding is not part of the layer.
+
+// CHECK-LABEL: func @sum_is_used(
+// CHECK-NEXT:    %[[L:.*]] = fuse.linear %{{.*}} -> tensor<4x32xf32>
+// CHECK-NEXT:    %[[T:.*]] = arith.truncf %[[L]]
+// CHECK-NEXT:    return %[[L]], %[[T]]
+// REMARK: remark: [Missed] linear
+// REMARK-SAME: FUSE-N128 other-use
+func.func @sum_is_used(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>)
+    -> (tensor<4x32xf32>, tensor<4x32xbf16>) {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<4x32xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
+      -> tensor<4x32xf32>
+  %s = linalg.matmul
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                       affine_map<(m, n, k) -> (n, k)>,
+                       affine_map<(m, n, k) -> (m, n)>]
+      ins(%x, %w : tensor<4x64xbf16>, tensor<32x64xbf16>)
+      outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
+  %y = arith.truncf %s : tensor<4x32xf32> to tensor<4x32xbf16>
+  return %s, %y : tensor<4x32xf32>, tensor<4x32xbf16>
+}
+
+// -----
+
+// Scores of attention have a batch in both operands.
+
+// CHECK-LABEL: func @batched(
+// CHECK-NOT:     fuse.linear
+// REMARK-NOT: remark:
+func.func @batched(%q: tensor<2x4x64xf32>, %k: tensor<2x8x64xf32>)
+    -> tensor<2x4x8xf32> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<2x4x8xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<2x4x8xf32>)
+      -> tensor<2x4x8xf32>
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>,
+                       affine_map<(b, m, n, k) -> (b, n, k)>,
+                       affine_map<(b, m, n, k) -> (b, m, n)>],
+      iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%q, %k : tensor<2x4x64xf32>, tensor<2x8x64xf32>)
+      outs(%fill : tensor<2x4x8xf32>) {
+  ^bb0(%l: f32, %r: f32, %acc: f32):
+    %0 = arith.mulf %l, %r : f32
+    %1 = arith.addf %acc, %0 : f32
+    linalg.yield %1 : f32
+  } -> tensor<2x4x8xf32>
+  return %y : tensor<2x4x8xf32>
+}
+
+// -----
+
+// Quantized operands: their scales are not told apart here.
+
+// CHECK-LABEL: func @quantized(
+// CHECK-NOT:     fuse.linear
+// REMARK: remark: [Missed] linear
+// REMARK-SAME: FUSE-N127 quantized-operands
+func.func @quantized(%x: tensor<4x64xf8E4M3FN>, %w: tensor<32x64xf8E4M3FN>)
+    -> tensor<4x32xf32> {
+  %zero = arith.constant 0.0 : f32
+  %init = tensor.empty() : tensor<4x32xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
+      -> tensor<4x32xf32>
+  %y = linalg.matmul
+      indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                       affine_map<(m, n, k) -> (n, k)>,
+                       affine_map<(m, n, k) -> (m, n)>]
+      ins(%x, %w : tensor<4x64xf8E4M3FN>, tensor<32x64xf8E4M3FN>)
+      outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
+  return %y : tensor<4x32xf32>
+}
