@@ -41,7 +41,9 @@ from .timing import Floor, Timer, capture, ceilings, read_device
 ROOT = Path(__file__).resolve().parents[1]
 _HANG = 3
 LAYERS = 8
-#: Shapes whose peers are also tuned, at this number of tokens: it takes long.
+#: Where peers are tuned too, which takes long: the first shapes, with this
+#: number of tokens.
+AUTOTUNED_SHAPES = [shape[:2] for shape in TIMED_SHAPES[:2]]
 AUTOTUNED_TOKENS = (50,)
 
 
@@ -245,11 +247,11 @@ class Bench:
         gc.collect()
         torch.cuda.empty_cache()
 
-    def modes(self, m: int) -> list[str]:
-        modes = [mode for mode in self.options.peers if mode != "autotune"]
-        if "autotune" in self.options.peers and m in AUTOTUNED_TOKENS:
-            modes.append("autotune")
-        return modes
+    def modes(self, problem: Problem, m: int) -> list[str]:
+        tuned = (m in AUTOTUNED_TOKENS and
+                 (problem.width, problem.hidden) in AUTOTUNED_SHAPES)
+        return [mode for mode in self.options.peers
+                if mode != "autotune" or tuned]
 
     def time_tokens(self, problem: Problem, m: int, weights: list[Weights],
                     scales: list[dict[str, float]],
@@ -276,7 +278,7 @@ class Bench:
         if relaxed is not None:
             self.add_ours(relaxed, x, weights, scales, truth, own, calls,
                           errors, "fuse-relaxed")
-        for peer in make_peers(problem, self.modes(m)):
+        for peer in make_peers(problem, self.modes(problem, m)):
             bound = [peer.bind(values) for values in peers]
             self.watch.start(f"compile {peer.system} M={m}", 240)
             try:
