@@ -9,6 +9,7 @@
 
 #include "fuse/Conversion/Passes.h"
 #include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Target/Passes.h"
 #include "fuse/Transforms/Passes.h"
 
 namespace fuse {
@@ -16,6 +17,7 @@ namespace fuse {
 /// Registers the passes and pipelines of this project.
 inline void registerAllPasses() {
   registerConversionPasses();
+  registerTargetPasses();
   registerTransformsPasses();
   registerPipelines();
 }

@@ -21,4 +21,16 @@ void fuse::registerPipelines() {
       "fuse-linalg-pipeline",
       "Lower layers and kernels to linalg on rank-2 tensors",
       buildLinalgPipeline);
+  registerPassPipeline(
+      "fuse-gpu-pipeline", "Lower functions of layers to PTX for any GPU",
+      [](OpPassManager &pm, StringRef text,
+         function_ref<LogicalResult(const Twine &)> reportError) {
+        GPUPipelineOptions options;
+        if (failed(options.parseFromString(text)))
+          return failure();
+        return buildGPUPipeline(pm, options, reportError);
+      },
+      [](function_ref<void(const detail::PassOptions &)> handler) {
+        handler(GPUPipelineOptions());
+      });
 }

@@ -6,6 +6,7 @@
 
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
+#include "fuse/Target/PTX.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
@@ -15,6 +16,7 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
+  fuse::registerPTXTranslation(registry);
   fuse::registerAllDialects(registry);
   mlir::registerAllPasses();
   fuse::registerAllPasses();

@@ -8,6 +8,9 @@
 #define FUSE_CONVERSION_PASSES_H
 
 #include "fuse/Conversion/FuseToLinalg/FuseToLinalg.h"
+#include "fuse/Conversion/KernelsToNVVM/KernelsToNVVM.h"
+#include "fuse/Conversion/LinalgToGPU/LinalgToGPU.h"
+#include "fuse/Conversion/SmallFloatsToNVVM/SmallFloatsToNVVM.h"
 
 namespace fuse {
 

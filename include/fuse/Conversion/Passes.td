@@ -63,4 +63,167 @@ def ConvertFuseToLinalgPass : Pass<"convert-fuse-to-linalg"> {
   ];
 }
 
+def ConvertKernelsToNVVMPass
+    : Pass<"convert-kernels-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Lower GPU kernels to the LLVM and NVVM dialects";
+  let description = [{
+    Converts the ops of gpu, arith, cf, math, memref and vector in a
+    `gpu.module`. Buffers become bare pointers, which is why kernels take
+    memrefs of rank 0 or static shape; indices become 64-bit integers.
+
+    Functions of math that are an instruction (sqrt, fma, abs, rounding) become
+    LLVM intrinsics. Unlike `convert-gpu-to-nvvm`, the pass never leaves a call
+    of libdevice; it fails where it would need one.
+
+    After this pass kernels are `llvm.func` ops with the attribute
+    `nvvm.kernel`.
+
+    Example:
+
+    ```mlir
+    gpu.func @root(%x: memref<f32>) kernel {
+      %0 = memref.load %x[] : memref<f32>
+      %1 = math.sqrt %0 : f32
+      memref.store %1, %x[] : memref<f32>
+      gpu.return
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    llvm.func @root(%x: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
+      %0 = llvm.load %x : !llvm.ptr -> f32
+      %1 = llvm.intr.sqrt(%0) : (f32) -> f32
+      llvm.store %1, %x : f32, !llvm.ptr
+      llvm.return
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::LLVM::LLVMDialect",
+    "::mlir::NVVM::NVVMDialect"
+  ];
+}
+
+def ConvertLinalgToGPUPass
+    : Pass<"convert-linalg-to-gpu", "::mlir::ModuleOp"> {
+  let summary = "Lower linalg on buffers to GPU kernels and launches";
+  let description = [{
+    Replaces every linalg op of every function by a `gpu.launch_func` and puts
+    its kernel into the one `gpu.module` that the pass adds to the module.
+    Kernels that are equal are there once, however many layers use them.
+
+    The loops of an op decide on its kernel; its body is copied as it is:
+
+    - `contract`, for a reduction loop k and two parallel loops m and n that
+      no input along k names together: blocks of 256 threads compute tiles of
+      64 x 64, each thread 4 x 4 points in registers. What the body computes
+      along m and k only, or n and k only, is staged in workgroup memory in
+      steps of 16 along k. Any number of batch loops.
+    - `reduce`, for reductions that may be reordered (a commutative op with a
+      neutral element, or a fused multiply-add): a block per result, partial
+      results combined as a tree in workgroup memory.
+    - `map` and `map_reduce`, for everything else: a thread per result.
+
+    All sizes may be dynamic and none need be a multiple of a tile. A constant
+    that filled the output of a reduction becomes its initial value. Loops that
+    are neighbours in all operands become one, so leading dimensions cost
+    nothing.
+
+    A kernel's parameters are, in this order: one pointer per distinct buffer
+    of the op (a memref of rank 0, which the bare-pointer convention passes as
+    one address), one value per scalar operand that is not constant, one index
+    per size, stride or offset that is not static. The number of threads is
+    `known_block_size`, and the grid is an expression of sizes in front of the
+    launch. A launch whose grid has a zero must be skipped.
+
+    The pass fails on ops that it can neither put into a kernel nor leave on
+    the host, which keeps allocations (the workspace), views, sizes and
+    launches. Buffers of different function arguments must not overlap.
+
+    After this pass no linalg op is left.
+
+    Example:
+
+    ```mlir
+    func.func @scale(%x: memref<?xf32>, %y: memref<?xf32>) {
+      linalg.generic {
+          indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+          iterator_types = ["parallel"]}
+          ins(%x : memref<?xf32>) outs(%y : memref<?xf32>) {
+      ^bb0(%a: f32, %out: f32):
+        %0 = arith.addf %a, %a : f32
+        linalg.yield %0 : f32
+      }
+      return
+    }
+    ```
+
+    becomes a launch of
+
+    ```mlir
+    gpu.func @map_f32_f32(%x: memref<f32>, %y: memref<f32>, %n: index) kernel
+        attributes {known_block_size = array<i32: 256, 1, 1>} { ... }
+    ```
+
+    with `(n + 255) / 256` blocks.
+  }];
+  let statistics = [
+    Statistic<"numContractions", "contractions", "Ops that became tiled">,
+    Statistic<"numReductions", "reductions",
+              "Ops that became a block per result">,
+    Statistic<"numKernels", "kernels", "Kernels emitted">,
+    Statistic<"numDuplicates", "duplicates",
+              "Launches of a kernel that was there already">
+  ];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect",
+    "::mlir::arith::ArithDialect",
+    "::mlir::gpu::GPUDialect",
+    "::mlir::linalg::LinalgDialect",
+    "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
+def ConvertSmallFloatsToNVVMPass
+    : Pass<"convert-small-floats-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Lower conversions of 8-bit floats to NVVM";
+  let description = [{
+    Replaces `arith.extf` from and `arith.truncf` to f8E4M3FN and f8E5M2 by the
+    instructions that sm_89 and later chips have. Extension is exact;
+    truncation rounds to nearest even and saturates: a value beyond the range
+    becomes the largest finite one. (`arith.truncf` alone would give NaN or
+    infinity there; whatever the fuse dialect quantizes is limited before.)
+
+    Declines vectors, f64 and other rounding modes. Chips before sm_89 need
+    `fuse-expand-small-floats` instead.
+
+    After this pass no scalar conversion of f8E4M3FN and f8E5M2 from or to
+    f16, bf16 and f32 is left.
+
+    Example:
+
+    ```mlir
+    %q = arith.truncf %x : f32 to f8E4M3FN
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = nvvm.convert.f32x2.to.f8x2 %zero, %x
+           {rnd = #nvvm.fp_rnd_mode<rn>, sat = #nvvm.sat_mode<satfinite>}
+         : i16 (f8E4M3FN)
+    %1 = arith.trunci %0 : i16 to i8
+    %q = arith.bitcast %1 : i8 to f8E4M3FN
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::NVVM::NVVMDialect",
+    "::mlir::arith::ArithDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
 #endif // FUSE_CONVERSION_PASSES_TD

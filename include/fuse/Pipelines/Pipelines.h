@@ -66,6 +66,38 @@ void buildCPUPipeline(mlir::OpPassManager &pm,
 /// `llvm`.
 llvm::SmallVector<Phase> getCPUPhases(const CPUPipelineOptions &options);
 
+//===----------------------------------------------------------------------===//
+// GPU
+//===----------------------------------------------------------------------===//
+
+struct GPUPipelineOptions : mlir::PassPipelineOptions<GPUPipelineOptions> {
+  Option<std::string> chip{
+      *this, "chip",
+      llvm::cl::desc("Chip that code is generated for, sm_80 or later"),
+      llvm::cl::init("sm_90")};
+  Option<std::string> stage{
+      *this, "stage",
+      llvm::cl::desc("Where to stop: gpu (kernels and launches), nvvm (kernels "
+                     "in the NVVM dialect) or ptx"),
+      llvm::cl::init("ptx")};
+};
+
+/// The portable path: functions on tensors, down to PTX for any fused op and
+/// any shape.
+///
+/// Pre: a module of functions with one block each and fuse, arith, linalg,
+/// math and tensor ops.
+/// Post of `gpu`: one `gpu.module` with every kernel once; functions on buffers
+/// that launch them, results in arguments marked `fuse.result`, each with its
+/// `fuse.launch_plan`.
+/// Post of `nvvm`: the kernels in the LLVM and NVVM dialects with a target.
+/// Post of `ptx`: a `gpu.binary` with PTX text instead.
+///
+/// Reports unknown chips and stages through `reportError`.
+mlir::LogicalResult buildGPUPipeline(
+    mlir::OpPassManager &pm, const GPUPipelineOptions &options,
+    llvm::function_ref<mlir::LogicalResult(const llvm::Twine &)> reportError);
+
 /// Registers the pipelines under their names for tools.
 void registerPipelines();
 

@@ -7,6 +7,7 @@
 #ifndef FUSE_TRANSFORMS_PASSES_TD
 #define FUSE_TRANSFORMS_PASSES_TD
 
+include "GPUPasses.td"
 include "ModulePasses.td"
 include "mlir/Pass/PassBase.td"
 

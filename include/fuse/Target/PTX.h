@@ -1,0 +1,32 @@
+//===- PTX.h - Kernels as PTX text ------------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TARGET_PTX_H
+#define FUSE_TARGET_PTX_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+
+namespace mlir {
+class DialectRegistry;
+} // namespace mlir
+
+namespace fuse {
+
+/// Registers what compiling a `gpu.module` to PTX needs in a context.
+void registerPTXTranslation(mlir::DialectRegistry &registry);
+
+/// The text of all `gpu.binary` ops of a module that hold PTX. Reports an error
+/// when there is none.
+mlir::FailureOr<std::string> getPTX(mlir::ModuleOp module);
+
+/// The launch plans of all functions, in the form of `fuse-emit-ptx`. Reports
+/// an error when a plan is malformed.
+mlir::FailureOr<llvm::json::Value> getLaunchPlans(mlir::ModuleOp module);
+
+} // namespace fuse
+
+#endif // FUSE_TARGET_PTX_H

@@ -1,0 +1,56 @@
+//===- Passes.td - Passes that write code ------------------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TARGET_PASSES_TD
+#define FUSE_TARGET_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def EmitPTXPass : Pass<"fuse-emit-ptx", "::mlir::ModuleOp"> {
+  let summary = "Write kernels as PTX, and launch plans as JSON";
+  let description = [{
+    Compiles every `gpu.module` that has a target, in this process and without
+    the CUDA toolkit, and writes the PTX text of all kernels to the file
+    `output`. With `plan`, writes the launch plans of all functions as JSON:
+
+    ```json
+    {"chip": "sm_90",
+     "functions": [
+       {"name": "scale",
+        "arguments": [{"type": "f32", "shape": [-1], "result": false},
+                      {"type": "f32", "shape": [-1], "result": true} ],
+        "symbols": [[0, 0]],
+        "workspace": [],
+        "launches": [
+          {"kernel": "map_f32_f32", "block": [256, 1, 1],
+           "grid": [["ceildiv", "s0", 256], 1, 1],
+           "args": [{"arg": 0}, {"arg": 1}, {"size": "s0"} ]} ]} ]}
+    ```
+
+    An expression is a number, a symbol, or an operator (`add`, `mul`, `mod`,
+    `floordiv`, `ceildiv`) with two expressions. Symbol `s<i>` is the size of
+    the argument and dimension in `symbols[i]`. Kernel arguments are `arg`,
+    `workspace` (pointers), `size` (a 64-bit integer) or `value` with its
+    `type`. The rest is as `fuse-attach-launch-plan` says.
+
+    Fails when there is no kernel, when a `gpu.module` has no target or not
+    exactly one, and when a file cannot be written.
+
+    After this pass every `gpu.module` is a `gpu.binary`.
+
+    Example: `fuse-opt mlp.mlir --fuse-gpu-pipeline=chip=sm_80
+    --fuse-emit-ptx="output=mlp.ptx plan=mlp.json" -o /dev/null`
+  }];
+  let options = [
+    Option<"output", "output", "std::string", /*default=*/"\"-\"",
+           "File for the PTX text, - for the standard output">,
+    Option<"plan", "plan", "std::string", /*default=*/"\"\"",
+           "File for the launch plans, - for the standard output, empty for "
+           "none">
+  ];
+}
+
+#endif // FUSE_TARGET_PASSES_TD

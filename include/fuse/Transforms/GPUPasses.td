@@ -1,0 +1,154 @@
+//===- GPUPasses.td - Passes of the portable GPU path ------*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TRANSFORMS_GPUPASSES_TD
+#define FUSE_TRANSFORMS_GPUPASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def AttachLaunchPlanPass : Pass<"fuse-attach-launch-plan", "::mlir::ModuleOp"> {
+  let summary = "Write down launches so that a host needs no compiler";
+  let description = [{
+    Attaches `fuse.launch_plan` to every function that launches kernels. The
+    plan says what a host has to do, with all sizes as affine maps of symbols:
+
+    - `symbols`: pairs of argument and dimension, the sizes that the host
+      reads off the shapes of its arguments; `s0` is the first pair;
+    - `workspace`: the size in bytes of every intermediate buffer, to be
+      aligned to 256 bytes;
+    - `launches`: in order, the `kernel`, its `grid` (one map with three
+      results), `block`, and `args`. An argument is `"arg<i>"`, the address of
+      a buffer (or the value) that the function was called with; `"ws<i>"`, the
+      address of a workspace buffer; a map, a 64-bit integer; or a constant.
+
+    Function arguments with `fuse.result` are results, written by the kernels.
+    A launch whose grid has a zero is skipped. Every launch comes after the
+    ones before it on the same stream.
+
+    The pass fails on a size that is not an expression of sizes of arguments.
+
+    After this pass the body of the function holds nothing that a host needs
+    and the plan lacks.
+
+    Example: `fuse-opt scale.mlir --convert-linalg-to-gpu
+    --fuse-attach-launch-plan` attaches to a function that doubles `n` numbers
+
+    ```mlir
+    fuse.launch_plan = {
+      launches = [{args = ["arg0", "arg1", affine_map<()[s0] -> (s0)>],
+                   block = array<i64: 256, 1, 1>,
+                   grid = affine_map<()[s0] -> (s0 ceildiv 256, 1, 1)>,
+                   kernel = @kernels::@map_f32_f32} ],
+      symbols = [array<i64: 0, 0>], workspace = []}
+    ```
+  }];
+  let statistics = [
+    Statistic<"numLaunches", "launches", "Launches written down">
+  ];
+  let dependentDialects = ["::mlir::affine::AffineDialect"];
+}
+
+def ExpandMathPass : Pass<"fuse-expand-math"> {
+  let summary = "Replace functions of math by arithmetic";
+  let description = [{
+    Replaces functions such as exp, tanh and erf by polynomials and rational
+    functions in f32, so that no library (libdevice, libm) is needed at run
+    time. Other floating-point types are computed in f32 and rounded once.
+
+    The approximations are MLIR's. Over all finite f32 inputs that were
+    sampled in the tests the relative error stays below 3e-7 for exp, the
+    absolute error below 5e-7 for tanh and erf; 1/sqrt is a division by the
+    correctly rounded root. exp overflows to infinity and underflows to zero,
+    and NaN stays NaN.
+
+    Fails on functions that have no expansion.
+
+    After this pass only functions remain that are one instruction or a short
+    exact sequence on every target: sqrt, fma, abs, rounding, copysign and bit
+    counts.
+
+    Example: `math.rsqrt %x` becomes `1.0 / math.sqrt %x`.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect",
+    "::mlir::math::MathDialect",
+    "::mlir::vector::VectorDialect"
+  ];
+}
+
+def MergeElementwisePass : Pass<"fuse-merge-elementwise"> {
+  let summary = "Merge elementwise linalg ops into their only user";
+  let description = [{
+    Merges a `linalg.generic` without reductions into the one op that uses its
+    result. Conversions stay where they are, so every rounding is kept.
+
+    A user with reductions that reads the result more than once (a linear)
+    repeats what is merged into it. There the pass declines when the producer
+    divides or calls a function of math, or reads more bits per element than
+    it writes; converting or dequantizing a weight is merged, an activation is
+    not.
+
+    A `linalg.fill` with several users is repeated for each of them.
+
+    After this pass elementwise chains are one op each.
+
+    Example: in `y = relu(x + b)`, two ops, the sum is merged into the
+    activation; in `z = relu(x) W` the activation, which no function of math
+    makes expensive, into the linear, and in `z = tanh(x) W` nothing.
+  }];
+  let statistics = [
+    Statistic<"numMerged", "ops-merged", "Producers merged into their user">
+  ];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect",
+    "::mlir::linalg::LinalgDialect",
+    "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def ResultsToArgumentsPass
+    : Pass<"fuse-results-to-arguments", "::mlir::ModuleOp"> {
+  let summary = "Write the results of functions into their arguments";
+  let description = [{
+    Gives every function one more argument per tensor result, a buffer that
+    the result is written into, and marks it with `fuse.result`. Sizes may be
+    dynamic: the caller knows them. Tensor arguments become read-only, so that
+    bufferization never writes into an input.
+
+    Fails on calls (inline them first), on functions with more than one block
+    and on results that are no ranked tensors.
+
+    After this pass functions with a body return nothing.
+
+    Example:
+
+    ```mlir
+    func.func @id(%x: tensor<?xf32>) -> tensor<?xf32> {
+      return %x : tensor<?xf32>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @id(%x: tensor<?xf32> {bufferization.writable = false},
+                  %y: memref<?xf32> {fuse.result}) {
+      bufferization.materialize_in_destination %x in restrict writable %y
+        : (tensor<?xf32>, memref<?xf32>) -> ()
+      return
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numResults", "results", "Results that became arguments">
+  ];
+  let dependentDialects = [
+    "::mlir::bufferization::BufferizationDialect",
+    "::mlir::memref::MemRefDialect"
+  ];
+}
+
+#endif // FUSE_TRANSFORMS_GPUPASSES_TD

@@ -1,0 +1,168 @@
+//===- KernelBuilder.h - One loop nest as one GPU kernel --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_LIB_CONVERSION_LINALGTOGPU_KERNELBUILDER_H
+#define FUSE_LIB_CONVERSION_LINALGTOGPU_KERNELBUILDER_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace fuse {
+
+/// Name of the attribute that gives reductions their initial values, in place
+/// of the contents of the output: an array of one typed constant per output.
+inline constexpr llvm::StringLiteral kInitAttrName = "fuse.init";
+
+/// Sizes of buffers that the host knows. Every value is computed once.
+class HostSizes {
+public:
+  /// Size of dimension `dim` of a buffer, as an expression of the sizes of
+  /// function arguments where views hide them.
+  mlir::OpFoldResult getDim(mlir::OpBuilder &builder, mlir::Value buffer,
+                            unsigned dim);
+
+private:
+  llvm::DenseMap<std::pair<mlir::Value, unsigned>, mlir::OpFoldResult> known;
+};
+
+/// A size inside a kernel: a constant or the number of a parameter.
+struct Extent {
+  bool isStatic;
+  int64_t value;
+};
+
+/// Builds the kernel of one `linalg.generic` on buffers and its launch.
+///
+/// Parameters are, in this order: one pointer per buffer (a memref of rank 0,
+/// which the bare-pointer convention passes as one address), one value per
+/// scalar that is no constant, and one index per size, stride and offset that
+/// is not static.
+class KernelBuilder {
+public:
+  KernelBuilder(mlir::linalg::GenericOp op, HostSizes &sizes);
+
+  mlir::linalg::GenericOp getOp() { return op; }
+  mlir::OpBuilder &getHost() { return host; }
+
+  /// Loop sizes on the host, as constants or values.
+  llvm::ArrayRef<mlir::OpFoldResult> getLoopSizes() { return loopSizes; }
+  /// The static size of a loop, or ShapedType::kDynamic.
+  int64_t getStaticSize(unsigned loop);
+  llvm::SmallVector<unsigned> getLoops(mlir::utils::IteratorType type);
+
+  /// Creates the kernel, detached, and moves the builder into it.
+  void begin(llvm::StringRef name, int64_t numThreads,
+             llvm::ArrayRef<mlir::MemRefType> workgroup = {});
+  /// Creates the return. The kernel is the caller's then.
+  mlir::gpu::GPUFuncOp finish();
+
+  /// Values inside the kernel.
+  mlir::ImplicitLocOpBuilder &get() { return *builder; }
+  mlir::Value getSize(unsigned loop);
+  mlir::Value getWorkgroup(unsigned index);
+  mlir::Value getIndex(int64_t value);
+  mlir::Value add(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value lessThan(mlir::Value lhs, mlir::Value rhs);
+  /// Number of points of the given loops.
+  mlir::Value getNumPoints(llvm::ArrayRef<unsigned> loops);
+  /// Sets `ivs` of the loops from their row-major number.
+  void delinearize(mlir::Value number, llvm::ArrayRef<unsigned> loops,
+                   llvm::MutableArrayRef<mlir::Value> ivs);
+
+  /// Element of an operand at a point of the loops.
+  mlir::Value load(mlir::OpOperand &operand, llvm::ArrayRef<mlir::Value> ivs);
+  void store(mlir::Value value, mlir::OpOperand &operand,
+             llvm::ArrayRef<mlir::Value> ivs);
+  /// Value of an output before the loops run.
+  mlir::Value getInit(unsigned output, llvm::ArrayRef<mlir::Value> ivs);
+  /// Zero of any scalar type.
+  mlir::Value getZero(mlir::Type type);
+
+  /// Copies an op of the body, with its operands mapped.
+  void cloneOp(mlir::Operation &bodyOp, mlir::IRMapping &mapping,
+               llvm::ArrayRef<mlir::Value> ivs);
+  /// Copies the whole body for one point and returns what it yields. Inputs
+  /// are loaded, outputs are `accumulators`.
+  llvm::SmallVector<mlir::Value>
+  cloneBody(llvm::ArrayRef<mlir::Value> ivs,
+            llvm::ArrayRef<mlir::Value> accumulators);
+  /// Maps what the body takes from its surroundings.
+  mlir::IRMapping getCaptures() { return captures; }
+
+  /// Runs nested loops, innermost last, that carry `carried`.
+  llvm::SmallVector<mlir::Value>
+  buildLoops(llvm::ArrayRef<unsigned> loops,
+             llvm::MutableArrayRef<mlir::Value> ivs,
+             llvm::ArrayRef<mlir::Value> carried,
+             llvm::function_ref<
+                 llvm::SmallVector<mlir::Value>(llvm::ArrayRef<mlir::Value>)>
+                 body);
+
+  /// Creates the launch in front of the op.
+  void createLaunch(mlir::SymbolRefAttr kernel, mlir::OpFoldResult gridX,
+                    mlir::OpFoldResult gridY, int64_t numThreads);
+
+private:
+  /// How the kernel sees one operand.
+  struct Access {
+    /// Number of the pointer or scalar parameter; unset for constants.
+    std::optional<unsigned> parameter;
+    mlir::TypedAttr constant;
+    llvm::SmallVector<Extent> sizes;
+    llvm::SmallVector<Extent> strides;
+    Extent offset = {true, 0};
+    mlir::Value view;
+  };
+
+  unsigned addParameter(mlir::Value value);
+  Extent addExtent(mlir::OpFoldResult size);
+  Access makeAccess(mlir::OpOperand &operand);
+  void importCaptures();
+  mlir::OpFoldResult materialize(Extent extent);
+  mlir::Value createView(Access &access, mlir::MemRefType type);
+  llvm::SmallVector<mlir::Value> getIndices(mlir::AffineMap map,
+                                            llvm::ArrayRef<mlir::Value> ivs);
+
+  mlir::linalg::GenericOp op;
+  HostSizes &hostSizes;
+  mlir::OpBuilder host;
+  llvm::SmallVector<mlir::OpFoldResult> loopSizes;
+  llvm::SmallVector<Extent> loopExtents;
+  llvm::MapVector<mlir::Value, unsigned> parameters;
+  llvm::SmallVector<mlir::Value> arguments;
+  llvm::SmallVector<Access> accesses;
+  llvm::SmallVector<std::pair<mlir::Value, mlir::Operation *>> constants;
+  llvm::SmallVector<std::pair<mlir::Value, unsigned>> capturedScalars;
+  mlir::IRMapping captures;
+  mlir::gpu::GPUFuncOp kernel;
+  std::optional<mlir::ImplicitLocOpBuilder> builder;
+};
+
+/// A kernel and how to launch it. The kernel is detached.
+struct Kernel {
+  mlir::gpu::GPUFuncOp func;
+  mlir::OpFoldResult gridX;
+  mlir::OpFoldResult gridY;
+  int64_t numThreads = 0;
+};
+
+/// One thread per point of the parallel loops; reductions run in the thread.
+/// Takes every loop nest.
+Kernel buildPointwiseKernel(KernelBuilder &builder);
+/// One block per point of the parallel loops, whose threads share the
+/// reduction. Nothing when the reduction cannot be reordered.
+std::optional<Kernel> buildReduceKernel(KernelBuilder &builder);
+/// Tiles of two parallel loops per block with operands in workgroup memory.
+/// Nothing when the nest is no contraction.
+std::optional<Kernel> buildContractionKernel(KernelBuilder &builder);
+
+} // namespace fuse
+
+#endif // FUSE_LIB_CONVERSION_LINALGTOGPU_KERNELBUILDER_H

@@ -1,0 +1,95 @@
+//===- GPUPipeline.cpp - From layers to PTX, for any shape ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Analysis/Chip.h"
+#include "fuse/Conversion/Passes.h"
+#include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Transforms/Passes.h"
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/Linalg/Passes.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace fuse;
+
+static void addCleanup(OpPassManager &pm) {
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+}
+
+/// Layers on tensors become kernels on buffers and their launches.
+static void addLoweringToGPU(OpPassManager &pm) {
+  pm.addPass(createInlinerPass());
+  pm.addPass(createSymbolDCEPass());
+  pm.addPass(createConvertFuseToLinalgPass());
+  addCleanup(pm);
+  // Gives each reduction its own fill; CSE would make it one again.
+  pm.addPass(createMergeElementwisePass());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createResultsToArgumentsPass());
+  pm.addPass(bufferization::createEmptyTensorEliminationPass());
+  bufferization::OneShotBufferizePassOptions bufferize;
+  bufferize.bufferizeFunctionBoundaries = true;
+  bufferize.functionBoundaryTypeConversion =
+      bufferization::LayoutMapOption::IdentityLayoutMap;
+  pm.addPass(bufferization::createOneShotBufferizePass(bufferize));
+  addCleanup(pm);
+  pm.addPass(createConvertLinalgToGPUPass());
+  addCleanup(pm);
+  pm.addPass(createAttachLaunchPlanPass());
+}
+
+/// Kernels are lowered to the NVVM dialect. The host code stays as it is.
+static void addLoweringToNVVM(OpPassManager &pm, const Chip &chip) {
+  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createExpandMathPass());
+  if (chip.hasFloat8) {
+    kernels.addPass(createConvertSmallFloatsToNVVMPass());
+  } else {
+    ExpandSmallFloatsPassOptions floats;
+    floats.bf16 = false;
+    kernels.addPass(createExpandSmallFloatsPass(floats));
+  }
+  kernels.addPass(memref::createExpandStridedMetadataPass());
+  kernels.addPass(createLowerAffinePass());
+  kernels.addPass(createSCFToControlFlowPass());
+  kernels.addPass(createConvertKernelsToNVVMPass());
+  addCleanup(kernels);
+  kernels.addPass(createReconcileUnrealizedCastsPass());
+
+  GpuNVVMAttachTargetOptions target;
+  target.chip = chip.name.str();
+  target.features = chip.getFeatures();
+  target.optLevel = 3;
+  pm.addPass(createGpuNVVMAttachTarget(target));
+}
+
+LogicalResult
+fuse::buildGPUPipeline(OpPassManager &pm, const GPUPipelineOptions &options,
+                       function_ref<LogicalResult(const Twine &)> reportError) {
+  constexpr StringLiteral stages[] = {"gpu", "nvvm", "ptx"};
+  if (!llvm::is_contained(stages, options.stage.getValue()))
+    return reportError("unknown stage '" + options.stage.getValue() +
+                       "', expected one of gpu, nvvm, ptx");
+  FailureOr<Chip> chip = lookupChip(options.chip, reportError);
+  if (failed(chip))
+    return failure();
+  addLoweringToGPU(pm);
+  if (options.stage == "gpu")
+    return success();
+  addLoweringToNVVM(pm, *chip);
+  if (options.stage == "nvvm")
+    return success();
+  GpuModuleToBinaryPassOptions binary;
+  binary.compilationTarget = "isa";
+  pm.addPass(createGpuModuleToBinaryPass(binary));
+  return success();
+}

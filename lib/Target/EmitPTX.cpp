@@ -1,0 +1,103 @@
+//===- EmitPTX.cpp - Kernels as PTX text ----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Target/PTX.h"
+#include "fuse/Target/Passes.h"
+
+#include "mlir/Dialect/GPU/IR/CompilationInterfaces.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Target/LLVM/NVVM/Target.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+using namespace fuse;
+
+namespace fuse {
+#define GEN_PASS_DEF_EMITPTXPASS
+#include "fuse/Target/Passes.h.inc"
+} // namespace fuse
+
+#define DEBUG_TYPE "fuse-emit-ptx"
+
+void fuse::registerPTXTranslation(DialectRegistry &registry) {
+  NVVM::registerNVVMTargetInterfaceExternalModels(registry);
+  registerBuiltinDialectTranslation(registry);
+  registerGPUDialectTranslation(registry);
+  registerLLVMDialectTranslation(registry);
+  registerNVVMDialectTranslation(registry);
+}
+
+FailureOr<std::string> fuse::getPTX(ModuleOp module) {
+  std::string text;
+  for (auto binary : module.getOps<gpu::BinaryOp>()) {
+    for (auto object : binary.getObjects().getAsRange<gpu::ObjectAttr>()) {
+      if (object.getFormat() != gpu::CompilationTarget::Assembly)
+        continue;
+      // The object is a C string.
+      StringRef ptx = object.getObject().getValue();
+      text += ptx.take_until([](char c) { return c == '\0'; });
+    }
+  }
+  if (text.empty())
+    return module.emitError("has no kernel in PTX");
+  return text;
+}
+
+namespace {
+
+class EmitPTXPass : public fuse::impl::EmitPTXPassBase<EmitPTXPass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (failed(compile(module)))
+      return signalPassFailure();
+    FailureOr<std::string> ptx = getPTX(module);
+    if (failed(ptx) || failed(write(output, *ptx)))
+      return signalPassFailure();
+    if (plan.empty())
+      return;
+    FailureOr<llvm::json::Value> plans = getLaunchPlans(module);
+    if (failed(plans) ||
+        failed(write(plan, llvm::formatv("{0:2}\n", *plans).str())))
+      return signalPassFailure();
+  }
+
+private:
+  LogicalResult compile(ModuleOp module) {
+    for (auto kernels : module.getOps<gpu::GPUModuleOp>()) {
+      unsigned targets =
+          kernels.getTargetsAttr() ? kernels.getTargetsAttr().size() : 0;
+      if (targets != 1)
+        return kernels.emitOpError("expected one target to compile for, but "
+                                   "got ")
+               << targets;
+    }
+    gpu::TargetOptions options(/*toolkitPath=*/{}, /*librariesToLink=*/{},
+                               /*cmdOptions=*/{}, /*elfSection=*/{},
+                               gpu::CompilationTarget::Assembly);
+    return gpu::transformGpuModulesToBinaries(module, nullptr, options);
+  }
+
+  LogicalResult write(StringRef path, StringRef text) {
+    std::string error;
+    std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &error);
+    if (!file)
+      return getOperation().emitError(error);
+    file->os() << text;
+    file->keep();
+    return success();
+  }
+};
+
+} // namespace

@@ -1,0 +1,174 @@
+//===- LaunchPlan.cpp - Launch plans as JSON ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Target/PTX.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/IR/AffineExpr.h"
+#include "mlir/IR/AffineMap.h"
+
+using namespace mlir;
+using namespace fuse;
+namespace json = llvm::json;
+
+static json::Value toJSON(AffineExpr expr) {
+  auto binary = [&](StringRef name) -> json::Value {
+    auto op = cast<AffineBinaryOpExpr>(expr);
+    return json::Array{name, toJSON(op.getLHS()), toJSON(op.getRHS())};
+  };
+  switch (expr.getKind()) {
+  case AffineExprKind::Constant:
+    return cast<AffineConstantExpr>(expr).getValue();
+  case AffineExprKind::SymbolId:
+    return ("s" + Twine(cast<AffineSymbolExpr>(expr).getPosition())).str();
+  case AffineExprKind::DimId:
+    return ("d" + Twine(cast<AffineDimExpr>(expr).getPosition())).str();
+  case AffineExprKind::Add:
+    return binary("add");
+  case AffineExprKind::Mul:
+    return binary("mul");
+  case AffineExprKind::Mod:
+    return binary("mod");
+  case AffineExprKind::FloorDiv:
+    return binary("floordiv");
+  case AffineExprKind::CeilDiv:
+    return binary("ceildiv");
+  }
+  return nullptr;
+}
+
+static json::Array toJSON(ArrayRef<int64_t> values) {
+  json::Array array;
+  for (int64_t value : values)
+    array.push_back(value);
+  return array;
+}
+
+static std::string toText(Type type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type;
+  return text;
+}
+
+/// An argument of a kernel, or nothing when the attribute is none.
+static std::optional<json::Value> argumentToJSON(Attribute attr) {
+  if (auto name = dyn_cast<StringAttr>(attr)) {
+    StringRef text = name.getValue();
+    StringRef key = text.consume_front("arg")  ? "arg"
+                    : text.consume_front("ws") ? "workspace"
+                                               : "";
+    int64_t index;
+    if (key.empty() || text.getAsInteger(10, index))
+      return std::nullopt;
+    return json::Object{{key, index}};
+  }
+  if (auto map = dyn_cast<AffineMapAttr>(attr);
+      map && map.getValue().getNumResults() == 1)
+    return json::Object{{"size", toJSON(map.getValue().getResult(0))}};
+  if (auto value = dyn_cast<FloatAttr>(attr))
+    return json::Object{{"value", value.getValueAsDouble()},
+                        {"type", toText(value.getType())}};
+  if (auto value = dyn_cast<IntegerAttr>(attr);
+      value && value.getValue().getSignificantBits() <= 64)
+    return json::Object{{"value", value.getValue().getSExtValue()},
+                        {"type", toText(value.getType())}};
+  return std::nullopt;
+}
+
+static std::optional<json::Object> launchToJSON(DictionaryAttr launch) {
+  auto kernel = launch.getAs<SymbolRefAttr>("kernel");
+  auto grid = launch.getAs<AffineMapAttr>("grid");
+  auto block = launch.getAs<DenseI64ArrayAttr>("block");
+  auto args = launch.getAs<ArrayAttr>("args");
+  if (!kernel || !grid || !block || !args)
+    return std::nullopt;
+  json::Array gridSizes, arguments;
+  for (AffineExpr size : grid.getValue().getResults())
+    gridSizes.push_back(toJSON(size));
+  for (Attribute attr : args) {
+    std::optional<json::Value> argument = argumentToJSON(attr);
+    if (!argument)
+      return std::nullopt;
+    arguments.push_back(std::move(*argument));
+  }
+  return json::Object{{"kernel", kernel.getLeafReference().getValue()},
+                      {"grid", std::move(gridSizes)},
+                      {"block", toJSON(block.asArrayRef())},
+                      {"args", std::move(arguments)}};
+}
+
+static std::optional<json::Object> planToJSON(func::FuncOp function,
+                                              DictionaryAttr plan) {
+  auto symbols = plan.getAs<ArrayAttr>("symbols");
+  auto workspace = plan.getAs<ArrayAttr>("workspace");
+  auto launches = plan.getAs<ArrayAttr>("launches");
+  if (!symbols || !workspace || !launches)
+    return std::nullopt;
+
+  json::Array argumentList, symbolList, workspaceList, launchList;
+  for (BlockArgument argument : function.getArguments()) {
+    bool isResult =
+        !!function.getArgAttr(argument.getArgNumber(), "fuse.result");
+    json::Object entry{{"type", toText(getElementTypeOrSelf(argument))},
+                       {"result", isResult}};
+    if (auto type = dyn_cast<ShapedType>(argument.getType())) {
+      json::Array shape;
+      for (int64_t size : type.getShape())
+        shape.push_back(ShapedType::isDynamic(size) ? -1 : size);
+      entry["shape"] = std::move(shape);
+    }
+    argumentList.push_back(std::move(entry));
+  }
+  for (Attribute attr : symbols) {
+    auto pair = dyn_cast<DenseI64ArrayAttr>(attr);
+    if (!pair)
+      return std::nullopt;
+    symbolList.push_back(toJSON(pair.asArrayRef()));
+  }
+  for (Attribute attr : workspace) {
+    auto bytes = dyn_cast<AffineMapAttr>(attr);
+    if (!bytes || bytes.getValue().getNumResults() != 1)
+      return std::nullopt;
+    workspaceList.push_back(toJSON(bytes.getValue().getResult(0)));
+  }
+  for (Attribute attr : launches) {
+    auto dictionary = dyn_cast<DictionaryAttr>(attr);
+    std::optional<json::Object> launch;
+    if (dictionary)
+      launch = launchToJSON(dictionary);
+    if (!launch)
+      return std::nullopt;
+    launchList.push_back(std::move(*launch));
+  }
+  return json::Object{{"name", function.getName()},
+                      {"arguments", std::move(argumentList)},
+                      {"symbols", std::move(symbolList)},
+                      {"workspace", std::move(workspaceList)},
+                      {"launches", std::move(launchList)}};
+}
+
+FailureOr<json::Value> fuse::getLaunchPlans(ModuleOp module) {
+  json::Array functions;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    Attribute attr = function->getAttr("fuse.launch_plan");
+    if (!attr)
+      continue;
+    std::optional<json::Object> plan;
+    if (auto dictionary = dyn_cast<DictionaryAttr>(attr))
+      plan = planToJSON(function, dictionary);
+    if (!plan)
+      return function.emitOpError("has a malformed fuse.launch_plan");
+    functions.push_back(std::move(*plan));
+  }
+  json::Object result{{"functions", std::move(functions)}};
+  for (auto binary : module.getOps<gpu::BinaryOp>())
+    for (auto object : binary.getObjects().getAsRange<gpu::ObjectAttr>())
+      if (auto target = dyn_cast<NVVM::NVVMTargetAttr>(object.getTarget()))
+        result["chip"] = target.getChip();
+  return json::Value(std::move(result));
+}

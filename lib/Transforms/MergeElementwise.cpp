@@ -1,0 +1,109 @@
+//===- MergeElementwise.cpp - Merge elementwise linalg ops ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Transforms/Passes.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+using namespace mlir;
+using namespace fuse;
+
+namespace fuse {
+#define GEN_PASS_DEF_MERGEELEMENTWISEPASS
+#include "fuse/Transforms/Passes.h.inc"
+} // namespace fuse
+
+#define DEBUG_TYPE "fuse-merge-elementwise"
+
+/// Whether the body is cheap next to the memory access that it saves.
+static bool isCheap(linalg::GenericOp op) {
+  return !op.getBody()
+              ->walk([](Operation *bodyOp) {
+                bool isCheapMath =
+                    isa<math::AbsFOp, math::FmaOp, math::RoundEvenOp>(bodyOp);
+                bool isExpensive =
+                    isa<arith::DivFOp>(bodyOp) ||
+                    (isa<math::MathDialect>(bodyOp->getDialect()) &&
+                     !isCheapMath);
+                return isExpensive ? WalkResult::interrupt()
+                                   : WalkResult::advance();
+              })
+              .wasInterrupted();
+}
+
+/// Bytes that the op reads per element of its result, counting inputs that
+/// vary along every loop.
+static unsigned getInputBits(linalg::GenericOp op) {
+  unsigned bits = 0;
+  for (OpOperand *input : op.getDpsInputOperands())
+    if (op.getMatchingIndexingMap(input).getNumResults() == op.getNumLoops())
+      bits +=
+          getElementTypeOrSelf(input->get().getType()).getIntOrFloatBitWidth();
+  return bits;
+}
+
+static bool shouldMerge(OpOperand *operand) {
+  auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
+  auto consumer = dyn_cast<linalg::GenericOp>(operand->getOwner());
+  if (!producer || !consumer || !producer->hasOneUse())
+    return false;
+  if (consumer.getNumReductionLoops() == 0)
+    return true;
+  // A loop that the operand does not vary along repeats the producer.
+  AffineMap map = consumer.getMatchingIndexingMap(operand);
+  if (map.getNumResults() == consumer.getNumLoops())
+    return true;
+  unsigned resultBits =
+      getElementTypeOrSelf(operand->get().getType()).getIntOrFloatBitWidth();
+  return isCheap(producer) && getInputBits(producer) <= resultBits;
+}
+
+namespace {
+
+class MergeElementwisePass
+    : public fuse::impl::MergeElementwisePassBase<MergeElementwisePass> {
+public:
+  using Base::Base;
+
+  void runOnOperation() override {
+    MLIRContext *context = &getContext();
+    repeatFills();
+    RewritePatternSet patterns(context);
+    linalg::populateElementwiseOpsFusionPatterns(patterns, [&](OpOperand *use) {
+      bool merge = shouldMerge(use);
+      numMerged += merge;
+      return merge;
+    });
+    linalg::GenericOp::getCanonicalizationPatterns(patterns, context);
+    linalg::FillOp::getCanonicalizationPatterns(patterns, context);
+    tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns, context);
+    tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, context);
+    if (failed(applyPatternsGreedily(
+            getOperation(), std::move(patterns),
+            GreedyRewriteConfig().setUseTopDownTraversal())))
+      signalPassFailure();
+  }
+
+private:
+  /// Gives every user of a filled tensor a fill of its own: a buffer that
+  /// two reductions start from would have to be copied.
+  void repeatFills() {
+    getOperation()->walk([](linalg::FillOp fill) {
+      OpBuilder builder(fill);
+      for (OpOperand &use :
+           llvm::make_early_inc_range(llvm::drop_begin(fill->getUses())))
+        use.set(builder.clone(*fill)->getResult(0));
+    });
+  }
+};
+
+} // namespace

@@ -1,0 +1,77 @@
+// RUN: fuse-opt %s --split-input-file --convert-linalg-to-gpu \
+// RUN:   --verify-diagnostics
+
+func.func @tensors(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{expected operands in buffers, not tensors}}
+  %0 = linalg.generic {indexing_maps = [affine_map<(i) -> (i)>,
+                                        affine_map<(i) -> (i)>],
+                       iterator_types = ["parallel"]}
+      ins(%x : tensor<4xf32>) outs(%y : tensor<4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  } -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @race(%x: memref<4x4xf32>, %y: memref<4xf32>) {
+  // expected-error@+1 {{expected output 0 to vary along parallel loop 1}}
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
+                                   affine_map<(i, j) -> (i)>],
+                  iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<4x4xf32>) outs(%y : memref<4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @scan(%x: memref<4x4xf32>, %y: memref<4x4xf32>) {
+  // expected-error@+1 {{expected output 0 not to vary along reduction loop 1}}
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
+                                   affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<4x4xf32>) outs(%y : memref<4x4xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    linalg.yield %a : f32
+  }
+  return
+}
+
+// -----
+
+func.func @side_effect(%x: memref<4xf32>, %table: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>],
+                  iterator_types = ["parallel"]}
+      outs(%x : memref<4xf32>) {
+  ^bb0(%out: f32):
+    // expected-error@+1 {{expected ops without side effects in a kernel}}
+    %0 = memref.load %table[%c0] : memref<4xf32>
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+func.func @host_loop(%x: memref<4xf32>) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  // expected-error@+1 {{'scf.for' op has no kernel on the portable path, which takes linalg ops on buffers}}
+  scf.for %i = %c0 to %c1 step %c1 {
+  }
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected one block in a function that launches kernels}}
+func.func @blocks(%x: memref<4xf32>) {
+  cf.br ^bb1
+^bb1:
+  return
+}

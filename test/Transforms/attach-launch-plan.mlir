@@ -1,0 +1,101 @@
+// RUN: fuse-opt %s --fuse-attach-launch-plan --split-input-file \
+// RUN:   --verify-diagnostics | FileCheck %s
+
+// Sizes are expressions of the sizes of arguments, whatever computed them.
+
+// CHECK-DAG: [[ROWS:#.+]] = affine_map<()[s0, s1] -> (s0 * s1)>
+// CHECK-DAG: [[BYTES:#.+]] = affine_map<()[s0, s1] -> ((s0 * s1) * 32)>
+// CHECK-DAG: [[GRID:#.+]] = affine_map<()[s0, s1] -> ((s0 * s1) ceildiv 64, 3, 1)>
+// CHECK:     func @plan(
+// CHECK-SAME: fuse.launch_plan = {
+// CHECK-SAME:   launches = [{args = ["arg1", "ws0", [[ROWS]], 5.0{{.*}} : f32, "arg2"], block = array<i64: 256, 1, 1>, grid = [[GRID]], kernel = @kernels::@k}]
+// CHECK-SAME:   symbols = [array<i64: 1, 0>, array<i64: 1, 1>]
+// CHECK-SAME:   workspace = [[[BYTES]]]
+module attributes {gpu.container_module} {
+  func.func @plan(%unused: memref<?xf32>, %x: memref<?x?x8xf32>, %s: f32) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %c256 = arith.constant 256 : index
+    %half = arith.constant 5.0 : f32
+    %d0 = memref.dim %x, %c0 : memref<?x?x8xf32>
+    %d1 = memref.dim %x, %c1 : memref<?x?x8xf32>
+    %rows = arith.muli %d0, %d1 : index
+    %ws = memref.alloc(%rows) : memref<?x8xf32>
+    %tiles = affine.apply affine_map<()[s] -> (s ceildiv 64)>()[%rows]
+    %view = memref.collapse_shape %x [[0, 1], [2]]
+      : memref<?x?x8xf32> into memref<?x8xf32>
+    %p = memref.reinterpret_cast %view to offset: [0], sizes: [], strides: []
+      : memref<?x8xf32> to memref<f32>
+    %q = memref.reinterpret_cast %ws to offset: [0], sizes: [], strides: []
+      : memref<?x8xf32> to memref<f32>
+    gpu.launch_func @kernels::@k blocks in (%tiles, %c3, %c1)
+      threads in (%c256, %c1, %c1)
+      args(%p : memref<f32>, %q : memref<f32>, %rows : index, %half : f32,
+           %s : f32)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k(%x: memref<f32>, %y: memref<f32>, %n: index, %c: f32, %s: f32)
+        kernel {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  // expected-error@+1 {{cannot launch kernels whose sizes depend on the value of argument 0}}
+  func.func @value(%n: index) {
+    %c1 = arith.constant 1 : index
+    gpu.launch_func @kernels::@k blocks in (%n, %c1, %c1)
+      threads in (%c1, %c1, %c1)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k() kernel {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func @threads(%x: memref<?xf32>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %n = memref.dim %x, %c0 : memref<?xf32>
+    // expected-error@+1 {{expected constant numbers of threads}}
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+      threads in (%n, %c1, %c1)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k() kernel {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  memref.global "private" constant @table : memref<2xf32> = dense<[1.0, 2.0]>
+  func.func @constant() {
+    %c1 = arith.constant 1 : index
+    // expected-error@+1 {{makes an argument of a kernel that a host cannot know}}
+    %t = memref.get_global @table : memref<2xf32>
+    %p = memref.reinterpret_cast %t to offset: [0], sizes: [], strides: []
+      : memref<2xf32> to memref<f32>
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+      threads in (%c1, %c1, %c1) args(%p : memref<f32>)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k(%x: memref<f32>) kernel {
+      gpu.return
+    }
+  }
+}

@@ -1,0 +1,108 @@
+// RUN: fuse-opt %s --fuse-merge-elementwise --cse | FileCheck %s
+
+#id = affine_map<(m, n) -> (m, n)>
+#n = affine_map<(m, n) -> (n)>
+#x = affine_map<(m, n, k) -> (m, k)>
+#w = affine_map<(m, n, k) -> (n, k)>
+#y = affine_map<(m, n, k) -> (m, n)>
+
+// A chain becomes one op; the rounding between its members stays.
+
+// CHECK-LABEL: func @chain(
+// CHECK-COUNT-1: linalg.generic
+// CHECK:         arith.addf
+// CHECK:         arith.truncf
+// CHECK:         arith.extf
+// CHECK:         math.tanh
+// CHECK-NOT:     linalg.generic
+func.func @chain(%x: tensor<?x8xf32>, %b: tensor<8xf32>,
+                 %o0: tensor<?x8xbf16>, %o1: tensor<?x8xf32>)
+    -> tensor<?x8xf32> {
+  %0 = linalg.generic {indexing_maps = [#id, #n, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x, %b : tensor<?x8xf32>, tensor<8xf32>)
+      outs(%o0 : tensor<?x8xbf16>) {
+  ^bb0(%a: f32, %c: f32, %out: bf16):
+    %1 = arith.addf %a, %c : f32
+    %2 = arith.truncf %1 : f32 to bf16
+    linalg.yield %2 : bf16
+  } -> tensor<?x8xbf16>
+  %3 = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%0 : tensor<?x8xbf16>) outs(%o1 : tensor<?x8xf32>) {
+  ^bb0(%a: bf16, %out: f32):
+    %4 = arith.extf %a : bf16 to f32
+    %5 = math.tanh %4 : f32
+    linalg.yield %5 : f32
+  } -> tensor<?x8xf32>
+  return %3 : tensor<?x8xf32>
+}
+
+// Converting a weight is merged into the linear that would read it from memory
+// again and again; an activation is not, because it costs more than the read.
+
+// CHECK-LABEL: func @into_linear(
+// CHECK:         linalg.generic
+// CHECK:           math.exp
+// CHECK:         linalg.generic
+// CHECK-SAME:      "reduction"
+// CHECK:           arith.extf %{{.+}} : f8E4M3FN to f32
+// CHECK:           math.fma
+// CHECK-NOT:     linalg.generic
+func.func @into_linear(%x: tensor<?x8xf32>, %q: tensor<4x8xf8E4M3FN>,
+                       %ox: tensor<?x8xf32>, %ow: tensor<4x8xf32>,
+                       %oy: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  %h = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<?x8xf32>) outs(%ox : tensor<?x8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %0 = math.exp %a : f32
+    linalg.yield %0 : f32
+  } -> tensor<?x8xf32>
+  %w = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%q : tensor<4x8xf8E4M3FN>) outs(%ow : tensor<4x8xf32>) {
+  ^bb0(%a: f8E4M3FN, %out: f32):
+    %0 = arith.extf %a : f8E4M3FN to f32
+    linalg.yield %0 : f32
+  } -> tensor<4x8xf32>
+  %y = linalg.generic {indexing_maps = [#x, #w, #y],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%h, %w : tensor<?x8xf32>, tensor<4x8xf32>)
+      outs(%oy : tensor<?x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %0 = math.fma %a, %b, %sum : f32
+    linalg.yield %0 : f32
+  } -> tensor<?x4xf32>
+  return %y : tensor<?x4xf32>
+}
+
+// A result with two users is computed once.
+
+// CHECK-LABEL: func @two_users(
+// CHECK-COUNT-3: linalg.generic
+func.func @two_users(%x: tensor<?x8xf32>, %o: tensor<?x8xf32>)
+    -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  %0 = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<?x8xf32>) outs(%o : tensor<?x8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %1 = arith.addf %a, %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<?x8xf32>
+  %2 = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%0 : tensor<?x8xf32>) outs(%o : tensor<?x8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %1 = arith.mulf %a, %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<?x8xf32>
+  %3 = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel", "parallel"]}
+      ins(%0 : tensor<?x8xf32>) outs(%o : tensor<?x8xf32>) {
+  ^bb0(%a: f32, %out: f32):
+    %1 = arith.negf %a : f32
+    linalg.yield %1 : f32
+  } -> tensor<?x8xf32>
+  return %2, %3 : tensor<?x8xf32>, tensor<?x8xf32>
+}
