@@ -59,9 +59,9 @@ func.func @relaxed(%x: tensor<?x64xbf16>, %w: tensor<64x64xbf16>) {
 func.func @provenance(%x: tensor<?x64xbf16>, %r: tensor<?x64xbf16>,
                       %w: tensor<64x64xbf16>) {
   // Members that did not stand side by side.
-  // CHECK: provenance(places = [0, 3, 5])
+  // CHECK: provenance(places = [0, 3, 5], before = 2)
   %0 = fuse.mlp %x up(%w) down(%w) act(silu) rounding(exact)
-         provenance(places = [0, 3, 5])
+         provenance(places = [0, 3, 5], before = 2)
        : (tensor<?x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>)
          -> tensor<?x64xbf16>
   // Members whose operands stood in the other order.

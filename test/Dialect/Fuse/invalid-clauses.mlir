@@ -213,7 +213,7 @@ func.func @layer_norm_with_offset(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 // #fuse.provenance
 //===----------------------------------------------------------------------===//
 
-// expected-error @below {{unknown provenance entry 'order'; expected one of places}}
+// expected-error @below {{unknown provenance entry 'order'; expected one of places, before, commuted, attributes}}
 #provenance = #fuse.provenance<order = [0]>
 
 // -----
@@ -223,8 +223,28 @@ func.func @layer_norm_with_offset(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 
 // -----
 
-// expected-error @below {{place of a member must}}
+// expected-error @below {{place of a member must be between 0 and 2^31 - 1, got -1}}
 #provenance = #fuse.provenance<places = [0, -1]>
+
+// -----
+
+// expected-error @below {{place of a member must be between 0 and 2^31 - 1, got 2147483648}}
+#provenance = #fuse.provenance<places = [0, 2147483648]>
+
+// -----
+
+// expected-error @below {{'before' must be between 0 and the number of ops between the members (2), got 3}}
+#provenance = #fuse.provenance<places = [0, 3], before = 3>
+
+// -----
+
+// expected-error @below {{'before' must be between 0 and the number of ops between the members (2), got -1}}
+#provenance = #fuse.provenance<places = [0, 3], before = -1>
+
+// -----
+
+// expected-error @below {{'before' must be between 0 and the number of ops between the members (0), got 1}}
+#provenance = #fuse.provenance<before = 1, commuted = [product]>
 
 // -----
 
