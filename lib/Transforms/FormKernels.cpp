@@ -399,15 +399,28 @@ static void remarkFused(Site &site, Location loc) {
 static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
                                        const KernelFormation &formation) {
   SmallVector<Site, 0> sites;
+  // An id is never given twice, also when some kernels exist already.
+  DenseSet<Attribute> taken;
+  function->walk([&](FusedOpInterface op) { taken.insert(op.getSiteAttr()); });
+  unsigned number = 0;
+  auto getNextId = [&] {
+    StringAttr id;
+    do
+      id = StringAttr::get(function->getContext(),
+                           function.getName() + "#" + Twine(number++));
+    while (taken.contains(id));
+    return id;
+  };
   function->walk<WalkOrder::PreOrder>([&](Operation *op) {
     // A function inside is a pass's own business.
     if (op != function && isa<FunctionOpInterface, GroupOp>(op))
       return WalkResult::skip();
-    if (isa<ActivationOp, RMSNormOp, LayerNormOp>(op)) {
-      auto id = StringAttr::get(op->getContext(),
-                                function.getName() + "#" + Twine(sites.size()));
-      sites.push_back({op, id, {}, {}, {}});
-    }
+    // The ops in a kernel were numbered too.
+    if (isa<FusedOpInterface>(op))
+      for (StringRef clause : {"norm", "activation"})
+        number += op->hasAttr(clause);
+    if (isa<ActivationOp, RMSNormOp, LayerNormOp>(op))
+      sites.push_back({op, getNextId(), {}, {}, {}});
     return WalkResult::advance();
   });
   KernelMatcher matcher;
@@ -488,6 +501,44 @@ static bool replaceChain(Site &site, RoundingMode mode) {
   return true;
 }
 
+/// Notes the ops that undoing `kernel` relies on: itself, and those between
+/// which its members stood.
+static void collectStretch(Operation *kernel, ProvenanceAttr provenance,
+                           DenseSet<Operation *> &stretch) {
+  stretch.insert(kernel);
+  if (!provenance || provenance.getPlaces().empty())
+    return;
+  ArrayRef<int64_t> places = provenance.getPlaces();
+  int64_t before = provenance.getBefore();
+  int64_t after = *llvm::max_element(places) + 1 -
+                  static_cast<int64_t>(places.size()) - before;
+  Operation *op = kernel;
+  for (; before > 0 && (op = op->getPrevNode()); --before)
+    stretch.insert(op);
+  op = kernel;
+  for (; after > 0 && (op = op->getNextNode()); --after)
+    stretch.insert(op);
+}
+
+/// The first op between the members of `match`, both ends included, that is in
+/// `stretch`, or null.
+static Operation *findOverlap(KernelMatch &match,
+                              const DenseSet<Operation *> &stretch) {
+  if (stretch.empty())
+    return nullptr;
+  Operation *first = match.anchor, *last = match.anchor;
+  for (const KernelMatch::Member &member : match.members) {
+    if (member.op->isBeforeInBlock(first))
+      first = member.op;
+    if (last->isBeforeInBlock(member.op))
+      last = member.op;
+  }
+  for (Operation *op = first; op != last->getNextNode(); op = op->getNextNode())
+    if (stretch.contains(op))
+      return op;
+  return nullptr;
+}
+
 /// The options name only what exists.
 static LogicalResult verifyOptions(FunctionOpInterface function,
                                    const KernelFormation &formation,
@@ -534,13 +585,23 @@ fuse::formKernels(FunctionOpInterface function,
   for (Site &site : sites)
     if (site.match)
       matched[site.match->anchor->getBlock()].push_back(&site);
+  // Undoing goes from the last kernel of a block to the first. Kernels that an
+  // earlier run has formed are out of that order and must stay out of the way.
+  DenseSet<Operation *> stretch;
+  function->walk([&](FusedOpInterface kernel) {
+    collectStretch(kernel, kernel.getProvenanceAttr(), stretch);
+  });
   KernelFormationCounts counts;
   for (auto &[block, order] : matched) {
     llvm::sort(order, [](Site *a, Site *b) {
       return a->match->anchor->isBeforeInBlock(b->match->anchor);
     });
-    for (Site *site : order)
-      counts.fused += replaceChain(*site, mode);
+    for (Site *site : order) {
+      if (Operation *op = findOverlap(*site->match, stretch))
+        site->refusal = Refusal{RefusalKind::OverlapsKernel, op};
+      else
+        counts.fused += replaceChain(*site, mode);
+    }
   }
   for (Site &site : sites)
     if (site.refusal) {

@@ -10,6 +10,7 @@
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -180,6 +181,29 @@ static LogicalResult checkOptions(ModuleOp original, ModuleOp formed,
                  succeeded(checkUnfuse(original, *module)));
 }
 
+/// Some families first and the rest later, as a pipeline may do.
+static LogicalResult checkSteps(ModuleOp original, Random &random) {
+  Module module = clone(original);
+  for (unsigned step = 0; step < 3; ++step) {
+    KernelFormation formation;
+    if (step < 2)
+      formation.families = {
+          random.oneOf<const char *>({"gated_mlp", "mlp", "norm_linear",
+                                      "norm_quantize", "act_quantize"})};
+    if (failed(form(*module, formation)))
+      return failure();
+  }
+  llvm::StringSet<> sites;
+  WalkResult walk = module->walk([&](FusedOpInterface op) {
+    if (sites.insert(op.getSiteAttr().getValue()).second)
+      return WalkResult::advance();
+    op.emitError("has the same site as another kernel: ") << op.getSiteAttr();
+    return WalkResult::interrupt();
+  });
+  return success(!walk.wasInterrupted() &&
+                 succeeded(checkUnfuse(original, *module)));
+}
+
 StringRef fuse::checkModule(ModuleOp module, Random &random,
                             CheckCounts &counts) {
   module.walk([&](Operation *) { ++counts.ops; });
@@ -207,5 +231,7 @@ StringRef fuse::checkModule(ModuleOp module, Random &random,
     return "use-order";
   if (failed(checkOptions(module, *formed, random)))
     return "options";
+  if (failed(checkSteps(module, random)))
+    return "steps";
   return {};
 }
