@@ -30,6 +30,8 @@ SUM_ERROR = {"f8E4M3FN": 2.0**-11, "bf16": 2.0**-18}
 #: reciprocal, and of a norm's statistics.
 ACT_ERROR = 2.0**-18
 NORM_ERROR = 2.0**-20
+#: Error of x/2 (1 + erf(x / sqrt(2))) over x, from roundings next to one.
+GELU_ERROR = 2.0**-23
 
 
 def quantize(x: Tensor, factor: float, divide: bool = False) -> Tensor:
@@ -37,11 +39,6 @@ def quantize(x: Tensor, factor: float, divide: bool = False) -> Tensor:
     wide = x.float()
     wide = wide / factor if divide else wide * factor
     return wide.clamp(-E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn)
-
-
-def f32(value: float) -> float:
-    """The nearest f32."""
-    return torch.tensor(value, dtype=torch.float32).item()
 
 
 def kernel_scalars(problem: Problem,
@@ -128,8 +125,13 @@ class Range:
     def activated(self, kind: str) -> Range:
         ends = torch.stack([activate(kind, x)
                             for x in (self.low, self.mid, self.high)])
-        return Range(activate(kind, self.mid), ends.amin(0),
-                     ends.amax(0)).widen(ACT_ERROR)
+        result = Range(activate(kind, self.mid), ends.amin(0),
+                       ends.amax(0)).widen(ACT_ERROR)
+        if kind == "gelu":
+            # The formula of the dialect, in f32: 1 + erf cancels.
+            lost = GELU_ERROR * torch.maximum(self.low.abs(), self.high.abs())
+            result = Range(result.mid, result.low - lost, result.high + lost)
+        return result
 
     def quantized(self, factor: float, divide: bool) -> Range:
         """The stored values, as float64."""
