@@ -47,13 +47,14 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> getHostMachine() {
   return builder->createTargetMachine();
 }
 
-llvm::Expected<std::unique_ptr<HostJIT>> HostJIT::create(ModuleOp module) {
+llvm::Expected<std::unique_ptr<HostJIT>> HostJIT::create(ModuleOp module,
+                                                         unsigned optLevel) {
   auto machine = getHostMachine();
   if (!machine)
     return machine.takeError();
   // The engine keeps a machine of its own; this one informs the optimizer.
-  auto optimize = makeOptimizingTransformer(/*optLevel=*/3, /*sizeLevel=*/0,
-                                            machine->get());
+  auto optimize =
+      makeOptimizingTransformer(optLevel, /*sizeLevel=*/0, machine->get());
   auto codeMachine = getHostMachine();
   if (!codeMachine)
     return codeMachine.takeError();

@@ -148,7 +148,8 @@ Expected<Program> Program::compile(func::FuncOp function, bool reference,
     return module.takeError();
   Program program;
   program.signature = std::move(*signature);
-  auto jit = HostJIT::create(**module);
+  // Loops of the reference stay as they were written.
+  auto jit = HostJIT::create(**module, reference ? 1 : 3);
   if (!jit)
     return jit.takeError();
   program.jit = std::move(*jit);

@@ -20,18 +20,22 @@ struct Difference {
   double energy = 0.0;
   /// NaN or infinity stands where the other result has something else.
   bool specialsDiffer = false;
+
+  /// Counts both, and keeps the larger of each measure.
+  void merge(const Difference &other);
 };
 
 Difference compare(llvm::ArrayRef<HostTensor> first,
                    llvm::ArrayRef<HostTensor> second);
 
-/// Prints a table of the checks that need no GPU and returns whether all hold:
+/// Prints a table of the checks that need no GPU, over some sets of inputs, and
+/// returns whether all hold:
 ///
 /// - V0: forming kernels and unfusing them gives the same IR;
 /// - V1: fused and unfused give the same bits;
 /// - the optimized and the reference lowering differ by rounding only.
 llvm::Expected<bool> verify(mlir::func::FuncOp function,
-                            llvm::ArrayRef<HostTensor> inputs,
+                            llvm::ArrayRef<std::vector<HostTensor>> inputSets,
                             llvm::raw_ostream &os);
 
 } // namespace fuse

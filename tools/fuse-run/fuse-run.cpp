@@ -57,9 +57,11 @@ struct Options {
       cl::value_desc("y.npy"), cl::cat(category)};
   cl::list<std::string> dims{
       "dim",
-      cl::desc("Dynamic sizes of random arguments: <size> for all, "
-               "tokens=<size> (default 16) for the last but one dimension, "
-               "batch=<size> (default 2) for those before it"),
+      cl::desc(
+          "Dynamic sizes of random arguments: <size> for all, "
+          "tokens=<size> (default 16) for the last but one dimension, "
+          "batch=<size> (default 2) for those before it; with --verify also "
+          "a list, as 0,1,17"),
       cl::value_desc("[name=]size"), cl::cat(category)};
   cl::list<std::string> shapes{
       "shape", cl::desc("Shape of a random argument, as 0:2x16x64"),
@@ -72,8 +74,10 @@ struct Options {
       cl::cat(category)};
   cl::opt<bool> verifyChecks{
       "verify",
-      cl::desc("Check that unfusing undoes forming (V0), that fused and "
-               "unfused are bit-equal (V1), and the reference lowering"),
+      cl::desc(
+          "Check that unfusing undoes forming (V0), that fused and "
+          "unfused are bit-equal (V1), and the reference lowering; without "
+          "--entry for every public function"),
       cl::cat(category)};
   cl::opt<bool> print{"print", cl::desc("Print the results"),
                       cl::cat(category)};
@@ -158,6 +162,121 @@ static llvm::Error benchmark(const Program &program,
   return llvm::Error::success();
 }
 
+/// The tensors that the command line describes, one set for each size of a
+/// list in --dim.
+static llvm::Expected<std::vector<std::vector<HostTensor>>>
+getInputSets(func::FuncOp function, const Signature &signature,
+             const Options &options) {
+  InputOptions inputOptions;
+  inputOptions.files.assign(options.inputs.begin(), options.inputs.end());
+  inputOptions.weights = options.weights;
+  inputOptions.shapes.assign(options.shapes.begin(), options.shapes.end());
+  inputOptions.seed = options.seed;
+  SmallVector<std::vector<std::string>> dimSets(1);
+  for (StringRef dim : options.dims) {
+    auto [name, list] = dim.split('=');
+    bool named = dim.contains('=');
+    SmallVector<StringRef> sizes;
+    (named ? list : dim).split(sizes, ',');
+    SmallVector<std::vector<std::string>> extended;
+    for (const std::vector<std::string> &set : dimSets)
+      for (StringRef size : sizes) {
+        extended.push_back(set);
+        extended.back().push_back((named ? name + "=" + size : size).str());
+      }
+    dimSets = std::move(extended);
+  }
+  if (dimSets.size() > 1 && !options.verifyChecks)
+    return llvm::createStringError("--dim: a list of sizes needs --verify");
+  std::vector<std::vector<HostTensor>> inputSets;
+  for (std::vector<std::string> &dims : dimSets) {
+    inputOptions.dims = std::move(dims);
+    auto inputs = createInputs(function, signature, inputOptions);
+    if (!inputs)
+      return inputs.takeError();
+    inputSets.push_back(std::move(*inputs));
+  }
+  return inputSets;
+}
+
+/// Does what the command line says with one function. Returns whether
+/// everything that was checked holds.
+static llvm::Expected<bool> runFunction(func::FuncOp function,
+                                        const Options &options) {
+  auto signature = getSignature(function);
+  if (!signature)
+    return signature.takeError();
+  PhaseDump dump = {options.dumpPhases};
+  if (options.emit != Emit::None) {
+    if (llvm::Error error = emitCode(function, options, dump))
+      return std::move(error);
+    return true;
+  }
+  auto inputSets = getInputSets(function, *signature, options);
+  if (!inputSets)
+    return inputSets.takeError();
+  if (options.outputs.size() > signature->results.size())
+    return llvm::createStringError("--output: @" + function.getSymName() +
+                                   " has " + Twine(signature->results.size()) +
+                                   " results, got " +
+                                   Twine(options.outputs.size()) + " files");
+
+  bool checksOnly = options.verifyChecks && options.outputs.empty() &&
+                    !options.print && !options.bench &&
+                    options.dumpPhases.empty();
+  if (checksOnly)
+    return verify(function, *inputSets, llvm::outs());
+
+  ArrayRef<HostTensor> inputs = inputSets->front();
+  auto program = Program::compile(function, options.reference, dump);
+  if (!program)
+    return program.takeError();
+  auto results = program->run(inputs);
+  if (!results)
+    return results.takeError();
+  for (auto [path, result] : llvm::zip(options.outputs, *results))
+    if (llvm::Error error = writeNpy(path, result))
+      return std::move(error);
+  if (options.print)
+    for (const HostTensor &result : *results)
+      printTensor(result, llvm::outs());
+  if (options.bench)
+    if (llvm::Error error =
+            benchmark(*program, inputs,
+                      std::max(1u, unsigned(options.iterations)), llvm::outs()))
+      return std::move(error);
+  if (options.verifyChecks)
+    return verify(function, *inputSets, llvm::outs());
+  return true;
+}
+
+/// Checks every public function of a module.
+static llvm::Expected<bool> verifyAll(ModuleOp module, const Options &options) {
+  SmallVector<func::FuncOp> functions;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function.isPublic() && !function.isExternal())
+      functions.push_back(function);
+  if (functions.size() == 1)
+    return runFunction(functions.front(), options);
+  if (functions.empty())
+    return llvm::createStringError("the module has no public function");
+  bool allHold = true;
+  for (func::FuncOp function : functions) {
+    auto signature = getSignature(function);
+    if (!signature)
+      return signature.takeError();
+    auto inputSets = getInputSets(function, *signature, options);
+    if (!inputSets)
+      return inputSets.takeError();
+    llvm::outs() << "@" << function.getSymName() << "\n";
+    auto holds = verify(function, *inputSets, llvm::outs());
+    if (!holds)
+      return holds.takeError();
+    allHold &= *holds;
+  }
+  return allHold;
+}
+
 /// Returns whether everything that was checked holds.
 static llvm::Expected<bool> runTool(MLIRContext &context,
                                     const Options &options) {
@@ -175,54 +294,12 @@ static llvm::Expected<bool> runTool(MLIRContext &context,
       parseSourceFile<ModuleOp>(sourceMgr, ParserConfig(&context));
   if (!module)
     return llvm::createStringError(options.file + ": not a valid module");
+  if (options.verifyChecks && options.entry.empty())
+    return verifyAll(*module, options);
   auto function = findFunction(*module, options.entry);
   if (!function)
     return function.takeError();
-  auto signature = getSignature(*function);
-  if (!signature)
-    return signature.takeError();
-  PhaseDump dump = {options.dumpPhases};
-  if (options.emit != Emit::None) {
-    if (llvm::Error error = emitCode(*function, options, dump))
-      return std::move(error);
-    return true;
-  }
-
-  InputOptions inputOptions;
-  inputOptions.files.assign(options.inputs.begin(), options.inputs.end());
-  inputOptions.weights = options.weights;
-  inputOptions.dims.assign(options.dims.begin(), options.dims.end());
-  inputOptions.shapes.assign(options.shapes.begin(), options.shapes.end());
-  inputOptions.seed = options.seed;
-  auto inputs = createInputs(*function, *signature, inputOptions);
-  if (!inputs)
-    return inputs.takeError();
-  if (options.outputs.size() > signature->results.size())
-    return llvm::createStringError("--output: @" + function->getSymName() +
-                                   " has " + Twine(signature->results.size()) +
-                                   " results, got " +
-                                   Twine(options.outputs.size()) + " files");
-
-  auto program = Program::compile(*function, options.reference, dump);
-  if (!program)
-    return program.takeError();
-  auto results = program->run(*inputs);
-  if (!results)
-    return results.takeError();
-  for (auto [path, result] : llvm::zip(options.outputs, *results))
-    if (llvm::Error error = writeNpy(path, result))
-      return std::move(error);
-  if (options.print)
-    for (const HostTensor &result : *results)
-      printTensor(result, llvm::outs());
-  if (options.bench)
-    if (llvm::Error error =
-            benchmark(*program, *inputs,
-                      std::max(1u, unsigned(options.iterations)), llvm::outs()))
-      return std::move(error);
-  if (options.verifyChecks)
-    return verify(*function, *inputs, llvm::outs());
-  return true;
+  return runFunction(*function, options);
 }
 
 int main(int argc, char **argv) {

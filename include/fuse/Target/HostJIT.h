@@ -31,8 +31,10 @@ void registerHostTranslations(mlir::DialectRegistry &registry);
 /// instructions.
 class HostJIT {
 public:
-  /// Compiles a module in the state in which `fuse-cpu-pipeline` leaves it.
-  static llvm::Expected<std::unique_ptr<HostJIT>> create(mlir::ModuleOp module);
+  /// Compiles a module in the state in which `fuse-cpu-pipeline` leaves it, at
+  /// an optimization level of LLVM from 0 to 3.
+  static llvm::Expected<std::unique_ptr<HostJIT>> create(mlir::ModuleOp module,
+                                                         unsigned optLevel = 3);
   ~HostJIT();
 
   /// The C interface of the public function `name`, behind an array of
