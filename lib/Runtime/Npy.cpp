@@ -126,7 +126,7 @@ Expected<Header> HeaderParser::parse() {
 static Expected<HostTensor> parseNpy(StringRef bytes, ElementType wanted) {
   StringRef rest = bytes;
   if (!rest.consume_front("\x93NUMPY") || rest.size() < 4)
-    return createStringError("no .npy file");
+    return createStringError("not a .npy file");
   unsigned major = static_cast<unsigned char>(rest[0]);
   if (major < 1 || major > 3)
     return createStringError("format version " + Twine(major) +

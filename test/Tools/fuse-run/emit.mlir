@@ -1,0 +1,17 @@
+// RUN: fuse-run %s --emit=linalg | FileCheck %s --check-prefix=LINALG
+// RUN: fuse-run %s --emit=llvm | FileCheck %s --check-prefix=LLVM
+// RUN: rm -rf %t && fuse-run %s --dump-phases-to=%t
+// RUN: ls %t | FileCheck %s --check-prefix=PHASES
+
+// LINALG-LABEL: func.func @f
+// LINALG: linalg.generic
+// LLVM: define {{.*}} @_mlir_ciface_f
+// PHASES: 1.input.mlir
+// PHASES-NEXT: 2.linalg.mlir
+// PHASES-NEXT: 3.buffers.mlir
+// PHASES-NEXT: 4.loops.mlir
+// PHASES-NEXT: 5.llvm.mlir
+func.func @f(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %y = fuse.activation relu %x : tensor<?x8xf32> -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}

@@ -1,0 +1,38 @@
+// RUN: not fuse-run %t.none.mlir 2>&1 | FileCheck %s --check-prefix=NO-FILE
+// RUN: not fuse-run %s 2>&1 | FileCheck %s --check-prefix=SEVERAL
+// RUN: not fuse-run %s --entry=h 2>&1 | FileCheck %s --check-prefix=NO-ENTRY
+// RUN: not fuse-run %s --entry=scalar 2>&1 | FileCheck %s --check-prefix=SCALAR
+// RUN: not fuse-run %s --entry=f --shape=2:4x8 2>&1 | FileCheck %s --check-prefix=ARGUMENT
+// RUN: not fuse-run %s --entry=f --shape=0:4x9 2>&1 | FileCheck %s --check-prefix=SHAPE
+// RUN: not fuse-run %s --entry=f --shape=0:4xa 2>&1 | FileCheck %s --check-prefix=SIZE
+// RUN: not fuse-run %s --entry=f --shape=0:3x8 --shape=1:4x8 2>&1 | FileCheck %s --check-prefix=AGREE
+// RUN: not fuse-run %s --entry=f --dim=rows=4 2>&1 | FileCheck %s --check-prefix=DIM
+// RUN: not fuse-run %s --entry=f --dim=1,2 2>&1 | FileCheck %s --check-prefix=LIST
+// RUN: not fuse-run %s --entry=f --dim=281474976710656 2>&1 | FileCheck %s --check-prefix=MEMORY
+// RUN: not fuse-run %s --entry=f --input=%t.none.npy 2>&1 | FileCheck %s --check-prefix=NO-ARRAY
+// RUN: not fuse-run %s --entry=f --output=a --output=b 2>&1 | FileCheck %s --check-prefix=OUTPUTS
+// RUN: not fuse-run %s --entry=f --verify 2>&1 | FileCheck %s --check-prefix=NO-KERNEL
+
+// NO-FILE: {{error: cannot open input file .*none.mlir}}
+// SEVERAL: error: the module has several functions, choose one with --entry: f, scalar
+// NO-ENTRY: error: no public function 'h'; there are f, scalar
+// SCALAR: error: argument 0 is f32, expected a ranked tensor
+// ARGUMENT: error: --shape: expected an argument from 0 to 1, got '2'
+// SHAPE: error: --shape: argument 0 is ?x8xf32, got 4x9xf32
+// SIZE: error: --shape: expected a size, got 'a'
+// AGREE: error: dynamic sizes differ: argument 0 is 3x8xf32, argument 1 is 4x8xf32
+// DIM: error: --dim: unknown dimension 'rows'; there are tokens, batch
+// LIST: error: --dim: a list of sizes needs --verify
+// MEMORY: error: no memory for tensor 281474976710656x8xf32
+// NO-ARRAY: {{error: .*none.npy: No such file or directory}}
+// OUTPUTS: error: --output: @f has 1 results, got 2 files
+// NO-KERNEL: V0 {{.*}} FAILED {{.*}}no kernel was formed
+func.func @f(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %z = fuse.residual_add %x, %y
+    : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %z : tensor<?x8xf32>
+}
+
+func.func @scalar(%x: f32) -> f32 {
+  return %x : f32
+}
