@@ -8,12 +8,15 @@
 #include "Program.h"
 #include "Verify.h"
 #include "fuse/InitAllDialects.h"
+#include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Runtime/Npy.h"
 #include "fuse/Support/TextLimits.h"
+#include "fuse/Target/PTX.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -30,7 +33,7 @@ namespace cl = llvm::cl;
 
 namespace {
 
-enum class Emit { None, Linalg, LLVM };
+enum class Emit { None, Linalg, LLVM, GPU, NVVM, PTX };
 
 /// The command line.
 struct Options {
@@ -90,8 +93,14 @@ struct Options {
       "emit", cl::desc("Print code instead of running it"),
       cl::values(
           clEnumValN(Emit::Linalg, "linalg", "Structured ops on tensors"),
-          clEnumValN(Emit::LLVM, "llvm", "LLVM IR for this machine")),
+          clEnumValN(Emit::LLVM, "llvm", "LLVM IR for this machine"),
+          clEnumValN(Emit::GPU, "gpu", "GPU kernels and launches"),
+          clEnumValN(Emit::NVVM, "nvvm", "GPU kernels in the NVVM dialect"),
+          clEnumValN(Emit::PTX, "ptx", "PTX text for --chip")),
       cl::init(Emit::None), cl::cat(category)};
+  cl::opt<std::string> chip{
+      "chip", cl::desc("GPU that --emit=gpu, nvvm and ptx are for"),
+      cl::init("sm_90"), cl::cat(category)};
   cl::opt<std::string> outputFile{"o",
                                   cl::desc("Where to write what is "
                                            "emitted"),
@@ -104,6 +113,50 @@ struct Options {
 };
 
 } // namespace
+
+/// Prints GPU code of the function that was named, or of the whole module.
+static llvm::Error emitGPUCode(ModuleOp module, const Options &options) {
+  OwningOpRef<ModuleOp> lowered;
+  if (options.entry.empty()) {
+    lowered = cast<ModuleOp>(module->clone());
+  } else {
+    auto function = findFunction(module, options.entry);
+    if (!function)
+      return function.takeError();
+    lowered = isolate(*function);
+  }
+  GPUPipelineOptions pipeline;
+  pipeline.chip = options.chip.getValue();
+  pipeline.stage = options.emit == Emit::GPU    ? std::string("gpu")
+                   : options.emit == Emit::NVVM ? "nvvm"
+                                                : "ptx";
+  PassManager pm(module.getContext());
+  std::string problem;
+  LogicalResult built =
+      buildGPUPipeline(pm, pipeline, [&](const Twine &message) {
+        problem = message.str();
+        return failure();
+      });
+  if (failed(built))
+    return llvm::createStringError(problem);
+  if (failed(pm.run(*lowered)))
+    return llvm::createStringError("lowering for " + options.chip + " failed");
+  std::string message;
+  auto output = openOutputFile(options.outputFile, &message);
+  if (!output)
+    return llvm::createStringError(message);
+  if (options.emit == Emit::PTX) {
+    FailureOr<std::string> text = getPTX(*lowered);
+    if (failed(text))
+      return llvm::createStringError("there is no PTX");
+    output->os() << *text;
+  } else {
+    lowered->print(output->os());
+    output->os() << "\n";
+  }
+  output->keep();
+  return llvm::Error::success();
+}
 
 /// Prints the code that was asked for.
 static llvm::Error emitCode(func::FuncOp function, const Options &options,
@@ -294,6 +347,12 @@ static llvm::Expected<bool> runTool(MLIRContext &context,
       parseSourceFile<ModuleOp>(sourceMgr, ParserConfig(&context));
   if (!module)
     return llvm::createStringError(options.file + ": not a valid module");
+  if (options.emit == Emit::GPU || options.emit == Emit::NVVM ||
+      options.emit == Emit::PTX) {
+    if (llvm::Error error = emitGPUCode(*module, options))
+      return std::move(error);
+    return true;
+  }
   if (options.verifyChecks && options.entry.empty())
     return verifyAll(*module, options);
   auto function = findFunction(*module, options.entry);
@@ -318,6 +377,7 @@ int main(int argc, char **argv) {
   mlir::registerAllExtensions(registry);
   fuse::registerAllDialects(registry);
   registerHostTranslations(registry);
+  registerPTXTranslation(registry);
   MLIRContext context(registry);
   context.printOpOnDiagnostic(false);
   llvm::Expected<bool> holds = runTool(context, options);

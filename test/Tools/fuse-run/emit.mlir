@@ -1,11 +1,20 @@
 // RUN: fuse-run %s --emit=linalg | FileCheck %s --check-prefix=LINALG
 // RUN: fuse-run %s --emit=llvm | FileCheck %s --check-prefix=LLVM
+// RUN: fuse-run %s --emit=gpu | FileCheck %s --check-prefix=GPU
+// RUN: fuse-run %s --emit=nvvm --entry=f | FileCheck %s --check-prefix=NVVM
+// RUN: fuse-run %s --emit=ptx --chip=sm_80 | FileCheck %s --check-prefix=PTX
+// RUN: not fuse-run %s --emit=ptx --chip=sm_1 2>&1 | FileCheck %s --check-prefix=CHIP
 // RUN: rm -rf %t && fuse-run %s --dump-phases-to=%t
 // RUN: ls %t | FileCheck %s --check-prefix=PHASES
 
 // LINALG-LABEL: func.func @f
 // LINALG: linalg.generic
 // LLVM: define {{.*}} @_mlir_ciface_f
+// GPU: gpu.func
+// NVVM: llvm.func {{.*}} nvvm.kernel
+// PTX: .target sm_80
+// PTX: .entry
+// CHIP: error: {{.*}}sm_1
 // PHASES: 1.input.mlir
 // PHASES-NEXT: 2.linalg.mlir
 // PHASES-NEXT: 3.buffers.mlir
