@@ -12,6 +12,10 @@ using namespace mlir;
 using namespace fuse;
 
 void fuse::registerPipelines() {
+  PassPipelineRegistration<KernelFormationPipelineOptions>(
+      "fuse-kernel-formation-pipeline",
+      "Recognize layers and replace chains of them by fused ops",
+      buildKernelFormationPipeline);
   PassPipelineRegistration<CPUPipelineOptions>(
       "fuse-cpu-pipeline",
       "Lower functions with layers and kernels to the LLVM dialect for the "

@@ -24,6 +24,35 @@ struct Phase {
 };
 
 //===----------------------------------------------------------------------===//
+// Kernel formation
+//===----------------------------------------------------------------------===//
+
+struct KernelFormationPipelineOptions
+    : mlir::PassPipelineOptions<KernelFormationPipelineOptions> {
+  Option<std::string> rounding{
+      *this, "rounding",
+      llvm::cl::desc("Rounding contract of new kernels: exact or relaxed"),
+      llvm::cl::init("exact")};
+  Option<std::string> unequalScales{
+      *this, "unequal-scales",
+      llvm::cl::desc("What to do with unequal gate and up scales: keep, "
+                     "requantize or refuse"),
+      llvm::cl::init("keep")};
+  ListOption<std::string> families{
+      *this, "families", llvm::cl::desc("Families to form, all when empty")};
+  ListOption<std::string> disable{
+      *this, "disable", llvm::cl::desc("Site ids that are left alone")};
+};
+
+/// Written-out layers and layer ops, up to fused ops.
+///
+/// Pre: functions on tensors, as a front end writes them.
+/// Post: every site is a fused op or was refused with a remark, and
+/// `fuse-unfuse` gives back the layer ops.
+void buildKernelFormationPipeline(
+    mlir::OpPassManager &pm, const KernelFormationPipelineOptions &options);
+
+//===----------------------------------------------------------------------===//
 // CPU
 //===----------------------------------------------------------------------===//
 
