@@ -137,6 +137,36 @@ static LogicalResult checkSiteBySite(ModuleOp original, ModuleOp formed,
   return checkSameComputation(original, *module);
 }
 
+/// Where members stood is a wish: when it can not be fulfilled, since ops were
+/// moved or the text was written by hand, the computation is still the same.
+static LogicalResult checkWrongPlaces(ModuleOp original, ModuleOp formed,
+                                      Random &random) {
+  Module module = clone(formed);
+  module->walk([&](FusedOpInterface op) {
+    OpBuilder builder(op);
+    Decomposition chain = op.decompose(builder);
+    size_t numMembers = chain.members.size();
+    for (Operation *member : llvm::reverse(chain.members))
+      member->erase();
+    SmallVector<int64_t> places = {0};
+    while (places.size() < numMembers)
+      places.push_back(places.back() + 1 + random.below(3));
+    int64_t numOthers = places.back() + 1 - numMembers;
+    for (size_t i = numMembers; i > 1; --i)
+      if (random.percent(30))
+        std::swap(places[i - 1], places[random.below(i)]);
+    ProvenanceAttr old = op.getProvenanceAttr();
+    op->setAttr("provenance",
+                ProvenanceAttr::get(
+                    op->getContext(), places, random.below(numOthers + 1),
+                    old ? old.getCommuted() : ArrayRef<StringAttr>(),
+                    old ? old.getAttributes() : ArrayRef<DictionaryAttr>()));
+  });
+  return success(succeeded(verify(*module)) && succeeded(unfuse(*module, {})) &&
+                 succeeded(verify(*module)) &&
+                 succeeded(checkSameComputation(original, *module)));
+}
+
 /// Which chains are found depends neither on the order in which users were
 /// entered nor on how the module came into memory.
 static LogicalResult checkUseOrder(ModuleOp original, ModuleOp formed,
@@ -224,6 +254,8 @@ StringRef fuse::checkModule(ModuleOp module, Random &random,
     return "unfuse-stored";
   if (failed(checkSiteBySite(module, *formed, random)))
     return "unfuse-site-by-site";
+  if (failed(checkWrongPlaces(module, *formed, random)))
+    return "unfuse-wrong-places";
   Module again = clone(*formed);
   if (failed(form(*again, {})) || failed(verifyIdentical(*formed, *again)))
     return "form-twice";
