@@ -147,3 +147,18 @@ func.func @group(%x: tensor<?x72xbf16>, %w: tensor<72xbf16>)
   }
   return %y : tensor<?x72xbf16>
 }
+
+func.func @silu_f32(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %y = fuse.activation silu %x : tensor<?x64xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+func.func @gelu_f32(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %y = fuse.activation gelu %x : tensor<?x64xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+func.func @gelu_tanh_f32(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
+  %y = fuse.activation gelu_tanh %x : tensor<?x64xf32> -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
