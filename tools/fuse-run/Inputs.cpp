@@ -9,6 +9,7 @@
 #include "fuse/Runtime/Npy.h"
 #include "fuse/Runtime/Safetensors.h"
 #include "fuse/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/StringExtras.h"
 
 #include <cmath>
@@ -116,15 +117,45 @@ static Expected<SmallVector<int64_t>> chooseShape(unsigned argument,
   return shape;
 }
 
+/// Sizes that the function takes for granted where a type leaves them open,
+/// by their place counted from the last dimension.
+static Expected<SmallVector<std::pair<size_t, int64_t>>>
+getRequiredSizes(func::FuncOp function) {
+  auto lowered = lowerForHost(function, /*reference=*/false, "linalg");
+  if (!lowered)
+    return lowered.takeError();
+  SmallVector<std::pair<size_t, int64_t>> required;
+  (*lowered)->walk([&](tensor::CastOp castOp) {
+    auto from = dyn_cast<RankedTensorType>(castOp.getSource().getType());
+    auto to = dyn_cast<RankedTensorType>(castOp.getType());
+    if (!from || !to)
+      return;
+    for (int64_t dim = 0; dim < from.getRank(); ++dim)
+      if (from.isDynamicDim(dim) && !to.isDynamicDim(dim))
+        required.emplace_back(from.getRank() - dim, to.getDimSize(dim));
+  });
+  return required;
+}
+
 /// Compiled code takes a size from one argument and uses it for another.
-static llvm::Error checkAgreement(ArrayRef<HostTensor> inputs,
+static llvm::Error checkAgreement(func::FuncOp function,
+                                  ArrayRef<HostTensor> inputs,
                                   const Signature &signature) {
+  auto required = getRequiredSizes(function);
+  if (!required)
+    return required.takeError();
   llvm::SmallDenseMap<size_t, unsigned> first;
   for (auto [index, spec] : llvm::enumerate(signature.inputs))
     for (auto [dim, size] : llvm::enumerate(spec.shape)) {
       if (size >= 0)
         continue;
       size_t fromEnd = spec.shape.size() - dim;
+      for (auto [place, expected] : *required)
+        if (place == fromEnd && inputs[index].getShape()[dim] != expected)
+          return createStringError(
+              "@" + function.getSymName() + " needs size " + Twine(expected) +
+              " in dimension " + Twine(dim) + " of argument " + Twine(index) +
+              ", got " + toString(spec.type, inputs[index].getShape()));
       auto [entry, inserted] = first.try_emplace(fromEnd, index);
       unsigned other = entry->second;
       ArrayRef<int64_t> shape = inputs[index].getShape();
@@ -317,7 +348,7 @@ fuse::createInputs(func::FuncOp function, const Signature &signature,
     return createStringError(
         "--input: " + files.front() + " is one file more than @" +
         function.getSymName() + " has arguments that are no parameters");
-  if (llvm::Error error = checkAgreement(inputs, signature))
+  if (llvm::Error error = checkAgreement(function, inputs, signature))
     return std::move(error);
   return inputs;
 }

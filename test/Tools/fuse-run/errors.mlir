@@ -11,11 +11,12 @@
 // RUN: not fuse-run %s --entry=f --dim=281474976710656 2>&1 | FileCheck %s --check-prefix=MEMORY
 // RUN: not fuse-run %s --entry=f --input=%t.none.npy 2>&1 | FileCheck %s --check-prefix=NO-ARRAY
 // RUN: not fuse-run %s --entry=f --output=a --output=b 2>&1 | FileCheck %s --check-prefix=OUTPUTS
+// RUN: not fuse-run %s --entry=refined --dim=2 2>&1 | FileCheck %s --check-prefix=REFINED
 // RUN: not fuse-run %s --entry=f --verify 2>&1 | FileCheck %s --check-prefix=NO-KERNEL
 
 // NO-FILE: {{error: cannot open input file .*none.mlir}}
-// SEVERAL: error: the module has several functions, choose one with --entry: f, scalar
-// NO-ENTRY: error: no public function 'h'; there are f, scalar
+// SEVERAL: error: the module has several functions, choose one with --entry: f, refined, scalar
+// NO-ENTRY: error: no public function 'h'; there are f, refined, scalar
 // SCALAR: error: argument 0 is f32, expected a ranked tensor
 // ARGUMENT: error: --shape: expected an argument from 0 to 1, got '2'
 // SHAPE: error: --shape: argument 0 is ?x8xf32, got 4x9xf32
@@ -26,11 +27,18 @@
 // MEMORY: error: no memory for tensor 281474976710656x8xf32
 // NO-ARRAY: {{error: .*none.npy: No such file or directory}}
 // OUTPUTS: error: --output: @f has 1 results, got 2 files
+// REFINED: error: @refined needs size 4 in dimension 0 of argument 0, got 2x8xf32
 // NO-KERNEL: V0 {{.*}} FAILED {{.*}}no kernel was formed
 func.func @f(%x: tensor<?x8xf32>, %y: tensor<?x8xf32>) -> tensor<?x8xf32> {
   %z = fuse.residual_add %x, %y
     : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %z : tensor<?x8xf32>
+}
+
+// The result says what the type of the argument leaves open.
+func.func @refined(%x: tensor<?x8xf32>) -> tensor<4x8xf32> {
+  %y = fuse.activation relu %x : tensor<?x8xf32> -> tensor<4x8xf32>
+  return %y : tensor<4x8xf32>
 }
 
 func.func @scalar(%x: f32) -> f32 {
