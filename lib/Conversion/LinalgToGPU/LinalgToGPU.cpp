@@ -143,6 +143,16 @@ static linalg::GenericOp collapseLoops(linalg::GenericOp op,
 static LogicalResult verify(linalg::GenericOp op) {
   if (!op.hasPureBufferSemantics())
     return op.emitOpError("expected operands in buffers, not tensors");
+  for (OpOperand &operand : op->getOpOperands()) {
+    Type type = operand.get().getType();
+    auto buffer = dyn_cast<MemRefType>(type);
+    if (getElementTypeOrSelf(type).isIntOrIndexOrFloat() &&
+        (!buffer || (buffer.isStrided() && !buffer.getMemorySpace())))
+      continue;
+    return op.emitOpError("expected numbers or strided buffers of numbers in "
+                          "the default memory space as operands, but got ")
+           << type;
+  }
   for (OpOperand &output : op.getDpsInitsMutable()) {
     AffineMap map = op.getMatchingIndexingMap(&output);
     for (auto [loop, iterator] : llvm::enumerate(op.getIteratorTypesArray())) {
@@ -234,7 +244,9 @@ LogicalResult ConvertLinalgToGPUPass::convert(func::FuncOp function) {
   Block &body = function.getBody().front();
   for (Operation &op : llvm::make_early_inc_range(body)) {
     rewriter.setInsertionPoint(&op);
-    if (auto copy = dyn_cast<memref::CopyOp>(op)) {
+    if (auto copy = dyn_cast<memref::CopyOp>(op);
+        copy && isa<MemRefType>(copy.getSource().getType()) &&
+        isa<MemRefType>(copy.getTarget().getType())) {
       linalg::makeMemRefCopyOp(rewriter, op.getLoc(), copy.getSource(),
                                copy.getTarget());
       rewriter.eraseOp(copy);

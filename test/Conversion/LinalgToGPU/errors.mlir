@@ -75,3 +75,36 @@ func.func @blocks(%x: memref<4xf32>) {
 ^bb1:
   return
 }
+
+// -----
+
+func.func @complex(%x: memref<4xcomplex<f32>>, %y: memref<4xcomplex<f32>>) {
+  // expected-error@+1 {{expected numbers or strided buffers of numbers in the default memory space as operands, but got 'memref<4xcomplex<f32>>'}}
+  memref.copy %x, %y : memref<4xcomplex<f32>> to memref<4xcomplex<f32>>
+  return
+}
+
+// -----
+
+func.func @memory_space(%x: memref<4xf32, 3>, %y: memref<4xf32>) {
+  // expected-error@+1 {{expected numbers or strided buffers of numbers in the default memory space as operands, but got 'memref<4xf32, 3>'}}
+  memref.copy %x, %y : memref<4xf32, 3> to memref<4xf32>
+  return
+}
+
+// -----
+
+#tiled = affine_map<(i) -> (i floordiv 2, i mod 2)>
+func.func @layout(%x: memref<4xf32, #tiled>, %y: memref<4xf32>) {
+  // expected-error@+1 {{expected numbers or strided buffers of numbers in the default memory space as operands, but got 'memref<4xf32, affine_map<}}
+  memref.copy %x, %y : memref<4xf32, #tiled> to memref<4xf32>
+  return
+}
+
+// -----
+
+func.func @unranked(%x: memref<*xf32>, %y: memref<*xf32>) {
+  // expected-error@+1 {{'memref.copy' op has no kernel on the portable path}}
+  memref.copy %x, %y : memref<*xf32> to memref<*xf32>
+  return
+}
