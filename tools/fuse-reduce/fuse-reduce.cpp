@@ -19,5 +19,7 @@ int main(int argc, char **argv) {
   mlir::registerAllPasses();
   fuse::registerAllPasses();
   mlir::MLIRContext context(registry);
+  // Passes run inside of the reduction pass, too late to load what they need.
+  context.loadAllAvailableDialects();
   return mlir::failed(mlir::mlirReduceMain(argc, argv, context));
 }
