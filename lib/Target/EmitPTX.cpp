@@ -4,12 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Analysis/Chip.h"
 #include "fuse/Target/PTX.h"
 #include "fuse/Target/Passes.h"
 
 #include "mlir/Dialect/GPU/IR/CompilationInterfaces.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Target/LLVM/NVVM/Target.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
@@ -82,6 +84,17 @@ private:
         return kernels.emitOpError("expected one target to compile for, but "
                                    "got ")
                << targets;
+      auto target = dyn_cast<NVVM::NVVMTargetAttr>(kernels.getTargetsAttr()[0]);
+      if (!target)
+        return kernels.emitOpError("expected a target of type #nvvm.target, "
+                                   "but got ")
+               << kernels.getTargetsAttr()[0];
+      // LLVM would warn and compile for another chip.
+      auto reportError = [&](const Twine &message) {
+        return LogicalResult(kernels.emitOpError("is for an ") << message);
+      };
+      if (failed(lookupChip(target.getChip(), reportError)))
+        return failure();
     }
     gpu::TargetOptions options(/*toolkitPath=*/{}, /*librariesToLink=*/{},
                                /*cmdOptions=*/{}, /*elfSection=*/{},

@@ -4,10 +4,20 @@
 // RUN: not fuse-opt %s --fuse-gpu-pipeline \
 // RUN:   --fuse-emit-ptx=output=%t.no/such/file.ptx 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=FILE
+// RUN: split-file %S/Inputs/modules.mlir %t.inputs
+// RUN: not fuse-opt %t.inputs/chip.mlir --fuse-emit-ptx 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=CHIP
+// RUN: not fuse-opt %t.inputs/rocdl.mlir --fuse-emit-ptx 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=ROCDL
+// RUN: not fuse-opt %t.inputs/plan.mlir --fuse-emit-ptx=plan=- 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=PLAN
 
 // NONE: error: has no kernel in PTX
 // TARGET: 'gpu.module' op expected one target to compile for, but got 0
 // FILE: error: cannot open output file '{{.*}}file.ptx': No such file or directory
+// CHIP: 'gpu.module' op is for an unknown chip 'sm_99', expected one of sm_80,
+// ROCDL: 'gpu.module' op expected a target of type #nvvm.target, but got #rocdl.target
+// PLAN: 'func.func' op has a malformed fuse.launch_plan
 func.func @copy(%x: memref<8xf32>, %y: memref<8xf32>) {
   memref.copy %x, %y : memref<8xf32> to memref<8xf32>
   return

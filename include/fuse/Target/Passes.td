@@ -36,8 +36,9 @@ def EmitPTXPass : Pass<"fuse-emit-ptx", "::mlir::ModuleOp"> {
     `workspace` (pointers), `size` (a 64-bit integer) or `value` with its
     `type`. The rest is as `fuse-attach-launch-plan` says.
 
-    Fails when there is no kernel, when a `gpu.module` has no target or not
-    exactly one, and when a file cannot be written.
+    Fails when there is no kernel, when a `gpu.module` has not exactly one
+    target or that for an unknown chip, when a launch plan is malformed, and
+    when a file cannot be written.
 
     After this pass every `gpu.module` is a `gpu.binary`.
 
