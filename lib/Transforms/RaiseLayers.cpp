@@ -92,16 +92,26 @@ Value LayerRaiser::miss(const LayerRoot &root, const Expr *anchor,
 // Pass
 //===----------------------------------------------------------------------===//
 
-/// Refusals that say nothing once a smaller formula around the same op was
+/// A refusal that says nothing once a smaller formula around the same op was
 /// raised: the rest is then an op of its own.
 static bool yieldsToSmaller(RefusalKind kind) {
-  return kind == RefusalKind::RaiseWeightShape ||
-         kind == RefusalKind::RaiseBiasOnRMSNorm;
+  return kind == RefusalKind::RaiseWeightShape;
 }
 
 static remark::RemarkOpts getRemarkOpts(StringRef layer) {
   return remark::RemarkOpts::name(layer).category("raise").subCategory(
       DEBUG_TYPE);
+}
+
+/// The blocks of a function, those inside of others first. Raising may erase
+/// blocks together with the ops that hold them.
+static SmallVector<Block *> getBlocks(Operation *function) {
+  SmallVector<Block *> blocks;
+  function->walk([&](Block *block) {
+    if (!isa<linalg::LinalgOp, GroupOp>(block->getParentOp()))
+      blocks.push_back(block);
+  });
+  return blocks;
 }
 
 namespace {
@@ -127,17 +137,6 @@ private:
   ArrayRef<Matcher> matchers;
   SmallVector<LayerMiss> misses;
 };
-
-/// The blocks of a function, those inside of others first. Raising may erase
-/// blocks together with the ops that hold them.
-SmallVector<Block *> getBlocks(Operation *function) {
-  SmallVector<Block *> blocks;
-  function->walk([&](Block *block) {
-    if (!isa<linalg::LinalgOp, GroupOp>(block->getParentOp()))
-      blocks.push_back(block);
-  });
-  return blocks;
-}
 
 struct RaiseLayers : fuse::impl::RaiseLayersPassBase<RaiseLayers> {
   using Base::Base;

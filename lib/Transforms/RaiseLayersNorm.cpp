@@ -291,8 +291,9 @@ Value NormMatcher::matchNorm(const Statistic &statistic) {
     return miss(RefusalKind::RaiseExtraRounding, statistic.rounds.front());
   if (layer == "layer_norm")
     return buildLayerNorm(x, *product, weight, bias);
+  // An rms norm has no bias; the addend is another root's business.
   if (bias)
-    return miss(RefusalKind::RaiseBiasOnRMSNorm, bias);
+    return {};
   return buildRMSNorm(x, *product, weight);
 }
 

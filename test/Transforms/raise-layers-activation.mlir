@@ -416,3 +416,62 @@ func.func @relu2_and_relu(%x: tensor<4x64xf32>)
   %y = arith.mulf %r, %r : tensor<4x64xf32>
   return %r, %y : tensor<4x64xf32>, tensor<4x64xf32>
 }
+
+// -----
+
+// exp(x) overflows where exp(-x) does not.
+
+// CHECK-LABEL: func @silu_overflowing(
+// CHECK-NOT:     fuse.activation
+func.func @silu_overflowing(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
+  %one = arith.constant dense<1.0> : tensor<4x64xf32>
+  %e = math.exp %x : tensor<4x64xf32>
+  %s = arith.addf %one, %e : tensor<4x64xf32>
+  %q = arith.divf %e, %s : tensor<4x64xf32>
+  %y = arith.mulf %x, %q : tensor<4x64xf32>
+  return %y : tensor<4x64xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @dynamic_features(
+// CHECK-NOT:     fuse.activation
+// REMARK: remark: [Missed] activation
+// REMARK-SAME: FUSE-N111 dynamic-features
+func.func @dynamic_features(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>,
+                       affine_map<(d0, d1) -> (d0, d1)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x?xf32>) outs(%x : tensor<4x?xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %c = arith.constant 0.0 : f32
+    %0 = arith.maximumf %in, %c : f32
+    linalg.yield %0 : f32
+  } -> tensor<4x?xf32>
+  return %y : tensor<4x?xf32>
+}
+
+// -----
+
+// A stored value is read where no tensor holds it widened.
+
+// CHECK-LABEL: func @stored_input(
+// CHECK-NOT:     fuse.activation
+// REMARK: remark: [Missed] activation
+// REMARK-SAME: FUSE-N112 input-not-a-tensor
+func.func @stored_input(%x: tensor<4x64xf8E4M3FN>, %init: tensor<4x64xf32>)
+    -> tensor<4x64xf32> {
+  %y = linalg.generic {
+      indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>,
+                       affine_map<(d0, d1) -> (d0, d1)>],
+      iterator_types = ["parallel", "parallel"]}
+      ins(%x : tensor<4x64xf8E4M3FN>) outs(%init : tensor<4x64xf32>) {
+  ^bb0(%in: f8E4M3FN, %out: f32):
+    %c = arith.constant 0.0 : f32
+    %0 = arith.extf %in : f8E4M3FN to f32
+    %1 = arith.maximumf %0, %c : f32
+    linalg.yield %1 : f32
+  } -> tensor<4x64xf32>
+  return %y : tensor<4x64xf32>
+}
