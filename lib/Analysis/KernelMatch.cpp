@@ -432,7 +432,8 @@ bool ChainMatcher::matchActQuantize(ActivationOp activation) {
   match.activation = activation;
   Value value = activation.getY();
   auto product = dyn_cast_or_null<GatedMulOp>(getSoleUser(value));
-  if (product && getFirstQuantize(product.getY(), matcher)) {
+  if (product && !matcher.isClaimed(product) &&
+      getFirstQuantize(product.getY(), matcher)) {
     match.product = product;
     if (product.getLhs() != value)
       match.commuted.push_back("product");

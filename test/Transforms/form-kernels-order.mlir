@@ -88,3 +88,20 @@ func.func @kernel_uses_result_early(%x: tensor<?x64xf32>, %g: tensor<?x64xf32>,
   %5 = fuse.quantize %4 scale 0.5 : (tensor<?x64xf32>) -> tensor<?x64xi8>
   return %3, %5 : tensor<?x64xf32>, tensor<?x64xi8>
 }
+
+// The product of two activations belongs to the chain of the first.
+// CHECK-LABEL: @product_of_two_activations
+func.func @product_of_two_activations(%x: tensor<?x64xf32>,
+                                      %y: tensor<?x64xf32>)
+    -> (tensor<?x64xi8>, tensor<?x64xi8>) {
+  // CHECK: %[[A:.*]] = fuse.activation relu
+  // CHECK: %[[K:.*]]:2 = fuse.act_quantize %{{.*}} times(%[[A]]) act(silu) also([product]) scales(i8, hidden = 0.5)
+  // CHECK: fuse.quantize %[[K]]#1 scale 0.25
+  %0 = fuse.activation silu %x : tensor<?x64xf32> -> tensor<?x64xf32>
+  %1 = fuse.activation relu %y : tensor<?x64xf32> -> tensor<?x64xf32>
+  %2 = fuse.gated_mul %0, %1
+    : (tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
+  %3 = fuse.quantize %2 scale 0.5 : (tensor<?x64xf32>) -> tensor<?x64xi8>
+  %4 = fuse.quantize %2 scale 0.25 : (tensor<?x64xf32>) -> tensor<?x64xi8>
+  return %3, %4 : tensor<?x64xi8>, tensor<?x64xi8>
+}

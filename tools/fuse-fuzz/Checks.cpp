@@ -267,3 +267,28 @@ StringRef fuse::checkModule(ModuleOp module, Random &random,
     return "steps";
   return {};
 }
+
+StringRef fuse::checkText(MLIRContext *context, StringRef text,
+                          CheckCounts &counts) {
+  Module module;
+  {
+    // That text is refused is no failure.
+    ScopedDiagnosticHandler quiet(context,
+                                  [](Diagnostic &) { return success(); });
+    module = parseSourceString<ModuleOp>(text, ParserConfig(context));
+  }
+  if (!module)
+    return {};
+  ++counts.parsed;
+  if (failed(checkRoundTrip(*module)))
+    return "round-trip";
+  Module formed = clone(*module);
+  if (failed(form(*formed, {}, &counts)))
+    return "form";
+  for (ModuleOp each : {*module, *formed}) {
+    Module unfused = clone(each);
+    if (failed(unfuse(*unfused, {})) || failed(verify(*unfused)))
+      return "unfuse";
+  }
+  return {};
+}

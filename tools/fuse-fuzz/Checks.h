@@ -13,6 +13,7 @@ namespace fuse {
 
 /// What a run has seen, to show that the checks were not idle.
 struct CheckCounts {
+  uint64_t parsed = 0;
   uint64_t ops = 0;
   uint64_t fused = 0;
   uint64_t refused = 0;
@@ -23,6 +24,11 @@ struct CheckCounts {
 /// name. `random` chooses sites, families and orders.
 llvm::StringRef checkModule(mlir::ModuleOp module, Random &random,
                             CheckCounts &counts);
+
+/// Parses `text`, which need not be valid. What parses survives printing, can
+/// be formed and unfused, and is valid afterwards.
+llvm::StringRef checkText(mlir::MLIRContext *context, llvm::StringRef text,
+                          CheckCounts &counts);
 
 } // namespace fuse
 

@@ -8,12 +8,15 @@
 // that they survive printing, parsing and bytecode, that forming kernels and
 // unfusing them restores every op, attribute and location, that forming twice
 // is forming once, and that nothing depends on an order that means nothing.
+// With --mutate the modules are damaged copies of files instead, most of which
+// are refused; what is left must not crash anything.
 // The first failure is printed with its seed and the command that repeats it.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Checks.h"
 #include "ModuleGenerator.h"
+#include "TextMutator.h"
 #include "fuse/IR/FuseDialect.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,6 +26,7 @@
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/PrettyStackTrace.h"
+#include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
@@ -37,6 +41,10 @@ static cl::opt<uint64_t> count("count", cl::desc("Number of seeds"),
 static cl::opt<double> seconds("seconds",
                                cl::desc("Stop after this time, 0 for never"),
                                cl::init(0));
+static cl::opt<std::string>
+    mutate("mutate",
+           cl::desc("Check damaged copies of the .mlir files in here"),
+           cl::value_desc("folder"));
 static cl::opt<bool> printOnly("print",
                                cl::desc("Print the module of the first seed"));
 
@@ -55,9 +63,12 @@ static void printModule(ModuleOp module) {
 }
 
 /// Checks the module of one seed. Prints and returns false on a failure.
-static bool checkSeed(MLIRContext &context, uint64_t seed,
-                      CheckCounts &counts) {
-  std::string replay = "fuse-fuzz --count=1 --seed=" + std::to_string(seed);
+static bool checkSeed(MLIRContext &context, const TextMutator &mutator,
+                      uint64_t seed, CheckCounts &counts) {
+  std::string source = "--seed=" + std::to_string(seed);
+  if (!mutate.empty())
+    source += " --mutate=" + mutate;
+  std::string replay = "fuse-fuzz --count=1 " + source;
   llvm::PrettyStackTraceString trace(replay.c_str());
   std::string errors;
   llvm::raw_string_ostream os(errors);
@@ -67,20 +78,37 @@ static bool checkSeed(MLIRContext &context, uint64_t seed,
       os << "    " << note << "\n";
     return success();
   });
-  OwningOpRef<ModuleOp> module = generateModule(&context, seed);
-  Random random(~seed);
-  StringRef failed = checkModule(*module, random, counts);
+  StringRef failed;
+  if (mutate.empty()) {
+    OwningOpRef<ModuleOp> module = generateModule(&context, seed);
+    Random random(~seed);
+    failed = checkModule(*module, random, counts);
+  } else {
+    Random random(seed);
+    failed = checkText(&context, mutator.generate(random), counts);
+  }
   if (failed.empty())
     return true;
   llvm::outs() << "seed " << seed << ": check '" << failed << "' failed\n"
                << errors << "repeat: " << replay
-               << "\nmodule: fuse-fuzz --print --seed=" << seed << "\n";
+               << "\nmodule: fuse-fuzz --print " << source << "\n";
   return false;
 }
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "fuse random-module checker\n");
+  TextMutator mutator;
+  if (!mutate.empty())
+    if (std::string error = mutator.load(mutate); !error.empty()) {
+      llvm::WithColor::error(llvm::errs(), "fuse-fuzz") << error << "\n";
+      return 1;
+    }
+  if (printOnly && !mutate.empty()) {
+    Random random(firstSeed);
+    llvm::outs() << mutator.generate(random) << "\n";
+    return 0;
+  }
   if (printOnly) {
     MLIRContext context;
     loadDialects(context);
@@ -100,11 +128,15 @@ int main(int argc, char **argv) {
     MLIRContext context;
     loadDialects(context);
     for (uint64_t i = 0; i < 200 && seed != end; ++i, ++seed)
-      if (!checkSeed(context, seed, counts))
+      if (!checkSeed(context, mutator, seed, counts))
         return 1;
   }
-  llvm::outs() << "seeds " << firstSeed << " to " << seed - 1 << ": "
-               << counts.ops << " ops, " << counts.fused << " sites fused, "
-               << counts.refused << " refused, no failure\n";
+  llvm::outs() << "seeds " << firstSeed << " to " << seed - 1 << ": ";
+  if (mutate.empty())
+    llvm::outs() << counts.ops << " ops, ";
+  else
+    llvm::outs() << counts.parsed << " texts were valid, ";
+  llvm::outs() << counts.fused << " sites fused, " << counts.refused
+               << " refused, no failure\n";
   return 0;
 }

@@ -514,7 +514,8 @@ ParseResult GroupOp::parse(OpAsmParser &parser, OperationState &result) {
     OpAsmParser::Argument &argument = arguments.emplace_back();
     UnresolvedOperand operand;
     if (parser.parseArgument(argument) || parser.parseEqual() ||
-        parser.parseOperand(operand) || parser.parseColonType(argument.type))
+        parser.parseOperand(operand) || parser.parseColonType(argument.type) ||
+        parser.parseOptionalLocationSpecifier(argument.sourceLoc))
       return failure();
     return parser.resolveOperand(operand, argument.type, result.operands);
   };
@@ -544,12 +545,13 @@ ParseResult GroupOp::parse(OpAsmParser &parser, OperationState &result) {
 
 void GroupOp::print(OpAsmPrinter &printer) {
   printer << "(";
-  llvm::interleaveComma(llvm::zip(getBody().getArguments(), getInputs()),
-                        printer, [&](auto pair) {
-                          auto [argument, input] = pair;
-                          printer << argument << " = " << input << " : "
-                                  << input.getType();
-                        });
+  llvm::interleaveComma(
+      llvm::zip(getBody().getArguments(), getInputs()), printer,
+      [&](auto pair) {
+        auto [argument, input] = pair;
+        printer << argument << " = " << input << " : " << input.getType();
+        printer.printOptionalLocationSpecifier(argument.getLoc());
+      });
   printer << ")";
   printer.printOptionalArrowTypeList(getResultTypes());
   printer << " ";

@@ -1,5 +1,7 @@
 // RUN: fuse-opt %s --verify-roundtrip | FileCheck %s
 // RUN: fuse-opt %s --mlir-print-op-generic | fuse-opt | FileCheck %s
+// RUN: fuse-opt %s --mlir-print-debuginfo --mlir-print-local-scope \
+// RUN:   | FileCheck %s --check-prefix=LOC
 
 // CHECK-LABEL: @group
 // CHECK-SAME: %[[X:.*]]: tensor<?x64xbf16>
@@ -50,4 +52,16 @@ func.func @clauses(%x: tensor<?x64xbf16>) {
     fuse.yield %2 : tensor<?x64xbf16>
   }
   return
+}
+
+// Arguments of the body have locations of their own.
+// LOC-LABEL: @argument_location
+// CHECK-LABEL: @argument_location
+func.func @argument_location(%x: tensor<?x64xbf16>) -> tensor<?x64xbf16> {
+  // LOC: fuse.group(%{{.*}} = %{{.*}} : tensor<?x64xbf16> loc("a"))
+  %0 = fuse.group(%a = %x : tensor<?x64xbf16> loc("a")) -> tensor<?x64xbf16>
+         rounding(exact) {
+    fuse.yield %a : tensor<?x64xbf16>
+  }
+  return %0 : tensor<?x64xbf16>
 }
