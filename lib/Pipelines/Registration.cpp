@@ -21,6 +21,10 @@ void fuse::registerPipelines() {
       "Lower functions with layers and kernels to the LLVM dialect for the "
       "host",
       buildCPUPipeline);
+  PassPipelineRegistration<HopperPipelineOptions>(
+      "fuse-hopper-pipeline",
+      "Lower fused ops with a scheduled kernel to PTX for sm_90a",
+      buildHopperPipeline);
   PassPipelineRegistration<>(
       "fuse-linalg-pipeline",
       "Lower layers and kernels to linalg on rank-2 tensors",

@@ -162,7 +162,8 @@ def Tile_ReduceOp : Tile_Op<"reduce", [
 def Tile_PackOp : Tile_Op<"pack", [Pure]> {
   let summary = "Rounds f32 values into a vector of a narrow type";
   let description = [{
-    Round to nearest even. 8-bit floats saturate at the largest finite value.
+    Round to nearest even. 8-bit floats saturate at the largest finite value;
+    f32 values stay what they are.
 
     Becomes `cvt.rn.bf16x2.f32`, `cvt.rn.f16x2.f32`,
     `cvt.rn.satfinite.e4m3x2.f32` or `cvt.rn.satfinite.e5m2x2.f32`.
@@ -176,9 +177,9 @@ def Tile_PackOp : Tile_Op<"pack", [Pure]> {
 }
 
 def Tile_UnpackOp : Tile_Op<"unpack", [Pure]> {
-  let summary = "Values of a vector of bf16 as f32";
+  let summary = "Values of a vector of bf16 or f32 as f32";
   let description = [{
-    Exact. Becomes a shift or a mask for each value.
+    Exact. Becomes a shift or a mask for each bf16.
 
     Example: `%v:2 = tile.unpack %p : vector<2xbf16>`
   }];

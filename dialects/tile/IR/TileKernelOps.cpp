@@ -47,12 +47,6 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   if (succeeded(parser.parseOptionalKeyword("cooperative")))
     properties.setCooperative(parser.getBuilder().getUnitAttr());
-  if (succeeded(parser.parseOptionalKeyword("plan"))) {
-    DictionaryAttr plan;
-    if (parser.parseAttribute(plan))
-      return failure();
-    properties.setPlan(plan);
-  }
   properties.setBlocks(blocks);
   properties.setThreads(threads);
   properties.setSharedBytes(sharedBytes);
@@ -81,13 +75,11 @@ void KernelOp::print(OpAsmPrinter &printer) {
           << ") shared_bytes(" << getSharedBytes() << ")";
   if (getCooperative())
     printer << " cooperative";
-  if (getPlan())
-    printer << " plan " << getPlanAttr();
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(),
       {getSymNameAttrName(), getFunctionTypeAttrName(), getArgAttrsAttrName(),
        getResAttrsAttrName(), getBlocksAttrName(), getThreadsAttrName(),
-       getSharedBytesAttrName(), getCooperativeAttrName(), getPlanAttrName()});
+       getSharedBytesAttrName(), getCooperativeAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }

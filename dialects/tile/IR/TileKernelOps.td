@@ -24,9 +24,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [
   let description = [{
     Lies in a `gpu.module`. `blocks` and `threads` are the launch shape,
     `shared_bytes` the dynamic shared memory that the rings use. `cooperative`
-    says that all blocks must be resident at the same time. `plan` is what a
-    host needs to launch the kernel, in words that it understands; nothing
-    here reads it. Arguments are buffers, tensor maps, i32 and f32.
+    says that all blocks must be resident at the same time. Arguments are buffers, tensor maps, i32 and f32.
 
     Becomes `.entry` with `.reqntid threads` and `.minnctapersm 1`; a tensor
     map becomes `.param .align 64 .b8 [128]`.
@@ -48,8 +46,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     I64Attr:$blocks,
     I64Attr:$threads,
     I64Attr:$shared_bytes,
-    UnitAttr:$cooperative,
-    OptionalAttr<DictionaryAttr>:$plan
+    UnitAttr:$cooperative
   );
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -80,21 +77,27 @@ def Tile_LaunchOp : Tile_Op<"launch", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Launch of a kernel on tensors, seen from the host";
   let description = [{
-    Stands where the fused op stood. Which operand or result an argument of
-    the kernel comes from, how weights are packed and which scratch memory is
-    needed is in the `plan` of the kernel.
+    Stands where the fused op stood. `plan` is what a host needs to launch the
+    kernel: the launch shape, which operand or result each argument comes
+    from, how weights are packed, how much scratch memory there must be, and
+    the values of f32 arguments. It is data for the host; no pass reads it.
 
     Example:
 
     ```mlir
-    %y = tile.launch @kernels::@mlp(%x, %w)
+    %y = tile.launch @kernels::@mlp(%x, %w) plan {blocks = 128 : i64}
       : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
     ```
   }];
-  let arguments = (ins SymbolRefAttr:$kernel, Variadic<AnyType>:$inputs);
+  let arguments = (ins
+    SymbolRefAttr:$kernel,
+    Variadic<AnyType>:$inputs,
+    OptionalAttr<DictionaryAttr>:$plan
+  );
   let results = (outs Variadic<AnyType>:$outputs);
   let assemblyFormat = [{
-    $kernel `(` $inputs `)` attr-dict `:` functional-type($inputs, $outputs)
+    $kernel `(` $inputs `)` (`plan` $plan^)? attr-dict
+    `:` functional-type($inputs, $outputs)
   }];
 }
 

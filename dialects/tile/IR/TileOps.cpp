@@ -174,11 +174,11 @@ LogicalResult ReduceOp::verify() {
 
 LogicalResult PackOp::verify() {
   auto type = cast<VectorType>(getVector().getType());
-  if (!isa<BFloat16Type, Float16Type, Float8E4M3FNType, Float8E5M2Type>(
-          type.getElementType()))
+  if (!isa<Float32Type, BFloat16Type, Float16Type, Float8E4M3FNType,
+           Float8E5M2Type>(type.getElementType()))
     return emitOpError() << "makes a " << type
-                         << ": expected elements of bf16, f16, f8E4M3FN or "
-                            "f8E5M2";
+                         << ": expected elements of f32, bf16, f16, f8E4M3FN "
+                            "or f8E5M2";
   int64_t count = getValues().size();
   if (type.getRank() != 1 || type.isScalable() ||
       type.getNumElements() != count)
@@ -214,10 +214,11 @@ void UnpackOp::print(OpAsmPrinter &printer) {
 
 LogicalResult UnpackOp::verify() {
   auto type = cast<VectorType>(getVector().getType());
-  if (!type.getElementType().isBF16() || type.getRank() != 1 ||
-      type.isScalable() || type.getNumElements() % 2 != 0)
+  if (!isa<Float32Type, BFloat16Type>(type.getElementType()) ||
+      type.getRank() != 1 || type.isScalable() ||
+      type.getNumElements() % 2 != 0)
     return emitOpError() << "has a " << type
-                         << ": expected an even number of bf16";
+                         << ": expected an even number of bf16 or f32";
   if (type.getNumElements() != static_cast<int64_t>(getNumResults()))
     return emitOpError() << "has " << getNumResults() << " results for "
                          << type.getNumElements() << " elements";

@@ -8,9 +8,11 @@
 #define FUSE_CONVERSION_PASSES_H
 
 #include "fuse/Conversion/FuseToLinalg/FuseToLinalg.h"
+#include "fuse/Conversion/FuseToTile/FuseToTile.h"
 #include "fuse/Conversion/KernelsToNVVM/KernelsToNVVM.h"
 #include "fuse/Conversion/LinalgToGPU/LinalgToGPU.h"
 #include "fuse/Conversion/SmallFloatsToNVVM/SmallFloatsToNVVM.h"
+#include "fuse/Conversion/TileToNVVM/TileToNVVM.h"
 
 namespace fuse {
 

@@ -226,4 +226,64 @@ def ConvertSmallFloatsToNVVMPass
   ];
 }
 
+def ConvertFuseToTilePass
+    : Pass<"convert-fuse-to-tile", "::mlir::ModuleOp"> {
+  let summary = "Emit scheduled kernels of fused ops as tile kernels";
+  let description = [{
+    Replaces each fused op that carries a `tile.schedule` by a `tile.launch`
+    and emits its kernel into a gpu.module: one persistent launch for norm,
+    products, activation, quantization and residual adds. Ops whose kernels
+    would be the same share one; scales are arguments of the launch.
+
+    Declines nothing silently: an op without a schedule is left for the
+    portable path, an op that its schedule does not fit is an error.
+
+    After this pass no op has a `tile.schedule`. Which argument of a kernel is
+    what, how weights are packed and how much scratch memory is needed stands
+    in the `plan` of the launch.
+
+    Example: `fuse-opt block.mlir --fuse-select-schedules
+    --convert-fuse-to-tile`
+  }];
+  let options = [
+    Option<"moduleName", "module-name", "std::string",
+           /*default=*/"\"fuse_kernels\"",
+           "Name of the gpu.module that kernels are emitted into">
+  ];
+  let statistics = [
+    Statistic<"numConverted", "kernels-launched", "Fused ops replaced">,
+    Statistic<"numShared", "kernels-shared",
+              "Fused ops that use the kernel of another">
+  ];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
+    "::tile::TileDialect"
+  ];
+}
+
+def ConvertTileToNVVMPass
+    : Pass<"convert-tile-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "Lower tile kernels to nvvm, llvm, scf and arith";
+  let description = [{
+    Turns each `tile.kernel` of a gpu.module into an `llvm.func` and each tile
+    op inside it into what the op's description says. Accumulators become one
+    value per register, in loops too. `math.erf`, which PTX lacks, becomes a
+    polynomial.
+
+    Declines nothing: an op that verifies is lowered, for sm_90a and PTX 8.0.
+
+    After this pass the module has no tile op. `convert-scf-to-cf` and
+    `convert-to-llvm` come next.
+
+    Example: `fuse-opt kernel.mlir
+    --pass-pipeline='builtin.module(gpu.module(convert-tile-to-nvvm))'`
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
+    "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::scf::SCFDialect"
+  ];
+}
+
 #endif // FUSE_CONVERSION_PASSES_TD

@@ -127,6 +127,40 @@ mlir::LogicalResult buildGPUPipeline(
     mlir::OpPassManager &pm, const GPUPipelineOptions &options,
     llvm::function_ref<mlir::LogicalResult(const llvm::Twine &)> reportError);
 
+//===----------------------------------------------------------------------===//
+// Hopper
+//===----------------------------------------------------------------------===//
+
+enum class HopperStage { Tile, NVVM, PTX };
+
+struct HopperPipelineOptions
+    : mlir::PassPipelineOptions<HopperPipelineOptions> {
+  Option<int64_t> tokens{
+      *this, "tokens",
+      llvm::cl::desc("Most tokens that a kernel of an op with a dynamic number "
+                     "of tokens serves, 1 to 128"),
+      llvm::cl::init(64)};
+  Option<int64_t> multiprocessors{*this, "multiprocessors",
+                                  llvm::cl::desc("Multiprocessors of the GPU"),
+                                  llvm::cl::init(132)};
+  Option<HopperStage> stage{
+      *this, "stage", llvm::cl::desc("Where to stop"),
+      llvm::cl::init(HopperStage::PTX),
+      llvm::cl::values(
+          clEnumValN(HopperStage::Tile, "tile", "kernels in the tile dialect"),
+          clEnumValN(HopperStage::NVVM, "nvvm", "kernels in the LLVM dialect"),
+          clEnumValN(HopperStage::PTX, "ptx", "binaries that hold PTX"))};
+};
+
+/// Fused ops that the scheduled path has a kernel for, down to PTX for sm_90a.
+///
+/// Pre: functions on tensors with fused ops.
+/// Post: `tile.launch` ops with their plans, and one gpu.binary that holds the
+/// PTX of all kernels. Fused ops that the path declines are left as they are,
+/// each with a remark that says why.
+void buildHopperPipeline(mlir::OpPassManager &pm,
+                         const HopperPipelineOptions &options);
+
 /// Registers the pipelines under their names for tools.
 void registerPipelines();
 

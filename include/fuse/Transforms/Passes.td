@@ -366,6 +366,46 @@ def PrepareEntryPointsPass
   }];
 }
 
+def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
+  let summary = "Choose a Hopper schedule for each fused op";
+  let description = [{
+    Gives every `fuse.mlp` and `fuse.gated_mlp` that the decode kernel can do a
+    `tile.schedule`: of the splits of the second product whose blocks are all
+    resident, the one with the smallest time by a roofline model (device
+    memory, the busiest block, L2, and what meeting of blocks costs).
+
+    A schedule that an op already has is left alone. The pass declines ops that
+    the kernel can not do, and says why in a remark of category `codegen`:
+    other families, element types other than bf16 and static f8E4M3FN, scales
+    per channel, widths that are not multiples of 16, more than 128 tokens.
+    They stay for the portable path.
+
+    After this pass an op has a schedule or a remark.
+
+    Example:
+
+    ```mlir
+    %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+           {tile.schedule = #tile.schedule<tokens = 16, blocks = 128,
+            split = 16, weight_stages = 6, token_stages = 8, in_flight = 2,
+            partials = f32, hint = evict_first, dependent = true>}
+    ```
+  }];
+  let options = [
+    Option<"tokens", "tokens", "int64_t", /*default=*/"64",
+           "Most tokens that a kernel of an op with a dynamic number of tokens "
+           "serves, 1 to 128">,
+    Option<"multiprocessors", "multiprocessors", "int64_t", /*default=*/"132",
+           "Multiprocessors of the GPU, one resident block on each">
+  ];
+  let statistics = [
+    Statistic<"numSelected", "schedules-selected", "Ops that got a schedule">,
+    Statistic<"numDeclined", "schedules-declined",
+              "Ops left for the portable path">
+  ];
+  let dependentDialects = ["::tile::TileDialect"];
+}
+
 def UnfusePass : Pass<"fuse-unfuse"> {
   let summary = "Replace fused ops by the chains that they stand for";
   let description = [{

@@ -397,7 +397,7 @@ func.func @f(%v: f32, %s: !tile.buffer<f32, shared>) {
 // -----
 
 func.func @f(%v: f32) {
-  // expected-error@+1 {{makes a 'vector<2xi8>': expected elements of bf16, f16, f8E4M3FN or f8E5M2}}
+  // expected-error@+1 {{makes a 'vector<2xi8>': expected elements of f32, bf16, f16, f8E4M3FN or f8E5M2}}
   %r = tile.pack %v, %v : vector<2xi8>
   return
 }
@@ -421,7 +421,7 @@ func.func @f(%v: f32) {
 // -----
 
 func.func @f(%v: vector<2xf16>) {
-  // expected-error@+1 {{has a 'vector<2xf16>': expected an even number of bf16}}
+  // expected-error@+1 {{has a 'vector<2xf16>': expected an even number of bf16 or f32}}
   %r:2 = tile.unpack %v : vector<2xf16>
   return
 }

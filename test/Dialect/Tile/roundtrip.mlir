@@ -4,12 +4,12 @@
 gpu.module @kernels {
 
 // CHECK: tile.kernel @launch_shape(%{{.*}}: !tile.buffer<bf16> {tile.operand = 0 : i64}, %{{.*}}: !tile.tensor_map, %{{.*}}: i32, %{{.*}}: f32)
-// CHECK-SAME: blocks(128) threads(384) shared_bytes(229376) cooperative plan {scratch = 4 : i64}
+// CHECK-SAME: blocks(128) threads(384) shared_bytes(229376) cooperative
 // CHECK-SAME: attributes {note = "kept"}
 tile.kernel @launch_shape(%x: !tile.buffer<bf16> {tile.operand = 0 : i64},
                           %m: !tile.tensor_map, %n: i32, %s: f32)
     blocks(128) threads(384) shared_bytes(229376) cooperative
-    plan {scratch = 4 : i64} attributes {note = "kept"} {
+    attributes {note = "kept"} {
   tile.return
 }
 
@@ -131,9 +131,10 @@ tile.kernel @values(%x: !tile.buffer<bf16>, %q: !tile.buffer<f8E4M3FN>,
 }
 
 // CHECK-LABEL: func.func @launch
-// CHECK: tile.launch @kernels::@words(%{{.*}}) : (tensor<4xi32>) -> tensor<4xi32>
+// CHECK: tile.launch @kernels::@words(%{{.*}}) plan {blocks = 4 : i64} : (tensor<4xi32>) -> tensor<4xi32>
 func.func @launch(%x: tensor<4xi32>) -> tensor<4xi32> {
-  %y = tile.launch @kernels::@words(%x) : (tensor<4xi32>) -> tensor<4xi32>
+  %y = tile.launch @kernels::@words(%x) plan {blocks = 4 : i64}
+    : (tensor<4xi32>) -> tensor<4xi32>
   return %y : tensor<4xi32>
 }
 

@@ -1,0 +1,40 @@
+//===- CostModel.h - Time of a schedule by roofline ----------- -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_ANALYSIS_COSTMODEL_H
+#define FUSE_ANALYSIS_COSTMODEL_H
+
+#include "fuse/Analysis/DecodeProblem.h"
+
+namespace fuse {
+
+/// What the cost model knows of a GPU.
+struct GpuModel {
+  int64_t multiprocessors = 132;
+  /// Bytes per microsecond from device memory, all multiprocessors together.
+  double memoryRate = 4.3e6;
+  /// Bytes per microsecond that one multiprocessor can take in.
+  double shareRate = 3.6e4;
+  /// Cycles per microsecond.
+  double clock = 1.7e3;
+  /// Bytes per microsecond between L2 and the multiprocessors.
+  double l2Rate = 7.0e6;
+  /// Microseconds for a meeting of blocks on a word.
+  double meeting = 1.5;
+};
+
+/// Microseconds that the kernel of `schedule` takes, launch not included.
+double estimateDecode(const DecodeProblem &problem, tile::ScheduleAttr schedule,
+                      const GpuModel &gpu);
+
+/// The schedule with the smallest estimate for up to `tokens` tokens, or null
+/// when the blocks of none are all resident.
+tile::ScheduleAttr selectDecode(const DecodeProblem &problem, int64_t tokens,
+                                const GpuModel &gpu);
+
+} // namespace fuse
+
+#endif // FUSE_ANALYSIS_COSTMODEL_H

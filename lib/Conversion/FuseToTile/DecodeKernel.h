@@ -1,0 +1,32 @@
+//===- DecodeKernel.h - The decode kernel of an MLP ----------- -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_LIB_CONVERSION_FUSETOTILE_DECODEKERNEL_H
+#define FUSE_LIB_CONVERSION_FUSETOTILE_DECODEKERNEL_H
+
+#include "fuse/Analysis/DecodeProblem.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "tile/IR/TileOps.h"
+
+namespace fuse {
+
+/// A kernel and what a host needs to launch it for one op.
+struct PlannedKernel {
+  tile::KernelOp kernel;
+  mlir::DictionaryAttr plan;
+};
+
+/// Builds the decode kernel of `problem` under `schedule` at the end of
+/// `module`. The kernel depends on shapes and on which parts are present, not
+/// on the values of scales.
+PlannedKernel buildDecodeKernel(const DecodeProblem &problem,
+                                tile::ScheduleAttr schedule,
+                                mlir::gpu::GPUModuleOp module,
+                                llvm::StringRef name);
+
+} // namespace fuse
+
+#endif // FUSE_LIB_CONVERSION_FUSETOTILE_DECODEKERNEL_H

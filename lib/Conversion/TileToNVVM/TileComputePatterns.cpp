@@ -1,0 +1,369 @@
+//===- TileComputePatterns.cpp - Lower products, epilogues and conversions ===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileLowering.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace fuse;
+using namespace tile;
+
+//===----------------------------------------------------------------------===//
+// Accumulators
+//===----------------------------------------------------------------------===//
+
+static Type getStruct(ValueRange registers) {
+  return LLVM::LLVMStructType::getLiteral(
+      registers.front().getContext(), llvm::to_vector(registers.getTypes()));
+}
+
+static Value pack(Emitter &emit, ValueRange registers) {
+  Value result =
+      LLVM::PoisonOp::create(emit.builder, emit.loc, getStruct(registers));
+  for (auto [index, value] : llvm::enumerate(registers))
+    result = LLVM::InsertValueOp::create(emit.builder, emit.loc, result, value,
+                                         index);
+  return result;
+}
+
+static SmallVector<Value> unpack(Emitter &emit, Value aggregate, size_t count) {
+  SmallVector<Value> registers;
+  for (size_t index = 0; index < count; ++index)
+    registers.push_back(
+        LLVM::ExtractValueOp::create(emit.builder, emit.loc, aggregate, index));
+  return registers;
+}
+
+namespace {
+
+struct AccZeroLowering : OpConversionPattern<AccZeroOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(AccZeroOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value zero = arith::ConstantOp::create(rewriter, op.getLoc(),
+                                           rewriter.getF32FloatAttr(0));
+    SmallVector<Value> registers(op.getAcc().getType().getNumRegisters(), zero);
+    rewriter.replaceOpWithMultiple(op, {ValueRange(registers)});
+    return success();
+  }
+};
+
+/// An instruction that every register of every accumulator passes through.
+template <typename OpT>
+struct TiedLowering : OpConversionPattern<OpT> {
+  TiedLowering(const TypeConverter &converter, MLIRContext *context,
+               StringRef assembly)
+      : OpConversionPattern<OpT>(converter, context), assembly(assembly) {}
+
+  LogicalResult
+  matchAndRewrite(OpT op,
+                  typename OpConversionPattern<OpT>::OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter emit(rewriter, op.getLoc());
+    SmallVector<Value> registers;
+    for (ValueRange acc : adaptor.getAccs())
+      llvm::append_range(registers, acc);
+    if (registers.empty()) {
+      rewriter.eraseOp(op);
+      return success();
+    }
+    std::string constraints;
+    for (size_t index = 0; index < registers.size(); ++index)
+      constraints += index ? ",=f" : "=f";
+    for (size_t index = 0; index < registers.size(); ++index)
+      constraints += "," + std::to_string(index);
+    Value result =
+        LLVM::InlineAsmOp::create(
+            rewriter, op.getLoc(), getStruct(registers), registers, assembly,
+            constraints, /*has_side_effects=*/true, /*is_align_stack=*/false,
+            LLVM::tailcallkind::TailCallKind::None,
+            LLVM::AsmDialectAttr::get(rewriter.getContext(),
+                                      LLVM::AsmDialect::AD_ATT),
+            ArrayAttr())
+            .getResult(0);
+    SmallVector<Value> tied = unpack(emit, result, registers.size());
+    SmallVector<ValueRange> results;
+    ValueRange rest(tied);
+    for (ValueRange acc : adaptor.getAccs()) {
+      results.push_back(rest.take_front(acc.size()));
+      rest = rest.drop_front(acc.size());
+    }
+    rewriter.replaceOpWithMultiple(op, results);
+    return success();
+  }
+
+  StringRef assembly;
+};
+
+struct MmaLowering : OpConversionPattern<MmaOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(MmaOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    MLIRContext *context = getContext();
+    Location loc = op.getLoc();
+    Emitter emit(rewriter, loc);
+    bool isF8 = isa<Float8E4M3FNType>(op.getLhs().getType().getElementType());
+    auto type = isF8 ? NVVM::WGMMATypes::e4m3 : NVVM::WGMMATypes::bf16;
+    auto shape = NVVM::MMAShapeAttr::get(
+        context, 64, op.getAcc().getType().getColumns(), isF8 ? 32 : 16);
+    Value lhs = adaptor.getLhs().front(), rhs = adaptor.getRhs().front();
+    ValueRange registers = adaptor.getAcc();
+    Value acc = pack(emit, registers);
+    for (int64_t step = 0; step < 4; ++step) {
+      // 32 bytes of K further inside the swizzle atom, in units of 16 bytes.
+      Value offset = emit.i64(2 * step);
+      acc = NVVM::WgmmaMmaAsyncOp::create(
+          rewriter, loc, acc.getType(), acc, emit.add(lhs, offset),
+          emit.add(rhs, offset), shape, type, type, NVVM::WGMMATypes::f32,
+          NVVM::WGMMAScaleOut::one, NVVM::WGMMAScaleIn::one,
+          NVVM::WGMMAScaleIn::one, NVVM::MMALayout::row, NVVM::MMALayout::col,
+          NVVM::MMAIntOverflowAttr());
+    }
+    SmallVector<Value> results = unpack(emit, acc, registers.size());
+    rewriter.replaceOpWithMultiple(op, {ValueRange(results)});
+    return success();
+  }
+};
+
+struct MmaCommitLowering : OpConversionPattern<MmaCommitOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(MmaCommitOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::WgmmaGroupSyncAlignedOp>(op);
+    return success();
+  }
+};
+
+struct MmaWaitLowering : OpConversionPattern<MmaWaitOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(MmaWaitOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::WgmmaWaitGroupSyncOp>(op,
+                                                            op.getPending());
+    return success();
+  }
+};
+
+struct EpilogueLowering : OpConversionPattern<EpilogueOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(EpilogueOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter emit(rewriter, op.getLoc());
+    Block &body = op.getBody().front();
+    int64_t columns =
+        cast<AccType>(op.getAccs().front().getType()).getColumns() / 4;
+    Value lane = emit.bitAnd(emit.threadId(), 3);
+    Value first = emit.shl(lane, 1);
+    for (int64_t ordinal = 0; ordinal < columns; ++ordinal) {
+      int64_t group = ordinal / 2, parity = ordinal % 2;
+      IRMapping mapping;
+      mapping.map(body.getArgument(0),
+                  emit.add(first, emit.i32(8 * group + parity)));
+      mapping.map(body.getArgument(1), emit.i32(ordinal));
+      for (auto [index, acc] : llvm::enumerate(adaptor.getAccs()))
+        for (int64_t half : {0, 1})
+          mapping.map(body.getArgument(2 + 2 * index + half),
+                      acc[4 * group + 2 * half + parity]);
+      for (Operation &inner : body)
+        rewriter.clone(inner, mapping);
+    }
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Reductions and conversions
+//===----------------------------------------------------------------------===//
+
+struct ReduceLowering : OpConversionPattern<tile::ReduceOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(tile::ReduceOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Emitter emit(rewriter, loc);
+    Type f32 = rewriter.getF32Type();
+    Value scratch = adaptor.getScratch().front();
+    Value sum = adaptor.getValue().front();
+    for (int64_t distance : {16, 8, 4, 2, 1}) {
+      Value other = NVVM::ShflOp::create(rewriter, loc, f32, emit.i32(-1), sum,
+                                         emit.i32(distance), emit.i32(31),
+                                         NVVM::ShflKind::bfly, UnitAttr());
+      sum = arith::AddFOp::create(rewriter, loc, sum, other);
+    }
+    int64_t first = op.getFirst(), warps = op.getLast() - first;
+    Value leads = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::eq,
+                                        emit.laneId(), emit.i32(0));
+    auto branch = scf::IfOp::create(rewriter, loc, leads);
+    {
+      OpBuilder::InsertionGuard guard(rewriter);
+      rewriter.setInsertionPointToStart(branch.thenBlock());
+      Value warp = emit.add(emit.div(emit.threadId(), 32), emit.i32(-first));
+      LLVM::StoreOp::create(rewriter, loc, sum, emit.step(scratch, f32, warp),
+                            4);
+    }
+    NVVM::BarrierOp::create(rewriter, loc, TypeRange{},
+                            emit.i32(op.getBarrier()), emit.i32(warps * 32),
+                            NVVM::BarrierReductionAttr(), Value());
+    Value total;
+    for (int64_t warp = 0; warp < warps; ++warp) {
+      Value part = LLVM::LoadOp::create(
+          rewriter, loc, f32, emit.step(scratch, f32, emit.i32(warp)), 4);
+      total = total ? arith::AddFOp::create(rewriter, loc, total, part) : part;
+    }
+    rewriter.replaceOp(op, total);
+    return success();
+  }
+};
+
+struct PackLowering : OpConversionPattern<PackOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(PackOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Emitter emit(rewriter, loc);
+    Type i32 = rewriter.getI32Type();
+    Type element = cast<VectorType>(op.getVector().getType()).getElementType();
+    Type result = getTypeConverter()->convertType(op.getVector().getType());
+    SmallVector<Value> values;
+    for (ValueRange value : adaptor.getValues())
+      values.push_back(value.front());
+    if (element.isF32()) {
+      Value vector = LLVM::PoisonOp::create(rewriter, loc, result);
+      for (auto [index, value] : llvm::enumerate(values))
+        vector = LLVM::InsertElementOp::create(rewriter, loc, vector, value,
+                                               emit.i32(index));
+      rewriter.replaceOp(op, vector);
+      return success();
+    }
+    SmallVector<Value> pairs;
+    for (size_t index = 0; index < values.size(); index += 2)
+      pairs.push_back(
+          convertPair(emit, element, values[index], values[index + 1]));
+    if (pairs.size() == 1) {
+      rewriter.replaceOp(op, emit.bitcast(result, pairs.front()));
+      return success();
+    }
+    // Words of 32 bits: one pair of 16-bit values, or two of 8-bit ones.
+    SmallVector<Value> words;
+    if (element.getIntOrFloatBitWidth() == 16) {
+      words = pairs;
+    } else {
+      if (pairs.size() % 2 != 0)
+        return rewriter.notifyMatchFailure(op, "not a whole number of words");
+      for (size_t index = 0; index < pairs.size(); index += 2) {
+        Value low = arith::ExtUIOp::create(rewriter, loc, i32, pairs[index]);
+        Value high =
+            arith::ExtUIOp::create(rewriter, loc, i32, pairs[index + 1]);
+        words.push_back(
+            arith::OrIOp::create(rewriter, loc, low, emit.shl(high, 16)));
+      }
+    }
+    if (words.size() == 1) {
+      rewriter.replaceOp(op, emit.bitcast(result, words.front()));
+      return success();
+    }
+    Value vector = LLVM::PoisonOp::create(
+        rewriter, loc,
+        VectorType::get(static_cast<int64_t>(words.size()), i32));
+    for (auto [index, word] : llvm::enumerate(words))
+      vector = LLVM::InsertElementOp::create(rewriter, loc, vector, word,
+                                             emit.i32(index));
+    rewriter.replaceOp(op, emit.bitcast(result, vector));
+    return success();
+  }
+
+private:
+  /// Two converted values in 16 or 32 bits, `low` in the low half.
+  static Value convertPair(Emitter &emit, Type element, Value low, Value high) {
+    OpBuilder &builder = emit.builder;
+    auto rn = NVVM::FPRoundingMode::RN;
+    if (element.isBF16() || element.isF16()) {
+      Value pair;
+      if (element.isBF16())
+        pair = NVVM::ConvertF32x2ToBF16x2Op::create(builder, emit.loc,
+                                                    VectorType::get(2, element),
+                                                    high, low, Value(), rn);
+      else
+        pair = NVVM::ConvertF32x2ToF16x2Op::create(builder, emit.loc,
+                                                   VectorType::get(2, element),
+                                                   high, low, Value(), rn);
+      return emit.bitcast(builder.getI32Type(), pair);
+    }
+    return NVVM::ConvertF32x2ToF8x2Op::create(
+        builder, emit.loc, builder.getI16Type(), high, low, rn,
+        NVVM::SaturationMode::SATFINITE, /*relu=*/false, element);
+  }
+};
+
+struct UnpackLowering : OpConversionPattern<tile::UnpackOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(tile::UnpackOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Emitter emit(rewriter, loc);
+    Type i32 = rewriter.getI32Type();
+    int64_t words = op.getNumResults() / 2;
+    Value vector = adaptor.getVector().front();
+    SmallVector<SmallVector<Value>> results;
+    if (cast<VectorType>(vector.getType()).getElementType().isF32()) {
+      for (unsigned index = 0; index < op.getNumResults(); ++index)
+        results.push_back({LLVM::ExtractElementOp::create(
+            rewriter, loc, vector, emit.i32(index))});
+      rewriter.replaceOpWithMultiple(op, std::move(results));
+      return success();
+    }
+    Value source = emit.bitcast(
+        words == 1 ? i32 : Type(VectorType::get(words, i32)), vector);
+    for (int64_t index = 0; index < words; ++index) {
+      Value word = source;
+      if (words != 1)
+        word = LLVM::ExtractElementOp::create(rewriter, loc, source,
+                                              emit.i32(index));
+      // A bf16 is the upper half of the f32 of the same value.
+      Value low = emit.shl(word, 16), high = emit.bitAnd(word, 0xffff0000);
+      for (Value bits : {low, high})
+        results.push_back({emit.bitcast(rewriter.getF32Type(), bits)});
+    }
+    rewriter.replaceOpWithMultiple(op, std::move(results));
+    return success();
+  }
+};
+
+} // namespace
+
+void fuse::populateTileComputePatterns(const TileTypeConverter &converter,
+                                       TileLoweringState &,
+                                       RewritePatternSet &patterns) {
+  MLIRContext *context = patterns.getContext();
+  patterns.add<TiedLowering<AccFenceOp>>(converter, context,
+                                         "wgmma.fence.sync.aligned;");
+  patterns.add<TiedLowering<AccWaitOp>>(converter, context,
+                                        "wgmma.wait_group.sync.aligned 0;");
+  patterns.add<AccZeroLowering, MmaLowering, MmaCommitLowering, MmaWaitLowering,
+               EpilogueLowering, ReduceLowering, PackLowering, UnpackLowering>(
+      converter, context);
+}

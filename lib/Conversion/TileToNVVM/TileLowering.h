@@ -1,0 +1,80 @@
+//===- TileLowering.h - Shared parts of the tile lowering ----- -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_LIB_CONVERSION_TILETONVVM_TILELOWERING_H
+#define FUSE_LIB_CONVERSION_TILETONVVM_TILELOWERING_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "tile/IR/TileOps.h"
+
+namespace fuse {
+
+/// Accumulators become one value per register, rings and stages a pointer to
+/// their bytes and one to their mbarriers, everything else one value.
+class TileTypeConverter : public mlir::TypeConverter {
+public:
+  explicit TileTypeConverter(mlir::MLIRContext *context);
+};
+
+/// What patterns share while one gpu.module is converted.
+struct TileLoweringState {
+  mlir::gpu::GPUModuleOp module;
+  mlir::LLVM::GlobalOp dynamicShared;
+  unsigned nextGlobal = 0;
+
+  /// The array that all of the dynamic shared memory of a kernel is.
+  mlir::LLVM::GlobalOp getDynamicShared(mlir::OpBuilder &builder);
+  /// A new array in static shared memory.
+  mlir::LLVM::GlobalOp createShared(mlir::OpBuilder &builder,
+                                    mlir::Type element, int64_t count,
+                                    int64_t alignment);
+};
+
+/// Index arithmetic and pointer steps in short.
+class Emitter {
+public:
+  Emitter(mlir::OpBuilder &builder, mlir::Location loc)
+      : builder(builder), loc(loc) {}
+
+  mlir::Value i32(int64_t value);
+  mlir::Value i64(int64_t value);
+  mlir::Value add(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value div(mlir::Value lhs, int64_t rhs);
+  mlir::Value rem(mlir::Value lhs, int64_t rhs);
+  mlir::Value bitAnd(mlir::Value lhs, int64_t rhs);
+  mlir::Value shl(mlir::Value lhs, int64_t rhs);
+  mlir::Value extend(mlir::Value value);
+  mlir::Value bitcast(mlir::Type type, mlir::Value value);
+  /// Element `index` from `pointer`, in units of `element`.
+  mlir::Value step(mlir::Value pointer, mlir::Type element, mlir::Value index);
+  mlir::Value threadId();
+  mlir::Value laneId();
+  /// Index of the warp, made uniform.
+  mlir::Value warpId();
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+};
+
+/// Words are a line apart, so that no two share one.
+constexpr int64_t kWordBytes = 128;
+
+void populateTileKernelPatterns(const TileTypeConverter &converter,
+                                TileLoweringState &state,
+                                mlir::RewritePatternSet &patterns);
+void populateTileMemoryPatterns(const TileTypeConverter &converter,
+                                TileLoweringState &state,
+                                mlir::RewritePatternSet &patterns);
+void populateTileComputePatterns(const TileTypeConverter &converter,
+                                 TileLoweringState &state,
+                                 mlir::RewritePatternSet &patterns);
+
+} // namespace fuse
+
+#endif // FUSE_LIB_CONVERSION_TILETONVVM_TILELOWERING_H

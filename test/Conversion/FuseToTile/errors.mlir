@@ -1,0 +1,67 @@
+// RUN: fuse-opt %s --convert-fuse-to-tile --split-input-file --verify-diagnostics
+
+func.func @not_a_schedule(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
+                          %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+  // expected-error@+1 {{'fuse.mlp' op has tile.schedule = 3 : i64: expected #tile.schedule}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = 3 : i64}
+    : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
+
+// -----
+
+func.func @no_kernel(%x: tensor<?x64xf32>, %u: tensor<256x64xf32>,
+                     %d: tensor<64x256xf32>) -> tensor<?x64xf32> {
+  // expected-error@+1 {{has a schedule, but the input is f32, not bf16}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
+          weight_stages = 2, token_stages = 2, in_flight = 2, partials = f32,
+          hint = normal, dependent = false>}
+    : (tensor<?x64xf32>, tensor<256x64xf32>, tensor<64x256xf32>)
+      -> tensor<?x64xf32>
+  return %y : tensor<?x64xf32>
+}
+
+// -----
+
+func.func @too_few_blocks(%x: tensor<?x512xbf16>, %u: tensor<256x512xbf16>,
+                          %d: tensor<512x256xbf16>) -> tensor<?x512xbf16> {
+  // expected-error@+1 {{does not fit its schedule: the second product has 2 units for 1 blocks}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
+          weight_stages = 2, token_stages = 2, in_flight = 2, partials = f32,
+          hint = normal, dependent = false>}
+    : (tensor<?x512xbf16>, tensor<256x512xbf16>, tensor<512x256xbf16>)
+      -> tensor<?x512xbf16>
+  return %y : tensor<?x512xbf16>
+}
+
+// -----
+
+func.func @too_many_tokens(%x: tensor<9x64xbf16>, %u: tensor<256x64xbf16>,
+                           %d: tensor<64x256xbf16>) -> tensor<9x64xbf16> {
+  // expected-error@+1 {{does not fit its schedule: the schedule is for 8 tokens, the op has 9}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
+          weight_stages = 2, token_stages = 2, in_flight = 2, partials = f32,
+          hint = normal, dependent = false>}
+    : (tensor<9x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<9x64xbf16>
+  return %y : tensor<9x64xbf16>
+}
+
+// -----
+
+func.func @inexact(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
+                   %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+  // expected-error@+1 {{does not fit its schedule: partial sums in bf16 are not in the exact contract}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
+          weight_stages = 2, token_stages = 2, in_flight = 2, partials = bf16,
+          hint = normal, dependent = false>}
+    : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}

@@ -1,0 +1,132 @@
+// RUN: fuse-opt %s --convert-fuse-to-tile --canonicalize --cse | FileCheck %s
+
+// The smallest kernel that has everything: 2 tiles of gate and up, 1 tile of
+// outputs in 2 ranges, so 2 blocks.
+
+// CHECK-LABEL: func @f8
+// CHECK:         %[[Y:.*]] = tile.launch @fuse_kernels::@gated_mlp_decode_0(%arg0, %arg1, %arg2, %arg3, %arg4) plan
+// CHECK-SAME:      box_columns = 128 : i64, box_rows = 16 : i64, columns = 256 : i64, element = f8E4M3FN, kind = "tensor_map"
+// CHECK-SAME:      bytes = 131072 : i64, kind = "packed", operands = [2, 3], recipe = "gate_up_256", steps = 2 : i64, tiles = 2 : i64
+// CHECK-SAME:      bytes = 65536 : i64, kind = "packed", operands = [4], recipe = "rows_256", steps = 2 : i64, tiles = 1 : i64
+// CHECK-SAME:      {index = 0 : i64, kind = "operand"}, {index = 1 : i64, kind = "operand"}, {index = 0 : i64, kind = "result"}, {kind = "tokens"}
+// CHECK-SAME:      {kind = "scalar", name = "input", value = 2.000000e+00 : f32}
+// CHECK-SAME:      {kind = "scalar", name = "gate", value = 1.250000e-01 : f32}
+// CHECK-SAME:      {kind = "scalar", name = "up", value = 2.500000e-01 : f32}
+// CHECK-SAME:      {kind = "scalar", name = "hidden", value = 4.000000e+00 : f32}
+// CHECK-SAME:      {kind = "scalar", name = "down", value = 2.500000e-01 : f32}
+// CHECK-SAME:      blocks = 2 : i64, dependent = true, max_tokens = 16 : i64
+// CHECK:         return %[[Y]]
+func.func @f8(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
+              %g: tensor<256x256xf8E4M3FN>, %u: tensor<256x256xf8E4M3FN>,
+              %d: tensor<256x256xf8E4M3FN>) -> tensor<?x256xbf16> {
+  %y = fuse.gated_mlp %x norm(rms %w eps 1.0e-6) gate(%g) up(%u) down(%d)
+         act(silu) scales(f8E4M3FN, input = 0.5, gate = 0.25, up = 0.5,
+                          hidden = 0.25, down = 1.0) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split = 2,
+          weight_stages = 3, token_stages = 4, in_flight = 2, partials = f32,
+          hint = evict_first, dependent = true>}
+    : (tensor<?x256xbf16>, tensor<256xbf16>, tensor<256x256xf8E4M3FN>,
+       tensor<256x256xf8E4M3FN>, tensor<256x256xf8E4M3FN>)
+      -> tensor<?x256xbf16>
+  return %y : tensor<?x256xbf16>
+}
+
+// The same kernel with other scales is the same kernel.
+
+// CHECK-LABEL: func @other_scales
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_0
+// CHECK-SAME:      name = "input", value = 1.000000e+00 : f32
+func.func @other_scales(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
+                        %g: tensor<256x256xf8E4M3FN>,
+                        %u: tensor<256x256xf8E4M3FN>,
+                        %d: tensor<256x256xf8E4M3FN>) -> tensor<?x256xbf16> {
+  %y = fuse.gated_mlp %x norm(rms %w eps 1.0e-6) gate(%g) up(%u) down(%d)
+         act(silu) scales(f8E4M3FN, input = 1.0, gate = 1.0, up = 1.0,
+                          hidden = 1.0, down = 1.0) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split = 2,
+          weight_stages = 3, token_stages = 4, in_flight = 2, partials = f32,
+          hint = evict_first, dependent = true>}
+    : (tensor<?x256xbf16>, tensor<256xbf16>, tensor<256x256xf8E4M3FN>,
+       tensor<256x256xf8E4M3FN>, tensor<256x256xf8E4M3FN>)
+      -> tensor<?x256xbf16>
+  return %y : tensor<?x256xbf16>
+}
+
+// Without a schedule an op is not this pass's business.
+
+// CHECK-LABEL: func @unscheduled
+// CHECK:         fuse.mlp
+func.func @unscheduled(%x: tensor<?x64xbf16>, %u: tensor<64x64xbf16>,
+                       %d: tensor<64x64xbf16>) -> tensor<?x64xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>)
+      -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
+
+// CHECK:       gpu.module @fuse_kernels
+// CHECK-LABEL: tile.kernel @gated_mlp_decode_0(
+// CHECK-SAME:    blocks(2) threads(384) shared_bytes(106496) cooperative
+// CHECK-NOT:   tile.kernel
+// CHECK:         %[[W:.*]] = tile.ring.create at(0) consumers(2) : !tile.ring<3 x 32768>
+// CHECK:         %[[T:.*]] = tile.ring.create at(98304) consumers(2) : !tile.ring<4 x 2048>
+// CHECK:         tile.barrier 0
+// CHECK:         tile.grid_dependency launch
+
+// Weights cross the phase boundary without a wait; at most two stages are on
+// their way.
+
+// CHECK:         role "stream" warps(4) registers(40)
+// CHECK:           tile.ring.wait %[[W]]
+// CHECK:           %[[S:.*]] = tile.ring.acquire %[[W]]
+// CHECK:           tile.copy %{{.*}} to %[[S]] evict_first
+// CHECK-NOT:       tile.word.wait
+// CHECK:           tile.ring.acquire %[[W]]
+// CHECK:           tile.copy
+// CHECK:           tile.grid_dependency wait
+// CHECK:           %[[E:.*]] = tile.epoch
+// CHECK:           tile.word.wait %{{.*}} epoch(%[[E]]) arrivals(%c2_i32)
+// CHECK-NEXT:      tile.fence_async
+// CHECK:           tile.copy_tensor
+// CHECK:           tile.word.wait %{{.*}} epoch(%[[E]]) arrivals(%{{.*}})
+// CHECK-NEXT:      tile.fence_async
+// CHECK:           tile.copy_tensor
+
+// Norm, rounding to bf16, weight, quantization.
+
+// CHECK:         role "multiply" warps(8) registers(232)
+// CHECK:           tile.load early
+// CHECK:           tile.reduce {{.*}} warps(4 to 12) barrier(1)
+// CHECK:           math.sqrt
+// CHECK:           tile.pack {{.*}} : vector<8xbf16>
+// CHECK:           tile.pack {{.*}} : vector<8xbf16>
+// CHECK:           tile.pack {{.*}} : vector<8xf8E4M3FN>
+// CHECK:           tile.word.arrive
+
+// Products, then gate, act, up, product and quantization with the roundings
+// of the exact contract.
+
+// CHECK:           tile.acc.fence
+// CHECK:           tile.mma
+// CHECK:           tile.mma
+// CHECK:           tile.mma.commit
+// CHECK:           tile.mma.wait 1
+// CHECK:           tile.ring.release
+// CHECK:           tile.acc.wait
+// CHECK:           tile.epilogue
+// CHECK:             tile.pack {{.*}} : vector<2xbf16>
+// CHECK:             math.exp2
+// CHECK:             tile.pack {{.*}} : vector<2xf8E4M3FN>
+// CHECK:           tile.fence_async
+// CHECK:           tile.warp_sync
+// CHECK:           tile.word.arrive
+
+// Partial sums meet their row of the other ranges, and are added in order.
+
+// CHECK:           tile.epilogue
+// CHECK:             tile.store {{.*}} : vector<4xf32>, !tile.buffer<f32>
+// CHECK:           tile.word.arrive
+// CHECK:           tile.word.wait
+// CHECK:           %[[P0:.*]] = tile.load {{.*}} -> vector<4xf32>
+// CHECK:           %[[P1:.*]] = tile.load {{.*}} -> vector<4xf32>
+// CHECK:           tile.store {{.*}} : vector<4xbf16>, !tile.buffer<bf16>

@@ -1,0 +1,152 @@
+// RUN: fuse-opt %s --split-input-file \
+// RUN:   --pass-pipeline='builtin.module(gpu.module(convert-tile-to-nvvm,canonicalize))' \
+// RUN:   | FileCheck %s
+
+// Registers pass through fences and waits, so that nothing moves across them.
+// An accumulator that a loop carries is one value per register.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @product
+  // CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+  // CHECK-DAG:     %[[DESCRIPTOR:.*]] = arith.constant 4611686293305360384 : i64
+  // CHECK:         %[[A:.*]] = arith.ori %{{.*}}, %[[DESCRIPTOR]] : i64
+  // CHECK:         %[[LOOP:.*]]:4 = scf.for {{.*}} iter_args(%[[R0:.*]] = %[[ZERO]], %[[R1:.*]] = %[[ZERO]], %[[R2:.*]] = %[[ZERO]], %[[R3:.*]] = %[[ZERO]]) -> (f32, f32, f32, f32)
+  // CHECK:           llvm.inline_asm has_side_effects asm_dialect = att "wgmma.fence.sync.aligned;", "=f,=f,=f,=f,0,1,2,3" %[[R0]], %[[R1]], %[[R2]], %[[R3]]
+  // CHECK:           nvvm.wgmma.mma_async {{.*}} <m = 64, n = 8, k = 16>, {{.*}}<bf16>
+  // CHECK:           nvvm.wgmma.mma_async
+  // CHECK:           nvvm.wgmma.mma_async
+  // CHECK:           nvvm.wgmma.mma_async
+  // CHECK-NOT:       nvvm.wgmma.mma_async
+  // CHECK:           nvvm.wgmma.commit.group.sync.aligned
+  // CHECK-NEXT:      nvvm.wgmma.wait.group.sync.aligned 1
+  // CHECK:         llvm.inline_asm has_side_effects asm_dialect = att "wgmma.wait_group.sync.aligned 0;", "=f,=f,=f,=f,0,1,2,3" %[[LOOP]]#0, %[[LOOP]]#1, %[[LOOP]]#2, %[[LOOP]]#3
+  tile.kernel @product(%y: !tile.buffer<f32>, %n: i32)
+      blocks(1) threads(128) shared_bytes(16384) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %r = tile.ring.create at(0) consumers(1) : !tile.ring<1 x 16384>
+    %s = tile.ring.wait %r[%c0] : !tile.ring<1 x 16384>
+    %a = tile.view %s[%c0] : !tile.stage<16384>
+      -> !tile.shared<64x64xbf16, swizzle 128>
+    %b = tile.view %s[%n] : !tile.stage<16384>
+      -> !tile.shared<8x64xbf16, swizzle 128>
+    %z = tile.acc.zero : !tile.acc<64x8xf32>
+    %p = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %z)
+        -> (!tile.acc<64x8xf32>) : i32 {
+      %f = tile.acc.fence %acc : !tile.acc<64x8xf32>
+      %c = tile.mma %a, %b into %f : !tile.shared<64x64xbf16, swizzle 128>,
+        !tile.shared<8x64xbf16, swizzle 128>, !tile.acc<64x8xf32>
+      tile.mma.commit
+      tile.mma.wait 1
+      scf.yield %c : !tile.acc<64x8xf32>
+    }
+    %d = tile.acc.wait %p : !tile.acc<64x8xf32>
+    tile.epilogue %d : !tile.acc<64x8xf32> {
+    ^bb0(%column: i32, %ordinal: i32, %lo: f32, %hi: f32):
+      %v = arith.addf %lo, %hi : f32
+      tile.store %v, %y[%column] : f32, !tile.buffer<f32>
+    }
+    tile.return
+  }
+}
+
+// -----
+
+// A thread of a 64x16 accumulator holds columns 2q, 2q+1, 2q+8, 2q+9; register
+// 4g+b is row l/4 of column 8g+b, register 4g+2+b the row 8 below.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @columns
+  // CHECK:         %[[R:.*]] = llvm.inline_asm {{.*}}wait_group
+  // CHECK-DAG:     %[[V0:.*]] = llvm.extractvalue %[[R]][0]
+  // CHECK-DAG:     %[[V1:.*]] = llvm.extractvalue %[[R]][1]
+  // CHECK-DAG:     %[[V2:.*]] = llvm.extractvalue %[[R]][2]
+  // CHECK-DAG:     %[[V3:.*]] = llvm.extractvalue %[[R]][3]
+  // CHECK-DAG:     %[[V4:.*]] = llvm.extractvalue %[[R]][4]
+  // CHECK-DAG:     %[[V6:.*]] = llvm.extractvalue %[[R]][6]
+  // CHECK:         %[[Q:.*]] = arith.shli
+  // CHECK:         arith.subf %[[V0]], %[[V2]]
+  // CHECK:         arith.subf %[[V1]], %[[V3]]
+  // CHECK:         %[[C:.*]] = arith.addi %[[Q]], %c8_i32
+  // CHECK:         arith.subf %[[V4]], %[[V6]]
+  // CHECK:         arith.addi %[[Q]], %c9_i32
+  tile.kernel @columns(%y: !tile.buffer<f32>)
+      blocks(1) threads(128) shared_bytes(0) {
+    %z = tile.acc.zero : !tile.acc<64x16xf32>
+    %d = tile.acc.wait %z : !tile.acc<64x16xf32>
+    tile.epilogue %d : !tile.acc<64x16xf32> {
+    ^bb0(%column: i32, %ordinal: i32, %lo: f32, %hi: f32):
+      %v = arith.subf %lo, %hi : f32
+      tile.store %v, %y[%column] : f32, !tile.buffer<f32>
+    }
+    tile.return
+  }
+}
+
+// -----
+
+// Conversions take the high half first and saturate.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @values
+  // CHECK-SAME:    (%[[X:.*]]: !llvm.ptr<1>
+  // CHECK:         %[[W:.*]] = llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> i32
+  // CHECK:         %[[LOW:.*]] = arith.shli %[[W]], %c16_i32
+  // CHECK:         %[[HIGH:.*]] = arith.andi %[[W]], %c-65536_i32
+  // CHECK:         %[[A:.*]] = llvm.bitcast %[[LOW]] : i32 to f32
+  // CHECK:         %[[B:.*]] = llvm.bitcast %[[HIGH]] : i32 to f32
+  // CHECK:         nvvm.convert.f32x2.to.f8x2 %[[B]], %[[A]] {rnd = #nvvm.fp_rnd_mode<rn>, sat = #nvvm.sat_mode<satfinite>} : i16(f8E4M3FN)
+  // CHECK:         nvvm.convert.f32x2.to.bf16x2 %[[B]], %[[A]] {rnd = #nvvm.fp_rnd_mode<rn>} : vector<2xbf16>
+  tile.kernel @values(%x: !tile.buffer<bf16>, %q: !tile.buffer<f8E4M3FN>,
+                      %i: i32) blocks(1) threads(32) shared_bytes(0) {
+    %v = tile.load %x[%i] : !tile.buffer<bf16> -> vector<2xbf16>
+    %u:2 = tile.unpack %v : vector<2xbf16>
+    %p = tile.pack %u#0, %u#1 : vector<2xf8E4M3FN>
+    tile.store %p, %q[%i] : vector<2xf8E4M3FN>, !tile.buffer<f8E4M3FN>
+    %b = tile.pack %u#0, %u#1 : vector<2xbf16>
+    tile.store %b, %x[%i] : vector<2xbf16>, !tile.buffer<bf16>
+    tile.return
+  }
+}
+
+// -----
+
+// The order of a sum over threads is fixed.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @sum
+  // CHECK-COUNT-5: nvvm.shfl.sync bfly
+  // CHECK:         scf.if
+  // CHECK:           llvm.store {{.*}} !llvm.ptr<3>
+  // CHECK:         nvvm.barrier id = %{{.*}} number_of_threads = %{{.*}}
+  // CHECK:         %[[P0:.*]] = llvm.load
+  // CHECK:         %[[P1:.*]] = llvm.load
+  // CHECK:         %[[S:.*]] = arith.addf %[[P0]], %[[P1]]
+  // CHECK:         llvm.store %[[S]]
+  tile.kernel @sum(%y: !tile.buffer<f32>, %v: f32, %i: i32)
+      blocks(1) threads(128) shared_bytes(0) {
+    %b = tile.scratch 2 : !tile.buffer<f32, shared>
+    %s = tile.reduce %v scratch(%b) warps(2 to 4) barrier(1)
+      : f32, !tile.buffer<f32, shared>
+    tile.store %s, %y[%i] : f32, !tile.buffer<f32>
+    tile.return
+  }
+}
+
+// -----
+
+// erf becomes arithmetic.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @erf
+  // CHECK-NOT:     math.erf
+  // CHECK:         math.fma
+  // CHECK-NOT:     math.erf
+  // CHECK:         llvm.return
+  tile.kernel @erf(%y: !tile.buffer<f32>, %v: f32, %i: i32)
+      blocks(1) threads(32) shared_bytes(0) {
+    %e = math.erf %v : f32
+    tile.store %e, %y[%i] : f32, !tile.buffer<f32>
+    tile.return
+  }
+}

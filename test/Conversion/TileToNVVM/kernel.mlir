@@ -1,0 +1,92 @@
+// RUN: fuse-opt %s --split-input-file \
+// RUN:   --pass-pipeline='builtin.module(gpu.module(convert-tile-to-nvvm,canonicalize))' \
+// RUN:   | FileCheck %s
+
+// A kernel becomes a function with the launch shape; a tensor map is a
+// parameter by value.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @entry(
+  // CHECK-SAME:    %{{.*}}: !llvm.ptr<1>
+  // CHECK-SAME:    %{{.*}}: !llvm.ptr {llvm.align = 64 : i64, llvm.byval = !llvm.array<128 x i8>, llvm.noalias, nvvm.grid_constant}
+  // CHECK-SAME:    %{{.*}}: i32, %{{.*}}: f32)
+  // CHECK-SAME:    nvvm.kernel, nvvm.minctasm = 1 : i32, nvvm.reqntid = array<i32: 256, 1, 1>
+  // CHECK:         llvm.return
+  tile.kernel @entry(%x: !tile.buffer<bf16>, %m: !tile.tensor_map, %n: i32,
+                     %s: f32) blocks(4) threads(256) shared_bytes(0) {
+    tile.return
+  }
+}
+
+// -----
+
+// Roles are one chain of branches on a warp index that is uniform.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @roles
+  // CHECK-DAG:     %[[FOUR:.*]] = arith.constant 4 : i32
+  // CHECK-DAG:     %[[EIGHT:.*]] = arith.constant 8 : i32
+  // CHECK:         %[[WARP:.*]] = nvvm.shfl.sync idx
+  // CHECK:         %[[FIRST:.*]] = arith.cmpi ult, %[[WARP]], %[[FOUR]] : i32
+  // CHECK:         scf.if %[[FIRST]] {
+  // CHECK-NEXT:      nvvm.setmaxregister decrease 40
+  // CHECK-NEXT:      nvvm.bar.warp.sync
+  // CHECK-NEXT:    } else {
+  // CHECK-NEXT:      %[[SECOND:.*]] = arith.cmpi ult, %[[WARP]], %[[EIGHT]]
+  // CHECK-NEXT:      scf.if %[[SECOND]] {
+  // CHECK-NEXT:        nvvm.setmaxregister increase 232
+  // CHECK-NEXT:        nvvm.barrier id = %{{.*}} number_of_threads = %{{.*}}
+  // CHECK-NEXT:      } else {
+  // CHECK-NEXT:        nvvm.griddepcontrol wait
+  // CHECK-NEXT:      }
+  // CHECK-NEXT:    }
+  tile.kernel @roles() blocks(1) threads(384) shared_bytes(0) {
+    tile.specialize {
+      role "a" warps(4) registers(40) {
+        tile.warp_sync
+      }
+      role "b" warps(4) registers(232) {
+        tile.barrier 1 threads(128)
+      }
+      role "c" warps(4) {
+        tile.grid_dependency wait
+      }
+    }
+    tile.return
+  }
+}
+
+// -----
+
+// An arrival is a release that LLVM can not weaken; a wait is a loop around an
+// acquire.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @words
+  // CHECK-SAME:    (%[[BASE:.*]]: !llvm.ptr<1>, %[[N:.*]]: i32)
+  // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : i32
+  // CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0 : i32
+  // CHECK-DAG:     %[[BLOCKS:.*]] = arith.constant 12 : i64
+  // CHECK:         %[[TICKET:.*]] = llvm.atomicrmw add %[[BASE]], %{{.*}} syncscope("device") monotonic
+  // CHECK-SAME:      !llvm.ptr<1>, i64
+  // CHECK:         %[[ROUND:.*]] = arith.divui %[[TICKET]], %[[BLOCKS]] : i64
+  // CHECK:         %[[EPOCH:.*]] = arith.trunci %[[ROUND]] : i64 to i32
+  // CHECK:         %[[WORD:.*]] = llvm.getelementptr %[[BASE]][256]
+  // CHECK:         nvvm.inline_ptx "red.release.gpu.global.add.u32 [$0], $1;" ro(%[[WORD]], %[[ONE]] : !llvm.ptr<1>, i32)
+  // CHECK:         %[[NEXT:.*]] = arith.addi %[[EPOCH]], %[[ONE]]
+  // CHECK:         %[[GOAL:.*]] = arith.muli %[[NEXT]], %[[N]]
+  // CHECK:         scf.while
+  // CHECK:           %[[SEEN:.*]] = llvm.load %[[WORD]] atomic syncscope("device") acquire
+  // CHECK:           %[[LEFT:.*]] = arith.subi %[[SEEN]], %[[GOAL]]
+  // CHECK:           %[[AGAIN:.*]] = arith.cmpi slt, %[[LEFT]], %[[ZERO]]
+  // CHECK:           scf.condition(%[[AGAIN]])
+  tile.kernel @words(%words: !tile.buffer<i32>, %n: i32)
+      blocks(12) threads(32) shared_bytes(0) {
+    %c1 = arith.constant 1 : i32
+    %e = tile.epoch %words blocks(12) : !tile.buffer<i32>
+    %w = tile.word %words[%c1] : !tile.buffer<i32>
+    tile.word.arrive %w
+    tile.word.wait %w epoch(%e) arrivals(%n)
+    tile.return
+  }
+}

@@ -1,0 +1,87 @@
+// RUN: fuse-opt %s --split-input-file \
+// RUN:   --pass-pipeline='builtin.module(gpu.module(convert-tile-to-nvvm,canonicalize))' \
+// RUN:   | FileCheck %s
+
+// A ring is dynamic shared memory and an mbarrier pair for each stage: full
+// barriers expect the producer, empty ones the consumers.
+
+gpu.module @m {
+  // CHECK: llvm.mlir.global internal @[[BARS:.*]]() {addr_space = 3 : i32, alignment = 8 : i64} : !llvm.array<4 x i64>
+  // CHECK: llvm.mlir.global external @{{.*}}() {addr_space = 3 : i32, alignment = 1024 : i64} : !llvm.array<0 x i8>
+  // CHECK: llvm.func @ring
+  // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : i32
+  // CHECK-DAG:     %[[CONSUMERS:.*]] = arith.constant 2 : i32
+  // CHECK-DAG:     %[[BAR:.*]] = llvm.mlir.addressof @[[BARS]]
+  // CHECK:         scf.if
+  // CHECK:           nvvm.mbarrier.init %[[BAR]], %[[ONE]]
+  // CHECK:           nvvm.mbarrier.init %{{.*}}, %[[CONSUMERS]]
+  // CHECK:           nvvm.mbarrier.init %{{.*}}, %[[ONE]]
+  // CHECK:           nvvm.mbarrier.init %{{.*}}, %[[CONSUMERS]]
+  // CHECK-NEXT:      nvvm.fence.mbarrier.init
+  tile.kernel @ring() blocks(1) threads(32) shared_bytes(4096) {
+    %r = tile.ring.create at(1024) consumers(2) : !tile.ring<2 x 1024>
+    tile.return
+  }
+}
+
+// -----
+
+// Use j is stage j mod n in phase j / n. A producer waits for the other
+// parity: the phase before the first counts as complete.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @uses
+  // CHECK-SAME:    (%[[W:.*]]: !llvm.ptr<1>, %[[M:.*]]: !llvm.ptr {{.*}}, %[[J:.*]]: i32)
+  // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : i32
+  // CHECK-DAG:     %[[THREE:.*]] = arith.constant 3 : i32
+  // CHECK-DAG:     %[[BYTES:.*]] = arith.constant 2048 : i32
+  // CHECK-DAG:     %[[FIRST:.*]] = arith.constant 1364590687093260288 : i64
+  // CHECK:         %[[SLOT:.*]] = arith.remui %[[J]], %[[THREE]]
+  // CHECK:         %[[ROUND:.*]] = arith.divui %[[J]], %[[THREE]]
+  // CHECK:         %[[PARITY:.*]] = arith.andi %[[ROUND]], %[[ONE]]
+  // CHECK:         %[[FULL:.*]] = llvm.getelementptr %{{.*}}[%[[SLOT]]] : (!llvm.ptr<3>, i32) -> !llvm.ptr<3>, i64
+  // CHECK:         %[[LATER:.*]] = arith.addi %[[SLOT]], %[[THREE]]
+  // CHECK:         %[[EMPTY:.*]] = llvm.getelementptr %{{.*}}[%[[LATER]]]
+  // CHECK:         %[[OTHER:.*]] = arith.xori %[[PARITY]], %[[ONE]]
+  // CHECK:         nvvm.mbarrier.try_wait.parity %[[EMPTY]], %[[OTHER]]
+  // CHECK:         nvvm.mbarrier.arrive.expect_tx %[[FULL]], %[[BYTES]]
+  // CHECK:         nvvm.cp.async.bulk.shared.cluster.global %{{.*}}, %{{.*}}, %[[FULL]], %[[BYTES]] l2_cache_hint = %[[FIRST]]
+  // CHECK:         nvvm.cp.async.bulk.tensor.shared.cluster.global %{{.*}}, %[[M]], %[[FULL]], box[%[[J]], %[[J]]] :
+  // CHECK:         nvvm.mbarrier.try_wait.parity %{{.*}}, %[[PARITY2:.*]], %{{.*}}
+  // CHECK:         nvvm.mbarrier.arrive %{{.*}} : !llvm.ptr<3>
+  tile.kernel @uses(%w: !tile.buffer<i8>, %m: !tile.tensor_map, %j: i32)
+      blocks(1) threads(32) shared_bytes(6144) {
+    %r = tile.ring.create at(0) consumers(1) : !tile.ring<3 x 2048>
+    %o = arith.extui %j : i32 to i64
+    %s = tile.ring.acquire %r[%j] : !tile.ring<3 x 2048>
+    tile.copy %w[%o] to %s evict_first : !tile.buffer<i8>, !tile.stage<2048>
+    tile.copy_tensor %m[%j, %j] to %s normal : !tile.stage<2048>
+    %t = tile.ring.wait %r[%j] : !tile.ring<3 x 2048>
+    tile.ring.release %r[%j] : !tile.ring<3 x 2048>
+    tile.return
+  }
+}
+
+// -----
+
+// Vectors of narrow types move as words.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @buffers
+  // CHECK:         %[[P:.*]] = llvm.getelementptr %{{.*}}[%{{.*}}] : (!llvm.ptr<1>, i32) -> !llvm.ptr<1>, bf16
+  // CHECK:         %[[V:.*]] = llvm.load volatile %[[P]] {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xi32>
+  // CHECK:         llvm.store %[[V]], %{{.*}} {alignment = 16 : i64} : vector<4xi32>, !llvm.ptr<1>
+  // CHECK:         nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.global>}
+  // CHECK:         %[[Q:.*]] = llvm.load %{{.*}} {alignment = 2 : i64} : !llvm.ptr<1> -> i16
+  // CHECK:         llvm.store %[[Q]], %{{.*}} {alignment = 2 : i64} : i16, !llvm.ptr<3>
+  tile.kernel @buffers(%x: !tile.buffer<bf16>, %q: !tile.buffer<f8E4M3FN>,
+                       %i: i32) blocks(1) threads(32) shared_bytes(0) {
+    %s = tile.scratch 64 : !tile.buffer<f8E4M3FN, shared>
+    %v = tile.load early %x[%i] : !tile.buffer<bf16> -> vector<8xbf16>
+    tile.store %v, %x[%i] : vector<8xbf16>, !tile.buffer<bf16>
+    tile.fence_async
+    %w = tile.load %q[%i] : !tile.buffer<f8E4M3FN> -> vector<2xf8E4M3FN>
+    tile.store %w, %s[%i] : vector<2xf8E4M3FN>, !tile.buffer<f8E4M3FN, shared>
+    tile.return
+  }
+}

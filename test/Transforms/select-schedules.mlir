@@ -1,0 +1,91 @@
+// RUN: fuse-opt %s --fuse-select-schedules | FileCheck %s
+// RUN: fuse-opt %s --fuse-select-schedules=tokens=16 \
+// RUN:   | FileCheck %s --check-prefix=FEW
+// RUN: fuse-opt %s --fuse-select-schedules=multiprocessors=78 \
+// RUN:   | FileCheck %s --check-prefix=SMALL
+// RUN: fuse-opt %s --fuse-select-schedules --remarks-filter=codegen \
+// RUN:     --remark-format=emitRemark -o /dev/null 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=REMARK
+
+// Every block has the same share of both products: 128 tiles of gate and up,
+// 8 output tiles in 16 ranges.
+
+// CHECK-LABEL: func @wide
+// CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 128, split = 16, weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32, hint = evict_first, dependent = true>
+// FEW-LABEL: func @wide
+// FEW: tokens = 16, blocks = 128, split = 15, weight_stages = 6, token_stages = 8
+// SMALL-LABEL: func @wide
+// SMALL: blocks = 72, split = 9
+// REMARK: [[@LINE+4]]:8: remark: [Passed] schedule | Category:codegen | microseconds={{.*}}, weight_bytes=100663296
+func.func @wide(%x: tensor<?x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
+                %u: tensor<16384x2048xf8E4M3FN>,
+                %d: tensor<2048x16384xf8E4M3FN>) -> tensor<?x2048xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<?x2048xbf16>, tensor<16384x2048xf8E4M3FN>,
+       tensor<16384x2048xf8E4M3FN>, tensor<2048x16384xf8E4M3FN>)
+      -> tensor<?x2048xbf16>
+  return %y : tensor<?x2048xbf16>
+}
+
+// A relaxed kernel may round partial sums. Static tokens decide the tile.
+
+// CHECK-LABEL: func @relaxed
+// CHECK: tokens = 8, {{.*}} partials = bf16
+func.func @relaxed(%x: tensor<3x64xbf16>, %u: tensor<256x64xbf16>,
+                   %d: tensor<64x256xbf16>) -> tensor<3x64xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(relaxed skip [act])
+    : (tensor<3x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<3x64xbf16>
+  return %y : tensor<3x64xbf16>
+}
+
+// A schedule in the text stays.
+
+// CHECK-LABEL: func @kept
+// CHECK: tile.schedule = #tile.schedule<tokens = 40, blocks = 2, split = 1,
+func.func @kept(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
+                %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 40, blocks = 2, split = 1,
+          weight_stages = 2, token_stages = 2, in_flight = 0, partials = f32,
+          hint = normal, dependent = false>}
+    : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
+
+// What the kernel can not do stays for the portable path, with the reason.
+
+// CHECK-LABEL: func @declined
+// CHECK-NOT: tile.schedule
+// REMARK: [Missed] schedule | Category:codegen | Reason="there is no decode kernel for fuse.norm_linear"
+// REMARK: [Missed] schedule | Category:codegen | Reason="the input is f32, not bf16"
+// REMARK: [Missed] schedule | Category:codegen | Reason="the hidden width 40 is not a multiple of 16"
+// REMARK: [Missed] schedule | Category:codegen | Reason="256 tokens are more than 128"
+// REMARK: [Missed] schedule | Category:codegen | Reason="a weight has one scale per channel"
+func.func @declined(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
+                    %a: tensor<64x64xbf16>, %f: tensor<?x64xf32>,
+                    %fu: tensor<64x64xf32>, %o: tensor<40x64xbf16>,
+                    %od: tensor<64x40xbf16>, %many: tensor<256x64xbf16>,
+                    %q: tensor<64x64xf8E4M3FN>, %s: tensor<64xf32>) {
+  %0 = fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%a) rounding(exact)
+    : (tensor<?x64xbf16>, tensor<64xbf16>, tensor<64x64xbf16>)
+      -> tensor<?x64xbf16>
+  %1 = fuse.mlp %f up(%fu) down(%fu) act(relu) rounding(exact)
+    : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
+      -> tensor<?x64xf32>
+  %2 = fuse.mlp %x up(%o) down(%od) act(relu) rounding(exact)
+    : (tensor<?x64xbf16>, tensor<40x64xbf16>, tensor<64x40xbf16>)
+      -> tensor<?x64xbf16>
+  %3 = fuse.mlp %many up(%a) down(%a) act(relu) rounding(exact)
+    : (tensor<256x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>)
+      -> tensor<256x64xbf16>
+  %4 = fuse.mlp %x up(%q) down(%q) act(relu) channel_scales(%s)
+         scales(f8E4M3FN, input = 1.0, up = per_channel, hidden = 1.0,
+                down = 1.0) rounding(exact)
+    : (tensor<?x64xbf16>, tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN>,
+       tensor<64xf32>) -> tensor<?x64xbf16>
+  return
+}
