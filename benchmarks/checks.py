@@ -86,6 +86,7 @@ class Checker:
         exact = problem.mode == "exact"
         row: dict[str, Any] = {
             "case": problem.label(), "tile": plan.max_tokens, "M": tokens,
+            "commit": plan.commit,
             "repeats": repeats, "differing_repeats": differing,
             "poisoned": sum(int(result.isnan().sum())
                             for result in runner.results)}

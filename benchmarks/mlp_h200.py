@@ -356,6 +356,8 @@ class Bench:
                 calls: dict[tuple[str, str, str], Callable[[], Any]],
                 errors: dict[tuple[str, str], float], raw: Tensor,
                 problem: Problem) -> None:
+        relaxed_problem = timed_problem(problem.width, problem.hidden,
+                                        problem.act, problem.dtype, True)
         for protocol in self.protocols():
             layers = 1 if protocol == "single" else LAYERS
             graphs = {}
@@ -374,6 +376,10 @@ class Bench:
             self.watch.stop()
             clock = self.read_clock()
             floor = samples.pop("floor").per(layers)
+            commits = {plan_system: plan.commit for plan_system, plan in (
+                ("fuse", self.find(problem, base["M"])),
+                ("fuse-relaxed", self.find(relaxed_problem, base["M"])))
+                if plan is not None}
             for name, sample in samples.items():
                 system, scales = name.split("/")
                 error = errors[system, scales]
@@ -383,6 +389,8 @@ class Bench:
                        "rel_err": short(error) if error < 1e9 else None,
                        "weight_bytes": problem.weight_bytes,
                        "sm_mhz": clock}
+                if system in commits:
+                    row["commit"] = commits[system]
                 self.results.add_row(row)
                 self.say(f"{protocol} {base['K']}/{base['H']} "
                          f"{base['dtype']} M={base['M']} {system} {scales}: "
