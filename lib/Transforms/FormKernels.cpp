@@ -605,7 +605,10 @@ fuse::formKernels(FunctionOpInterface function,
   }
   for (Site &site : sites)
     if (site.refusal) {
-      remarkRefused(site);
+      if (formation.onRefusal)
+        formation.onRefusal(site.id, *site.refusal, site.op->getLoc());
+      else
+        remarkRefused(site);
       ++counts.refused;
     }
   return counts;

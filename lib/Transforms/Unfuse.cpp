@@ -10,7 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/IR/FuseOps.h"
+#include "fuse/Analysis/PathGlob.h"
+#include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Passes.h"
 #include "fuse/Transforms/Transforms.h"
 #include "llvm/ADT/STLExtras.h"
@@ -107,20 +108,59 @@ static bool unfuseOne(FusedOpInterface op) {
   return placed;
 }
 
-FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
-                                     ArrayRef<std::string> sites) {
-  SmallVector<FusedOpInterface> ops;
-  SmallVector<StringRef> known;
+namespace {
+
+/// Which kernels and fused calls a caller wants undone, and what there is.
+class Selection {
+public:
+  Selection(ArrayRef<std::string> sites, ArrayRef<std::string> paths)
+      : sites(sites), paths(paths) {
+    for (StringRef site : sites)
+      wanted.insert(site);
+  }
+
+  LogicalResult parsePaths(Operation *root);
+  bool isWhole() const { return sites.empty() && paths.empty(); }
+  /// Whether to undo a site whose members are the modules in `origins`.
+  bool contains(StringAttr site, ArrayRef<StringRef> origins);
+  /// Everything that was asked for exists.
+  LogicalResult verify(Operation *root) const;
+
+private:
+  ArrayRef<std::string> sites, paths;
   llvm::StringSet<> wanted;
-  for (StringRef site : sites)
-    wanted.insert(site);
-  root->walk([&](FusedOpInterface op) {
-    StringAttr site = op.getSiteAttr();
-    if (site)
-      known.push_back(site.getValue());
-    if (sites.empty() || (site && wanted.contains(site.getValue())))
-      ops.push_back(op);
-  });
+  std::vector<PathGlob> globs;
+  SmallVector<bool> globMatched;
+  SmallVector<StringRef> known;
+};
+
+} // namespace
+
+LogicalResult Selection::parsePaths(Operation *root) {
+  for (StringRef text : paths) {
+    llvm::Expected<PathGlob> glob = PathGlob::create(text);
+    if (!glob)
+      return root->emitError(llvm::toString(glob.takeError()));
+    globs.push_back(std::move(*glob));
+  }
+  globMatched.resize(globs.size());
+  return success();
+}
+
+bool Selection::contains(StringAttr site, ArrayRef<StringRef> origins) {
+  if (site)
+    known.push_back(site.getValue());
+  bool selected = isWhole() || (site && wanted.contains(site.getValue()));
+  for (unsigned i = 0; i < globs.size(); ++i)
+    if (llvm::any_of(origins,
+                     [&](StringRef path) { return globs[i].match(path); }))
+      selected = globMatched[i] = true;
+  return selected;
+}
+
+LogicalResult Selection::verify(Operation *root) const {
+  // An error about one site out of thousands need not name them all.
+  constexpr size_t maxNames = 32;
   for (StringRef site : sites)
     if (!llvm::is_contained(known, site)) {
       InFlightDiagnostic diag = root->emitError();
@@ -128,9 +168,57 @@ FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
       if (known.empty())
         return diag << "there are no fused ops with a site", failure();
       diag << "expected one of ";
-      llvm::interleaveComma(known, diag);
+      llvm::interleaveComma(ArrayRef(known).take_front(maxNames), diag);
+      if (known.size() > maxNames)
+        diag << " and " << known.size() - maxNames << " more";
       return failure();
     }
+  for (auto [i, glob] : llvm::enumerate(globs))
+    if (!globMatched[i])
+      return root->emitError() << "no fused site has a member that matches "
+                                  "path glob '"
+                               << glob.getText() << "'";
+  return success();
+}
+
+/// Paths of the members of a fused call.
+static SmallVector<std::string> getMemberPaths(FusedCallOp call) {
+  std::string scope = getModulePath(getEnclosingModule(call));
+  SmallVector<std::string> paths;
+  for (auto member : call.getMembers().getAsRange<SymbolRefAttr>()) {
+    std::string path = scope.empty() ? "" : scope + ".";
+    path += member.getRootReference().getValue();
+    for (FlatSymbolRefAttr nested : member.getNestedReferences())
+      path += "." + nested.getValue().str();
+    paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
+FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
+                                     ArrayRef<std::string> sites,
+                                     ArrayRef<std::string> paths) {
+  SmallVector<FusedOpInterface> ops;
+  SmallVector<FusedCallOp> calls;
+  Selection selection(sites, paths);
+  if (failed(selection.parsePaths(root)))
+    return failure();
+  root->walk([&](Operation *op) {
+    if (auto kernel = dyn_cast<FusedOpInterface>(op)) {
+      SmallVector<StringRef> origins;
+      if (ArrayAttr attr = kernel.getOriginsAttr())
+        llvm::append_range(origins, attr.getAsValueRange<StringAttr>());
+      if (selection.contains(kernel.getSiteAttr(), origins))
+        ops.push_back(kernel);
+    } else if (auto call = dyn_cast<FusedCallOp>(op)) {
+      SmallVector<std::string> members = getMemberPaths(call);
+      SmallVector<StringRef> origins(members.begin(), members.end());
+      if (selection.contains(call.getSiteAttr(), origins))
+        calls.push_back(call);
+    }
+  });
+  if (failed(selection.verify(root)))
+    return failure();
   UnfuseCounts counts;
   // Post-order visits a block from its first op to its last.
   for (FusedOpInterface op : llvm::reverse(ops)) {
@@ -138,6 +226,10 @@ FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
     if (!unfuseOne(op))
       ++counts.displaced;
   }
+  counts.unfused += calls.size();
+  unfuseCalls(root, calls);
+  if (selection.isWhole())
+    root->walk([](ModelOp model) { model->removeAttr(kRefusalsAttrName); });
   return counts;
 }
 
@@ -148,7 +240,8 @@ struct Unfuse : fuse::impl::UnfusePassBase<Unfuse> {
 
   void runOnOperation() override {
     std::vector<std::string> wanted(sites.begin(), sites.end());
-    FailureOr<UnfuseCounts> counts = unfuse(getOperation(), wanted);
+    std::vector<std::string> globs(paths.begin(), paths.end());
+    FailureOr<UnfuseCounts> counts = unfuse(getOperation(), wanted, globs);
     if (failed(counts))
       return signalPassFailure();
     numUnfused += counts->unfused;

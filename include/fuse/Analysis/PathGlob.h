@@ -47,6 +47,7 @@ public:
   /// Whether the name of a child matches the last segment. A last segment `**`
   /// names no child in particular and matches none.
   bool matchChild(llvm::StringRef name) const;
+  bool endsInAnyDepth() const { return !segments.back().pattern; }
 
 private:
   /// A segment without a pattern is `**`. Patterns refer to their text, which

@@ -19,6 +19,9 @@ def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
     they differ the pass fails and shows the first differing line. The options
     are those of `fuse-form-kernels`.
 
+    With `patterns`, those of `fuse-match-modules`, modules are fused in the
+    copy and their members inlined before.
+
     After this pass the IR is what it was before.
 
     Example: `fuse-opt block.mlir --fuse-check-unfuse`
@@ -29,12 +32,15 @@ def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
     Option<"rounding", "rounding", "std::string", /*default=*/"\"exact\"",
            "Rounding contract of new kernels: exact or relaxed">,
     ListOption<"disable", "disable", "std::string",
-               "Site ids that are left alone">
+               "Site ids that are left alone">,
+    ListOption<"patterns", "patterns", "std::string",
+               "Patterns of modules to fuse before">
   ];
   let statistics = [
     Statistic<"numChecked", "sites-checked", "Kernels formed and undone">
   ];
-  let dependentDialects = ["::fuse::FuseDialect"];
+  let dependentDialects = ["::fuse::FuseDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect"];
 }
 
 def ExpandReshapesPass : Pass<"fuse-expand-reshapes"> {
@@ -415,16 +421,23 @@ def UnfusePass : Pass<"fuse-unfuse"> {
     forming. Where the surroundings have changed since then, so that a member
     can not stand where it stood, the members take the place of the kernel.
 
-    An id in `sites` that no fused op has is an error that lists those that
-    exist.
+    In a model, every fused call becomes the calls of its members again, each in
+    its place, and the function with their bodies is removed. `paths` selects
+    sites by the paths of their members (docs/PathGlobs.md).
 
-    After this pass no fused op remains, or none with a listed site.
+    An id in `sites` that no fused op has is an error that lists those that
+    exist, and so is a glob in `paths` that matches no member.
+
+    After this pass no fused op and no fused call remains, or none that was
+    selected.
 
     Example: `fuse-opt formed.mlir --fuse-unfuse=sites=block#0`
   }];
   let options = [
     ListOption<"sites", "sites", "std::string",
-               "Site ids to undo, all kernels when empty">
+               "Site ids to undo, all kernels when empty">,
+    ListOption<"paths", "paths", "std::string",
+               "Path globs of modules whose sites are undone">
   ];
   let statistics = [
     Statistic<"numUnfused", "sites-unfused", "Fused ops replaced by chains">,

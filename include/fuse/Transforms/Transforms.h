@@ -11,9 +11,11 @@
 #ifndef FUSE_TRANSFORMS_TRANSFORMS_H
 #define FUSE_TRANSFORMS_TRANSFORMS_H
 
+#include "fuse/Analysis/Refusal.h"
 #include "fuse/IR/FuseOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,9 @@ struct KernelFormation {
   std::string rounding = "exact";
   /// Ids of sites that are left alone.
   std::vector<std::string> disable;
+  /// Takes what would be a remark on a refused site.
+  std::function<void(llvm::StringRef site, const Refusal &, mlir::Location)>
+      onRefusal = nullptr;
 };
 
 struct KernelFormationCounts {
@@ -45,10 +50,13 @@ struct UnfuseCounts {
   unsigned displaced = 0;
 };
 
-/// Replaces the fused ops inside `root` whose site is in `sites` (all when
-/// empty) by their chains. Fails when a site does not exist.
+/// Replaces the fused ops inside `root` by their chains, and fused calls by the
+/// calls of their members: those whose site is in `sites` or that have a member
+/// whose path one of `paths` matches, all when both are empty. Fails when a
+/// site or a path selects nothing.
 llvm::FailureOr<UnfuseCounts> unfuse(mlir::Operation *root,
-                                     llvm::ArrayRef<std::string> sites);
+                                     llvm::ArrayRef<std::string> sites,
+                                     llvm::ArrayRef<std::string> paths = {});
 
 /// Patterns that write conversions of 8-bit floats, bf16 or both in integer
 /// arithmetic.

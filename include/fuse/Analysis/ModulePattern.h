@@ -1,0 +1,109 @@
+//===- ModulePattern.h - Find chains of modules -----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Reads the module tree and says which calls make a chain that a kernel can
+// replace, or which predicate a site fails. Changes nothing.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_ANALYSIS_MODULEPATTERN_H
+#define FUSE_ANALYSIS_MODULEPATTERN_H
+
+#include "fuse/Analysis/ModuleGraph.h"
+#include "fuse/Analysis/PathGlob.h"
+#include "fuse/Analysis/Refusal.h"
+#include "llvm/ADT/StringSet.h"
+
+#include <functional>
+#include <optional>
+
+namespace fuse {
+
+/// A chain of modules by class and path, and the kernel to fuse it to.
+struct ModulePattern {
+  struct Member {
+    PathGlob className;
+    PathGlob path;
+  };
+  /// How the pattern was given, for messages.
+  std::string text;
+  std::vector<Member> members;
+  std::string kernel;
+};
+
+/// Parses `((Class,glob),(Class,glob))->kernel`, or a reference to patterns
+/// that `model` declares: `(Class,Class)->kernel` or `@name->kernel`. Emits an
+/// error at the model when that fails.
+llvm::FailureOr<std::vector<ModulePattern>>
+parseModulePatterns(ModelOp model, llvm::StringRef text);
+
+/// A place where a pattern applies, or almost does.
+struct ModuleSite {
+  /// Stable id: parent, names of the members, number of the call.
+  std::string id;
+  llvm::StringRef kernel;
+  llvm::SmallVector<ModuleNode *> members;
+  llvm::SmallVector<CallModuleOp> calls;
+  /// Intermediates that are used outside of the chain, counted over the
+  /// results of all calls but the last.
+  llvm::SmallVector<int64_t> also;
+  std::optional<Refusal> refusal;
+  /// Where the refusing op stands.
+  std::optional<mlir::Location> location;
+  /// What exactly failed: names and values.
+  std::string detail;
+};
+
+/// Which kernels there are and which sites to leave alone.
+struct ModuleMatching {
+  /// `cpu` or a chip; every kernel will do when empty.
+  std::string target;
+  std::vector<std::string> disable;
+  /// Takes what would be a remark on a refused site.
+  std::function<void(const struct ModuleSite &)> onRefusal = nullptr;
+};
+
+/// Matches patterns in one model, one after the other. Calls that a site takes
+/// are not taken by a later one.
+class ModuleMatcher {
+public:
+  ModuleMatcher(ModuleGraph &graph, const ModuleMatching &matching)
+      : graph(graph), matching(matching) {}
+
+  /// Appends the sites of a pattern. Fails with an error at the model when the
+  /// pattern selects nothing or its kernel does not exist.
+  llvm::LogicalResult match(const ModulePattern &pattern,
+                            std::vector<ModuleSite> &sites);
+
+private:
+  struct ParentHits;
+
+  llvm::LogicalResult checkHits(const ModulePattern &pattern,
+                                llvm::ArrayRef<ParentHits> parents,
+                                llvm::ArrayRef<unsigned> counts);
+  llvm::LogicalResult checkKernel(const ModulePattern &pattern);
+  void matchParent(const ModulePattern &pattern, const ParentHits &hits,
+                   std::vector<ModuleSite> &sites);
+  bool followChain(ModuleSite &site,
+                   llvm::ArrayRef<llvm::SmallVector<ModuleNode *, 2>> allowed);
+  bool checkUses(ModuleSite &site);
+  bool checkMarks(ModuleSite &site);
+  bool checkBodies(ModuleSite &site);
+  bool isHeldBack(const ModuleNode &node);
+  void claim(const ModuleSite &site);
+
+  ModuleGraph &graph;
+  const ModuleMatching &matching;
+  /// Of the pattern at hand.
+  bool kernelIsGenerated = false, kernelReturnsIntermediates = false;
+  llvm::DenseSet<mlir::Operation *> claimedCalls;
+  llvm::DenseSet<ModuleNode *> claimedModules;
+  std::optional<std::vector<PathGlob>> heldBack;
+};
+
+} // namespace fuse
+
+#endif // FUSE_ANALYSIS_MODULEPATTERN_H

@@ -1,0 +1,45 @@
+//===- ModuleFusion.h - Fuse modules and undo it ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// What the passes on models do, for callers that have no pass manager.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TRANSFORMS_MODULEFUSION_H
+#define FUSE_TRANSFORMS_MODULEFUSION_H
+
+#include "fuse/Analysis/ModulePattern.h"
+
+namespace fuse {
+
+/// Attribute of a model: why sites were refused, by site id. Matching writes
+/// it, `fuse-check-contracts` reads it, a whole unfuse removes it.
+inline constexpr llvm::StringLiteral kRefusalsAttrName = "fuse.refusals";
+/// Attribute of a function argument: the parameter that it stands for.
+inline constexpr llvm::StringLiteral kParameterAttrName = "fuse.parameter";
+
+struct ModuleFusionCounts {
+  unsigned fused = 0;
+  unsigned refused = 0;
+};
+
+/// Replaces the calls of chains that `patterns` select by fused calls, with
+/// one remark per site. Fails on a pattern that selects nothing.
+llvm::FailureOr<ModuleFusionCounts>
+fuseModules(ModelOp model, llvm::ArrayRef<std::string> patterns,
+            const ModuleMatching &matching);
+
+/// Puts the forwards of the members of every fused call of a generated kernel
+/// into a function beside the model. Returns how many functions there are.
+llvm::FailureOr<unsigned> inlineFusedCalls(ModelOp model);
+
+/// Replaces fused calls by the calls that they stand for, and removes the
+/// functions with their bodies.
+void unfuseCalls(mlir::Operation *root, llvm::ArrayRef<FusedCallOp> calls);
+
+} // namespace fuse
+
+#endif // FUSE_TRANSFORMS_MODULEFUSION_H

@@ -1,0 +1,430 @@
+//===- ModuleMatcher.cpp - Find chains of modules -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// For each parent that has members of the pattern among its children: are all
+// there, with the right classes; then, for each call of the first member, does
+// the data flow along the chain and nowhere else; then, may the members be
+// fused at all. The first predicate that fails is the reason of the refusal.
+//
+// Every module is held against every glob once, and every call is followed
+// once, so that the time is linear in the size of the model.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Analysis/ModulePattern.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace fuse;
+
+/// The families that fuse-form-kernels makes. The first two can not return
+/// what is between a norm and an MLP.
+static constexpr llvm::StringLiteral kFamilies[] = {
+    "gated_mlp", "mlp", "norm_linear", "norm_quantize", "act_quantize"};
+static constexpr unsigned kNumClosedFamilies = 2;
+
+/// The children of one parent that match each path of the pattern.
+struct ModuleMatcher::ParentHits {
+  ModuleNode *parent = nullptr;
+  SmallVector<SmallVector<ModuleNode *, 2>> children;
+};
+
+//===----------------------------------------------------------------------===//
+// Errors of a whole pattern
+//===----------------------------------------------------------------------===//
+
+static InFlightDiagnostic patternError(ModuleGraph &graph,
+                                       const ModulePattern &pattern,
+                                       RefusalKind kind) {
+  const RefusalText &text = getText(kind);
+  return graph.getRoot()->op->emitError()
+         << "pattern '" << pattern.text << "': " << text.id << " " << text.name
+         << ": ";
+}
+
+/// Every path selects something, and some parent could have all members.
+LogicalResult ModuleMatcher::checkHits(const ModulePattern &pattern,
+                                       ArrayRef<ParentHits> parents,
+                                       ArrayRef<unsigned> counts) {
+  for (auto [i, count] : llvm::enumerate(counts)) {
+    if (count)
+      continue;
+    const ModulePattern::Member &member = pattern.members[i];
+    InFlightDiagnostic diag =
+        patternError(graph, pattern, RefusalKind::NoModuleMatches);
+    diag << "no module matches path '" << member.path.getText()
+         << "' of member " << i;
+    // What the user may have meant.
+    unsigned listed = 0;
+    for (ModuleNode *node : graph.getNodes())
+      if (node->parent && listed < 4 &&
+          member.className.matchChild(node->getModule().getClassName()))
+        diag << (listed++ ? ", " : "; modules of this class: ") << node->path;
+    if (!listed)
+      diag << "; no module has class '" << member.className.getText() << "'";
+    return diag;
+  }
+  bool shared = llvm::any_of(parents, [&](const ParentHits &hits) {
+    return llvm::all_of(pattern.members,
+                        [&](const ModulePattern::Member &member) {
+                          return member.path.matchParent(hits.parent->names);
+                        });
+  });
+  if (shared)
+    return success();
+  InFlightDiagnostic diag =
+      patternError(graph, pattern, RefusalKind::DifferentParents);
+  diag << "no module is the parent of all members";
+  for (auto [i, member] : llvm::enumerate(pattern.members))
+    for (const ParentHits &hits : parents)
+      if (!hits.children[i].empty()) {
+        diag << (i ? ", " : "; ") << "'" << member.path.getText()
+             << "' has parent '" << hits.parent->path << "'";
+        break;
+      }
+  return diag;
+}
+
+/// The kernel exists and runs on the target.
+LogicalResult ModuleMatcher::checkKernel(const ModulePattern &pattern) {
+  const auto *family = llvm::find(kFamilies, pattern.kernel);
+  kernelIsGenerated = family != std::end(kFamilies);
+  if (kernelIsGenerated) {
+    kernelReturnsIntermediates = family - kFamilies >= kNumClosedFamilies;
+    return success();
+  }
+  auto model = cast<ModelOp>(graph.getRoot()->op);
+  auto kernel = dyn_cast_or_null<KernelOp>(graph.getTables().lookupSymbolIn(
+      model, StringAttr::get(model.getContext(), pattern.kernel)));
+  if (!kernel) {
+    InFlightDiagnostic diag =
+        patternError(graph, pattern, RefusalKind::UnknownKernel);
+    diag << "no kernel '" << pattern.kernel << "'; generated families are "
+         << llvm::join(ArrayRef(kFamilies), ", ");
+    for (auto [i, op] : llvm::enumerate(model.getBody().getOps<KernelOp>()))
+      diag << (i ? ", " : "; declared are ") << op.getSymName();
+    return diag;
+  }
+  kernelReturnsIntermediates = kernel.getReturnsIntermediates();
+  auto targets = kernel.getTargets().getAsValueRange<StringAttr>();
+  if (matching.target.empty() || llvm::is_contained(targets, matching.target))
+    return success();
+  return patternError(graph, pattern, RefusalKind::KernelNotForTarget)
+         << "kernel '" << pattern.kernel << "' is not for target '"
+         << matching.target << "'; it runs on " << llvm::join(targets, ", ");
+}
+
+//===----------------------------------------------------------------------===//
+// Predicates of a site
+//===----------------------------------------------------------------------===//
+
+static bool refuse(ModuleSite &site, RefusalKind kind, Operation *at,
+                   const Twine &detail) {
+  site.refusal.emplace(kind, at);
+  site.location = at->getLoc();
+  site.detail = detail.str();
+  return false;
+}
+
+/// How a message speaks of an op in a forward.
+static std::string describe(ModuleGraph &graph, Operation *op) {
+  if (auto call = dyn_cast<CallModuleOp>(op))
+    if (ModuleNode *callee = graph.getCallee(call))
+      return "the call of '" + callee->path + "'";
+  return "'" + op->getName().getStringRef().str() + "'";
+}
+
+/// Extends the chain call by call, each the first that reads a result of the
+/// one before.
+bool ModuleMatcher::followChain(
+    ModuleSite &site, ArrayRef<SmallVector<ModuleNode *, 2>> allowed) {
+  while (site.calls.size() < allowed.size()) {
+    CallModuleOp last = site.calls.back();
+    CallModuleOp next;
+    Operation *other = nullptr;
+    bool elsewhere = false;
+    for (Operation *user : last->getUsers()) {
+      auto call = dyn_cast<CallModuleOp>(user);
+      ModuleNode *callee = call ? graph.getCallee(call) : nullptr;
+      if (!callee || !llvm::is_contained(allowed[site.calls.size()], callee)) {
+        other = user;
+        continue;
+      }
+      if (call->getBlock() != last->getBlock()) {
+        elsewhere = true;
+        other = user;
+        continue;
+      }
+      if (!next || call->isBeforeInBlock(next))
+        next = call;
+    }
+    StringRef path = site.members[site.calls.size() - 1]->path;
+    if (!next) {
+      if (elsewhere)
+        return refuse(site, RefusalKind::MembersInDifferentBlocks, other,
+                      describe(graph, other) + " stands in another block");
+      if (!other)
+        return refuse(site, RefusalKind::NotAChain, last,
+                      "the result of '" + path + "' is not used");
+      return refuse(site, RefusalKind::NotAChain, other,
+                    "the result of '" + path + "' goes to " +
+                        describe(graph, other));
+    }
+    site.members[site.calls.size()] = graph.getCallee(next);
+    site.calls.push_back(next);
+  }
+  if (site.calls.back()->getNumResults() == 0)
+    return refuse(site, RefusalKind::NoResult, site.calls.back(),
+                  "'" + site.members.back()->path + "' gives nothing");
+  return true;
+}
+
+/// Intermediates stay inside, or are results that the kernel can give; inputs
+/// from outside exist before the chain begins.
+bool ModuleMatcher::checkUses(ModuleSite &site) {
+  Operation *first = site.calls.front();
+  Block *block = first->getBlock();
+  int64_t position = 0;
+  for (auto [i, call] : llvm::enumerate(site.calls)) {
+    if (i + 1 < site.calls.size())
+      for (Value result : call.getOutputs()) {
+        Operation *outside = nullptr;
+        for (Operation *user : result.getUsers())
+          if (!llvm::is_contained(site.calls, dyn_cast<CallModuleOp>(user)))
+            outside = user;
+        if (outside && !kernelReturnsIntermediates)
+          return refuse(site, RefusalKind::IntermediateHasOtherUsers, outside,
+                        describe(graph, outside) + " uses the result of '" +
+                            site.members[i]->path + "', which kernel '" +
+                            site.kernel + "' can not return");
+        if (outside)
+          site.also.push_back(position);
+        ++position;
+      }
+    for (Value arg : call.getArgs()) {
+      Operation *def = arg.getDefiningOp();
+      if (!def || def->getBlock() != block ||
+          llvm::is_contained(site.calls, dyn_cast<CallModuleOp>(def)))
+        continue;
+      if (!def->isBeforeInBlock(first))
+        return refuse(site, RefusalKind::SideInputMadeLater, def,
+                      describe(graph, def) + " makes an input of '" +
+                          site.members[i]->path + "' behind the call of '" +
+                          site.members.front()->path + "'");
+    }
+  }
+  return true;
+}
+
+/// Nobody watches or distributes the members, or what is inside them.
+bool ModuleMatcher::checkMarks(ModuleSite &site) {
+  for (ModuleNode *member : site.members) {
+    SmallVector<ModuleNode *> pending = {member};
+    while (!pending.empty()) {
+      ModuleNode *node = pending.pop_back_val();
+      NetModuleOp module = node->getModule();
+      if (ArrayAttr hooks = module.getHooksAttr(); hooks && !hooks.empty())
+        return refuse(
+            site, RefusalKind::HasHooks, module,
+            "'" + node->path + "' has hooks " +
+                llvm::join(hooks.getAsValueRange<StringAttr>(), ", "));
+      if (std::optional<StringRef> plan = module.getTensorParallel())
+        return refuse(site, RefusalKind::TensorParallel, module,
+                      "'" + node->path + "' is distributed as '" + *plan + "'");
+      llvm::append_range(pending, node->children);
+    }
+  }
+  return true;
+}
+
+/// The members are not part of another site, nor contain one; a generated
+/// kernel finds a body wherever it has to look.
+bool ModuleMatcher::checkBodies(ModuleSite &site) {
+  auto alreadyFused = [&](Operation *at, ModuleNode *node) {
+    return refuse(site, RefusalKind::AlreadyFused, at,
+                  "'" + node->path + "' belongs to another site");
+  };
+  for (ModuleNode *node = site.members.front()->parent; node;
+       node = node->parent)
+    if (claimedModules.contains(node))
+      return alreadyFused(node->op, node);
+  for (auto [member, call] : llvm::zip_equal(site.members, site.calls)) {
+    if (claimedCalls.contains(call))
+      return alreadyFused(call, member);
+    // A module that is called twice inside of a member is looked at once.
+    llvm::SetVector<ModuleNode *> reached;
+    reached.insert(member);
+    for (unsigned i = 0; i < reached.size(); ++i) {
+      ModuleNode *node = reached[i];
+      if (node->forward.isExternal()) {
+        if (kernelIsGenerated)
+          return refuse(site, RefusalKind::MemberWithoutBody, node->op,
+                        "'" + node->path + "' is declared only");
+        continue;
+      }
+      bool fused = false;
+      node->forward->walk([&](Operation *op) {
+        fused |= claimedCalls.contains(op) || isa<FusedCallOp>(op);
+        if (auto inner = dyn_cast<CallModuleOp>(op))
+          if (ModuleNode *callee = graph.getCallee(inner))
+            reached.insert(callee);
+      });
+      if (fused)
+        return alreadyFused(node->op, node);
+    }
+  }
+  return true;
+}
+
+bool ModuleMatcher::isHeldBack(const ModuleNode &node) {
+  return llvm::any_of(
+      *heldBack, [&](const PathGlob &glob) { return glob.match(node.names); });
+}
+
+void ModuleMatcher::claim(const ModuleSite &site) {
+  for (auto [member, call] : llvm::zip_equal(site.members, site.calls)) {
+    claimedModules.insert(member);
+    claimedCalls.insert(call);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Patterns
+//===----------------------------------------------------------------------===//
+
+/// `parent.norm+mlp`, with `?` for a member that is missing.
+static std::string makeSiteId(const ModuleNode &parent,
+                              ArrayRef<ModuleNode *> members) {
+  std::string id = parent.path.empty() ? "" : parent.path + ".";
+  for (auto [i, member] : llvm::enumerate(members))
+    id += (i ? "+" : "") + (member ? member->names.back().str() : "?");
+  return id;
+}
+
+/// All sites below one parent.
+void ModuleMatcher::matchParent(const ModulePattern &pattern,
+                                const ParentHits &hits,
+                                std::vector<ModuleSite> &sites) {
+  ModuleSite site;
+  site.kernel = pattern.kernel;
+  for (const auto &children : hits.children)
+    site.members.push_back(children.empty() ? nullptr : children.front());
+  site.id = makeSiteId(*hits.parent, site.members);
+  auto refuseParent = [&](RefusalKind kind, Operation *at, const Twine &why) {
+    refuse(site, kind, at, why);
+    sites.push_back(std::move(site));
+  };
+
+  // Same parent, all children there.
+  for (auto [i, member] : llvm::enumerate(pattern.members))
+    if (!member.path.matchParent(hits.parent->names))
+      return refuseParent(RefusalKind::DifferentParents, hits.parent->op,
+                          "'" + hits.parent->path +
+                              "' is not the parent of path '" +
+                              member.path.getText() + "'");
+  for (auto [i, member] : llvm::enumerate(pattern.members))
+    if (hits.children[i].empty())
+      return refuseParent(RefusalKind::ChildMissing, hits.parent->op,
+                          "'" + hits.parent->path +
+                              "' has no child for path '" +
+                              member.path.getText() + "'");
+
+  // Of the right classes.
+  SmallVector<SmallVector<ModuleNode *, 2>> allowed;
+  for (auto [i, member] : llvm::enumerate(pattern.members)) {
+    allowed.emplace_back();
+    for (ModuleNode *child : hits.children[i])
+      if (member.className.matchChild(child->getModule().getClassName()))
+        allowed.back().push_back(child);
+    if (!allowed.back().empty())
+      continue;
+    ModuleNode *child = hits.children[i].front();
+    return refuseParent(RefusalKind::ClassDiffers, child->op,
+                        "'" + child->path + "' has class '" +
+                            child->getModule().getClassName() +
+                            "', the pattern says '" +
+                            member.className.getText() + "'");
+  }
+  for (auto [i, children] : llvm::enumerate(allowed))
+    site.members[i] = children.front();
+
+  // Along the calls.
+  for (ModuleNode *head : allowed.front()) {
+    ModuleSite start = site;
+    start.members.front() = head;
+    if (head->calls.empty()) {
+      start.id = makeSiteId(*hits.parent, start.members);
+      refuse(start, RefusalKind::MemberNotCalled, head->op,
+             "no forward calls '" + head->path + "'");
+      sites.push_back(std::move(start));
+    }
+    for (auto [number, call] : llvm::enumerate(head->calls)) {
+      ModuleSite chain = start;
+      chain.calls.push_back(call);
+      bool whole = followChain(chain, allowed);
+      chain.id = makeSiteId(*hits.parent, chain.members) + "#" +
+                 std::to_string(number);
+      if (!whole) {
+        sites.push_back(std::move(chain));
+        continue;
+      }
+      if (llvm::is_contained(matching.disable, chain.id))
+        refuse(chain, RefusalKind::Disabled, call, "'" + chain.id + "'");
+      for (ModuleNode *member : chain.members)
+        if (!chain.refusal && isHeldBack(*member))
+          refuse(chain, RefusalKind::HeldBack, member->op,
+                 "'" + member->path + "' stays unfused");
+      if (!chain.refusal && checkUses(chain) && checkMarks(chain) &&
+          checkBodies(chain))
+        claim(chain);
+      sites.push_back(std::move(chain));
+    }
+  }
+}
+
+LogicalResult ModuleMatcher::match(const ModulePattern &pattern,
+                                   std::vector<ModuleSite> &sites) {
+  if (!heldBack) {
+    heldBack.emplace();
+    if (auto globs =
+            graph.getRoot()->op->getAttrOfType<ArrayAttr>(kNoFuseAttrName))
+      for (StringRef text : globs.getAsValueRange<StringAttr>()) {
+        llvm::Expected<PathGlob> glob = PathGlob::create(text);
+        if (!glob)
+          return graph.getRoot()->op->emitError()
+                 << "'" << kNoFuseAttrName
+                 << "': " << llvm::toString(glob.takeError());
+        heldBack->push_back(std::move(*glob));
+      }
+  }
+  SmallVector<unsigned> counts(pattern.members.size());
+  SmallVector<ParentHits, 0> parents;
+  DenseMap<ModuleNode *, unsigned> parentIndex;
+  for (ModuleNode *node : graph.getNodes()) {
+    if (!node->parent)
+      continue;
+    for (auto [i, member] : llvm::enumerate(pattern.members)) {
+      if (!member.path.match(node->names))
+        continue;
+      ++counts[i];
+      auto [it, isNew] = parentIndex.try_emplace(node->parent, parents.size());
+      if (isNew) {
+        parents.emplace_back();
+        parents.back().parent = node->parent;
+        parents.back().children.resize(pattern.members.size());
+      }
+      parents[it->second].children[i].push_back(node);
+    }
+  }
+  if (failed(checkHits(pattern, parents, counts)) ||
+      failed(checkKernel(pattern)))
+    return failure();
+  for (const ParentHits &hits : parents)
+    matchParent(pattern, hits, sites);
+  return success();
+}

@@ -1,0 +1,181 @@
+//===- ModulePattern.cpp - Read patterns of modules -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Analysis/ModulePattern.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace fuse;
+
+/// What a pattern looks like, for messages.
+static constexpr llvm::StringLiteral kForms =
+    "expected ((Class,path),(Class,path))->kernel, (Class,Class)->kernel or "
+    "@pattern->kernel";
+
+/// Splits at the commas outside of brackets.
+static SmallVector<StringRef> splitList(StringRef text) {
+  SmallVector<StringRef> items;
+  unsigned depth = 0;
+  size_t begin = 0;
+  for (auto [i, c] : llvm::enumerate(text)) {
+    if (StringRef("([{").contains(c))
+      ++depth;
+    else if (StringRef(")]}").contains(c))
+      depth -= depth > 0;
+    else if (c == ',' && !depth) {
+      items.push_back(text.slice(begin, i).trim());
+      begin = i + 1;
+    }
+  }
+  if (begin || !text.trim().empty())
+    items.push_back(text.substr(begin).trim());
+  return items;
+}
+
+/// The text between parentheses, or nothing when there are none.
+static std::optional<StringRef> unwrap(StringRef text) {
+  if (text.consume_front("(") && text.consume_back(")"))
+    return text;
+  return std::nullopt;
+}
+
+namespace {
+
+class PatternReader {
+public:
+  PatternReader(ModelOp model, StringRef text) : model(model), text(text) {}
+
+  FailureOr<std::vector<ModulePattern>> read();
+
+private:
+  LogicalResult error(const Twine &what) {
+    return model.emitError() << "pattern '" << text << "': " << what;
+  }
+  LogicalResult readInline(ArrayRef<StringRef> items);
+  LogicalResult readNames(ArrayRef<StringRef> classes);
+  LogicalResult add(ArrayRef<StringRef> classes, ArrayRef<StringRef> paths);
+  LogicalResult addDeclared(FusionPatternOp op);
+  void listDeclared(InFlightDiagnostic &diag);
+
+  ModelOp model;
+  StringRef text, kernel;
+  std::vector<ModulePattern> patterns;
+};
+
+} // namespace
+
+FailureOr<std::vector<ModulePattern>> PatternReader::read() {
+  size_t arrow = text.rfind("->");
+  if (arrow == StringRef::npos)
+    return error(Twine("has no kernel; ") + kForms);
+  kernel = text.substr(arrow + 2).trim();
+  StringRef chain = text.take_front(arrow).trim();
+  if (kernel.empty())
+    return error("has no kernel name behind '->'");
+
+  LogicalResult result = success();
+  if (chain.consume_front("@")) {
+    FusionPatternOp found;
+    for (auto op : model.getBody().getOps<FusionPatternOp>())
+      if (op.getSymName() == chain)
+        found = op;
+    if (!found) {
+      InFlightDiagnostic diag = model.emitError();
+      diag << "pattern '" << text << "': the model declares no pattern '"
+           << chain << "'; ";
+      listDeclared(diag);
+      return failure();
+    }
+    result = addDeclared(found);
+  } else if (std::optional<StringRef> inner = unwrap(chain)) {
+    SmallVector<StringRef> items = splitList(*inner);
+    if (items.empty())
+      return error("has no members");
+    bool isInline =
+        llvm::any_of(items, [](StringRef item) { return unwrap(item); });
+    result = isInline ? readInline(items) : readNames(items);
+  } else {
+    return error(kForms);
+  }
+  if (failed(result))
+    return failure();
+  return std::move(patterns);
+}
+
+LogicalResult PatternReader::readInline(ArrayRef<StringRef> items) {
+  SmallVector<StringRef> classes, paths;
+  for (auto [i, item] : llvm::enumerate(items)) {
+    std::optional<StringRef> inner = unwrap(item);
+    SmallVector<StringRef> pair =
+        inner ? splitList(*inner) : SmallVector<StringRef>();
+    if (pair.size() != 2 || pair[0].empty() || pair[1].empty())
+      return error("member " + Twine(i) + " is '" + item +
+                   "'; with paths, every member is (Class,path)");
+    classes.push_back(pair[0]);
+    paths.push_back(pair[1]);
+  }
+  return add(classes, paths);
+}
+
+/// A tuple of names stands for every declared pattern with these classes.
+LogicalResult PatternReader::readNames(ArrayRef<StringRef> classes) {
+  for (auto op : model.getBody().getOps<FusionPatternOp>())
+    if (llvm::equal(op.getClasses().getAsValueRange<StringAttr>(), classes))
+      if (failed(addDeclared(op)))
+        return failure();
+  if (!patterns.empty())
+    return success();
+  InFlightDiagnostic diag = model.emitError();
+  diag << "pattern '" << text << "': the model declares no pattern of "
+       << llvm::join(classes, ", ") << "; ";
+  listDeclared(diag);
+  diag << ", or give the paths: ((Class,path),(Class,path))->kernel";
+  return diag;
+}
+
+LogicalResult PatternReader::addDeclared(FusionPatternOp op) {
+  return add(llvm::to_vector(op.getClasses().getAsValueRange<StringAttr>()),
+             llvm::to_vector(op.getPaths().getAsValueRange<StringAttr>()));
+}
+
+LogicalResult PatternReader::add(ArrayRef<StringRef> classes,
+                                 ArrayRef<StringRef> paths) {
+  ModulePattern pattern;
+  pattern.text = text.str();
+  pattern.kernel = kernel.str();
+  for (auto [className, path] : llvm::zip_equal(classes, paths)) {
+    llvm::Expected<PathGlob> classGlob = PathGlob::create(className);
+    if (!classGlob)
+      return error(llvm::toString(classGlob.takeError()));
+    llvm::Expected<PathGlob> pathGlob = PathGlob::create(path);
+    if (!pathGlob)
+      return error(llvm::toString(pathGlob.takeError()));
+    if (pathGlob->endsInAnyDepth())
+      return error("path glob '" + path +
+                   "' ends in '**', which names no member in particular");
+    pattern.members.push_back({std::move(*classGlob), std::move(*pathGlob)});
+  }
+  patterns.push_back(std::move(pattern));
+  return success();
+}
+
+void PatternReader::listDeclared(InFlightDiagnostic &diag) {
+  bool any = false;
+  for (auto op : model.getBody().getOps<FusionPatternOp>()) {
+    diag << (any ? ", " : "declared are ") << "@" << op.getSymName() << " ("
+         << llvm::join(op.getClasses().getAsValueRange<StringAttr>(), ",")
+         << ")";
+    any = true;
+  }
+  if (!any)
+    diag << "declare one with fuse.fusion_pattern";
+}
+
+FailureOr<std::vector<ModulePattern>>
+fuse::parseModulePatterns(ModelOp model, StringRef text) {
+  return PatternReader(model, text.trim()).read();
+}

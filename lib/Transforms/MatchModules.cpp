@@ -1,0 +1,208 @@
+//===- MatchModules.cpp - Fuse chains of modules by path ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// First all patterns are matched without changing anything, then the calls of
+// each site are replaced in place. Only calls change: modules keep their order,
+// names, parameters and forwards.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Transforms/ModuleFusion.h"
+#include "fuse/Transforms/Passes.h"
+#include "mlir/IR/Remarks.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace fuse {
+#define GEN_PASS_DEF_MATCHMODULESPASS
+#include "fuse/Transforms/Passes.h.inc"
+} // namespace fuse
+
+using namespace mlir;
+using namespace fuse;
+
+#define DEBUG_TYPE "fuse-match-modules"
+
+static remark::RemarkOpts getRemarkOpts(const ModuleSite &site) {
+  return remark::RemarkOpts::name(site.id).category("fuse").subCategory(
+      DEBUG_TYPE);
+}
+
+static std::string joinPaths(ArrayRef<ModuleNode *> members) {
+  return llvm::join(
+      llvm::map_range(members, [](ModuleNode *node) { return node->path; }),
+      ", ");
+}
+
+static void remarkSite(const ModuleSite &site) {
+  if (site.refusal) {
+    const RefusalText &text = getText(site.refusal->kind);
+    remark::missed(*site.location, getRemarkOpts(site))
+        << remark::reason("{0} {1}: {2}; {3}", text.id.str(), text.name.str(),
+                          text.reason.str(), site.detail)
+        << remark::metric("At", site.refusal->at.getStringRef())
+        << remark::suggest("{0}", text.suggestion.str());
+    return;
+  }
+  CallModuleOp head = site.calls.front();
+  remark::passed(head.getLoc(), getRemarkOpts(site))
+      << remark::metric("Kernel", site.kernel)
+      << remark::metric("Members", joinPaths(site.members));
+}
+
+/// What `fuse-check-contracts` says of the refused sites. A site that several
+/// patterns ask for is reported with the first reason.
+static void recordRefusals(ModelOp model, ArrayRef<ModuleSite> sites) {
+  llvm::StringSet<> seen;
+  SmallVector<NamedAttribute> refusals;
+  Builder builder(model.getContext());
+  if (auto old = model->getAttrOfType<DictionaryAttr>(kRefusalsAttrName))
+    for (NamedAttribute refusal : old)
+      if (seen.insert(refusal.getName()).second)
+        refusals.push_back(refusal);
+  for (const ModuleSite &site : sites) {
+    if (!site.refusal || !seen.insert(site.id).second)
+      continue;
+    const RefusalText &text = getText(site.refusal->kind);
+    refusals.push_back(builder.getNamedAttr(
+        site.id,
+        builder.getStringAttr(text.id + " " + text.name + ": " + site.detail)));
+  }
+  if (!refusals.empty())
+    model->setAttr(kRefusalsAttrName, builder.getDictionaryAttr(refusals));
+}
+
+/// Replaces the calls of a site.
+static void replaceCalls(const ModuleSite &site) {
+  SmallVector<CallModuleOp> calls = site.calls;
+  CallModuleOp head = calls.front(), tail = calls.back();
+  SmallVector<Value> intermediates;
+  SmallVector<Attribute> members;
+  for (CallModuleOp call : calls) {
+    members.push_back(call.getCalleeAttr());
+    if (call != tail)
+      llvm::append_range(intermediates, call.getOutputs());
+  }
+  // Where each argument of the later members comes from.
+  SmallVector<SmallVector<int64_t>> interfaces;
+  SmallVector<SmallVector<Value>> ignored;
+  SmallVector<Value> sides;
+  for (CallModuleOp call : llvm::drop_begin(calls)) {
+    SmallVector<int64_t> &interface = interfaces.emplace_back();
+    SmallVector<Value> &others = ignored.emplace_back();
+    for (Value arg : call.getArgs()) {
+      auto it = llvm::find(intermediates, arg);
+      if (it != intermediates.end()) {
+        interface.push_back(-1 - (it - intermediates.begin()));
+        continue;
+      }
+      interface.push_back(others.size());
+      others.push_back(arg);
+    }
+    llvm::append_range(sides, others);
+  }
+  SmallVector<Type> types(tail->getResultTypes());
+  for (int64_t position : site.also)
+    types.push_back(intermediates[position].getType());
+
+  OpBuilder builder(head);
+  auto id = builder.getStringAttr(site.id);
+  auto fused = FusedCallOp::create(
+      builder, head.getLoc(), types, builder.getStringAttr(site.kernel),
+      builder.getArrayAttr(members), head.getArgs(), sides,
+      site.also.empty() ? DenseI64ArrayAttr()
+                        : builder.getDenseI64ArrayAttr(site.also),
+      id, /*body=*/FlatSymbolRefAttr());
+  fused->setDiscardableAttrs(head->getDiscardableAttrDictionary());
+  ResultRange values = fused.getFinalOutputs();
+  for (auto [i, call] : llvm::enumerate(llvm::drop_begin(calls))) {
+    builder.setInsertionPoint(call);
+    auto identity = IdentityCallOp::create(
+        builder, call.getLoc(), TypeRange(ValueRange(values)),
+        call.getCalleeAttr(), values, ignored[i], interfaces[i], id);
+    identity->setDiscardableAttrs(call->getDiscardableAttrDictionary());
+    values = identity.getOutputs();
+  }
+  if (calls.size() > 1)
+    tail->replaceAllUsesWith(values);
+  else
+    tail->replaceAllUsesWith(fused);
+  for (auto [i, position] : llvm::enumerate(site.also))
+    intermediates[position].replaceAllUsesWith(
+        fused.getOutputs()[values.size() + i]);
+  // What is left uses the results of a call is a later call of the chain.
+  for (CallModuleOp call : llvm::reverse(calls))
+    call->erase();
+}
+
+FailureOr<ModuleFusionCounts>
+fuse::fuseModules(ModelOp model, ArrayRef<std::string> patterns,
+                  const ModuleMatching &matching) {
+  ModuleGraph graph(model);
+  ModuleMatcher matcher(graph, matching);
+  std::vector<ModuleSite> sites;
+  for (StringRef text : patterns) {
+    FailureOr<std::vector<ModulePattern>> parsed =
+        parseModulePatterns(model, text);
+    if (failed(parsed))
+      return failure();
+    for (const ModulePattern &pattern : *parsed) {
+      size_t begin = sites.size();
+      if (failed(matcher.match(pattern, sites)))
+        return failure();
+      // The kernel's name outlives the pattern in the attribute only.
+      for (size_t i = begin; i < sites.size(); ++i)
+        sites[i].kernel =
+            StringAttr::get(model.getContext(), pattern.kernel).getValue();
+    }
+  }
+  for (StringRef id : matching.disable)
+    if (llvm::none_of(sites,
+                      [&](const ModuleSite &site) { return site.id == id; }))
+      return model.emitError() << "no site '" << id << "' to disable; there "
+                               << "are " << sites.size() << " sites";
+  ModuleFusionCounts counts;
+  for (const ModuleSite &site : sites) {
+    if (site.refusal && matching.onRefusal)
+      matching.onRefusal(site);
+    else
+      remarkSite(site);
+    ++(site.refusal ? counts.refused : counts.fused);
+  }
+  for (const ModuleSite &site : sites)
+    if (!site.refusal)
+      replaceCalls(site);
+  recordRefusals(model, sites);
+  return counts;
+}
+
+namespace {
+
+struct MatchModules : fuse::impl::MatchModulesPassBase<MatchModules> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (patterns.empty()) {
+      getOperation()->emitError("no patterns given; expected patterns="
+                                "((Class,path),(Class,path))->kernel");
+      return signalPassFailure();
+    }
+    ModuleMatching matching{target, disable};
+    std::vector<std::string> texts(patterns.begin(), patterns.end());
+    SmallVector<ModelOp> models;
+    getOperation()->walk([&](ModelOp model) { models.push_back(model); });
+    for (ModelOp model : models) {
+      FailureOr<ModuleFusionCounts> counts =
+          fuseModules(model, texts, matching);
+      if (failed(counts))
+        return signalPassFailure();
+      numFused += counts->fused;
+      numRefused += counts->refused;
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,86 @@
+// RUN: fuse-opt %s -split-input-file -verify-diagnostics \
+// RUN:   --fuse-match-modules='patterns=((RMSNorm,**.norm),(MLP,**.mlp))->mlp' \
+// RUN:   --fuse-inline-modules --fuse-form-kernels --fuse-check-contracts
+
+// A contract that holds says nothing.
+
+fuse.model @kept class "M"
+    attributes {fuse.must_fuse = ["norm", "*l*"], fuse.expect_sites = 1} {
+  fuse.module @norm class "RMSNorm" {
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %y : tensor<8x8xf32>
+    }
+  }
+  fuse.module @mlp class "MLP" {
+    fuse.parameter @w : tensor<8x8xf32>
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %w = fuse.get_parameter @w : tensor<8x8xf32>
+      %u = fuse.linear %x, %w
+        : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      %a = fuse.activation silu %u : tensor<8x8xf32> -> tensor<8x8xf32>
+      %d = fuse.linear %a, %w
+        : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %d : tensor<8x8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+    %n = fuse.call_module @norm(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %m = fuse.call_module @mlp(%n) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %m : tensor<8x8xf32>
+  }
+}
+
+// -----
+
+// The site was refused: the modules and the reason are listed.
+
+// expected-error @below {{expected 2 fused sites, there are 0}}
+// expected-note @below {{not fused: norm+mlp#0: FUSE-N208 has-hooks: 'mlp' has hooks accelerate}}
+// expected-error @below {{must fuse 'mlp': 1 of 1 modules are not fused}}
+// expected-note @below {{'mlp': norm+mlp#0: FUSE-N208 has-hooks: 'mlp' has hooks accelerate}}
+// expected-error @below {{must fuse 'head': 1 of 1 modules are not fused}}
+// expected-note @below {{'head': no site that was asked for contains it}}
+// expected-error @below {{'fuse.must_fuse': no module matches path glob 'layers.*'}}
+fuse.model @broken class "M"
+    attributes {fuse.must_fuse = ["mlp", "head", "layers.*"],
+                fuse.expect_sites = 2} {
+  fuse.module @norm class "RMSNorm" {
+    func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+  }
+  fuse.module @mlp class "MLP" hooks(["accelerate"]) {
+    func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+  }
+  fuse.module @head class "Head" {
+  }
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    return %m : tensor<8xf32>
+  }
+}
+
+// -----
+
+// The modules were matched, but what is in them makes no kernel.
+
+// expected-error @below {{must fuse 'mlp': 1 of 1 modules are not fused}}
+// expected-note @below {{'mlp': norm+mlp#0: no kernel was formed in its body; norm+mlp#0#0: FUSE-N001 activation-input-not-linear}}
+fuse.model @unformed class "M" attributes {fuse.must_fuse = ["mlp"]} {
+  fuse.module @norm class "RMSNorm" {
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      return %x : tensor<8x8xf32>
+    }
+  }
+  fuse.module @mlp class "MLP" {
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %y = fuse.activation silu %x : tensor<8x8xf32> -> tensor<8x8xf32>
+      return %y : tensor<8x8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+    %n = fuse.call_module @norm(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %m = fuse.call_module @mlp(%n) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %m : tensor<8x8xf32>
+  }
+}

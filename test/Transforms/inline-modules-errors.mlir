@@ -1,0 +1,79 @@
+// RUN: fuse-opt %s -split-input-file -verify-diagnostics \
+// RUN:   --fuse-match-modules='patterns=((*,a))->mlp' --fuse-inline-modules
+
+// Matching checks that bodies are there; what only inlining can see is an
+// error of its own.
+
+// expected-note @below {{symbol defined here}}
+func.func private @"a#0"()
+fuse.model @m class "M" {
+  fuse.module @a class "A" {
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      return %x : tensor<8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    // expected-error @below {{there is a symbol 'a#0' beside the model, where the body of this site would go}}
+    %y = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    return %y : tensor<8xf32>
+  }
+}
+
+// -----
+
+fuse.model @m class "M" {
+  fuse.module @a class "A" {
+    fuse.module @b class "B" {
+      func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+        return %x : tensor<8xf32>
+      }
+    }
+    func.func @forward(%x: tensor<8xf32>, %c: i1) -> tensor<8xf32> {
+      // expected-error @below {{a call or a parameter within 'scf.if' can not be inlined}}
+      %y = scf.if %c -> tensor<8xf32> {
+        %z = fuse.call_module @b(%x) : (tensor<8xf32>) -> tensor<8xf32>
+        scf.yield %z : tensor<8xf32>
+      } else {
+        scf.yield %x : tensor<8xf32>
+      }
+      return %y : tensor<8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8xf32>, %c: i1) -> tensor<8xf32> {
+    %y = fuse.call_module @a(%x, %c) : (tensor<8xf32>, i1) -> tensor<8xf32>
+    return %y : tensor<8xf32>
+  }
+}
+
+// -----
+
+fuse.model @m class "M" {
+  fuse.module @a class "A" {
+    // expected-error @below {{forward of 'a' has several blocks; expected one}}
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      cf.br ^next
+    ^next:
+      return %x : tensor<8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %y = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    return %y : tensor<8xf32>
+  }
+}
+
+// -----
+
+fuse.model @m class "M" {
+  fuse.module @a class "A" {
+    // expected-error @below {{default of argument 0 of 'a' is no constant of arith}}
+    func.func @forward(%x: complex<f32> {fuse.default = #complex.number<:f32 1.0, 0.0> : complex<f32>})
+        -> complex<f32> {
+      return %x : complex<f32>
+    }
+  }
+  func.func @forward() -> complex<f32> {
+    %y = fuse.call_module @a() : () -> complex<f32>
+    return %y : complex<f32>
+  }
+}

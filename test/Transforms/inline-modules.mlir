@@ -1,0 +1,64 @@
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,a),(*,b))->norm_linear' \
+// RUN:   --fuse-inline-modules --mlir-print-debuginfo --mlir-print-local-scope \
+// RUN:   | FileCheck %s
+// RUN: fuse-opt %s -o /dev/null \
+// RUN:   --fuse-check-unfuse='patterns=((*,a),(*,b))->norm_linear'
+
+// Arguments of the first member, sides, then parameters; a parameter that is
+// read twice is one argument, a left-out argument is a constant. An
+// intermediate with another user is a second result. Ops are located by the
+// path of their module, around the location they had.
+
+// CHECK:      fuse.fused_call "norm_linear" [@a, @b](%arg0) sides(%arg1)
+// CHECK-SAME:   also [0] site("a+b#0") body(@"a+b#0")
+// CHECK:      func.func @"a+b#0"(
+// CHECK-SAME:   %[[X:arg0]]: tensor<8x8xf32> {{.*}} %[[S:arg1]]: tensor<8x8xf32>
+// CHECK-SAME:   %[[W:arg2]]: tensor<8x8xf32> {fuse.parameter = "a.inner.weight"}
+// CHECK-SAME:   -> (tensor<8x8xf32>, tensor<8x8xf32>)
+// CHECK-NEXT: %[[A:.*]] = fuse.linear %[[X]], %[[W]]
+// CHECK-SAME:   loc("a.inner"("here"))
+// CHECK-NEXT: %[[B:.*]] = fuse.linear %[[A]], %[[W]]
+// CHECK-NEXT: %[[T:.*]] = arith.constant dense<2.000000e+00>
+// CHECK-SAME:   loc("b"(
+// CHECK-NEXT: %[[C:.*]] = fuse.residual_add %[[B]], %[[S]]
+// CHECK-NEXT: %[[D:.*]] = fuse.residual_add %[[C]], %[[T]]
+// CHECK-NEXT: return %[[D]], %[[B]]
+fuse.model @m class "M" {
+  fuse.module @a class "A" {
+    fuse.module @inner class "Linear" {
+      fuse.parameter @weight : tensor<8x8xf32>
+      func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+        %w = fuse.get_parameter @weight : tensor<8x8xf32>
+        %y = fuse.linear %x, %w
+          : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32> loc("here")
+        return %y : tensor<8x8xf32>
+      }
+    }
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %y = fuse.call_module @inner(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      %w = fuse.get_parameter @inner::@weight : tensor<8x8xf32>
+      %z = fuse.linear %y, %w
+        : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %z : tensor<8x8xf32>
+    }
+  }
+  fuse.module @b class "B" {
+    func.func @forward(%x: tensor<8x8xf32>, %s: tensor<8x8xf32>,
+                       %t: tensor<8x8xf32>
+                         {fuse.default = dense<2.0> : tensor<8x8xf32>})
+        -> tensor<8x8xf32> {
+      %y = fuse.residual_add %x, %s
+        : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      %z = fuse.residual_add %y, %t
+        : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %z : tensor<8x8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8x8xf32>, %s: tensor<8x8xf32>)
+      -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+    %a = fuse.call_module @a(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %b = fuse.call_module @b(%a, %s)
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %b, %a : tensor<8x8xf32>, tensor<8x8xf32>
+  }
+}

@@ -1,0 +1,163 @@
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*RMSNorm,layers.*.norm),(MLP,layers.*.mlp))->gated_mlp' \
+// RUN:   | FileCheck %s
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*RMSNorm,layers.1.norm),(MLP,layers.1.mlp))->gated_mlp' \
+// RUN:   | FileCheck %s --check-prefix=ONE
+// RUN: fuse-opt %s --fuse-match-modules='patterns=(RMSNorm,MLP)->gated_mlp' \
+// RUN:   | FileCheck %s
+// RUN: fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->gated_mlp' \
+// RUN:   | FileCheck %s
+// RUN: fuse-opt %s --fuse-match-modules='patterns=(RMSNorm,MLP)->gated_mlp disable=layers.0.norm+mlp#0' \
+// RUN:   | FileCheck %s --check-prefix=ONE
+// RUN: fuse-opt %s --fuse-match-modules='patterns=(RMSNorm,MLP)->gated_mlp' \
+// RUN:     --fuse-inline-modules --fuse-form-kernels \
+// RUN:   | FileCheck %s --check-prefix=FORMED
+// RUN: fuse-opt %s --fuse-check-unfuse='patterns=(RMSNorm,MLP)->gated_mlp' \
+// RUN:     -o /dev/null
+// RUN: fuse-opt %s --fuse-match-modules='patterns=(RMSNorm,MLP)->gated_mlp' \
+// RUN:     --remarks-filter=fuse --remark-format=emitRemark -o /dev/null 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=REMARK
+
+// One pattern, every layer: by inline paths, by the classes of a declared
+// pattern, by its name. With a literal index, or with the other site disabled,
+// layer 1 only.
+
+// Modules stay where they are, with their parameters.
+
+// CHECK:      fuse.module @norm class "RMSNorm"
+// CHECK-NEXT: fuse.parameter @weight
+// CHECK:      fuse.module @mlp class "MLP"
+// CHECK:      %[[R:.*]] = fuse.residual_add %arg0, %arg1
+// CHECK:      %[[F:.*]] = fuse.fused_call "gated_mlp" [@norm, @mlp](%[[R]])
+// CHECK-SAME:   site("layers.0.norm+mlp#0")
+// CHECK:      %[[M:.*]] = fuse.identity_call @mlp(%[[F]]) interface [-1]
+// CHECK-SAME:   site("layers.0.norm+mlp#0") {tag}
+// CHECK:      fuse.residual_add %[[R]], %[[M]]
+// CHECK:      fuse.fused_call "gated_mlp" [@norm, @mlp]
+// CHECK-SAME:   site("layers.1.norm+mlp#0")
+
+// ONE-NOT:    site("layers.0
+// ONE:        site("layers.1.norm+mlp#0")
+
+// REMARK:      [Passed] layers.0.norm+mlp#0
+// REMARK-SAME:   Kernel=gated_mlp
+// REMARK-SAME:   Members="layers.0.norm, layers.0.mlp"
+// REMARK:      [Passed] layers.1.norm+mlp#0
+
+// Beside the model, one function per site, which form-kernels turns into a
+// fused op that knows where its members came from. Modules that the members
+// call are part of it.
+
+// FORMED:      fuse.fused_call "gated_mlp" [@norm, @mlp]
+// FORMED-SAME:   body(@"layers.0.norm+mlp#0")
+// FORMED:      func.func @"layers.0.norm+mlp#0"(%arg0: tensor<?x8xbf16>,
+// FORMED-SAME:   %arg1: tensor<8xbf16> {fuse.parameter = "layers.0.norm.weight"},
+// FORMED-SAME:   {fuse.parameter = "layers.0.mlp.gate.weight"}
+// FORMED:      %[[Y:.*]] = fuse.gated_mlp %arg0 norm(rms %arg1 eps 1.0e-06)
+// FORMED-SAME:   origins(["layers.0.norm", "layers.0.mlp.gate", "layers.0.mlp",
+// FORMED-SAME:     "layers.0.mlp.up", "layers.0.mlp.down"])
+// FORMED-SAME:   site("layers.0.norm+mlp#0#1")
+// FORMED-NEXT: return %[[Y]]
+// FORMED:      func.func @"layers.1.norm+mlp#0"
+
+fuse.model @two_layers class "TwoLayers" {
+  fuse.fusion_pattern @norm_mlp [("RMSNorm", "layers.*.norm"),
+                                 ("MLP", "layers.*.mlp")]
+  fuse.module @layers class "ModuleList" {
+    fuse.module @"0" class "Layer" {
+      fuse.module @norm class "RMSNorm" {
+        fuse.parameter @weight : tensor<8xbf16>
+        func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+          %w = fuse.get_parameter @weight : tensor<8xbf16>
+          %y = fuse.rms_norm %x weight(%w) eps 1.0e-6
+            : (tensor<?x8xbf16>, tensor<8xbf16>) -> tensor<?x8xbf16>
+          return %y : tensor<?x8xbf16>
+        }
+      }
+      fuse.module @mlp class "MLP" {
+        fuse.module @gate class "Linear" {
+          fuse.parameter @weight : tensor<16x8xbf16>
+          func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x16xbf16> {
+            %w = fuse.get_parameter @weight : tensor<16x8xbf16>
+            %y = fuse.linear %x, %w
+              : (tensor<?x8xbf16>, tensor<16x8xbf16>) -> tensor<?x16xbf16>
+            return %y : tensor<?x16xbf16>
+          }
+        }
+        fuse.module @up class "Linear" {
+          fuse.parameter @weight : tensor<16x8xbf16>
+          func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x16xbf16> {
+            %w = fuse.get_parameter @weight : tensor<16x8xbf16>
+            %y = fuse.linear %x, %w
+              : (tensor<?x8xbf16>, tensor<16x8xbf16>) -> tensor<?x16xbf16>
+            return %y : tensor<?x16xbf16>
+          }
+        }
+        fuse.module @down class "Linear" {
+          fuse.parameter @weight : tensor<8x16xbf16>
+          func.func @forward(%x: tensor<?x16xbf16>) -> tensor<?x8xbf16> {
+            %w = fuse.get_parameter @weight : tensor<8x16xbf16>
+            %y = fuse.linear %x, %w
+              : (tensor<?x16xbf16>, tensor<8x16xbf16>) -> tensor<?x8xbf16>
+            return %y : tensor<?x8xbf16>
+          }
+        }
+        func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+          %g = fuse.call_module @gate(%x)
+            : (tensor<?x8xbf16>) -> tensor<?x16xbf16>
+          %a = fuse.activation silu %g
+            : tensor<?x16xbf16> -> tensor<?x16xbf16>
+          %u = fuse.call_module @up(%x)
+            : (tensor<?x8xbf16>) -> tensor<?x16xbf16>
+          %p = fuse.gated_mul %a, %u
+            : (tensor<?x16xbf16>, tensor<?x16xbf16>) -> tensor<?x16xbf16>
+          %d = fuse.call_module @down(%p)
+            : (tensor<?x16xbf16>) -> tensor<?x8xbf16>
+          return %d : tensor<?x8xbf16>
+        }
+      }
+      func.func @forward(%x: tensor<?x8xbf16>, %r: tensor<?x8xbf16>)
+          -> tensor<?x8xbf16> {
+        %s = fuse.residual_add %x, %r
+          : (tensor<?x8xbf16>, tensor<?x8xbf16>) -> tensor<?x8xbf16>
+        %n = fuse.call_module @norm(%s)
+          : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+        %m = fuse.call_module @mlp(%n) {tag}
+          : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+        %y = fuse.residual_add %s, %m
+          : (tensor<?x8xbf16>, tensor<?x8xbf16>) -> tensor<?x8xbf16>
+        return %y : tensor<?x8xbf16>
+      }
+    }
+    fuse.module @"1" class "Layer" {
+      fuse.module @norm class "RMSNorm" {
+        fuse.parameter @weight : tensor<8xbf16>
+        func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+          %w = fuse.get_parameter @weight : tensor<8xbf16>
+          %y = fuse.rms_norm %x weight(%w) eps 1.0e-6
+            : (tensor<?x8xbf16>, tensor<8xbf16>) -> tensor<?x8xbf16>
+          return %y : tensor<?x8xbf16>
+        }
+      }
+      fuse.module @mlp class "MLP" {
+        func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+          %y = fuse.activation silu %x : tensor<?x8xbf16> -> tensor<?x8xbf16>
+          return %y : tensor<?x8xbf16>
+        }
+      }
+      func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+        %n = fuse.call_module @norm(%x)
+          : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+        %m = fuse.call_module @mlp(%n)
+          : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+        return %m : tensor<?x8xbf16>
+      }
+    }
+  }
+  func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+    %0 = fuse.call_module @layers::@"0"(%x, %x)
+      : (tensor<?x8xbf16>, tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    %1 = fuse.call_module @layers::@"1"(%0)
+      : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    return %1 : tensor<?x8xbf16>
+  }
+}
