@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+#===- module_scaling.py - Compile time per layer of large models -----------===#
+#
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===------------------------------------------------------------------------===#
+"""Measure how long fuse-opt takes per layer to fuse a model and undo it.
+
+Every layer has four modules; norm and MLP are fused by one pattern. The table
+shows processor time per layer, without that of starting the program. With
+--limit the script fails when the time per layer grows by more than that factor
+from the smallest model to the largest.
+"""
+
+import argparse
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+
+LAYER = """      fuse.module @"{i}" class "Layer" {{
+        fuse.module @norm class "RMSNorm" {{
+          fuse.parameter @weight : tensor<8xbf16>
+          func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {{
+            %w = fuse.get_parameter @weight : tensor<8xbf16>
+            %y = fuse.rms_norm %x weight(%w) eps 1.0e-6
+              : (tensor<?x8xbf16>, tensor<8xbf16>) -> tensor<?x8xbf16>
+            return %y : tensor<?x8xbf16>
+          }}
+        }}
+        fuse.module @mlp class "MLP" {{
+          fuse.parameter @up : tensor<16x8xbf16>
+          fuse.parameter @down : tensor<8x16xbf16>
+          func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {{
+            %wu = fuse.get_parameter @up : tensor<16x8xbf16>
+            %wd = fuse.get_parameter @down : tensor<8x16xbf16>
+            %u = fuse.linear %x, %wu
+              : (tensor<?x8xbf16>, tensor<16x8xbf16>) -> tensor<?x16xbf16>
+            %a = fuse.activation gelu %u
+              : tensor<?x16xbf16> -> tensor<?x16xbf16>
+            %d = fuse.linear %a, %wd
+              : (tensor<?x16xbf16>, tensor<8x16xbf16>) -> tensor<?x8xbf16>
+            return %d : tensor<?x8xbf16>
+          }}
+        }}
+        func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {{
+          %n = fuse.call_module @norm(%x)
+            : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+          %m = fuse.call_module @mlp(%n)
+            : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+          %y = fuse.residual_add %x, %m
+            : (tensor<?x8xbf16>, tensor<?x8xbf16>) -> tensor<?x8xbf16>
+          return %y : tensor<?x8xbf16>
+        }}
+      }}
+"""
+
+MATCH = ("--fuse-match-modules=patterns=((RMSNorm,layers.*.norm),"
+         "(MLP,layers.*.mlp))->mlp")
+PHASES = {
+    "parse": [],
+    "fuse": [MATCH],
+    "inline+form": [MATCH, "--fuse-inline-modules", "--fuse-form-kernels"],
+    "unfuse": [MATCH, "--fuse-inline-modules", "--fuse-form-kernels",
+               "--fuse-unfuse"],
+}
+
+
+def write_model(path, layers):
+    with open(path, "w", encoding="utf-8") as file:
+        file.write('fuse.model @m class "M" {\n'
+                   '  fuse.module @layers class "ModuleList" {\n')
+        for i in range(layers):
+            file.write(LAYER.format(i=i))
+        file.write("  }\n  func.func @forward(%x0: tensor<?x8xbf16>) "
+                   "-> tensor<?x8xbf16> {\n")
+        for i in range(layers):
+            file.write(f'    %x{i + 1} = fuse.call_module @layers::@"{i}"'
+                       f"(%x{i}) : (tensor<?x8xbf16>) -> tensor<?x8xbf16>\n")
+        file.write(f"    return %x{layers} : tensor<?x8xbf16>\n  }}\n}}\n")
+
+
+def processor_time(command, repeat):
+    best = None
+    for _ in range(repeat):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent = (after.ru_utime + after.ru_stime -
+                 before.ru_utime - before.ru_stime)
+        best = spent if best is None else min(best, spent)
+    return best
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--fuse-opt", default="fuse-opt", metavar="PATH")
+    parser.add_argument("--layers", default="100,1000,10000",
+                        help="sizes of the models (default %(default)s)")
+    parser.add_argument("--repeat", type=int, default=3,
+                        help="runs of which the fastest counts")
+    parser.add_argument("--limit", type=float, metavar="FACTOR",
+                        help="largest growth of the time per layer")
+    args = parser.parse_args(argv)
+    sizes = [int(text) for text in args.layers.split(",")]
+    rows = {name: [] for name in PHASES}
+    with tempfile.TemporaryDirectory(prefix="fuse-scaling-") as directory:
+        path = os.path.join(directory, "model.mlir")
+        base = [args.fuse_opt, path, "-o", os.devnull,
+                "--mlir-disable-threading"]
+        write_model(path, 0)
+        start = processor_time(base, args.repeat)
+        for size in sizes:
+            write_model(path, size)
+            for name, flags in PHASES.items():
+                spent = processor_time(base + flags, args.repeat)
+                rows[name].append(1e6 * (spent - start) / size)
+    print("microseconds per layer, everything up to the phase")
+    print(f"{'layers':12}" + "".join(f"{size:>10}" for size in sizes))
+    for name, values in rows.items():
+        print(f"{name:12}" + "".join(f"{value:10.1f}" for value in values))
+    growth = max(values[-1] / values[0] for values in rows.values())
+    print(f"largest growth from {sizes[0]} to {sizes[-1]} layers: "
+          f"{growth:.2f}x")
+    if args.limit and growth > args.limit:
+        print(f"error: more than {args.limit}x", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
