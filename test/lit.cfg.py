@@ -14,7 +14,9 @@ config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.fuse_obj_root, "test")
 
 fuse_bin = os.path.join(config.fuse_obj_root, "bin")
-path = [fuse_bin, config.llvm_tools_dir, os.environ.get("PATH", "")]
+# Tools that are scripts run from where they are.
+scripts = os.path.join(config.fuse_src_root, "tools", "fuse-bisect")
+path = [fuse_bin, scripts, config.llvm_tools_dir, os.environ.get("PATH", "")]
 config.environment["PATH"] = os.pathsep.join(path)
 config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
 
