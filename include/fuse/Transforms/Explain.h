@@ -1,0 +1,69 @@
+//===- Explain.h - Which sites are fused, which not, and why ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TRANSFORMS_EXPLAIN_H
+#define FUSE_TRANSFORMS_EXPLAIN_H
+
+#include "fuse/Analysis/Refusal.h"
+#include "mlir/IR/Operation.h"
+#include "llvm/Support/JSON.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fuse {
+
+/// What a kernel saves over one launch per member.
+struct SiteGain {
+  int64_t launches = 0;
+  /// Bytes that members read and write, less those that the kernel does.
+  int64_t bytes = 0;
+  /// Floating-point operations of the linears; they are the same fused.
+  int64_t flops = 0;
+};
+
+/// One candidate site.
+struct SiteReport {
+  std::string id;
+  /// `modules` or `ops`.
+  std::string level;
+  /// Kernel of a fused site.
+  std::string kernel;
+  std::vector<std::string> members;
+  /// Why the site is not fused, and at which op.
+  std::optional<RefusalKind> refusal;
+  std::string detail, at, location;
+  /// Unknown for refused sites and for kernels from outside.
+  std::optional<SiteGain> gain;
+};
+
+struct Explanation {
+  std::vector<SiteReport> sites;
+  /// The program before and after fusion.
+  std::string before, after;
+};
+
+struct ExplainOptions {
+  /// As in `fuse-match-modules`; without any, only ops are fused.
+  std::vector<std::string> patterns;
+  std::string target;
+  /// What dynamic dimensions count as.
+  int64_t tokens = 1;
+};
+
+/// Fuses a copy of `root` and reports on every site.
+llvm::FailureOr<Explanation> explain(mlir::Operation *root,
+                                     const ExplainOptions &options);
+
+void printText(const Explanation &explanation, llvm::raw_ostream &os);
+llvm::json::Value toJSON(const Explanation &explanation);
+/// One page without links to anything outside.
+void printHTML(const Explanation &explanation, llvm::raw_ostream &os);
+
+} // namespace fuse
+
+#endif // FUSE_TRANSFORMS_EXPLAIN_H

@@ -1,0 +1,91 @@
+// RUN: fuse-explain %s --tokens=4 \
+// RUN:   --patterns='((RMSNorm,*.norm),(MLP,*.mlp))->mlp' | FileCheck %s
+// RUN: fuse-explain %s --tokens=4 --format=json \
+// RUN:   --patterns='((RMSNorm,*.norm),(MLP,*.mlp))->mlp' \
+// RUN:   | python3 -m json.tool | FileCheck %s --check-prefix=JSON
+// RUN: fuse-explain %s --format=html -o %t.html \
+// RUN:   --patterns='((RMSNorm,*.norm),(MLP,*.mlp))->mlp'
+// RUN: FileCheck %s --check-prefix=HTML --implicit-check-not=http \
+// RUN:   --input-file=%t.html
+// RUN: not fuse-explain %s --patterns='((RMSNorm,x))->mlp' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=PATTERN
+// RUN: not fuse-explain %s --tokens=0 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=TOKENS
+// RUN: not fuse-explain %s.not 2>&1 | FileCheck %s --check-prefix=FILE
+
+// Layer `a` is fused: the norm and three ops of the MLP as one launch. The
+// intermediates are the normed value (written once, read once, 4 x 8 x 4
+// bytes) and the hidden values before and after the activation (4 x 16 x 4).
+// Each linear makes 2 x 4 x 8 x 16 operations.
+
+// CHECK:      site level state kernel or reason launches bytes flop
+// CHECK-NEXT: a.norm+mlp#0 modules fused mlp 3 1280 2048
+// CHECK-NEXT: a.norm+mlp#0#1 ops fused mlp 3 1280 2048
+// CHECK-NEXT: b.norm+mlp#0 modules refused FUSE-N208 has-hooks - - -
+// CHECK-NEXT:   at fuse.module,
+// CHECK-NEXT:   'b.mlp' has hooks accelerate
+// CHECK-NEXT:   do: remove the hooks before fusing
+// CHECK-NEXT: 2 sites fused, 1 refused; kernels save 3 launches and 1280 bytes
+
+// JSON:      "sites": [
+// JSON:      "gain": {
+// JSON-NEXT:   "bytes": 1280,
+// JSON:      "kernel": "mlp"
+// JSON:      "fused": false,
+// JSON:      "id": "FUSE-N208"
+// JSON:      "suggestion": "remove the hooks before fusing"
+
+// HTML:      <!DOCTYPE html>
+// HTML:      <td>a.norm+mlp#0</td>
+// HTML:      <td>FUSE-N208 has-hooks</td>
+// HTML:      <summary>Before fusion</summary>
+// HTML:      %{{.*}} = fuse.call_module @norm
+// HTML:      <summary>After fusion</summary>
+// HTML:      fuse.fused_call &quot;mlp&quot;
+
+// PATTERN: error: pattern '((RMSNorm,x))->mlp': FUSE-N201 no-module-matches
+// TOKENS:  error: --tokens must be positive, got 0
+// FILE:    error: cannot open input file
+
+fuse.model @m class "M" {
+  fuse.module @a class "Layer" {
+    fuse.module @norm class "RMSNorm" {
+      func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+        %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+        return %y : tensor<?x8xf32>
+      }
+    }
+    fuse.module @mlp class "MLP" {
+      fuse.parameter @up : tensor<16x8xf32>
+      fuse.parameter @down : tensor<8x16xf32>
+      func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+        %wu = fuse.get_parameter @up : tensor<16x8xf32>
+        %wd = fuse.get_parameter @down : tensor<8x16xf32>
+        %u = fuse.linear %x, %wu
+          : (tensor<?x8xf32>, tensor<16x8xf32>) -> tensor<?x16xf32>
+        %a = fuse.activation gelu %u : tensor<?x16xf32> -> tensor<?x16xf32>
+        %d = fuse.linear %a, %wd
+          : (tensor<?x16xf32>, tensor<8x16xf32>) -> tensor<?x8xf32>
+        return %d : tensor<?x8xf32>
+      }
+    }
+    func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+      %n = fuse.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      %m = fuse.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      return %m : tensor<?x8xf32>
+    }
+  }
+  fuse.module @b class "Layer" {
+    fuse.module @norm class "RMSNorm" {
+      func.func private @forward(tensor<?x8xf32>) -> tensor<?x8xf32>
+    }
+    fuse.module @mlp class "MLP" hooks(["accelerate"]) {
+      func.func private @forward(tensor<?x8xf32>) -> tensor<?x8xf32>
+    }
+    func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+      %n = fuse.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      %m = fuse.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      return %m : tensor<?x8xf32>
+    }
+  }
+}

@@ -1,0 +1,108 @@
+//===- fuse-explain.cpp - Report on every candidate site ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/InitAllDialects.h"
+#include "fuse/Transforms/Explain.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+namespace {
+enum class Format { Text, JSON, HTML };
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  llvm::cl::OptionCategory category("fuse-explain options");
+  llvm::cl::opt<std::string> input(
+      llvm::cl::Positional, llvm::cl::desc("<input file>"), llvm::cl::init("-"),
+      llvm::cl::cat(category));
+  llvm::cl::opt<std::string> output("o", llvm::cl::desc("Output file"),
+                                    llvm::cl::init("-"),
+                                    llvm::cl::cat(category));
+  llvm::cl::list<std::string> patterns(
+      "patterns",
+      llvm::cl::desc("Pattern of modules, as in fuse-match-modules; may be "
+                     "given many times"),
+      llvm::cl::cat(category));
+  llvm::cl::opt<std::string> target(
+      "target", llvm::cl::desc("What declared kernels must run on"),
+      llvm::cl::cat(category));
+  llvm::cl::opt<int64_t> tokens(
+      "tokens", llvm::cl::desc("What dynamic dimensions count as"),
+      llvm::cl::init(1), llvm::cl::cat(category));
+  llvm::cl::opt<Format> format(
+      "format", llvm::cl::desc("Output format"),
+      llvm::cl::values(
+          clEnumValN(Format::Text, "text", "a table"),
+          clEnumValN(Format::JSON, "json", "JSON"),
+          clEnumValN(Format::HTML, "html", "one self-contained page")),
+      llvm::cl::init(Format::Text), llvm::cl::cat(category));
+  llvm::cl::HideUnrelatedOptions(category);
+  llvm::cl::ParseCommandLineOptions(
+      argc, argv, "Says of every site whether it is fused, or why not\n");
+  if (tokens < 1) {
+    llvm::errs() << "fuse-explain: error: --tokens must be positive, got "
+                 << tokens << "\n";
+    return 2;
+  }
+
+  std::string message;
+  std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(input, &message);
+  if (!buffer) {
+    llvm::errs() << "fuse-explain: error: " << message << "\n";
+    return 2;
+  }
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  fuse::registerAllDialects(registry);
+  MLIRContext context(registry);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
+  if (!module)
+    return 1;
+  context.loadDialect<arith::ArithDialect, func::FuncDialect>();
+
+  fuse::ExplainOptions options;
+  options.patterns.assign(patterns.begin(), patterns.end());
+  options.target = target;
+  options.tokens = tokens;
+  FailureOr<fuse::Explanation> explanation =
+      fuse::explain(module.get(), options);
+  if (failed(explanation))
+    return 1;
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(output, &message);
+  if (!file) {
+    llvm::errs() << "fuse-explain: error: " << message << "\n";
+    return 2;
+  }
+  switch (format) {
+  case Format::Text:
+    fuse::printText(*explanation, file->os());
+    break;
+  case Format::JSON:
+    file->os() << llvm::formatv("{0:2}", fuse::toJSON(*explanation)) << "\n";
+    break;
+  case Format::HTML:
+    fuse::printHTML(*explanation, file->os());
+    break;
+  }
+  file->keep();
+  return 0;
+}
