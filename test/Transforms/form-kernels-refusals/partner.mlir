@@ -1,0 +1,20 @@
+// RUN: fuse-opt %s --fuse-form-kernels \
+// RUN:   --remarks-filter='fuse' --remark-format=emitRemark 2>&1 \
+// RUN:   -o /dev/null | FileCheck %s
+// RUN: fuse-opt %s --fuse-check-unfuse -o /dev/null
+
+// CHECK: [Missed] partner#0
+// CHECK-SAME: At=fuse.gated_mul
+// CHECK-SAME: FUSE-N003 gate-partner-not-linear
+func.func @partner(%x: tensor<?x8xbf16>, %w1: tensor<16x8xbf16>,
+                   %w2: tensor<8x16xbf16>, %u: tensor<?x16xbf16>)
+    -> tensor<?x8xbf16> {
+  %g = fuse.linear %x, %w1
+    : (tensor<?x8xbf16>, tensor<16x8xbf16>) -> tensor<?x16xbf16>
+  %a = fuse.activation silu %g : tensor<?x16xbf16> -> tensor<?x16xbf16>
+  %p = fuse.gated_mul %a, %u
+    : (tensor<?x16xbf16>, tensor<?x16xbf16>) -> tensor<?x16xbf16>
+  %d = fuse.linear %p, %w2
+    : (tensor<?x16xbf16>, tensor<8x16xbf16>) -> tensor<?x8xbf16>
+  return %d : tensor<?x8xbf16>
+}

@@ -1,0 +1,17 @@
+// RUN: fuse-opt %s --fuse-form-kernels \
+// RUN:   --remarks-filter='fuse' --remark-format=emitRemark 2>&1 \
+// RUN:   -o /dev/null | FileCheck %s
+// RUN: fuse-opt %s --fuse-check-unfuse -o /dev/null
+
+// CHECK: [Analysis] quantized_elsewhere#0
+// CHECK-SAME: FUSE-N007 input-not-quantized-here
+func.func @quantized_elsewhere(%q: tensor<?x8xi8>, %w1: tensor<16x8xi8>,
+                               %w2: tensor<8x16xi8>) -> tensor<?x8xbf16> {
+  %u = fuse.linear %q, %w1 scales(0.5, 0.25)
+    : (tensor<?x8xi8>, tensor<16x8xi8>) -> tensor<?x16xbf16>
+  %a = fuse.activation silu %u : tensor<?x16xbf16> -> tensor<?x16xbf16>
+  %h = fuse.quantize %a scale 0.5 : (tensor<?x16xbf16>) -> tensor<?x16xi8>
+  %d = fuse.linear %h, %w2 scales(0.5, 0.25)
+    : (tensor<?x16xi8>, tensor<8x16xi8>) -> tensor<?x8xbf16>
+  return %d : tensor<?x8xbf16>
+}

@@ -1,0 +1,28 @@
+// RUN: fuse-opt %s --fuse-raise-layers | FileCheck %s
+
+// The same, rounded at the end: the weight is not rounded to bf16 first.
+
+// CHECK-LABEL: func @weight_f32_after(
+// CHECK-NEXT:    fuse.rms_norm %{{.*}} weight(%{{.*}}) eps 1.0e-06 cast after_weight : (tensor<4x64xbf16>, tensor<64xf32>) -> tensor<4x64xbf16>
+func.func @weight_f32_after(%x: tensor<4x64xbf16>, %w: tensor<64xf32>)
+    -> tensor<4x64xbf16> {
+  %zero = arith.constant dense<0.0> : tensor<4xf32>
+  %n = arith.constant dense<64.0> : tensor<4xf32>
+  %eps = arith.constant dense<1.0e-6> : tensor<4xf32>
+  %init = tensor.empty() : tensor<4x64xf32>
+  %f = arith.extf %x : tensor<4x64xbf16> to tensor<4x64xf32>
+  %sq = arith.mulf %f, %f : tensor<4x64xf32>
+  %sum = linalg.reduce { arith.addf } ins(%sq : tensor<4x64xf32>)
+      outs(%zero : tensor<4xf32>) dimensions = [1]
+  %mean = arith.divf %sum, %n : tensor<4xf32>
+  %v = arith.addf %mean, %eps : tensor<4xf32>
+  %r = math.rsqrt %v : tensor<4xf32>
+  %rb = linalg.broadcast ins(%r : tensor<4xf32>)
+      outs(%init : tensor<4x64xf32>) dimensions = [1]
+  %wb = linalg.broadcast ins(%w : tensor<64xf32>)
+      outs(%init : tensor<4x64xf32>) dimensions = [0]
+  %rw = arith.mulf %rb, %wb : tensor<4x64xf32>
+  %p = arith.mulf %f, %rw : tensor<4x64xf32>
+  %y = arith.truncf %p : tensor<4x64xf32> to tensor<4x64xbf16>
+  return %y : tensor<4x64xbf16>
+}
