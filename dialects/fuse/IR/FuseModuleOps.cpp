@@ -325,12 +325,30 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
     return emitOpError() << "gives " << getResultTypes()
                          << ", its members give " << outputs;
   SmallVector<Value> sides;
+  SmallVector<Type> available;
   for (auto [i, identity] : llvm::enumerate(getIdentities(*this))) {
     if (!identity)
       return emitOpError() << "site '" << getSite()
                            << "' has no fuse.identity_call of member '"
                            << pathOf(i + 1) << "'";
     llvm::append_range(sides, identity.getIgnored());
+    // What undoing the fusion will pass to the member.
+    llvm::append_range(available, forwards[i].getResultTypes());
+    ArrayRef<Type> takes = forwards[i + 1].getArgumentTypes();
+    for (auto [j, source] : llvm::enumerate(identity.getInterface())) {
+      if (source >= 0 || j >= takes.size())
+        continue;
+      uint64_t position = -1 - source;
+      if (position >= available.size())
+        return identity.emitOpError()
+               << "'interface' names intermediate " << position
+               << ", there are " << available.size();
+      if (available[position] != takes[j])
+        return identity.emitOpError()
+               << "intermediate " << position << " is " << available[position]
+               << ", '" << pathOf(i + 1) << "' takes " << takes[j]
+               << " as argument " << j;
+    }
   }
   if (!llvm::equal(sides, getSides()))
     return emitOpError("'sides' must be the values that the identity calls of "

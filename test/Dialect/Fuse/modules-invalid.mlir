@@ -513,3 +513,45 @@ fuse.model @m class "M" {
   // expected-error @below {{needs at least one target, such as cpu or sm_90}}
   fuse.kernel @k targets([])
 }
+
+// -----
+
+// Undoing this fusion would pass a value that no member gives.
+
+fuse.model @interface_out_of_range class "C" {
+  fuse.kernel @K targets(["cpu"])
+  fuse.module @norm class "RMSNorm" {
+    func.func private @forward(tensor<?x8xbf16>) -> tensor<?x8xbf16>
+  }
+  fuse.module @mlp class "MLP" {
+    func.func private @forward(tensor<?x8xbf16>) -> tensor<?x8xbf16>
+  }
+  func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+    %f = fuse.fused_call "K" [@norm, @mlp](%x) site("s")
+      : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    // expected-error @below {{'interface' names intermediate 4, there are 1}}
+    %m = fuse.identity_call @mlp(%f) interface [-5] site("s")
+      : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    return %m : tensor<?x8xbf16>
+  }
+}
+
+// -----
+
+fuse.model @interface_type class "C" {
+  fuse.kernel @K targets(["cpu"])
+  fuse.module @norm class "RMSNorm" {
+    func.func private @forward(tensor<?x8xbf16>) -> tensor<?x8xbf16>
+  }
+  fuse.module @mlp class "MLP" {
+    func.func private @forward(tensor<?x8xf32>) -> tensor<?x8xbf16>
+  }
+  func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
+    %f = fuse.fused_call "K" [@norm, @mlp](%x) site("s")
+      : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    // expected-error @below {{intermediate 0 is 'tensor<?x8xbf16>', 'mlp' takes 'tensor<?x8xf32>' as argument 0}}
+    %m = fuse.identity_call @mlp(%f) interface [-1] site("s")
+      : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
+    return %m : tensor<?x8xbf16>
+  }
+}
