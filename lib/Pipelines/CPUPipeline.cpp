@@ -21,6 +21,8 @@ using namespace fuse;
 
 void fuse::buildLinalgPipeline(OpPassManager &pm) {
   pm.addPass(createConvertFuseToLinalgPass());
+  // Arithmetic on whole tensors, as front ends write it between layers.
+  pm.addPass(createConvertElementwiseToLinalgPass());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
 }

@@ -7,6 +7,7 @@
 #include "LayerBuilder.h"
 #include "fuse/IR/FuseOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/APFloat.h"
@@ -96,10 +97,16 @@ Value LayerBuilder::restore(Value rows, RankedTensorType type) {
     rows = tensor::CollapseShapeOp::create(*this, refined, rows, groups);
   } else if (rank > 2 || numRowDims != 1) {
     SmallVector<OpFoldResult> mixed;
-    for (auto [index, size] : llvm::enumerate(sizes))
-      mixed.push_back(ShapedType::isDynamic(size)
-                          ? getSize(*this, getLoc(), anchor, index)
-                          : getIndexAttr(size));
+    for (auto [index, size] : llvm::enumerate(sizes)) {
+      if (!ShapedType::isDynamic(size)) {
+        mixed.push_back(getIndexAttr(size));
+        continue;
+      }
+      // A dynamic size is an operand even where it is known: with a number in
+      // its place the op verifies, but upstream patterns crash on it.
+      mixed.push_back(getValueOrCreateConstantIndexOp(
+          *this, getLoc(), getSize(*this, getLoc(), anchor, index)));
+    }
     rows = tensor::ExpandShapeOp::create(*this, refined, rows, groups, mixed);
   }
   if (refined != type)
