@@ -101,8 +101,7 @@ typedef struct fuse_remark {
   const char *text;
 } fuse_remark;
 
-typedef void (*fuse_remark_handler)(const fuse_remark *remark,
-                                    void *user_data);
+typedef void (*fuse_remark_handler)(const fuse_remark *remark, void *user_data);
 
 /* Delivers the remarks of all categories. A null handler removes the one that
  * is set. */

@@ -331,8 +331,8 @@ struct UnpackLowering : OpConversionPattern<tile::UnpackOp> {
     SmallVector<SmallVector<Value>> results;
     if (cast<VectorType>(vector.getType()).getElementType().isF32()) {
       for (unsigned index = 0; index < op.getNumResults(); ++index)
-        results.push_back({LLVM::ExtractElementOp::create(
-            rewriter, loc, vector, emit.i32(index))});
+        results.push_back({LLVM::ExtractElementOp::create(rewriter, loc, vector,
+                                                          emit.i32(index))});
       rewriter.replaceOpWithMultiple(op, std::move(results));
       return success();
     }
