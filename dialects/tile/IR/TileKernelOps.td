@@ -24,7 +24,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [
   let description = [{
     Lies in a `gpu.module`. `blocks` and `threads` are the launch shape,
     `shared_bytes` the dynamic shared memory that the rings use. `cooperative`
-    says that all blocks must be resident at the same time. Arguments are buffers, tensor maps, i32 and f32.
+    says that all blocks must be resident at the same time. Arguments are
+    buffers, tensor maps, i32 and f32.
 
     Becomes `.entry` with `.reqntid threads` and `.minnctapersm 1`; a tensor
     map becomes `.param .align 64 .b8 [128]`.
