@@ -8,6 +8,7 @@
 #define FUSE_IR_FUSEATTRS_TD
 
 include "FuseDialect.td"
+include "FuseSlotAttrs.td"
 include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/EnumAttr.td"
 

@@ -31,7 +31,8 @@ def Fuse_ModelOp : Fuse_ModuleOp<"model"> {
   let description = [{
     The root of a module tree. Like a module it has a class name, parameters,
     children and a forward; its own name is no part of a path. It also holds
-    what is said of the whole network: `fuse.fusion_pattern` and `fuse.kernel`.
+    what is said of the whole network: `fuse.fusion_pattern`, `fuse.kernel`,
+    and its slots, `fuse.slot` and `fuse.slot_kernel`, which are no modules.
 
     The path of a module is the chain of names below the model, separated by
     dots: `model.layers.0.mlp`.

@@ -14,6 +14,10 @@ namespace fuse {
 
 /// Name of the function that a call of a module runs.
 inline constexpr llvm::StringLiteral kForwardName = "forward";
+/// Names in a slot and in its kernels: what the slot means, and a kernel's
+/// function.
+inline constexpr llvm::StringLiteral kEagerName = "eager";
+inline constexpr llvm::StringLiteral kBodyName = "body";
 /// Attribute of an argument of a forward: the value that a call may leave out.
 inline constexpr llvm::StringLiteral kDefaultAttrName = "fuse.default";
 /// Attributes of a model, see `fuse.model`.
@@ -42,6 +46,11 @@ llvm::SmallVector<IdentityCallOp> getIdentities(FusedCallOp call);
 /// How many arguments a call of `forward` must pass: those in front of the
 /// trailing ones that have defaults.
 unsigned getNumRequiredArguments(mlir::FunctionOpInterface forward);
+
+/// The slot that `name` means where `user` stands, or null: the innermost one
+/// in the symbol tables around `user`.
+SlotOp lookupSlot(mlir::SymbolTableCollection &tables, mlir::Operation *user,
+                  mlir::SymbolRefAttr name);
 
 } // namespace fuse
 

@@ -10,5 +10,6 @@
 include "FuseLayerOps.td"
 include "FuseFusedOps.td"
 include "FuseModuleOps.td"
+include "FuseSlotOps.td"
 
 #endif // FUSE_IR_FUSEOPS_TD

@@ -1,0 +1,148 @@
+//===- FuseSlotAttrs.td - What a kernel of a slot needs ----*- tablegen -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Part of FuseAttrs.td.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_IR_FUSESLOTATTRS_TD
+#define FUSE_IR_FUSESLOTATTRS_TD
+
+include "FuseDialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
+
+def Fuse_DeviceTypeEnum : I32EnumAttr<"DeviceType", "type of a device", [
+    I32EnumAttrCase<"Any", 0, "any">,
+    I32EnumAttrCase<"CPU", 1, "cpu">,
+    I32EnumAttrCase<"GPU", 2, "gpu">]> {
+  let cppNamespace = "::fuse";
+  let genSpecializedAttr = 0;
+}
+
+def Fuse_CodeFormatEnum : I32EnumAttr<"CodeFormat", "form of GPU code", [
+    I32EnumAttrCase<"PTX", 0, "ptx">,
+    I32EnumAttrCase<"Cubin", 1, "cubin">]> {
+  let cppNamespace = "::fuse";
+  let genSpecializedAttr = 0;
+}
+
+def Fuse_KernelModeEnum : I32BitEnumAttr<"KernelMode",
+    "what a network is used for", [
+    I32BitEnumAttrCaseNone<"Any", "any">,
+    I32BitEnumAttrCaseBit<"Inference", 0, "inference">,
+    I32BitEnumAttrCaseBit<"Training", 1, "training">,
+    I32BitEnumAttrCaseBit<"Compile", 2, "compile">]> {
+  let cppNamespace = "::fuse";
+  let genSpecializedAttr = 0;
+  let separator = "|";
+}
+
+def Fuse_KernelModeAttr
+    : EnumAttr<Fuse_Dialect, Fuse_KernelModeEnum, "kernel_mode"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Fuse_HardwareAttr : AttrDef<Fuse_Dialect, "Hardware"> {
+  let mnemonic = "hardware";
+  let summary = "hardware that a kernel runs on";
+  let description = [{
+    A type of device and, for a GPU, an interval of compute capabilities, both
+    ends included, as in `sm_90` without its letters. Without `from` or `to`
+    the interval is open at that end.
+
+    Example: `#fuse.hardware<any>`, `#fuse.hardware<gpu from 80 to 90>`.
+  }];
+  let parameters = (ins
+    EnumParameter<Fuse_DeviceTypeEnum>:$device,
+    DefaultValuedParameter<"unsigned", "0", "0 for none">:$from,
+    DefaultValuedParameter<"unsigned", "0", "0 for none">:$to
+  );
+  let assemblyFormat = [{
+    `<` $device (`from` $from^)? (`to` $to^)? `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether a device of this type and capability will do.
+    bool isMetBy(DeviceType device, unsigned capability) const;
+    /// How many capabilities there are; open intervals are larger than any
+    /// other, and any device is larger than one type of device.
+    uint64_t getSize() const;
+    /// `device_type=gpu, compute_capability>=80`.
+    std::string toText() const;
+  }];
+}
+
+def Fuse_GPUCodeAttr : AttrDef<Fuse_Dialect, "GPUCode"> {
+  let mnemonic = "gpu_code";
+  let summary = "kernel in a file of GPU code and how to launch it";
+  let description = [{
+    `file` has PTX text or a cubin, `entry` is the name of the kernel in it. A
+    relative path starts at the directory of the file that registers the
+    kernel.
+
+    `sizes` lists sizes that are known when the kernel is launched: pairs of an
+    operand of the slot and a dimension of it. `grid` gives the number of blocks
+    as a map with a symbol for each; `block` is the number of threads, `shared`
+    the bytes of dynamic shared memory, 0 when left out.
+
+    `args` says what the kernel takes, in its order:
+
+    - `"arg0"`, `"result0"`: the address of an operand or result of the slot,
+      row-major and without gaps;
+    - `"param.eps"`: a number of the slot's `params`, with the type it has
+      there;
+    - an affine map: a size as i64;
+    - a number with its type.
+
+    Example:
+
+    ```mlir
+    #fuse.gpu_code<format = ptx, file = "rms_norm.ptx", entry = "rms_norm",
+      grid = affine_map<()[s0] -> (s0, 1, 1)>, block = [128, 1, 1],
+      sizes = [[0, 0]], args = ["arg0", "arg1", "result0", "param.eps"]>
+    ```
+  }];
+  let parameters = (ins
+    EnumParameter<Fuse_CodeFormatEnum>:$format,
+    StringRefParameter<"path">:$file,
+    StringRefParameter<"name of the kernel">:$entry,
+    "::mlir::AffineMapAttr":$grid,
+    "::mlir::ArrayAttr":$block,
+    DefaultValuedParameter<"unsigned", "0">:$shared,
+    "::mlir::ArrayAttr":$sizes,
+    "::mlir::ArrayAttr":$args
+  );
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def Fuse_HostCodeAttr : AttrDef<Fuse_Dialect, "HostCode"> {
+  let mnemonic = "host_code";
+  let summary = "function in a shared library";
+  let description = [{
+    `symbol` is a C function in the shared library `library`. `sizes` and `args`
+    are those of `#fuse.gpu_code`: addresses are pointers, sizes `int64_t`.
+
+    Example:
+
+    ```mlir
+    #fuse.host_code<library = "libkernels.so", symbol = "rms_norm",
+      sizes = [[0, 0]],
+      args = ["arg0", "arg1", "result0", affine_map<()[s0] -> (s0)>]>
+    ```
+  }];
+  let parameters = (ins
+    StringRefParameter<"path">:$library,
+    StringRefParameter<"name of the function">:$symbol,
+    "::mlir::ArrayAttr":$sizes,
+    "::mlir::ArrayAttr":$args
+  );
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+#endif // FUSE_IR_FUSESLOTATTRS_TD

@@ -1,0 +1,237 @@
+//===- FuseSlotOps.cpp - Slots and their kernels --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/IR/FuseModules.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace fuse;
+
+SlotOp fuse::lookupSlot(SymbolTableCollection &tables, Operation *user,
+                        SymbolRefAttr name) {
+  for (Operation *scope = user->getParentOp(); scope;
+       scope = scope->getParentOp()) {
+    if (!scope->hasTrait<OpTrait::SymbolTable>())
+      continue;
+    if (auto slot =
+            dyn_cast_or_null<SlotOp>(tables.lookupSymbolIn(scope, name)))
+      return slot;
+  }
+  return {};
+}
+
+/// An op and a variant are words, since options and files name them.
+static LogicalResult verifyWord(Operation *op, StringRef what, StringRef word) {
+  bool plain = !word.empty() && llvm::all_of(word, [](char c) {
+    return llvm::isAlnum(c) || c == '_' || c == '-';
+  });
+  if (!plain)
+    return op->emitOpError() << what << " '" << word
+                             << "' must be made of letters, digits, _ and -";
+  return success();
+}
+
+/// A function with one block, or null after an error.
+static FunctionOpInterface verifyFunction(Operation &op, StringRef name) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function || function.getName() != name) {
+    op.emitOpError() << "can not stand here; expected a function '" << name
+                     << "'";
+    return {};
+  }
+  if (function.isExternal() || !function.getFunctionBody().hasOneBlock()) {
+    op.emitOpError() << "function '" << name << "' must have one block";
+    return {};
+  }
+  return function;
+}
+
+/// The function has this type.
+static LogicalResult verifyType(FunctionOpInterface function,
+                                FunctionType type) {
+  if (function.getArgumentTypes() != type.getInputs() ||
+      function.getResultTypes() != type.getResults())
+    return function.emitOpError()
+           << "function '" << function.getName() << "' has type "
+           << function.getFunctionType() << ", the slot " << type;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// SlotOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult SlotOp::verify() {
+  return success(succeeded(verifyWord(*this, "op", getOp())) &&
+                 succeeded(verifyWord(*this, "variant", getVariant())));
+}
+
+LogicalResult SlotOp::verifyRegions() {
+  auto type = cast<FunctionType>(getSignature());
+  for (Operation &op : getBody().getOps()) {
+    if (auto kernel = dyn_cast<BoundKernelOp>(op)) {
+      if (auto body =
+              dyn_cast_or_null<FunctionOpInterface>(kernel.getBodyFunction()))
+        if (failed(verifyType(body, type)))
+          return failure();
+      continue;
+    }
+    FunctionOpInterface eager = verifyFunction(op, kEagerName);
+    if (!eager || failed(verifyType(eager, type)))
+      return failure();
+  }
+  return success();
+}
+
+Operation *SlotOp::getEager() {
+  for (Operation &op : getBody().getOps())
+    if (auto function = dyn_cast<FunctionOpInterface>(op))
+      return function;
+  return nullptr;
+}
+
+std::string SlotOp::toText() {
+  return ("slot '" + getSymName() + "' (op=" + getOp() +
+          ", variant=" + getVariant() + ")")
+      .str();
+}
+
+//===----------------------------------------------------------------------===//
+// CallSlotOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult CallSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
+  SlotOp slot = lookupSlot(tables, *this, getCallee());
+  if (!slot) {
+    InFlightDiagnostic diag = emitOpError();
+    diag << getCallee() << " names no slot; ";
+    SmallVector<StringRef> names;
+    for (Operation *scope = (*this)->getParentOp(); scope;
+         scope = scope->getParentOp())
+      if (isa<ModelOp, ModuleOp>(scope))
+        for (auto other : scope->getRegion(0).getOps<SlotOp>())
+          names.push_back(other.getSymName());
+    if (names.empty())
+      return diag << "there are none here";
+    return diag << "expected one of " << llvm::join(names, ", ");
+  }
+  auto type = cast<FunctionType>(slot.getSignature());
+  if (getArgs().getTypes() != TypeRange(type.getInputs()) ||
+      getResultTypes() != TypeRange(type.getResults()))
+    return emitOpError() << "has type "
+                         << FunctionType::get(getContext(),
+                                              getArgs().getTypes(),
+                                              getResultTypes())
+                         << ", " << slot.toText() << " has " << type;
+  if (FlatSymbolRefAttr bound = getBoundAttr())
+    if (!tables.lookupSymbolIn(slot, bound.getAttr()))
+      return emitOpError() << "is bound to '" << bound.getValue() << "', which "
+                           << slot.toText() << " does not have";
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+/// An implementation has one body or one code, for a device that fits.
+static LogicalResult verifyCode(Operation *op, HardwareAttr hardware,
+                                KernelModeAttr mode, Attribute code,
+                                Operation *body) {
+  if (!code == !body)
+    return op->emitOpError()
+           << "needs either a function '" << kBodyName << "' or code";
+  if (code && !isa<GPUCodeAttr, HostCodeAttr>(code))
+    return op->emitOpError() << "has code " << code
+                             << "; expected #fuse.gpu_code or #fuse.host_code";
+  DeviceType device = hardware.getDevice();
+  if (code &&
+      device != (isa<GPUCodeAttr>(code) ? DeviceType::GPU : DeviceType::CPU))
+    return op->emitOpError()
+           << "has code for a " << (isa<GPUCodeAttr>(code) ? "gpu" : "cpu")
+           << " but is on " << stringifyDeviceType(device);
+  if (!mode)
+    return success();
+  KernelMode value = mode.getValue();
+  bool inference = bitEnumContainsAll(value, KernelMode::Inference);
+  bool training = bitEnumContainsAll(value, KernelMode::Training);
+  if (value != KernelMode::Any && inference == training)
+    return op->emitOpError()
+           << "has mode " << stringifyKernelMode(value)
+           << "; expected inference, inference|compile, training, "
+              "training|compile or any";
+  return success();
+}
+
+/// At most a function `@body`.
+static LogicalResult verifyBody(Operation *op) {
+  for (Operation &inner : op->getRegion(0).getOps())
+    if (!verifyFunction(inner, kBodyName))
+      return failure();
+  return success();
+}
+
+static Operation *getFunction(Operation *op) {
+  Block &block = op->getRegion(0).front();
+  return block.empty() ? nullptr : &block.front();
+}
+
+Operation *BoundKernelOp::getBodyFunction() { return getFunction(*this); }
+
+LogicalResult BoundKernelOp::verify() {
+  return verifyCode(*this, getHardware(), getModeAttr(), getCodeAttr(),
+                    getBodyFunction());
+}
+
+LogicalResult BoundKernelOp::verifyRegions() { return verifyBody(*this); }
+
+Operation *ImplementationOp::getBodyFunction() { return getFunction(*this); }
+
+LogicalResult ImplementationOp::verify() {
+  return verifyCode(*this, getHardware(), getModeAttr(), getCodeAttr(),
+                    getBodyFunction());
+}
+
+LogicalResult ImplementationOp::verifyRegions() { return verifyBody(*this); }
+
+LogicalResult SlotKernelOp::verify() {
+  if (failed(verifyWord(*this, "name", getName())) ||
+      failed(verifyWord(*this, "op", getOp())) ||
+      failed(verifyWord(*this, "variant", getVariant())))
+    return failure();
+  if (getName() == kEagerName)
+    return emitOpError() << "name '" << kEagerName
+                         << "' is that of the body of a slot";
+  for (StringAttr alias :
+       getAliases() ? getAliasesAttr().getAsRange<StringAttr>()
+                    : ArrayAttr::get(getContext(), {}).getAsRange<StringAttr>())
+    if (failed(verifyWord(*this, "alias", alias)))
+      return failure();
+  return success();
+}
+
+LogicalResult SlotKernelOp::verifyRegions() {
+  SmallVector<ImplementationOp> others;
+  for (Operation &op : getBody().getOps()) {
+    auto implementation = dyn_cast<ImplementationOp>(op);
+    if (!implementation)
+      return op.emitOpError("can not stand in a fuse.slot_kernel; expected "
+                            "fuse.implementation");
+    // Which of them to choose would not be determined.
+    for (ImplementationOp other : others)
+      if (other.getHardware() == implementation.getHardware() &&
+          other.getModeAttr() == implementation.getModeAttr())
+        return implementation.emitOpError()
+               << "is for " << implementation.getHardware().toText()
+               << " and the same mode as another one of kernel '" << getName()
+               << "'";
+    others.push_back(implementation);
+  }
+  if (others.empty())
+    return emitOpError("needs at least one fuse.implementation");
+  return success();
+}
