@@ -1,0 +1,24 @@
+//===- BuiltinKernels.h - Kernels that fuse generates -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One function per op: it describes the variants with their eager bodies and
+// adds the kernels. docs/AddAKernel.md says how to write one.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_REGISTRY_BUILTINKERNELS_H
+#define FUSE_REGISTRY_BUILTINKERNELS_H
+
+#include "fuse/Registry/KernelRegistry.h"
+
+namespace fuse {
+
+/// All of them.
+void registerBuiltinKernels(KernelRegistry &registry);
+
+} // namespace fuse
+
+#endif // FUSE_REGISTRY_BUILTINKERNELS_H
