@@ -4,7 +4,8 @@
  *
  *===----------------------------------------------------------------------===*
  *
- * Parses fuse IR, runs passes on it, and prints it. Handles are opaque. Every
+ * Parses fuse IR, runs passes on it, prints it and compiles it to an artefact,
+ * which fuse-c/Runtime.h runs. Handles are opaque. Every
  * function that can fail returns a status; `fuse_last_error` has a sentence
  * about the last failure of the calling thread. No exception leaves a function,
  * and null handles are an error, not a crash.
@@ -17,47 +18,11 @@
 #ifndef FUSE_C_COMPILER_H
 #define FUSE_C_COMPILER_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-#if defined(__GNUC__)
-#define FUSE_C_EXPORT __attribute__((visibility("default")))
-#else
-#define FUSE_C_EXPORT
-#endif
+#include "fuse-c/Runtime.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-/* Version of this interface. Functions are only added within a major version.
- */
-#define FUSE_C_VERSION_MAJOR 0
-#define FUSE_C_VERSION_MINOR 1
-
-/* The version that the library was built with: major << 16 | minor. */
-FUSE_C_EXPORT uint32_t fuse_c_version(void);
-
-typedef enum fuse_status {
-  FUSE_OK = 0,
-  /* A null handle or pointer, or an option that does not exist. */
-  FUSE_ERROR_INVALID_ARGUMENT = 1,
-  /* Text that is not fuse IR, or more than the reader takes. */
-  FUSE_ERROR_PARSE = 2,
-  /* A pass failed; the module is as it was before. */
-  FUSE_ERROR_PASS = 3,
-  /* Memory ran out. */
-  FUSE_ERROR_OUT_OF_MEMORY = 4,
-  /* Something that should not happen; please report it. */
-  FUSE_ERROR_INTERNAL = 5
-} fuse_status;
-
-/* Name of a status, such as "FUSE_ERROR_PARSE"; never null. */
-FUSE_C_EXPORT const char *fuse_status_name(fuse_status status);
-
-/* A sentence about the last failure in this thread, empty when there was none.
- * Valid until the next call of this thread that fails. */
-FUSE_C_EXPORT const char *fuse_last_error(void);
 
 typedef struct fuse_context fuse_context;
 typedef struct fuse_module fuse_module;
@@ -131,8 +96,26 @@ FUSE_C_EXPORT fuse_status fuse_module_run(fuse_module *module,
 FUSE_C_EXPORT fuse_status fuse_module_print(const fuse_module *module,
                                             char **text, size_t *length);
 
-/* Null is allowed. */
-FUSE_C_EXPORT void fuse_string_free(char *text);
+/* What to compile for. `fuse_compile_options_init` fills in what is not said.
+ */
+typedef struct fuse_compile_options {
+  /* sizeof(fuse_compile_options). */
+  size_t size;
+  /* Code for the CPU: "native" (default), "x86-64-v3" or another level of the
+   * psABI to run on every machine that has it, or "" for none. */
+  const char *cpu;
+  /* Nonzero to link that code by ld.lld, so that processes without the compiler
+   * can load the artefact. Without, the compiler loads it in this process. */
+  int32_t link;
+} fuse_compile_options;
+
+FUSE_C_EXPORT void fuse_compile_options_init(fuse_compile_options *options);
+
+/* Compiles the public functions of a module, which stays as it is. Options may
+ * be null. */
+FUSE_C_EXPORT fuse_status fuse_module_compile(
+    const fuse_module *module, const fuse_compile_options *options,
+    fuse_artifact **artifact);
 
 #ifdef __cplusplus
 }

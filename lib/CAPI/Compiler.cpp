@@ -4,7 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse-c/Compiler.h"
+#include "fuse/Compiler/Compiler.h"
+#include "Context.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
 #include "fuse/Support/TextLimits.h"
@@ -31,30 +32,8 @@ using namespace mlir;
 using namespace fuse;
 
 //===----------------------------------------------------------------------===//
-// Errors
+// Contexts
 //===----------------------------------------------------------------------===//
-
-static std::string &lastError() {
-  static thread_local std::string message;
-  return message;
-}
-
-static fuse_status fail(fuse_status status, const llvm::Twine &message) {
-  lastError() = message.str();
-  return status;
-}
-
-/// Runs `body` so that no exception reaches the caller.
-template <typename Body>
-static fuse_status guard(Body body) {
-  try {
-    return body();
-  } catch (const std::bad_alloc &) {
-    return FUSE_ERROR_OUT_OF_MEMORY;
-  } catch (...) {
-    return FUSE_ERROR_INTERNAL;
-  }
-}
 
 static std::string printLocation(Location loc) {
   // The location of a kernel has those of all its members; the first will do.
@@ -67,74 +46,57 @@ static std::string printLocation(Location loc) {
   return text;
 }
 
-//===----------------------------------------------------------------------===//
-// Contexts
-//===----------------------------------------------------------------------===//
+static fuse_severity getSeverity(DiagnosticSeverity severity) {
+  switch (severity) {
+  case DiagnosticSeverity::Note:
+    return FUSE_NOTE;
+  case DiagnosticSeverity::Warning:
+    return FUSE_WARNING;
+  case DiagnosticSeverity::Error:
+    return FUSE_ERROR;
+  case DiagnosticSeverity::Remark:
+    return FUSE_REMARK;
+  }
+  llvm_unreachable("all severities are mapped");
+}
+
+static DialectRegistry &getRegistry() {
+  // Built once: registering everything takes longer than making a context.
+  static DialectRegistry &registry = []() -> DialectRegistry & {
+    static DialectRegistry registry;
+    mlir::registerAllDialects(registry);
+    mlir::registerAllExtensions(registry);
+    fuse::registerAllDialects(registry);
+    registerCompilerTranslations(registry);
+    mlir::registerAllPasses();
+    fuse::registerAllPasses();
+    return registry;
+  }();
+  return registry;
+}
+
+ContextState::ContextState()
+    : context(getRegistry(), MLIRContext::Threading::DISABLED) {
+  context.getDiagEngine().registerHandler(
+      [this](Diagnostic &diagnostic) { handle(diagnostic); });
+}
+
+void ContextState::handle(Diagnostic &diagnostic) {
+  std::string location = printLocation(diagnostic.getLocation());
+  std::string message = diagnostic.str();
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
+    if (!errors.empty())
+      errors += "\n";
+    errors += location + ": " + message;
+  }
+  if (diagnosticHandler)
+    diagnosticHandler(getSeverity(diagnostic.getSeverity()), location.c_str(),
+                      message.c_str(), diagnosticData);
+  for (Diagnostic &note : diagnostic.getNotes())
+    handle(note);
+}
 
 namespace {
-
-/// What a context and its modules share. It goes with the last of them.
-struct ContextState {
-  ContextState() : context(getRegistry(), MLIRContext::Threading::DISABLED) {
-    context.getDiagEngine().registerHandler(
-        [this](Diagnostic &diagnostic) { handle(diagnostic); });
-  }
-
-  static DialectRegistry &getRegistry() {
-    // Built once: registering everything takes longer than making a context.
-    static DialectRegistry &registry = []() -> DialectRegistry & {
-      static DialectRegistry registry;
-      mlir::registerAllDialects(registry);
-      mlir::registerAllExtensions(registry);
-      fuse::registerAllDialects(registry);
-      mlir::registerAllPasses();
-      fuse::registerAllPasses();
-      return registry;
-    }();
-    return registry;
-  }
-
-  void handle(Diagnostic &diagnostic) {
-    std::string location = printLocation(diagnostic.getLocation());
-    std::string message = diagnostic.str();
-    if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
-      if (!errors.empty())
-        errors += "\n";
-      errors += location + ": " + message;
-    }
-    if (diagnosticHandler)
-      diagnosticHandler(getSeverity(diagnostic.getSeverity()), location.c_str(),
-                        message.c_str(), diagnosticData);
-    for (Diagnostic &note : diagnostic.getNotes())
-      handle(note);
-  }
-
-  static fuse_severity getSeverity(DiagnosticSeverity severity) {
-    switch (severity) {
-    case DiagnosticSeverity::Note:
-      return FUSE_NOTE;
-    case DiagnosticSeverity::Warning:
-      return FUSE_WARNING;
-    case DiagnosticSeverity::Error:
-      return FUSE_ERROR;
-    case DiagnosticSeverity::Remark:
-      return FUSE_REMARK;
-    }
-    llvm_unreachable("all severities are mapped");
-  }
-
-  /// What went wrong since the last call, for `fuse_last_error`.
-  std::string takeErrors(StringRef otherwise) {
-    std::string text = errors.empty() ? otherwise.str() : std::move(errors);
-    errors.clear();
-    return text;
-  }
-
-  MLIRContext context;
-  std::string errors;
-  fuse_diagnostic_handler diagnosticHandler = nullptr;
-  void *diagnosticData = nullptr;
-};
 
 /// Hands remarks to a C function.
 class RemarkForwarder : public remark::detail::MLIRRemarkStreamerBase {
@@ -161,40 +123,6 @@ private:
 };
 
 } // namespace
-
-struct fuse_context {
-  std::shared_ptr<ContextState> state;
-};
-
-struct fuse_module {
-  /// Declared first, so that it outlives the IR that it owns.
-  std::shared_ptr<ContextState> state;
-  OwningOpRef<ModuleOp> module;
-};
-
-uint32_t fuse_c_version(void) {
-  return FUSE_C_VERSION_MAJOR << 16 | FUSE_C_VERSION_MINOR;
-}
-
-const char *fuse_status_name(fuse_status status) {
-  switch (status) {
-  case FUSE_OK:
-    return "FUSE_OK";
-  case FUSE_ERROR_INVALID_ARGUMENT:
-    return "FUSE_ERROR_INVALID_ARGUMENT";
-  case FUSE_ERROR_PARSE:
-    return "FUSE_ERROR_PARSE";
-  case FUSE_ERROR_PASS:
-    return "FUSE_ERROR_PASS";
-  case FUSE_ERROR_OUT_OF_MEMORY:
-    return "FUSE_ERROR_OUT_OF_MEMORY";
-  case FUSE_ERROR_INTERNAL:
-    return "FUSE_ERROR_INTERNAL";
-  }
-  return "unknown status";
-}
-
-const char *fuse_last_error(void) { return lastError().c_str(); }
 
 fuse_status fuse_context_create(fuse_context **context) {
   if (!context)
@@ -326,5 +254,3 @@ fuse_status fuse_module_print(const fuse_module *module, char **text,
     return FUSE_OK;
   });
 }
-
-void fuse_string_free(char *text) { std::free(text); }

@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace fuse;
 namespace json = llvm::json;
 
-static json::Value toJSON(AffineExpr expr) {
+json::Value fuse::toJSON(AffineExpr expr) {
   auto binary = [&](StringRef name) -> json::Value {
     auto op = cast<AffineBinaryOpExpr>(expr);
     return json::Array{name, toJSON(op.getLHS()), toJSON(op.getRHS())};

@@ -7,6 +7,7 @@
 #ifndef FUSE_TARGET_PTX_H
 #define FUSE_TARGET_PTX_H
 
+#include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
 
@@ -26,6 +27,10 @@ mlir::FailureOr<std::string> getPTX(mlir::ModuleOp module);
 /// The launch plans of all functions, in the form of `fuse-emit-ptx`. Reports
 /// an error when a plan is malformed.
 mlir::FailureOr<llvm::json::Value> getLaunchPlans(mlir::ModuleOp module);
+
+/// An expression over symbols as launch plans have it: a number, a symbol such
+/// as "s0", or [operator, left, right].
+llvm::json::Value toJSON(mlir::AffineExpr expr);
 
 } // namespace fuse
 

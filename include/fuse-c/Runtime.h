@@ -1,0 +1,264 @@
+/*===- fuse-c/Runtime.h - C interface to compiled code ------------*- C -*-===*
+ *
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ *===----------------------------------------------------------------------===*
+ *
+ * Loads artefacts and runs them on tensors of the caller. The library of this
+ * header, libfuse-rt, links neither MLIR nor LLVM; fuse-c/Compiler.h makes
+ * artefacts from IR in the same process.
+ *
+ *   artifact   what fuse-compile wrote: code, launch plan, fused IR
+ *   device     the CPU, or one CUDA device
+ *   program    an artifact whose code is on a device
+ *   instance   a function of a program, and the weights bound to it
+ *
+ * Every function that can fail returns a status; `fuse_last_error` has a
+ * sentence. No exception leaves a function. Handles may be used by several
+ * threads at once, except that binding waits for launches of the same instance
+ * in other threads. A handle keeps what it was made from alive, so handles may
+ * be destroyed in any order. Destroying null is allowed.
+ *
+ *===----------------------------------------------------------------------===*/
+
+#ifndef FUSE_C_RUNTIME_H
+#define FUSE_C_RUNTIME_H
+
+#include "dlpack/dlpack.h"
+#include "fuse-c/Status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fuse_artifact fuse_artifact;
+typedef struct fuse_device fuse_device;
+typedef struct fuse_program fuse_program;
+typedef struct fuse_instance fuse_instance;
+typedef struct fuse_workspace fuse_workspace;
+
+/*===----------------------------------------------------------------------===*
+ * Artefacts
+ *===----------------------------------------------------------------------===*/
+
+/* Reads a file and checks all of it: lengths before anything is allocated, the
+ * checksum, and every field of the manifest. */
+FUSE_C_EXPORT fuse_status fuse_artifact_load(const char *path,
+                                             fuse_artifact **artifact);
+
+/* The same for bytes in memory, which are copied. */
+FUSE_C_EXPORT fuse_status fuse_artifact_from_bytes(const void *bytes,
+                                                   size_t size,
+                                                   fuse_artifact **artifact);
+
+/* Writes a file. Readers see the old file or the whole new one. */
+FUSE_C_EXPORT fuse_status fuse_artifact_save(const fuse_artifact *artifact,
+                                             const char *path);
+
+FUSE_C_EXPORT void fuse_artifact_destroy(fuse_artifact *artifact);
+
+/* The bytes of the file; they live as long as the artefact. */
+FUSE_C_EXPORT const void *fuse_artifact_bytes(const fuse_artifact *artifact,
+                                              size_t *size);
+
+typedef enum fuse_section_kind {
+  FUSE_SECTION_MANIFEST = 1,     /* JSON: signatures, plans, provenance */
+  FUSE_SECTION_IR = 2,           /* the fused IR as text */
+  FUSE_SECTION_HOST_LIBRARY = 3, /* an ELF shared object */
+  FUSE_SECTION_HOST_OBJECT = 4,  /* an ELF relocatable object */
+  FUSE_SECTION_PTX = 5,          /* text */
+  FUSE_SECTION_CUBIN = 6         /* code for one chip */
+} fuse_section_kind;
+
+typedef struct fuse_section {
+  uint32_t kind;
+  const void *data;
+  size_t size;
+} fuse_section;
+
+FUSE_C_EXPORT size_t fuse_artifact_num_sections(const fuse_artifact *artifact);
+
+/* `section` points into the artefact. */
+FUSE_C_EXPORT fuse_status fuse_artifact_section(const fuse_artifact *artifact,
+                                                size_t index,
+                                                fuse_section *section);
+
+/*===----------------------------------------------------------------------===*
+ * Devices
+ *===----------------------------------------------------------------------===*/
+
+FUSE_C_EXPORT fuse_status fuse_device_open_cpu(fuse_device **device);
+
+/* Loads the CUDA driver when it is first called and takes the primary context
+ * of a device, which is the one that CUDA libraries share. */
+FUSE_C_EXPORT fuse_status fuse_device_open_cuda(int32_t ordinal,
+                                                fuse_device **device);
+
+FUSE_C_EXPORT void fuse_device_destroy(fuse_device *device);
+
+/* FUSE_OK, or why the device can not be used any more. */
+FUSE_C_EXPORT fuse_status fuse_device_check(const fuse_device *device);
+
+/* Waits until everything launched on `stream` so far has finished. After
+ * FUSE_ERROR_TIMEOUT the device handle is unusable, because nothing can stop
+ * what still runs. Launches on the CPU have finished when they return. */
+FUSE_C_EXPORT fuse_status fuse_device_wait(fuse_device *device, void *stream,
+                                           uint64_t timeout_ms);
+
+/*===----------------------------------------------------------------------===*
+ * Programs
+ *===----------------------------------------------------------------------===*/
+
+/* Checks that the code is for this machine and this device, and puts it there.
+ * GPU code is loaded when the first instance is prepared. */
+FUSE_C_EXPORT fuse_status fuse_program_load(const fuse_artifact *artifact,
+                                            fuse_device *device,
+                                            fuse_program **program);
+
+FUSE_C_EXPORT void fuse_program_destroy(fuse_program *program);
+
+FUSE_C_EXPORT size_t fuse_program_num_functions(const fuse_program *program);
+
+/* A tensor of a signature. Strings and arrays live as long as the program. */
+typedef struct fuse_tensor_type {
+  DLDataType dtype;
+  int32_t ndim;
+  /* -1 where the size is known at run time only. */
+  const int64_t *shape;
+  /* Name of the model's parameter that belongs here, or null. */
+  const char *parameter;
+} fuse_tensor_type;
+
+typedef struct fuse_signature {
+  const char *name;
+  size_t num_arguments;
+  const fuse_tensor_type *arguments;
+  size_t num_results;
+  const fuse_tensor_type *results;
+  /* Most rows of the token dimension that the code takes, 0 for any. */
+  int64_t max_tokens;
+} fuse_signature;
+
+FUSE_C_EXPORT fuse_status fuse_program_signature(const fuse_program *program,
+                                                 size_t function,
+                                                 fuse_signature *signature);
+
+/*===----------------------------------------------------------------------===*
+ * Instances
+ *===----------------------------------------------------------------------===*/
+
+/* `function` is a name, or null if there is one only. */
+FUSE_C_EXPORT fuse_status fuse_instance_create(fuse_program *program,
+                                               const char *function,
+                                               fuse_instance **instance);
+
+FUSE_C_EXPORT void fuse_instance_destroy(fuse_instance *instance);
+
+/* Binds a tensor to an argument for all launches. Nothing is copied on the CPU.
+ * On success the instance owns the tensor and calls its deleter once, when
+ * another one is bound in its place or the instance is destroyed. On failure
+ * the tensor stays the caller's. */
+FUSE_C_EXPORT fuse_status
+fuse_instance_bind(fuse_instance *instance, size_t argument,
+                   struct DLManagedTensorVersioned *tensor);
+
+/* The same for tensors of DLPack before 1.0. */
+FUSE_C_EXPORT fuse_status fuse_instance_bind_legacy(fuse_instance *instance,
+                                                    size_t argument,
+                                                    DLManagedTensor *tensor);
+
+/* The same for memory that the caller keeps alive. */
+FUSE_C_EXPORT fuse_status fuse_instance_bind_view(fuse_instance *instance,
+                                                  size_t argument,
+                                                  const DLTensor *tensor);
+
+/* Binds a tensor to the argument of a parameter, by the parameter's name. */
+FUSE_C_EXPORT fuse_status fuse_instance_bind_parameter(fuse_instance *instance,
+                                                       const char *parameter,
+                                                       const DLTensor *tensor);
+
+/* Does everything that a launch must not do: packs and copies weights, loads
+ * code. Every argument with a parameter name has to be bound. Binding again
+ * undoes this. */
+FUSE_C_EXPORT fuse_status fuse_instance_prepare(fuse_instance *instance);
+
+/* Inputs of a launch are the arguments that are not bound, in their order. */
+FUSE_C_EXPORT fuse_status
+fuse_instance_num_inputs(const fuse_instance *instance, size_t *num_inputs);
+
+/* The shape of a result for inputs of certain shapes; their data may be null.
+ * `shape` has room for the ndim of the result in the signature. */
+FUSE_C_EXPORT fuse_status fuse_instance_result_shape(
+    const fuse_instance *instance, const DLTensor *const *inputs,
+    size_t num_inputs, size_t result, int64_t *shape);
+
+/* Bytes of workspace that a launch on such inputs needs. */
+FUSE_C_EXPORT fuse_status fuse_instance_workspace_size(
+    const fuse_instance *instance, const DLTensor *const *inputs,
+    size_t num_inputs, size_t *bytes);
+
+/* Allocates a workspace on the device of an instance and initializes it. One
+ * workspace serves one launch at a time: launches that may overlap, on
+ * different streams, need one each. */
+FUSE_C_EXPORT fuse_status fuse_workspace_create(fuse_instance *instance,
+                                                size_t bytes,
+                                                fuse_workspace **workspace);
+
+FUSE_C_EXPORT void fuse_workspace_destroy(fuse_workspace *workspace);
+
+typedef enum fuse_launch_flags {
+  /* The launch before this one on the stream is of the same kind, and the
+   * kernel may start while it ends (programmatic dependent launch). Ignored
+   * where the code is not made for it. */
+  FUSE_LAUNCH_OVERLAP = 1
+} fuse_launch_flags;
+
+typedef struct fuse_launch_args {
+  /* sizeof(fuse_launch_args). */
+  size_t size;
+  const DLTensor *const *inputs;
+  size_t num_inputs;
+  /* Tensors of the caller that the results are written to. */
+  const DLTensor *const *outputs;
+  size_t num_outputs;
+  /* Null where no workspace is needed. */
+  fuse_workspace *workspace;
+  /* CUstream; null for the default stream. Ignored on the CPU. */
+  void *stream;
+  uint32_t flags;
+} fuse_launch_args;
+
+/* Runs the function. On a CUDA device this enqueues kernels on the stream,
+ * allocates nothing and waits for nothing, so that it can be captured in a
+ * graph. On the CPU the results are complete on return. */
+FUSE_C_EXPORT fuse_status fuse_launch(fuse_instance *instance,
+                                      const fuse_launch_args *args);
+
+/* Checks version and flags of a tensor of DLPack 1.x and gives its view, which
+ * lives as long as it. `writable` is nonzero for outputs. */
+FUSE_C_EXPORT fuse_status
+fuse_tensor_view(const struct DLManagedTensorVersioned *tensor, int writable,
+                 const DLTensor **view);
+
+/*===----------------------------------------------------------------------===*
+ * Object code
+ *===----------------------------------------------------------------------===*/
+
+/* How to load FUSE_SECTION_HOST_OBJECT, which needs a linker. fuse-c/Compiler.h
+ * sets it to LLVM's; without one only linked artefacts run on the CPU. */
+typedef struct fuse_object_linker {
+  /* Gives a handle, or sets the last error and returns a status. */
+  fuse_status (*link)(const void *object, size_t size, void **handle);
+  /* The address of a symbol, or null. */
+  void *(*lookup)(void *handle, const char *symbol);
+  void (*unlink)(void *handle);
+} fuse_object_linker;
+
+/* The functions have to stay valid until the process ends. */
+FUSE_C_EXPORT void fuse_set_object_linker(const fuse_object_linker *linker);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FUSE_C_RUNTIME_H */

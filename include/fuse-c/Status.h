@@ -1,0 +1,91 @@
+/*===- fuse-c/Status.h - What functions of fuse return ------------*- C -*-===*
+ *
+ * SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ *===----------------------------------------------------------------------===*/
+
+#ifndef FUSE_C_STATUS_H
+#define FUSE_C_STATUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define FUSE_C_EXPORT __attribute__((visibility("default")))
+#else
+#define FUSE_C_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Version of this interface. Functions are only added within a major version.
+ */
+#define FUSE_C_VERSION_MAJOR 0
+#define FUSE_C_VERSION_MINOR 2
+
+/* The version that the library was built with: major << 16 | minor. */
+FUSE_C_EXPORT uint32_t fuse_c_version(void);
+
+typedef enum fuse_status {
+  FUSE_OK = 0,
+  /* A null handle or pointer, or an option that does not exist. */
+  FUSE_ERROR_INVALID_ARGUMENT = 1,
+  /* Text that is not fuse IR, or more than the reader takes. */
+  FUSE_ERROR_PARSE = 2,
+  /* A pass failed; the module is as it was before. */
+  FUSE_ERROR_PASS = 3,
+  /* Memory of the host ran out. */
+  FUSE_ERROR_OUT_OF_MEMORY = 4,
+  /* Something that should not happen; please report it. */
+  FUSE_ERROR_INTERNAL = 5,
+  /* The operating system refused to read or write a file. */
+  FUSE_ERROR_IO = 6,
+  /* Not an artefact, or a damaged one. */
+  FUSE_ERROR_FORMAT = 7,
+  /* An artefact of another version of the format. */
+  FUSE_ERROR_VERSION = 8,
+  /* Code for another machine or GPU than this one. */
+  FUSE_ERROR_TARGET = 9,
+  /* A tensor that does not fit the signature, or breaks a rule of DLPack. */
+  FUSE_ERROR_TENSOR = 10,
+  /* A call that comes too early, such as a launch before all weights are
+   * bound. */
+  FUSE_ERROR_STATE = 11,
+  /* Something that this build or this code can not do. */
+  FUSE_ERROR_UNSUPPORTED = 12,
+  /* There is no CUDA driver, or it has no device. */
+  FUSE_ERROR_NO_DRIVER = 13,
+  /* The CUDA driver is older than the code. */
+  FUSE_ERROR_DRIVER_TOO_OLD = 14,
+  /* Memory of the device ran out. */
+  FUSE_ERROR_DEVICE_MEMORY = 15,
+  /* The device is in a state that only a new process can leave. */
+  FUSE_ERROR_DEVICE_LOST = 16,
+  /* The device did not finish in time. Its handle is unusable after this. */
+  FUSE_ERROR_TIMEOUT = 17,
+  /* Any other error of the device or its driver. */
+  FUSE_ERROR_DEVICE = 18
+} fuse_status;
+
+/* Name of a status, such as "FUSE_ERROR_PARSE"; never null. */
+FUSE_C_EXPORT const char *fuse_status_name(fuse_status status);
+
+/* A sentence about the last failure in this thread, empty when there was none.
+ * Valid until the next call of this thread that fails. */
+FUSE_C_EXPORT const char *fuse_last_error(void);
+
+/* Sets that sentence and returns `status`, for libraries built on this one. A
+ * null message leaves it empty. */
+FUSE_C_EXPORT fuse_status fuse_set_last_error(fuse_status status,
+                                              const char *message);
+
+/* Gives back a string that a function handed out. Null is allowed. */
+FUSE_C_EXPORT void fuse_string_free(char *text);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FUSE_C_STATUS_H */

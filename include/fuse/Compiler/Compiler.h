@@ -1,0 +1,57 @@
+//===- Compiler.h - From fused IR to an artefact ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_COMPILER_COMPILER_H
+#define FUSE_COMPILER_COMPILER_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+
+#include <string>
+#include <vector>
+
+namespace mlir {
+class DialectRegistry;
+namespace func {
+class FuncOp;
+} // namespace func
+} // namespace mlir
+
+namespace fuse {
+
+/// What to compile for.
+struct CompileOptions {
+  /// Code for the CPU: a processor as LLVM names it, "native", or empty for
+  /// none. A level such as "x86-64-v3" runs on every machine that has it.
+  std::string cpu = "native";
+  /// Whether to link that code, so that it can be loaded without LLVM.
+  bool link = false;
+  /// Directories in which the linker is looked for before PATH.
+  std::vector<std::string> toolDirectories;
+};
+
+/// Registers what compiling needs in a context beside the dialects.
+void registerCompilerTranslations(mlir::DialectRegistry &registry);
+
+/// Compiles the public functions on tensors of a module, which stays as it is.
+/// The bytes are the same for the same module, options and machine.
+llvm::Expected<std::string> compileToArtifact(mlir::ModuleOp module,
+                                              const CompileOptions &options);
+
+/// Arguments, results and the sizes that the code takes for granted, as the
+/// manifest has them. `lowered` is the function after phase `linalg` of the CPU
+/// pipeline.
+llvm::Expected<llvm::json::Object> describeFunction(mlir::func::FuncOp function,
+                                                    mlir::func::FuncOp lowered);
+
+/// SHA-256 of the module without fused ops, as text without locations: what a
+/// module that was made from the same layers has as well.
+llvm::Expected<std::string> getLayersDigest(mlir::ModuleOp module);
+
+} // namespace fuse
+
+#endif // FUSE_COMPILER_COMPILER_H

@@ -1,0 +1,132 @@
+//===- Instance.h - Functions that can be launched --------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_RUNTIME_HOST_INSTANCE_H
+#define FUSE_RUNTIME_HOST_INSTANCE_H
+
+#include "fuse/Runtime/Host/Tensors.h"
+
+#include <memory>
+#include <shared_mutex>
+
+namespace fuse::host {
+
+class Instance;
+
+/// A file in memory, checked.
+struct Artifact {
+  explicit Artifact(std::string bytes);
+
+  std::string bytes;
+  std::vector<Section> sections;
+  Manifest manifest;
+};
+
+/// What a launch writes between kernels.
+class Workspace {
+public:
+  virtual ~Workspace();
+};
+
+/// The code of an artefact on a device.
+class Program : public std::enable_shared_from_this<Program> {
+public:
+  explicit Program(std::shared_ptr<const Artifact> artifact)
+      : artifact(std::move(artifact)) {}
+  virtual ~Program();
+
+  const Artifact &getArtifact() const { return *artifact; }
+  /// Functions that have code for the device, in the order of the artefact.
+  std::vector<const Function *> functions;
+
+  virtual std::unique_ptr<Instance> instantiate(const Function &function) = 0;
+
+private:
+  std::shared_ptr<const Artifact> artifact;
+};
+
+class Device : public std::enable_shared_from_this<Device> {
+public:
+  virtual ~Device();
+
+  virtual std::shared_ptr<Program>
+  load(std::shared_ptr<const Artifact> artifact) = 0;
+  /// Throws `Failure` when the device is unusable.
+  virtual void check() const = 0;
+  virtual void wait(void *stream, uint64_t timeoutMs) = 0;
+};
+
+std::shared_ptr<Device> openCpu();
+
+/// What a launch is told beside its inputs.
+struct LaunchOptions {
+  const DLTensor *const *outputs = nullptr;
+  size_t numOutputs = 0;
+  Workspace *workspace = nullptr;
+  void *stream = nullptr;
+  uint32_t flags = 0;
+};
+
+/// A function of a program and the tensors bound to its arguments. Launches of
+/// several threads run at the same time; binding and preparing wait for them.
+class Instance {
+public:
+  Instance(std::shared_ptr<Program> program, const Function &function)
+      : program(std::move(program)), function(function),
+        bound(function.arguments.size()) {}
+  virtual ~Instance();
+
+  const Function &getFunction() const { return function; }
+
+  /// Binds a tensor, which `release` gives back. It is called if and only if
+  /// the tensor was taken.
+  void bind(size_t argument, const DLTensor *tensor,
+            std::function<void()> release);
+  void prepare();
+  size_t getNumInputs() const;
+  void getResultShape(const DLTensor *const *inputs, size_t numInputs,
+                      size_t result, int64_t *shape) const;
+  size_t getWorkspaceSize(const DLTensor *const *inputs,
+                          size_t numInputs) const;
+  virtual std::unique_ptr<Workspace> createWorkspace(size_t bytes) = 0;
+  void launch(const DLTensor *const *inputs, size_t numInputs,
+              const LaunchOptions &options);
+
+protected:
+  /// The tensors of one launch: arguments, and behind them results.
+  using Views = std::vector<TensorView>;
+
+  /// Throws `Failure` unless a tensor is where the code can use it. Bound
+  /// tensors may be moved by `prepareCode`.
+  virtual void checkPlace(const TensorView &view, bool isBound,
+                          const std::string &what) const = 0;
+  /// Called with a view of each argument that is bound.
+  virtual void prepareCode(const Views &arguments) = 0;
+  virtual size_t computeWorkspaceSize(const Views &arguments) const = 0;
+  virtual void launchCode(const Views &tensors,
+                          const LaunchOptions &options) = 0;
+
+  std::shared_ptr<Program> program;
+  const Function &function;
+
+private:
+  void collectArguments(const DLTensor *const *inputs, size_t numInputs,
+                        bool needsData, Views &views) const;
+  void requirePrepared() const;
+
+  mutable std::shared_mutex mutex;
+  std::vector<HeldTensor> bound;
+  /// Views of what is bound, into `bound`.
+  std::vector<DLTensor> boundViews;
+  bool prepared = false;
+};
+
+std::string nameArgument(const Function &function, size_t index);
+std::string nameResult(const Function &function, size_t index);
+
+} // namespace fuse::host
+
+#endif // FUSE_RUNTIME_HOST_INSTANCE_H

@@ -1,0 +1,147 @@
+//===- Manifest.h - What an artefact says about itself ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_RUNTIME_HOST_MANIFEST_H
+#define FUSE_RUNTIME_HOST_MANIFEST_H
+
+#include "dlpack/dlpack.h"
+#include "fuse/Runtime/Host/Container.h"
+#include "fuse/Runtime/Host/Expression.h"
+#include "nlohmann/json_fwd.hpp"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fuse::host {
+
+/// Element type and shape; -1 where a size is known at run time only.
+struct TensorSpec {
+  /// Name as in MLIR.
+  std::string element;
+  DLDataType dtype;
+  std::vector<int64_t> shape;
+  /// Name of the model's parameter that belongs here; empty for none.
+  std::string parameter;
+};
+
+/// Text such as `2x?x8xbf16`.
+std::string toString(const TensorSpec &spec);
+/// The type that MLIR calls `element`, if tensors of it can be passed.
+std::optional<DLDataType> getDataType(std::string_view element);
+
+/// A size that several places share.
+struct Symbol {
+  struct Place {
+    size_t argument;
+    size_t dim;
+  };
+  std::vector<Place> places;
+  /// The only size that the code takes.
+  std::optional<int64_t> size;
+};
+
+/// Instructions of the host that its code uses.
+struct HostTarget {
+  std::string arch;
+  /// A level of the x86-64 psABI, or "native" with the bits that `cpuid` gave;
+  /// "generic" elsewhere.
+  std::string level;
+  std::vector<uint32_t> cpuid;
+};
+
+struct HostCode {
+  size_t section;
+  std::string symbol;
+};
+
+/// An argument of a kernel.
+struct KernelArgument {
+  enum class Kind { Tensor, Workspace, Size, Value, Packed, TensorMap };
+  Kind kind;
+  /// Argument of the function (results follow inputs), workspace buffer, or
+  /// packed weight.
+  size_t index = 0;
+  /// Bytes into a workspace buffer.
+  uint64_t offset = 0;
+  /// Of Size.
+  Expression size;
+  /// Of Size and Value: bytes, and the bits of a value.
+  unsigned bytes = 8;
+  uint64_t bits = 0;
+  /// Of TensorMap: a matrix in the workspace or in a tensor.
+  bool inWorkspace = false;
+  uint64_t rows = 0, columns = 0;
+  unsigned boxRows = 0, boxColumns = 0, swizzle = 0;
+  std::string element;
+};
+
+struct Launch {
+  std::string kernel;
+  std::array<Expression, 3> grid;
+  std::array<unsigned, 3> block;
+  std::array<unsigned, 3> cluster = {1, 1, 1};
+  unsigned sharedBytes = 0;
+  /// All blocks have to be resident at the same time.
+  bool cooperative = false;
+  /// The kernel itself waits for the launch before it.
+  bool dependent = false;
+  std::vector<KernelArgument> arguments;
+};
+
+/// Weights in the order in which a kernel reads them.
+struct PackedWeight {
+  std::string recipe;
+  /// Arguments of the function.
+  std::vector<size_t> operands;
+  uint64_t tiles = 0, steps = 0, bytes = 0;
+};
+
+struct DeviceCode {
+  std::string chip;
+  unsigned ptxVersion = 0;
+  size_t ptx;
+  std::optional<size_t> cubin;
+  /// Sizes of arguments that expressions are over.
+  std::vector<Symbol::Place> symbols;
+  /// Bytes of each workspace buffer.
+  std::vector<Expression> workspace;
+  /// Bytes at the start of the first buffer that are zero before the first
+  /// launch.
+  uint64_t zeroedBytes = 0;
+  std::vector<PackedWeight> packed;
+  std::vector<Launch> launches;
+};
+
+struct Function {
+  std::string name;
+  std::vector<TensorSpec> arguments, results;
+  std::vector<Symbol> symbols;
+  /// Sizes of results over `symbols`; none where only the code can tell.
+  std::vector<std::vector<std::optional<Expression>>> resultSizes;
+  std::optional<HostCode> host;
+  std::optional<DeviceCode> device;
+  /// Most tokens that the device code takes, 0 for any.
+  int64_t maxTokens = 0;
+};
+
+struct Manifest {
+  std::string producer;
+  std::optional<HostTarget> hostTarget;
+  std::vector<Function> functions;
+};
+
+/// Parses JSON of at most a certain depth. Throws `Failure`.
+nlohmann::json parseJSON(std::string_view text);
+
+/// The manifest in the first section. Throws `Failure` unless every index,
+/// shape and expression in it is valid.
+Manifest readManifest(const std::vector<Section> &sections);
+
+} // namespace fuse::host
+
+#endif // FUSE_RUNTIME_HOST_MANIFEST_H

@@ -1,0 +1,46 @@
+//===- HostObject.h - Machine code for a CPU as a file ----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TARGET_HOSTOBJECT_H
+#define FUSE_TARGET_HOSTOBJECT_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace mlir {
+class ModuleOp;
+} // namespace mlir
+
+namespace fuse {
+
+/// A function and the symbol that calls it through an array of pointers to
+/// descriptors: of all results as one struct, if there are any, and of each
+/// argument.
+struct HostEntry {
+  std::string function;
+  std::string symbol;
+};
+
+/// Compiles a module in the state in which `fuse-cpu-pipeline` leaves it to an
+/// ELF relocatable object. Nothing but the entries is visible in it.
+///
+/// `cpu` is a processor as LLVM names it, or "native" for this one with all of
+/// its instructions.
+llvm::Expected<std::string> emitHostObject(mlir::ModuleOp module,
+                                           llvm::StringRef cpu,
+                                           llvm::ArrayRef<HostEntry> entries);
+
+/// Links an object to a shared object by LLVM's linker, which is looked for in
+/// `directories` and in PATH.
+llvm::Expected<std::string>
+linkHostObject(llvm::StringRef object, llvm::ArrayRef<std::string> directories);
+
+} // namespace fuse
+
+#endif // FUSE_TARGET_HOSTOBJECT_H

@@ -1,0 +1,39 @@
+//===- ObjectLinker.h - Relocatable objects in this process -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TARGET_OBJECTLINKER_H
+#define FUSE_TARGET_OBJECTLINKER_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+
+namespace llvm::orc {
+class LLJIT;
+} // namespace llvm::orc
+
+namespace fuse {
+
+/// An object that LLVM's linker put into the memory of this process.
+class LinkedObject {
+public:
+  static llvm::Expected<std::unique_ptr<LinkedObject>>
+  create(llvm::StringRef object);
+  ~LinkedObject();
+
+  /// The address of a symbol, or null.
+  void *lookup(llvm::StringRef symbol) const;
+
+private:
+  explicit LinkedObject(std::unique_ptr<llvm::orc::LLJIT> jit);
+
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+};
+
+} // namespace fuse
+
+#endif // FUSE_TARGET_OBJECTLINKER_H

@@ -1,0 +1,69 @@
+//===- Context.h - What the C interface shares ------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_CAPI_CONTEXT_H
+#define FUSE_CAPI_CONTEXT_H
+
+#include "fuse-c/Compiler.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <memory>
+#include <new>
+#include <string>
+
+namespace fuse {
+
+inline fuse_status fail(fuse_status status, const llvm::Twine &message) {
+  return fuse_set_last_error(status, message.str().c_str());
+}
+
+/// Runs `body` so that no exception reaches the caller.
+template <typename Body>
+fuse_status guard(Body body) {
+  try {
+    return body();
+  } catch (const std::bad_alloc &) {
+    return fuse_set_last_error(FUSE_ERROR_OUT_OF_MEMORY, "out of memory");
+  } catch (...) {
+    return fuse_set_last_error(FUSE_ERROR_INTERNAL, "unknown exception");
+  }
+}
+
+/// What a context and its modules share. It goes with the last of them.
+struct ContextState {
+  ContextState();
+
+  void handle(mlir::Diagnostic &diagnostic);
+
+  /// What went wrong since the last call, for `fuse_last_error`.
+  std::string takeErrors(llvm::StringRef otherwise) {
+    std::string text = errors.empty() ? otherwise.str() : std::move(errors);
+    errors.clear();
+    return text;
+  }
+
+  mlir::MLIRContext context;
+  std::string errors;
+  fuse_diagnostic_handler diagnosticHandler = nullptr;
+  void *diagnosticData = nullptr;
+};
+
+} // namespace fuse
+
+struct fuse_context {
+  std::shared_ptr<fuse::ContextState> state;
+};
+
+struct fuse_module {
+  /// Declared first, so that it outlives the IR that it owns.
+  std::shared_ptr<fuse::ContextState> state;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+#endif // FUSE_CAPI_CONTEXT_H

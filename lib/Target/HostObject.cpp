@@ -1,0 +1,248 @@
+//===- HostObject.cpp - Machine code for a CPU as a file ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Target/HostObject.h"
+#include "mlir/ExecutionEngine/OptUtils.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+
+#include <cmath>
+#include <mutex>
+
+#include <dlfcn.h>
+#include <gnu/libc-version.h>
+
+using namespace mlir;
+using namespace fuse;
+using llvm::createStringError;
+using llvm::Expected;
+
+//===----------------------------------------------------------------------===//
+// Objects
+//===----------------------------------------------------------------------===//
+
+static Expected<std::unique_ptr<llvm::TargetMachine>>
+createMachine(StringRef cpu) {
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  llvm::Triple triple(llvm::sys::getProcessTriple());
+  std::string error;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return createStringError(error);
+  std::string name = cpu.str(), features;
+  if (cpu == "native") {
+    name = llvm::sys::getHostCPUName().str();
+    for (auto &feature : llvm::sys::getHostCPUFeatures())
+      features += (features.empty() ? "" : ",") +
+                  std::string(feature.second ? "+" : "-") +
+                  feature.first().str();
+  }
+  llvm::TargetOptions options;
+  // Results may not depend on which multiplications LLVM finds to contract.
+  options.AllowFPOpFusion = llvm::FPOpFusion::Strict;
+  std::unique_ptr<llvm::TargetMachine> machine(target->createTargetMachine(
+      triple, name, features, options, llvm::Reloc::PIC_, std::nullopt,
+      llvm::CodeGenOptLevel::Aggressive));
+  if (!machine || !machine->getMCSubtargetInfo()->isCPUStringValid(name))
+    return createStringError("unknown processor '" + cpu + "' of " +
+                             triple.getArchName());
+  return machine;
+}
+
+/// Makes a function `symbol` that calls the C interface of an entry with
+/// pointers from an array.
+static llvm::Error addEntry(llvm::Module &module, const HostEntry &entry) {
+  llvm::Function *callee = module.getFunction("_mlir_ciface_" + entry.function);
+  if (!callee || callee->isDeclaration())
+    return createStringError("'" + entry.function + "' has no C interface");
+  llvm::LLVMContext &context = module.getContext();
+  llvm::IRBuilder<> builder(context);
+  llvm::Type *pointer = builder.getPtrTy();
+  auto *wrapper = llvm::Function::Create(
+      llvm::FunctionType::get(builder.getVoidTy(), {pointer}, false),
+      llvm::GlobalValue::ExternalLinkage, entry.symbol, module);
+  builder.SetInsertPoint(llvm::BasicBlock::Create(context, "", wrapper));
+  SmallVector<llvm::Value *> arguments;
+  for (llvm::Argument &argument : callee->args()) {
+    if (!argument.getType()->isPointerTy())
+      return createStringError("'" + entry.function +
+                               "' takes something that is no tensor");
+    llvm::Value *slot = builder.CreateConstInBoundsGEP1_64(
+        pointer, wrapper->getArg(0), argument.getArgNo());
+    arguments.push_back(builder.CreateLoad(pointer, slot));
+  }
+  if (!callee->getReturnType()->isVoidTy())
+    return createStringError("'" + entry.function +
+                             "' returns something that is no tensor");
+  builder.CreateCall(callee, arguments);
+  builder.CreateRetVoid();
+  return llvm::Error::success();
+}
+
+Expected<std::string> fuse::emitHostObject(ModuleOp module, StringRef cpu,
+                                           ArrayRef<HostEntry> entries) {
+  auto machine = createMachine(cpu);
+  if (!machine)
+    return machine.takeError();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> translated =
+      translateModuleToLLVMIR(module, context);
+  if (!translated)
+    return createStringError("module is not in the LLVM dialect");
+  translated->setDataLayout((*machine)->createDataLayout());
+  translated->setTargetTriple((*machine)->getTargetTriple());
+  for (llvm::GlobalObject &object : translated->global_objects())
+    if (!object.isDeclaration())
+      object.setLinkage(llvm::GlobalValue::InternalLinkage);
+  for (const HostEntry &entry : entries)
+    if (llvm::Error error = addEntry(*translated, entry))
+      return std::move(error);
+  auto optimize = makeOptimizingTransformer(/*optLevel=*/3, /*sizeLevel=*/0,
+                                            machine->get());
+  if (llvm::Error error = optimize(translated.get()))
+    return std::move(error);
+
+  SmallString<0> object;
+  llvm::raw_svector_ostream os(object);
+  llvm::legacy::PassManager passes;
+  if ((*machine)->addPassesToEmitFile(passes, os, nullptr,
+                                      llvm::CodeGenFileType::ObjectFile))
+    return createStringError("LLVM can not write objects for this machine");
+  passes.run(*translated);
+  return std::string(object);
+}
+
+//===----------------------------------------------------------------------===//
+// Linking
+//===----------------------------------------------------------------------===//
+
+/// A new directory that only this user can look into, and that goes with it.
+namespace {
+struct PrivateDirectory {
+  ~PrivateDirectory() {
+    if (!path.empty())
+      llvm::sys::fs::remove_directories(path);
+  }
+  std::string getFile(StringRef name) const {
+    SmallString<128> file(path);
+    llvm::sys::path::append(file, name);
+    return std::string(file);
+  }
+  SmallString<128> path;
+};
+} // namespace
+
+static Expected<std::string> findLinker(ArrayRef<std::string> directories) {
+  SmallVector<StringRef> paths(directories.begin(), directories.end());
+  for (StringRef name : {"ld.lld-22", "ld.lld"}) {
+    if (!paths.empty())
+      if (auto found = llvm::sys::findProgramByName(name, paths))
+        return *found;
+    if (auto found = llvm::sys::findProgramByName(name))
+      return *found;
+  }
+  return createStringError("there is no linker: neither ld.lld-22 nor ld.lld "
+                           "is in PATH");
+}
+
+/// The file of the library that `address` is in.
+static std::string getLibrary(void *address) {
+  Dl_info info;
+  if (!::dladdr(address, &info) || !info.dli_fname)
+    return "";
+  StringRef path = info.dli_fname;
+  bool isLibrary = llvm::sys::path::filename(path).contains(".so");
+  return isLibrary && llvm::sys::fs::exists(path) ? path.str() : "";
+}
+
+Expected<std::string> fuse::linkHostObject(StringRef object,
+                                           ArrayRef<std::string> directories) {
+  Expected<std::string> linker = findLinker(directories);
+  if (!linker)
+    return linker.takeError();
+  PrivateDirectory directory;
+  if (std::error_code code =
+          llvm::sys::fs::createUniqueDirectory("fuse-link", directory.path))
+    return createStringError(code, "a temporary directory: " + code.message());
+  std::string input = directory.getFile("code.o");
+  std::string output = directory.getFile("code.so");
+  std::string log = directory.getFile("log");
+  {
+    std::error_code code;
+    llvm::raw_fd_ostream os(input, code);
+    if (code)
+      return createStringError(code, input + ": " + code.message());
+    os << object;
+    os.close();
+    if (os.has_error()) {
+      code = os.error();
+      os.clear_error();
+      return createStringError(code, input + ": " + code.message());
+    }
+  }
+  // The libraries of this process stand for those of the one that will load
+  // the code: their names and symbol versions become its requirements.
+  std::string math = getLibrary(reinterpret_cast<void *>(
+      static_cast<double (*)(double, double)>(&::pow)));
+  std::string c = getLibrary(reinterpret_cast<void *>(&::gnu_get_libc_version));
+  if (math.empty() || c.empty())
+    return createStringError("the files of libm and libc are not known");
+  SmallVector<StringRef> arguments = {*linker,
+                                      "-shared",
+                                      "-z",
+                                      "now",
+                                      "-z",
+                                      "relro",
+                                      "-z",
+                                      "defs",
+                                      "--build-id=none",
+                                      "-soname",
+                                      "fuse-code.so",
+                                      "-o",
+                                      output,
+                                      input,
+                                      "--as-needed",
+                                      math,
+                                      c};
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log),
+                                          StringRef(log)};
+  std::string error;
+  int result = llvm::sys::ExecuteAndWait(*linker, arguments, std::nullopt,
+                                         redirects, /*SecondsToWait=*/60,
+                                         /*MemoryLimit=*/0, &error);
+  if (result != 0) {
+    if (auto text = llvm::MemoryBuffer::getFile(log); text && error.empty())
+      error = (*text)->getBuffer().take_front(2000).trim().str();
+    return createStringError(*linker + " failed: " + error);
+  }
+  auto linked = llvm::MemoryBuffer::getFile(output, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (!linked)
+    return createStringError(linked.getError(),
+                             output + ": " + linked.getError().message());
+  return (*linked)->getBuffer().str();
+}

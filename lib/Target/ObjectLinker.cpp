@@ -1,0 +1,51 @@
+//===- ObjectLinker.cpp - Relocatable objects in this process -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Target/ObjectLinker.h"
+#include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+
+#include <mutex>
+
+using namespace fuse;
+
+LinkedObject::LinkedObject(std::unique_ptr<llvm::orc::LLJIT> jit)
+    : jit(std::move(jit)) {}
+
+LinkedObject::~LinkedObject() = default;
+
+llvm::Expected<std::unique_ptr<LinkedObject>>
+LinkedObject::create(llvm::StringRef object) {
+  static std::once_flag initialized;
+  std::call_once(initialized, [] {
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+  });
+  auto jit = llvm::orc::LLJITBuilder().create();
+  if (!jit)
+    return jit.takeError();
+  // Functions of libc and libm are those of this process.
+  auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+      (*jit)->getDataLayout().getGlobalPrefix());
+  if (!process)
+    return process.takeError();
+  (*jit)->getMainJITDylib().addGenerator(std::move(*process));
+  // Whether all of it can be linked shows when its symbols are looked up.
+  if (llvm::Error error = (*jit)->addObjectFile(
+          llvm::MemoryBuffer::getMemBufferCopy(object, "fuse")))
+    return std::move(error);
+  return std::unique_ptr<LinkedObject>(new LinkedObject(std::move(*jit)));
+}
+
+void *LinkedObject::lookup(llvm::StringRef symbol) const {
+  auto address = jit->lookup(symbol);
+  if (address)
+    return address->toPtr<void *>();
+  llvm::consumeError(address.takeError());
+  return nullptr;
+}

@@ -1,0 +1,170 @@
+// RUN: fuse-c-runtime-test %t.fuse 2>&1 | FileCheck %s
+// Compiling, saving, loading and running as a C program does it: 3 tokens, a
+// linear layer with SiLU, weights bound once.
+
+#include "fuse-c/Compiler.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const source =
+    "func.func @f(%x: tensor<?x2xf32>,\n"
+    "    %w: tensor<2x2xf32> {fuse.parameter = \"up.weight\"})\n"
+    "    -> tensor<?x2xf32> {\n"
+    "  %0 = fuse.linear %x, %w\n"
+    "    : (tensor<?x2xf32>, tensor<2x2xf32>) -> tensor<?x2xf32>\n"
+    "  %1 = fuse.activation relu %0 : tensor<?x2xf32> -> tensor<?x2xf32>\n"
+    "  return %1 : tensor<?x2xf32>\n"
+    "}\n";
+
+static int deleted;
+
+static void onDelete(struct DLManagedTensorVersioned *tensor) { ++deleted; }
+
+static int report(const char *what, fuse_status status) {
+  printf("%s: %s%s%s\n", what, fuse_status_name(status),
+         status == FUSE_OK ? "" : ": ",
+         status == FUSE_OK ? "" : fuse_last_error());
+  return status != FUSE_OK;
+}
+
+static DLTensor makeTensor(void *data, int64_t *shape, int32_t ndim) {
+  DLTensor tensor;
+  memset(&tensor, 0, sizeof(tensor));
+  tensor.data = data;
+  tensor.device.device_type = kDLCPU;
+  tensor.ndim = ndim;
+  tensor.dtype.code = kDLFloat;
+  tensor.dtype.bits = 32;
+  tensor.dtype.lanes = 1;
+  tensor.shape = shape;
+  return tensor;
+}
+
+static fuse_artifact *compile(int link) {
+  fuse_context *context = NULL;
+  fuse_module *module = NULL;
+  fuse_artifact *artifact = NULL;
+  fuse_compile_options options;
+  fuse_compile_options_init(&options);
+  options.link = link;
+  if (report("context", fuse_context_create(&context)) ||
+      report("parse",
+             fuse_module_parse(context, source, strlen(source), &module)) ||
+      report("compile", fuse_module_compile(module, &options, &artifact)))
+    abort();
+  fuse_module_destroy(module);
+  fuse_context_destroy(context);
+  return artifact;
+}
+
+static void run(const fuse_artifact *artifact) {
+  fuse_device *device = NULL;
+  fuse_program *program = NULL;
+  fuse_instance *instance = NULL;
+  fuse_signature signature;
+  float x[6] = {1, 2, 3, 4, 5, 6}, y[6] = {0}, w[4] = {1, 1, 1, -1};
+  int64_t xShape[2] = {3, 2}, yShape[2] = {3, 2}, wShape[2] = {2, 2};
+  DLTensor input = makeTensor(x, xShape, 2), output = makeTensor(y, yShape, 2);
+  const DLTensor *inputs[1] = {&input}, *outputs[1] = {&output};
+  struct DLManagedTensorVersioned weight;
+  fuse_launch_args args;
+  int64_t shape[2] = {0, 0};
+  size_t numInputs = 0, workspace = 1;
+
+  memset(&weight, 0, sizeof(weight));
+  weight.version.major = DLPACK_MAJOR_VERSION;
+  weight.version.minor = DLPACK_MINOR_VERSION;
+  weight.deleter = onDelete;
+  weight.dl_tensor = makeTensor(w, wShape, 2);
+  memset(&args, 0, sizeof(args));
+  args.size = sizeof(args);
+  args.inputs = inputs;
+  args.num_inputs = 1;
+  args.outputs = outputs;
+  args.num_outputs = 1;
+
+  report("device", fuse_device_open_cpu(&device));
+  if (report("load", fuse_program_load(artifact, device, &program)))
+    return;
+  report("signature", fuse_program_signature(program, 0, &signature));
+  printf("@%s: %d arguments, %d results, %s\n", signature.name,
+         (int)signature.num_arguments, (int)signature.num_results,
+         signature.arguments[1].parameter);
+  report("instance", fuse_instance_create(program, "f", &instance));
+  report("early", fuse_launch(instance, &args));
+  report("unbound", fuse_instance_prepare(instance));
+  report("bind", fuse_instance_bind(instance, 1, &weight));
+  report("prepare", fuse_instance_prepare(instance));
+  fuse_instance_num_inputs(instance, &numInputs);
+  fuse_instance_workspace_size(instance, inputs, 1, &workspace);
+  report("shape", fuse_instance_result_shape(instance, inputs, 1, 0, shape));
+  printf("%d input, %d bytes of workspace, result %dx%d\n", (int)numInputs,
+         (int)workspace, (int)shape[0], (int)shape[1]);
+  report("launch", fuse_launch(instance, &args));
+  printf("y = %g %g %g %g %g %g\n", y[0], y[1], y[2], y[3], y[4], y[5]);
+  report("wait", fuse_device_wait(device, NULL, 1000));
+
+  yShape[0] = 2;
+  report("short output", fuse_launch(instance, &args));
+  yShape[0] = 3;
+  args.num_inputs = 0;
+  report("no input", fuse_launch(instance, &args));
+
+  // What an instance was made from may go before it.
+  fuse_device_destroy(device);
+  fuse_program_destroy(program);
+  args.num_inputs = 1;
+  report("launch again", fuse_launch(instance, &args));
+  fuse_instance_destroy(instance);
+  printf("%d deleted\n", deleted);
+}
+
+int main(int argc, char **argv) {
+  fuse_artifact *artifact = NULL;
+  if (argc != 2)
+    return 2;
+  // CHECK-COUNT-3: : FUSE_OK
+  artifact = compile(/*link=*/0);
+  // CHECK: load: FUSE_OK
+  // CHECK: @f: 2 arguments, 1 results, up.weight
+  // CHECK: instance: FUSE_OK
+  // CHECK: early: FUSE_ERROR_STATE: the instance of f is not prepared
+  // CHECK: unbound: FUSE_ERROR_STATE: argument 1 of f (up.weight) is a
+  // CHECK-SAME: parameter and is not bound
+  // CHECK: bind: FUSE_OK
+  // CHECK: prepare: FUSE_OK
+  // CHECK: shape: FUSE_OK
+  // CHECK: 1 input, 0 bytes of workspace, result 3x2
+  // CHECK: launch: FUSE_OK
+  // CHECK: y = 3 0 7 0 11 0
+  // CHECK: wait: FUSE_OK
+  // CHECK: short output: FUSE_ERROR_TENSOR: result 0 of f has size 2 in
+  // CHECK-SAME: dimension 0, the inputs make it 3
+  // CHECK: no input: FUSE_ERROR_INVALID_ARGUMENT: argument 0 of f is neither
+  // CHECK-SAME: bound nor an input: there are 0 inputs
+  // CHECK: launch again: FUSE_OK
+  // CHECK: 1 deleted
+  run(artifact);
+  fuse_artifact_destroy(artifact);
+
+  // The same from a file, with code that the system loads.
+  // CHECK-COUNT-3: : FUSE_OK
+  artifact = compile(/*link=*/1);
+  // CHECK: save: FUSE_OK
+  report("save", fuse_artifact_save(artifact, argv[1]));
+  fuse_artifact_destroy(artifact);
+  // CHECK: open: FUSE_OK
+  if (report("open", fuse_artifact_load(argv[1], &artifact)))
+    return 1;
+  // CHECK: load: FUSE_OK
+  // CHECK: y = 3 0 7 0 11 0
+  // CHECK: 2 deleted
+  run(artifact);
+  fuse_artifact_destroy(artifact);
+
+  // CHECK: no file: FUSE_ERROR_IO: nowhere.fuse: No such file or directory
+  report("no file", fuse_artifact_load("nowhere.fuse", &artifact));
+  return 0;
+}
