@@ -53,6 +53,12 @@ def Fuse_QuantOrderEnum : Fuse_Enum<"QuantOrder",
   I32EnumAttrCase<"Divide", 1, "divide">
 ]>;
 
+def Fuse_LossReductionEnum : Fuse_Enum<"LossReduction",
+    "how losses of rows become one", [
+  I32EnumAttrCase<"Mean", 0, "mean">,
+  I32EnumAttrCase<"Sum", 1, "sum">
+]>;
+
 def Fuse_QuantFormEnum : Fuse_Enum<"QuantForm",
     "how the unfused chain applies scales", [
   I32EnumAttrCase<"Scaled", 0, "scaled">,
@@ -66,6 +72,8 @@ def Fuse_RoundingModeEnum : Fuse_Enum<"RoundingMode",
 ]>;
 
 def Fuse_ActivationAttr : Fuse_EnumAttr<Fuse_ActivationEnum, "activation">;
+def Fuse_LossReductionAttr
+    : Fuse_EnumAttr<Fuse_LossReductionEnum, "loss_reduction">;
 def Fuse_NormCastAttr : Fuse_EnumAttr<Fuse_NormCastEnum, "norm_cast">;
 def Fuse_QuantOrderAttr : Fuse_EnumAttr<Fuse_QuantOrderEnum, "quant_order">;
 

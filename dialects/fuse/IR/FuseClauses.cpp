@@ -63,6 +63,12 @@ ParseResult fuse::parseKeyword(OpAsmParser &parser, ActivationAttr &keyword) {
       "silu, gelu, gelu_tanh, relu, relu2, quick_gelu");
 }
 
+ParseResult fuse::parseKeyword(OpAsmParser &parser,
+                               LossReductionAttr &keyword) {
+  return parseCase<LossReductionAttr, LossReduction>(
+      parser, keyword, "reduction", symbolizeLossReduction, "mean, sum");
+}
+
 ParseResult fuse::parseKeyword(OpAsmParser &parser, NormCastAttr &keyword) {
   return parseCase<NormCastAttr, NormCast>(parser, keyword, "cast order",
                                            symbolizeNormCast,
@@ -78,6 +84,11 @@ ParseResult fuse::parseKeyword(OpAsmParser &parser, QuantOrderAttr &keyword) {
 void fuse::printKeyword(OpAsmPrinter &printer, Operation *,
                         ActivationAttr keyword) {
   printer << stringifyActivation(keyword.getValue());
+}
+
+void fuse::printKeyword(OpAsmPrinter &printer, Operation *,
+                        LossReductionAttr keyword) {
+  printer << stringifyLossReduction(keyword.getValue());
 }
 
 void fuse::printKeyword(OpAsmPrinter &printer, Operation *,

@@ -34,11 +34,15 @@ void printInteger(mlir::OpAsmPrinter &printer, mlir::Operation *,
 mlir::ParseResult parseKeyword(mlir::OpAsmParser &parser,
                                ActivationAttr &keyword);
 mlir::ParseResult parseKeyword(mlir::OpAsmParser &parser,
+                               LossReductionAttr &keyword);
+mlir::ParseResult parseKeyword(mlir::OpAsmParser &parser,
                                NormCastAttr &keyword);
 mlir::ParseResult parseKeyword(mlir::OpAsmParser &parser,
                                QuantOrderAttr &keyword);
 void printKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,
                   ActivationAttr keyword);
+void printKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,
+                  LossReductionAttr keyword);
 void printKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,
                   NormCastAttr keyword);
 void printKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,

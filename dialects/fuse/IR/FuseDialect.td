@@ -24,6 +24,10 @@ def Fuse_Dialect : Dialect {
     the element type of its result, after computing in f32; a chain of layer
     ops therefore states every rounding point of the network.
 
+    Beside them stand *function ops*, what models call as functions: rotary
+    embedding, cross entropy, the experts of a mixture. Each states its own
+    roundings; the only fused op that may hold one is `fuse.group`.
+
     *Fused ops* are one kernel each. A fused op means what its decomposition
     into layer ops means, and keeps what is needed to restore that chain
     exactly: types of intermediates, operand order, member order, locations

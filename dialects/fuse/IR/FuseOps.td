@@ -8,6 +8,7 @@
 #define FUSE_IR_FUSEOPS_TD
 
 include "FuseLayerOps.td"
+include "FuseFunctionOps.td"
 include "FuseFusedOps.td"
 include "FuseModuleOps.td"
 include "FuseSlotOps.td"
