@@ -31,6 +31,12 @@ def ConvertFuseToLinalgPass : Pass<"convert-fuse-to-linalg"> {
     with `math.rsqrt`. Conversions to 8-bit floats and i8 clamp to the finite
     range first and therefore saturate on every path below.
 
+    Function ops become structured ops too; what they gather is read by
+    `tensor.extract` in a body, at an index that is in bounds whatever the
+    operands hold. A cross entropy takes two passes over its logits, one for
+    the largest and one for the sum of exponentials and the label's logit;
+    experts multiply with the weights they are routed to and no others.
+
     Declines nothing: each op that verifies is lowered.
 
     After this pass no op of the fuse dialect remains.
@@ -122,8 +128,9 @@ def ConvertLinalgToGPUPass
       along m and k only, or n and k only, is staged in workgroup memory in
       steps of 16 along k. Any number of batch loops.
     - `reduce`, for reductions that may be reordered (a commutative op with a
-      neutral element, or a fused multiply-add): a block per result, partial
-      results combined as a tree in workgroup memory.
+      neutral element, or a fused multiply-add) and have more than 8 elements:
+      a block per result, partial results combined as a tree in workgroup
+      memory.
     - `map` and `map_reduce`, for everything else: a thread per result.
 
     All sizes may be dynamic and none need be a multiple of a tile. A constant
@@ -131,9 +138,12 @@ def ConvertLinalgToGPUPass
     are neighbours in all operands become one, so leading dimensions cost
     nothing.
 
+    A body may load from buffers that are no operands, at any index, as long as
+    the op does not write them.
+
     A kernel's parameters are, in this order: one pointer per distinct buffer
-    of the op (a memref of rank 0, which the bare-pointer convention passes as
-    one address), one value per scalar operand that is not constant, one index
+    of the op, then of its body (a memref of rank 0, which the bare-pointer
+    convention passes as one address), one value per scalar operand that is not constant, one index
     per size, stride or offset that is not static. The number of threads is
     `known_block_size`, and the grid is an expression of sizes in front of the
     launch. A launch whose grid has a zero must be skipped.

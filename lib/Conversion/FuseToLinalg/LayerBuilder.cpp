@@ -266,3 +266,55 @@ Value fuse::saturateTo(ImplicitLocOpBuilder &b, Value value, Type type) {
   value = arith::SelectOp::create(b, isNaN, constantF32(b, 0.0f), value);
   return arith::FPToSIOp::create(b, type, value);
 }
+
+Value fuse::mul(ImplicitLocOpBuilder &b, Value lhs, Value rhs) {
+  return arith::MulFOp::create(b, lhs, rhs);
+}
+
+Value fuse::mul(ImplicitLocOpBuilder &b, Value lhs, float rhs) {
+  return mul(b, lhs, constantF32(b, rhs));
+}
+
+Value fuse::add(ImplicitLocOpBuilder &b, Value lhs, Value rhs) {
+  return arith::AddFOp::create(b, lhs, rhs);
+}
+
+Value fuse::addOne(ImplicitLocOpBuilder &b, Value value) {
+  return add(b, value, constantF32(b, 1.0f));
+}
+
+/// `x / (1 + exp(-slope * x))`.
+static Value swish(ImplicitLocOpBuilder &b, Value x, float slope) {
+  Value minus = slope == 1.0f ? arith::NegFOp::create(b, x).getResult()
+                              : mul(b, x, -slope);
+  Value exp = math::ExpOp::create(b, minus);
+  return arith::DivFOp::create(b, x, addOne(b, exp));
+}
+
+Value fuse::activate(ImplicitLocOpBuilder &b, Activation kind, Value x) {
+  constexpr float sqrtHalf = 0.707106781186547524f;
+  constexpr float sqrtTwoOverPi = 0.797884560802865356f;
+  switch (kind) {
+  case Activation::SiLU:
+    return swish(b, x, 1.0f);
+  case Activation::QuickGELU:
+    return swish(b, x, 1.702f);
+  case Activation::GELU: {
+    Value erf = math::ErfOp::create(b, mul(b, x, sqrtHalf));
+    return mul(b, mul(b, x, 0.5f), addOne(b, erf));
+  }
+  case Activation::GELUTanh: {
+    Value cube = mul(b, mul(b, x, x), x);
+    Value inner = mul(b, add(b, x, mul(b, cube, 0.044715f)), sqrtTwoOverPi);
+    Value tanh = math::TanhOp::create(b, inner);
+    return mul(b, mul(b, x, 0.5f), addOne(b, tanh));
+  }
+  case Activation::ReLU:
+    return arith::MaximumFOp::create(b, x, constantF32(b, 0.0f));
+  case Activation::ReLU2: {
+    Value positive = arith::MaximumFOp::create(b, x, constantF32(b, 0.0f));
+    return mul(b, positive, positive);
+  }
+  }
+  llvm_unreachable("unknown activation");
+}

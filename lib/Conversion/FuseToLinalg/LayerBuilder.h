@@ -7,6 +7,7 @@
 #ifndef FUSE_LIB_CONVERSION_FUSETOLINALG_LAYERBUILDER_H
 #define FUSE_LIB_CONVERSION_FUSETOLINALG_LAYERBUILDER_H
 
+#include "fuse/IR/FuseAttrs.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -80,6 +81,16 @@ mlir::Value roundTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
 /// A saturating conversion of an f32 value to f8E4M3FN, f8E5M2 or i8.
 mlir::Value saturateTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
                        mlir::Type type);
+
+mlir::Value mul(mlir::ImplicitLocOpBuilder &b, mlir::Value lhs,
+                mlir::Value rhs);
+mlir::Value mul(mlir::ImplicitLocOpBuilder &b, mlir::Value lhs, float rhs);
+mlir::Value add(mlir::ImplicitLocOpBuilder &b, mlir::Value lhs,
+                mlir::Value rhs);
+mlir::Value addOne(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
+/// An activation function of an f32 value.
+mlir::Value activate(mlir::ImplicitLocOpBuilder &b, Activation kind,
+                     mlir::Value x);
 
 } // namespace fuse
 

@@ -24,6 +24,9 @@ void populateFusedOpDecompositionPatterns(mlir::RewritePatternSet &patterns);
 /// Patterns that lower one layer op each.
 void populateLayerToLinalgPatterns(mlir::RewritePatternSet &patterns);
 
+/// Patterns that lower one function op each.
+void populateFunctionToLinalgPatterns(mlir::RewritePatternSet &patterns);
+
 } // namespace fuse
 
 #endif // FUSE_CONVERSION_FUSETOLINALG_FUSETOLINALG_H
