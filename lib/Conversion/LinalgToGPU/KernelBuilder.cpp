@@ -89,21 +89,25 @@ KernelBuilder::Access KernelBuilder::makeAccess(OpOperand &operand) {
     else
       access.sizes.push_back(addExtent(hostSizes.getDim(host, value, dim)));
   }
-  if (type.getLayout().isIdentity())
-    return access;
-  auto metadata =
-      memref::ExtractStridedMetadataOp::create(host, op.getLoc(), value);
-  access.offset = addExtent(metadata.getConstifiedMixedOffset());
-  for (OpFoldResult stride : metadata.getConstifiedMixedStrides())
-    access.strides.push_back(addExtent(stride));
+  addLayout(access, value);
   return access;
 }
 
-void KernelBuilder::importCaptures() {
-  llvm::SetVector<Value> used;
-  getUsedValuesDefinedAbove(op.getRegion(), used);
+void KernelBuilder::addLayout(Access &access, Value buffer) {
+  if (cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
+    return;
+  auto metadata =
+      memref::ExtractStridedMetadataOp::create(host, op.getLoc(), buffer);
+  access.offset = addExtent(metadata.getConstifiedMixedOffset());
+  for (OpFoldResult stride : metadata.getConstifiedMixedStrides())
+    access.strides.push_back(addExtent(stride));
+}
+
+void KernelBuilder::importCaptures(ArrayRef<Value> used) {
   for (Value value : used) {
     Operation *producer = value.getDefiningOp();
+    if (isa<MemRefType>(value.getType()))
+      continue;
     if (producer && producer->hasTrait<OpTrait::ConstantLike>())
       constants.push_back({value, producer});
     else
@@ -121,6 +125,11 @@ KernelBuilder::KernelBuilder(linalg::GenericOp op, HostSizes &sizes)
       continue;
     pointers.back() = addParameter(operand.get());
   }
+  llvm::SetVector<Value> used;
+  getUsedValuesDefinedAbove(op.getRegion(), used);
+  for (Value value : used)
+    if (isa<MemRefType>(value.getType()))
+      addParameter(value);
   for (unsigned loop = 0, e = op.getNumLoops(); loop < e; ++loop) {
     // Any operand would do; a static size is best, then that of an input,
     // which a host knows before it allocates results.
@@ -141,13 +150,24 @@ KernelBuilder::KernelBuilder(linalg::GenericOp op, HostSizes &sizes)
   for (OpOperand &operand : op->getOpOperands())
     if (!isa<MemRefType>(operand.get().getType()))
       makeAccess(operand);
-  importCaptures();
+  importCaptures(used.getArrayRef());
   for (OpFoldResult size : loopSizes)
     loopExtents.push_back(addExtent(size));
   for (auto [operand, pointer] : llvm::zip(op->getOpOperands(), pointers)) {
     accesses.push_back(makeAccess(operand));
     if (pointer)
       accesses.back().parameter = pointer;
+  }
+  for (Value value : used) {
+    auto type = dyn_cast<MemRefType>(value.getType());
+    if (!type)
+      continue;
+    Access access;
+    access.parameter = addParameter(value);
+    for (unsigned dim = 0, e = type.getRank(); dim < e; ++dim)
+      access.sizes.push_back(addExtent(hostSizes.getDim(host, value, dim)));
+    addLayout(access, value);
+    capturedBuffers.push_back({value, access});
   }
 }
 
@@ -217,6 +237,8 @@ void KernelBuilder::begin(StringRef name, int64_t numThreads,
                             cast<OpResult>(value).getResultNumber()));
   for (auto [value, parameter] : capturedScalars)
     captures.map(value, kernel.getArgument(parameter));
+  for (auto &[value, access] : capturedBuffers)
+    captures.map(value, createView(access, cast<MemRefType>(value.getType())));
   for (auto [operand, access] : llvm::zip(op->getOpOperands(), accesses)) {
     if (auto type = dyn_cast<MemRefType>(operand.get().getType()))
       access.view = createView(access, type);

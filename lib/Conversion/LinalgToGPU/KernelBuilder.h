@@ -40,9 +40,9 @@ struct Extent {
 /// Builds the kernel of one `linalg.generic` on buffers and its launch.
 ///
 /// Parameters are, in this order: one pointer per buffer (a memref of rank 0,
-/// which the bare-pointer convention passes as one address), one value per
-/// scalar that is no constant, and one index per size, stride and offset that
-/// is not static.
+/// which the bare-pointer convention passes as one address), operands before
+/// buffers that the body loads from; one value per scalar that is no constant;
+/// and one index per size, stride and offset that is not static.
 class KernelBuilder {
 public:
   KernelBuilder(mlir::linalg::GenericOp op, HostSizes &sizes);
@@ -124,7 +124,9 @@ private:
   unsigned addParameter(mlir::Value value);
   Extent addExtent(mlir::OpFoldResult size);
   Access makeAccess(mlir::OpOperand &operand);
-  void importCaptures();
+  /// Strides and offset of a buffer that is not row-major.
+  void addLayout(Access &access, mlir::Value buffer);
+  void importCaptures(llvm::ArrayRef<mlir::Value> used);
   mlir::OpFoldResult materialize(Extent extent);
   mlir::Value createView(Access &access, mlir::MemRefType type);
   llvm::SmallVector<mlir::Value> getIndices(mlir::AffineMap map,
@@ -140,6 +142,8 @@ private:
   llvm::SmallVector<Access> accesses;
   llvm::SmallVector<std::pair<mlir::Value, mlir::Operation *>> constants;
   llvm::SmallVector<std::pair<mlir::Value, unsigned>> capturedScalars;
+  /// Buffers that the body loads from at indices of its own.
+  llvm::SmallVector<std::pair<mlir::Value, Access>> capturedBuffers;
   mlir::IRMapping captures;
   mlir::gpu::GPUFuncOp kernel;
   std::optional<mlir::ImplicitLocOpBuilder> builder;

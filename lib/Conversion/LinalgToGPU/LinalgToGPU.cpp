@@ -48,10 +48,16 @@ static Value getRoot(Value buffer) {
   return buffer;
 }
 
+/// Whether `op` or an op inside of it has a view of `root` as an operand.
 static bool touches(Operation *op, Value root) {
-  return llvm::any_of(op->getOperands(), [&](Value operand) {
-    return isa<MemRefType>(operand.getType()) && getRoot(operand) == root;
-  });
+  return op
+      ->walk([&](Operation *inner) {
+        bool found = llvm::any_of(inner->getOperands(), [&](Value operand) {
+          return isa<MemRefType>(operand.getType()) && getRoot(operand) == root;
+        });
+        return found ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
 }
 
 /// The constant that `op` fills all of `buffer` with, or null.
@@ -139,6 +145,12 @@ static linalg::GenericOp collapseLoops(linalg::GenericOp op,
   return result;
 }
 
+/// Whether a kernel can read or write elements of the buffer.
+static bool isBufferOfNumbers(MemRefType type) {
+  return type.getElementType().isIntOrIndexOrFloat() && type.isStrided() &&
+         !type.getMemorySpace();
+}
+
 /// What a kernel may assume of a loop nest.
 static LogicalResult verify(linalg::GenericOp op) {
   if (!op.hasPureBufferSemantics())
@@ -146,8 +158,7 @@ static LogicalResult verify(linalg::GenericOp op) {
   for (OpOperand &operand : op->getOpOperands()) {
     Type type = operand.get().getType();
     auto buffer = dyn_cast<MemRefType>(type);
-    if (getElementTypeOrSelf(type).isIntOrIndexOrFloat() &&
-        (!buffer || (buffer.isStrided() && !buffer.getMemorySpace())))
+    if (buffer ? isBufferOfNumbers(buffer) : type.isIntOrIndexOrFloat())
       continue;
     return op.emitOpError("expected numbers or strided buffers of numbers in "
                           "the default memory space as operands, but got ")
@@ -166,10 +177,20 @@ static LogicalResult verify(linalg::GenericOp op) {
              << loop;
     }
   }
+  // A gather from a buffer that other threads write would be a race.
+  auto isGather = [&](Operation *bodyOp) {
+    auto load = dyn_cast<memref::LoadOp>(bodyOp);
+    return load && isBufferOfNumbers(load.getMemRefType()) &&
+           llvm::none_of(op.getDpsInits(), [&](Value output) {
+             return getRoot(output) == getRoot(load.getMemRef());
+           });
+  };
   WalkResult result = op.getBody()->walk([&](Operation *bodyOp) {
-    if (bodyOp->hasTrait<OpTrait::IsTerminator>() || isMemoryEffectFree(bodyOp))
+    if (bodyOp->hasTrait<OpTrait::IsTerminator>() ||
+        isMemoryEffectFree(bodyOp) || isGather(bodyOp))
       return WalkResult::advance();
-    bodyOp->emitOpError("expected ops without side effects in a kernel");
+    bodyOp->emitOpError("expected ops without side effects in a kernel, or "
+                        "loads from buffers that it does not write");
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());

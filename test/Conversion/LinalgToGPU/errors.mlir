@@ -49,8 +49,42 @@ func.func @side_effect(%x: memref<4xf32>, %table: memref<4xf32>) {
                   iterator_types = ["parallel"]}
       outs(%x : memref<4xf32>) {
   ^bb0(%out: f32):
-    // expected-error@+1 {{expected ops without side effects in a kernel}}
-    %0 = memref.load %table[%c0] : memref<4xf32>
+    // expected-error@+1 {{expected ops without side effects in a kernel, or loads from buffers that it does not write}}
+    memref.store %out, %table[%c0] : memref<4xf32>
+    linalg.yield %out : f32
+  }
+  return
+}
+
+// -----
+
+// Another thread writes what this one would read.
+func.func @gather_from_result(%x: memref<2x4xf32>) {
+  %c0 = arith.constant 0 : index
+  %row = memref.subview %x[0, 0] [1, 4] [1, 1]
+    : memref<2x4xf32> to memref<4xf32, strided<[1]>>
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]}
+      outs(%x : memref<2x4xf32>) {
+  ^bb0(%out: f32):
+    // expected-error@+1 {{expected ops without side effects in a kernel, or loads from buffers that it does not write}}
+    %0 = memref.load %row[%c0] : memref<4xf32, strided<[1]>>
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+func.func @gather_from_workgroup(%x: memref<4xf32>,
+                                 %table: memref<4xf32, 3>) {
+  %c0 = arith.constant 0 : index
+  linalg.generic {indexing_maps = [affine_map<(i) -> (i)>],
+                  iterator_types = ["parallel"]}
+      outs(%x : memref<4xf32>) {
+  ^bb0(%out: f32):
+    // expected-error@+1 {{expected ops without side effects in a kernel, or loads from buffers that it does not write}}
+    %0 = memref.load %table[%c0] : memref<4xf32, 3>
     linalg.yield %0 : f32
   }
   return
