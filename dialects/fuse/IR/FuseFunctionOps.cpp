@@ -83,6 +83,11 @@ LogicalResult CrossEntropyOp::verify() {
     return emitOpError("'labels' must have the dimensions of 'logits' but the "
                        "last, and at least one, got ")
            << logits << " and " << labels;
+  int64_t ignored = getIgnoreIndex();
+  if (labels.getElementType().isInteger(32) &&
+      ignored != static_cast<int32_t>(ignored))
+    return emitOpError("'ignore_index' must be an i32 as the labels are, got ")
+           << ignored;
   if (getItems() && getItems().getType().getRank() != 0)
     return emitOpError("'items' must be one number, got ")
            << getItems().getType();

@@ -237,12 +237,8 @@ struct LowerCrossEntropy : OpRewritePattern<CrossEntropyOp> {
 
   static Value getIgnored(ImplicitLocOpBuilder &b, CrossEntropyOp op,
                           Type type) {
-    // A number beyond i32 is no label of that type: nothing is ignored then,
-    // and the minimum lies outside of every vocabulary.
-    int64_t ignored = op.getIgnoreIndex();
-    if (type.isInteger(32) && ignored != static_cast<int32_t>(ignored))
-      ignored = std::numeric_limits<int32_t>::min();
-    return arith::ConstantOp::create(b, b.getIntegerAttr(type, ignored));
+    return arith::ConstantOp::create(
+        b, b.getIntegerAttr(type, op.getIgnoreIndex()));
   }
 
   /// The label of the next position of each row.

@@ -140,6 +140,15 @@ func.func @loss_one_label(%x: tensor<10xf32>, %l: tensor<i64>) {
 
 // -----
 
+func.func @loss_ignored(%x: tensor<4x10xf32>, %l: tensor<4xi32>) {
+  // expected-error @below {{'ignore_index' must be an i32 as the labels are, got 2147483648}}
+  %0 = fuse.cross_entropy %x, %l mean ignore_index 2147483648
+    : (tensor<4x10xf32>, tensor<4xi32>) -> tensor<f32>
+  return
+}
+
+// -----
+
 func.func @loss_items(%x: tensor<4x10xf32>, %l: tensor<4xi64>,
                       %n: tensor<1xi64>) {
   // expected-error @below {{'items' must be one number, got 'tensor<1xi64>'}}
