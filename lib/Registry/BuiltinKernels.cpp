@@ -11,7 +11,16 @@
 using namespace mlir;
 using namespace fuse;
 
-void fuse::registerBuiltinKernels(KernelRegistry &) {}
+void fuse::registerBuiltinKernels(KernelRegistry &registry) {
+  registerActivationKernels(registry);
+  registerCrossEntropyKernels(registry);
+  registerGatedMLPKernels(registry);
+  registerLayerNormKernels(registry);
+  registerMoEExpertsKernels(registry);
+  registerMoELoadBalancingLoss(registry);
+  registerRMSNormKernels(registry);
+  registerRotaryKernels(registry);
+}
 
 namespace {
 

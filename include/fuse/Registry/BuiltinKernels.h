@@ -16,6 +16,16 @@
 
 namespace fuse {
 
+void registerActivationKernels(KernelRegistry &registry);
+void registerCrossEntropyKernels(KernelRegistry &registry);
+void registerGatedMLPKernels(KernelRegistry &registry);
+void registerLayerNormKernels(KernelRegistry &registry);
+void registerMoEExpertsKernels(KernelRegistry &registry);
+/// An eager body only.
+void registerMoELoadBalancingLoss(KernelRegistry &registry);
+void registerRMSNormKernels(KernelRegistry &registry);
+void registerRotaryKernels(KernelRegistry &registry);
+
 /// All of them.
 void registerBuiltinKernels(KernelRegistry &registry);
 
