@@ -6,8 +6,8 @@
 
 #include "GeneratedKernel.h"
 
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Arith/Utils/Utils.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 #include <limits>
@@ -29,27 +29,32 @@ static SlotResults buildCrossEntropy(ImplicitLocOpBuilder &b, SlotOp slot,
   return SmallVector<Value>{loss};
 }
 
-/// Labels moved by one position, with `ignored` behind the last one.
-static Value shift(EagerBuilder &b, Value labels, Value ignored) {
-  auto type = cast<RankedTensorType>(labels.getType());
-  unsigned last = type.getRank() - 1;
-  SmallVector<OpFoldResult> sizes = b.sizes(labels), padded(sizes);
-  padded[last] = affine::makeComposedFoldedAffineApply(
-      b, b.getLoc(), b.getAffineSymbolExpr(0) + 1, {sizes[last]});
-  Value longer = tensor::EmptyOp::create(b, padded, type.getElementType());
-  longer = linalg::FillOp::create(b, ignored, longer).getResult(0);
-  SmallVector<OpFoldResult> offsets(sizes.size(), b.getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(sizes.size(), b.getIndexAttr(1));
-  longer =
-      tensor::InsertSliceOp::create(b, labels, longer, offsets, sizes, strides);
-  offsets[last] = b.getIndexAttr(1);
-  return tensor::ExtractSliceOp::create(b, longer, offsets, sizes, strides);
-}
-
 static Value select(ImplicitLocOpBuilder &b, arith::CmpIPredicate predicate,
                     Value lhs, Value rhs, Value yes, Value no) {
   Value condition = arith::CmpIOp::create(b, predicate, lhs, rhs);
   return arith::SelectOp::create(b, condition, yes, no);
+}
+
+/// Labels moved by one position, with `ignored` behind the last one.
+static Value shift(EagerBuilder &b, Value labels, Value ignored) {
+  auto type = cast<RankedTensorType>(labels.getType());
+  unsigned last = type.getRank() - 1;
+  SmallVector<OpFoldResult> sizes = b.sizes(labels);
+  Value length = getValueOrCreateConstantIndexOp(b, b.getLoc(), sizes[last]);
+  auto loops = llvm::to_vector(llvm::seq<unsigned>(0, last + 1));
+  return b.nest(sizes, {}, type.getElementType(), loops, {},
+                [&](ImplicitLocOpBuilder &b, ValueRange) {
+                  SmallVector<Value> indices;
+                  for (unsigned loop : loops)
+                    indices.push_back(linalg::IndexOp::create(b, loop));
+                  Value one = arith::ConstantIndexOp::create(b, 1);
+                  Value end = arith::SubIOp::create(b, length, one);
+                  Value next = arith::AddIOp::create(b, indices[last], one);
+                  indices[last] = arith::MinSIOp::create(b, next, end);
+                  Value label = tensor::ExtractOp::create(b, labels, indices);
+                  return select(b, arith::CmpIPredicate::slt, next, length,
+                                label, ignored);
+                });
 }
 
 /// Negated log probability of each row's label, 0 where it is `ignored` and

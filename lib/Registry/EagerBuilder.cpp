@@ -282,21 +282,42 @@ Value EagerBuilder::slice(Value tensor, unsigned dim, int64_t offset,
 }
 
 Value EagerBuilder::concat(ArrayRef<Value> tensors) {
+  auto getWidth = [](Value tensor) {
+    return cast<RankedTensorType>(tensor.getType()).getShape().back();
+  };
   unsigned last = cast<RankedTensorType>(tensors[0].getType()).getRank() - 1;
   SmallVector<OpFoldResult> shape = sizes(tensors[0]);
   int64_t total = 0;
   for (Value tensor : tensors)
-    total += cast<RankedTensorType>(tensor.getType()).getShape().back();
+    total += getWidth(tensor);
   shape[last] = getIndexAttr(total);
-  Value result = tensor::EmptyOp::create(*this, shape, elementOf(tensors[0]));
-  SmallVector<OpFoldResult> offsets(shape.size(), getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(shape.size(), getIndexAttr(1));
-  int64_t offset = 0;
-  for (Value tensor : tensors) {
-    offsets[last] = getIndexAttr(offset);
-    result = tensor::InsertSliceOp::create(*this, tensor, result, offsets,
-                                           sizes(tensor), strides);
-    offset += cast<RankedTensorType>(tensor.getType()).getShape().back();
-  }
-  return result;
+  auto loops = llvm::to_vector(llvm::seq<unsigned>(0, last + 1));
+  return nest(
+      shape, {}, elementOf(tensors[0]), loops, {},
+      [&](ImplicitLocOpBuilder &b, ValueRange) {
+        SmallVector<Value> indices;
+        for (unsigned loop : loops)
+          indices.push_back(linalg::IndexOp::create(b, loop));
+        // Each tensor is read within its bounds, wherever the index is.
+        Value index = indices[last], result;
+        int64_t offset = 0;
+        for (Value tensor : tensors) {
+          int64_t width = getWidth(tensor);
+          Value begin = arith::ConstantIndexOp::create(b, offset);
+          Value zero = arith::ConstantIndexOp::create(b, 0);
+          Value end = arith::ConstantIndexOp::create(b, width - 1);
+          indices[last] = arith::SubIOp::create(b, index, begin);
+          indices[last] = arith::MaxSIOp::create(b, indices[last], zero);
+          indices[last] = arith::MinSIOp::create(b, indices[last], end);
+          Value value = tensor::ExtractOp::create(b, tensor, indices);
+          value = widen(b, value);
+          Value isReached =
+              arith::CmpIOp::create(b, arith::CmpIPredicate::sge, index, begin);
+          result = result ? arith::SelectOp::create(b, isReached, value, result)
+                                .getResult()
+                          : value;
+          offset += width;
+        }
+        return result;
+      });
 }

@@ -106,8 +106,9 @@ static SlotResults buildInBlock(Block &block, SlotOp slot,
                                 ValueRange args) {
   if (failed(checkSlot(slot, kernel)))
     return failure();
-  OpBuilder builder = OpBuilder::atBlockEnd(&block);
-  ImplicitLocOpBuilder b(slot.getLoc(), builder);
+  // The block has no parent that it could take a context from.
+  ImplicitLocOpBuilder b(slot.getLoc(), slot.getContext());
+  b.setInsertionPointToEnd(&block);
   SlotResults results = kernel.kernel(b, slot, args);
   if (failed(results))
     return failure();
