@@ -1,0 +1,251 @@
+//===- Verify.cpp - Check an artefact against its own IR ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Verify.h"
+#include "Handles.h"
+#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Host/Instance.h"
+#include "nlohmann/json.hpp"
+
+#include <cstring>
+#include <random>
+
+using namespace fuse;
+using llvm::createStringError;
+using llvm::Expected;
+
+namespace {
+
+/// A tensor in memory of its own.
+struct Buffer {
+  explicit Buffer(const host::TensorSpec &spec, std::vector<int64_t> sizes)
+      : shape(std::move(sizes)),
+        bytes(host::getNumBytes(spec, shape.data()) + 64) {
+    void *data = bytes.data();
+    size_t room = bytes.size();
+    data = std::align(16, bytes.size() - 64, data, room);
+    tensor = {data,       {kDLCPU, 0},  static_cast<int32_t>(shape.size()),
+              spec.dtype, shape.data(), nullptr,
+              0};
+  }
+  Buffer(Buffer &&) = default;
+
+  std::vector<int64_t> shape;
+  std::vector<char> bytes;
+  DLTensor tensor;
+};
+
+} // namespace
+
+/// Fills a tensor with finite values of magnitude up to two or so. The bits are
+/// drawn, not the values: rounding is of no interest here.
+static void fillRandom(Buffer &buffer, const host::TensorSpec &spec,
+                       std::mt19937_64 &random) {
+  size_t width = spec.dtype.bits / 8;
+  size_t count = host::getNumBytes(spec, buffer.shape.data()) / width;
+  auto *data = static_cast<char *>(buffer.tensor.data);
+  for (size_t i = 0; i < count; ++i) {
+    uint64_t bits = random();
+    auto value = float(int64_t(bits % 4097) - 2048) / 2048.0f;
+    if (spec.element == "f64") {
+      double wide = value;
+      std::memcpy(&bits, &wide, 8);
+    } else if (spec.element == "f32") {
+      std::memcpy(&bits, &value, 4);
+    } else if (spec.element == "bf16") {
+      uint32_t single;
+      std::memcpy(&single, &value, 4);
+      bits = single >> 16;
+    } else if (spec.element == "f16") {
+      // Without the highest bit of the exponent: below two.
+      bits &= 0xbfff;
+    } else if (spec.element == "f8E4M3FN" || spec.element == "f8E5M2") {
+      bits &= 0xbf;
+    } else {
+      bits %= 8;
+    }
+    std::memcpy(data + i * width, &bits, width);
+  }
+}
+
+namespace {
+
+/// A function of an artefact on the CPU.
+class Runner {
+public:
+  static Expected<Runner> create(const fuse_artifact *artifact,
+                                 const std::string &function) {
+    Runner runner;
+    auto device = own<DeviceHandle>(fuse_device_open_cpu);
+    if (!device)
+      return device.takeError();
+    auto program = own<ProgramHandle>([&](fuse_program **program) {
+      return fuse_program_load(artifact, device->get(), program);
+    });
+    if (!program)
+      return program.takeError();
+    auto instance = own<InstanceHandle>([&](fuse_instance **instance) {
+      return fuse_instance_create(program->get(), function.c_str(), instance);
+    });
+    if (!instance)
+      return instance.takeError();
+    runner.instance = std::move(*instance);
+    return runner;
+  }
+
+  llvm::Error run(llvm::ArrayRef<Buffer> inputs,
+                  llvm::ArrayRef<Buffer> outputs) {
+    std::vector<const DLTensor *> in, out;
+    size_t index = 0;
+    for (const Buffer &buffer : inputs) {
+      in.push_back(&buffer.tensor);
+      // Everything is bound, so that parameters are as well.
+      if (llvm::Error error = check(fuse_instance_bind_view(
+              instance.get(), index++, &buffer.tensor)))
+        return error;
+    }
+    for (const Buffer &buffer : outputs)
+      out.push_back(&buffer.tensor);
+    if (llvm::Error error = check(fuse_instance_prepare(instance.get())))
+      return error;
+    fuse_launch_args args = {};
+    args.size = sizeof(args);
+    args.outputs = out.data();
+    args.num_outputs = out.size();
+    return check(fuse_launch(instance.get(), &args));
+  }
+
+private:
+  InstanceHandle instance;
+};
+
+} // namespace
+
+/// Tensors of a function; sizes that are open become small ones.
+static std::vector<Buffer>
+createBuffers(const host::Function &function,
+              const std::vector<host::TensorSpec> &specs,
+              const std::vector<int64_t> &symbols, bool results) {
+  std::vector<Buffer> buffers;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    std::vector<int64_t> shape = specs[i].shape;
+    for (size_t dim = 0; dim < shape.size(); ++dim) {
+      if (shape[dim] >= 0)
+        continue;
+      shape[dim] = 1;
+      if (results && function.resultSizes[i][dim])
+        shape[dim] = function.resultSizes[i][dim]->evaluate(symbols.data());
+      for (size_t s = 0; s < function.symbols.size() && !results; ++s)
+        for (host::Symbol::Place place : function.symbols[s].places)
+          if (place.argument == i && place.dim == dim)
+            shape[dim] = symbols[s];
+    }
+    buffers.emplace_back(specs[i], std::move(shape));
+  }
+  return buffers;
+}
+
+/// Runs one function of both artefacts on the same random tensors.
+static Expected<bool> compare(const fuse_artifact *fused,
+                              const fuse_artifact *layers,
+                              const host::Function &function) {
+  std::vector<int64_t> symbols;
+  for (const host::Symbol &symbol : function.symbols)
+    symbols.push_back(symbol.size.value_or(symbols.empty() ? 3 : 2));
+  std::vector<Buffer> inputs =
+      createBuffers(function, function.arguments, symbols, false);
+  std::mt19937_64 random(0);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    fillRandom(inputs[i], function.arguments[i], random);
+  std::vector<Buffer> results[2];
+  const fuse_artifact *artifacts[2] = {fused, layers};
+  for (int side : {0, 1}) {
+    results[side] = createBuffers(function, function.results, symbols, true);
+    auto runner = Runner::create(artifacts[side], function.name);
+    if (!runner)
+      return runner.takeError();
+    if (llvm::Error error = runner->run(inputs, results[side]))
+      return std::move(error);
+  }
+  for (size_t i = 0; i < function.results.size(); ++i)
+    if (std::memcmp(
+            results[0][i].tensor.data, results[1][i].tensor.data,
+            host::getNumBytes(function.results[i], results[0][i].shape.data())))
+      return false;
+  return true;
+}
+
+/// Parses the IR of an artefact and undoes every fusion in it.
+static Expected<Module> getLayers(fuse_context *context, std::string_view ir) {
+  auto module = own<Module>([&](fuse_module **module) {
+    return fuse_module_parse(context, ir.data(), ir.size(), module);
+  });
+  if (!module)
+    return module.takeError();
+  if (llvm::Error error =
+          check(fuse_module_run(module->get(), "builtin.module(fuse-unfuse)")))
+    return std::move(error);
+  return module;
+}
+
+static Expected<std::string> getDigest(const fuse_module *module) {
+  char *text = nullptr;
+  size_t length = 0;
+  if (llvm::Error error = check(fuse_module_print(module, &text, &length)))
+    return std::move(error);
+  std::string digest = host::toHex(host::getDigest({text, length}));
+  fuse_string_free(text);
+  return digest;
+}
+
+Expected<bool> fuse::verifyArtifact(llvm::StringRef path,
+                                    llvm::raw_ostream &os) {
+  auto artifact = own<ArtifactHandle>([&](fuse_artifact **artifact) {
+    return fuse_artifact_load(path.str().c_str(), artifact);
+  });
+  if (!artifact)
+    return artifact.takeError();
+  size_t size;
+  const void *bytes = fuse_artifact_bytes(artifact->get(), &size);
+  auto sections =
+      host::readContainer({static_cast<const char *>(bytes), size});
+  host::Manifest manifest = host::readManifest(sections);
+  nlohmann::json json = host::parseJSON(sections[0].data);
+  size_t index = json.value("ir", size_t(0));
+  if (index >= sections.size() || sections[index].kind != FUSE_SECTION_IR)
+    return createStringError("the artefact has no IR");
+  auto context = own<Context>(fuse_context_create);
+  if (!context)
+    return context.takeError();
+  auto layers = getLayers(context->get(), sections[index].data);
+  if (!layers)
+    return layers.takeError();
+  Expected<std::string> digest = getDigest(layers->get());
+  if (!digest)
+    return digest.takeError();
+  bool allHold = *digest == json.value("layers_sha256", "");
+  os << "V0  unfused IR is that of the layers   "
+     << (allHold ? "ok" : "FAILED") << "\n";
+
+  auto compiled = own<ArtifactHandle>([&](fuse_artifact **artifact) {
+    return fuse_module_compile(layers->get(), nullptr, artifact);
+  });
+  if (!compiled)
+    return compiled.takeError();
+  for (const host::Function &function : manifest.functions) {
+    if (!function.host) {
+      os << "V1  @" << function.name << ": no code for the CPU\n";
+      continue;
+    }
+    Expected<bool> same = compare(artifact->get(), compiled->get(), function);
+    if (!same)
+      return same.takeError();
+    os << "V1  @" << function.name << " has the bits of its layers   "
+       << (*same ? "ok" : "FAILED") << "\n";
+    allHold &= *same;
+  }
+  return allHold;
+}

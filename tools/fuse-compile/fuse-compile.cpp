@@ -1,0 +1,139 @@
+//===- fuse-compile.cpp - Compile IR to an artefact -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A client of the C interface like any other.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Handles.h"
+#include "Verify.h"
+#include "fuse/Runtime/Host/Failure.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace fuse;
+namespace cl = llvm::cl;
+
+namespace {
+
+/// The command line.
+struct Options {
+  cl::OptionCategory category{"fuse-compile options"};
+  cl::opt<std::string> file{cl::Positional, cl::desc("<file>"), cl::Required,
+                            cl::cat(category)};
+  cl::opt<std::string> output{"o", cl::desc("Artefact to write"),
+                              cl::value_desc("file.fuse"), cl::cat(category)};
+  cl::opt<std::string> pipeline{
+      "pipeline",
+      cl::desc("Passes that run before compiling; empty when the file has "
+               "fused ops already"),
+      cl::init("builtin.module(fuse-kernel-formation-pipeline)"),
+      cl::cat(category)};
+  cl::opt<std::string> cpu{
+      "cpu",
+      cl::desc("CPU to compile for: native, a level such as x86-64-v3, or "
+               "none"),
+      cl::init("native"), cl::cat(category)};
+  cl::opt<bool> noLink{
+      "no-link",
+      cl::desc("Leave the code for the CPU as a relocatable object, which only "
+               "a process with the compiler can load"),
+      cl::cat(category)};
+  cl::opt<bool> remarks{"remarks",
+                        cl::desc("Print what was fused and what was not"),
+                        cl::cat(category)};
+  cl::opt<bool> verify{
+      "verify",
+      cl::desc("Read an artefact instead of IR, undo its fusions (V0) and "
+               "compare its code for the CPU with its layers (V1)"),
+      cl::cat(category)};
+};
+
+} // namespace
+
+static void printDiagnostic(fuse_severity severity, const char *location,
+                            const char *message, void *) {
+  if (severity == FUSE_REMARK)
+    return;
+  llvm::errs() << location << ": "
+               << (severity == FUSE_ERROR     ? "error: "
+                   : severity == FUSE_WARNING ? "warning: "
+                                              : "note: ")
+               << message << "\n";
+}
+
+static void printRemark(const fuse_remark *remark, void *) {
+  llvm::errs() << remark->location << ": remark: " << remark->kind << " ["
+               << remark->category << "] " << remark->name << ": "
+               << remark->text << "\n";
+}
+
+static llvm::Error compile(const Options &options) {
+  if (options.output.empty())
+    return llvm::createStringError("-o is missing");
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.file);
+  if (!buffer)
+    return llvm::createStringError(options.file + ": " +
+                                   buffer.getError().message());
+  auto context = own<Context>(fuse_context_create);
+  if (!context)
+    return context.takeError();
+  fuse_context_set_diagnostic_handler(context->get(), printDiagnostic, nullptr);
+  if (options.remarks)
+    fuse_context_set_remark_handler(context->get(), printRemark, nullptr);
+  auto module = own<Module>([&](fuse_module **module) {
+    return fuse_module_parse(context->get(), (*buffer)->getBufferStart(),
+                             (*buffer)->getBufferSize(), module);
+  });
+  if (!module)
+    return llvm::createStringError(options.file + ": not a valid module");
+  if (!options.pipeline.empty())
+    if (llvm::Error error = check(
+            fuse_module_run(module->get(), options.pipeline.c_str())))
+      return error;
+  fuse_compile_options chosen;
+  fuse_compile_options_init(&chosen);
+  chosen.cpu = options.cpu == "none" ? "" : options.cpu.c_str();
+  chosen.link = !options.noLink;
+  auto artifact = own<ArtifactHandle>([&](fuse_artifact **artifact) {
+    return fuse_module_compile(module->get(), &chosen, artifact);
+  });
+  if (!artifact)
+    return artifact.takeError();
+  return check(fuse_artifact_save(artifact->get(), options.output.c_str()));
+}
+
+static llvm::Expected<bool> runTool(const Options &options) {
+  if (options.verify)
+    return verifyArtifact(options.file, llvm::outs());
+  if (llvm::Error error = compile(options))
+    return std::move(error);
+  return true;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM initLLVM(argc, argv);
+  Options options;
+  cl::HideUnrelatedOptions(options.category);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "fuse-compile: compile a module to an artefact for libfuse-rt\n\n"
+      "Exits with 1 on errors and when a check of --verify fails.\n");
+  llvm::Expected<bool> holds = false;
+  try {
+    holds = runTool(options);
+  } catch (const host::Failure &failure) {
+    holds = llvm::createStringError(failure.getMessage());
+  }
+  if (!holds) {
+    llvm::WithColor::error(llvm::errs(), "fuse-compile")
+        << llvm::toString(holds.takeError()) << "\n";
+    return 1;
+  }
+  return *holds ? 0 : 1;
+}

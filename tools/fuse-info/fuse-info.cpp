@@ -1,0 +1,220 @@
+//===- fuse-info.cpp - Print what an artefact holds -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse-c/Runtime.h"
+#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Host/HostCode.h"
+#include "fuse/Runtime/Host/Instance.h"
+#include "nlohmann/json.hpp"
+
+#include <cstring>
+#include <iostream>
+
+using namespace fuse::host;
+using nlohmann::json;
+
+static constexpr const char *kUsage =
+    "usage: fuse-info [--json | --ir | --ptx | --section=N] file.fuse\n"
+    "\n"
+    "Checks an artefact and prints what it holds.\n"
+    "  --json       everything but the sections' content, as JSON\n"
+    "  --ir         the fused IR\n"
+    "  --ptx        the PTX of all kernels\n"
+    "  --section=N  the bytes of one section\n";
+
+static const char *getKindName(uint32_t kind) {
+  switch (kind) {
+  case FUSE_SECTION_MANIFEST:
+    return "manifest";
+  case FUSE_SECTION_IR:
+    return "IR";
+  case FUSE_SECTION_HOST_LIBRARY:
+    return "CPU code, linked";
+  case FUSE_SECTION_HOST_OBJECT:
+    return "CPU code, not linked";
+  case FUSE_SECTION_PTX:
+    return "PTX";
+  case FUSE_SECTION_CUBIN:
+    return "cubin";
+  }
+  return "unknown";
+}
+
+/// Whether this machine can run code for the CPU, or why not.
+static std::string getHostVerdict(const Manifest &manifest) {
+  try {
+    checkHost(*manifest.hostTarget);
+    return "runs here";
+  } catch (const Failure &failure) {
+    return failure.getMessage();
+  }
+}
+
+static json makeJSON(const Artifact &artifact, const json &manifest) {
+  json sections = json::array();
+  for (const Section &section : artifact.sections)
+    sections.push_back(
+        {{"kind", getKindName(section.kind)}, {"bytes", section.data.size()}});
+  return {{"format", kFormatVersion},
+          {"bytes", artifact.bytes.size()},
+          {"sections", sections},
+          {"manifest", manifest}};
+}
+
+static void printFunction(const Function &function, const json &entry) {
+  std::cout << "@" << function.name << "\n";
+  for (size_t i = 0; i < function.arguments.size(); ++i) {
+    const TensorSpec &spec = function.arguments[i];
+    std::cout << "  argument " << i << "  " << toString(spec);
+    if (!spec.parameter.empty())
+      std::cout << "  " << spec.parameter;
+    std::cout << "\n";
+  }
+  for (size_t i = 0; i < function.results.size(); ++i)
+    std::cout << "  result " << i << "    " << toString(function.results[i])
+              << "\n";
+  if (function.maxTokens > 0)
+    std::cout << "  tokens      at most " << function.maxTokens << "\n";
+  if (entry.contains("sites"))
+    for (const json &site : entry["sites"]) {
+      std::cout << "  site        " << site.value("site", "-") << "  "
+                << site.value("op", "-") << "\n";
+      for (const char *key : {"rounding", "scales"})
+        if (site.contains(key) && site[key].is_string())
+          std::cout << "    " << key << "  "
+                    << site[key].get_ref<const std::string &>() << "\n";
+      if (site.contains("origins"))
+        std::cout << "    origins   " << site["origins"].dump() << "\n";
+    }
+}
+
+static void printExpression(const json &expression) {
+  if (expression.is_number())
+    std::cout << expression;
+  else if (expression.is_string())
+    std::cout << expression.get_ref<const std::string &>();
+  else
+    std::cout << expression.dump();
+}
+
+/// The launches of a function, with what the assembler said about kernels.
+static void printLaunches(const json &cuda) {
+  std::cout << "  CUDA        " << cuda.value("chip", "-") << ", PTX "
+            << cuda.value("ptx_version", 0) / 10 << "."
+            << cuda.value("ptx_version", 0) % 10
+            << (cuda.contains("cubin") ? ", cubin" : "") << "\n";
+  for (const json &bytes : cuda["workspace"]) {
+    std::cout << "  workspace   ";
+    printExpression(bytes);
+    std::cout << " bytes\n";
+  }
+  if (cuda.contains("packed"))
+    for (const json &packed : cuda["packed"])
+      std::cout << "  packed      " << packed.value("recipe", "-")
+                << " of arguments " << packed["operands"].dump() << ", "
+                << packed.value("bytes", uint64_t(0)) << " bytes\n";
+  for (const json &launch : cuda["launches"]) {
+    std::cout << "  launch      " << launch.value("kernel", "-") << " grid (";
+    for (size_t i = 0; i < 3; ++i) {
+      std::cout << (i > 0 ? ", " : "");
+      printExpression(launch["grid"][i]);
+    }
+    std::cout << ") block " << launch["block"].dump();
+    if (launch.value("shared_bytes", 0) > 0)
+      std::cout << " shared " << launch.value("shared_bytes", 0);
+    for (const char *flag : {"cooperative", "dependent"})
+      if (launch.value(flag, false))
+        std::cout << " " << flag;
+    if (launch.contains("registers"))
+      std::cout << " registers " << launch["registers"] << " spilled "
+                << launch.value("spilled_bytes", 0);
+    std::cout << "\n";
+  }
+}
+
+static void printText(const Artifact &artifact, const json &manifest) {
+  std::cout << "artefact of " << artifact.manifest.producer << ", LLVM "
+            << manifest.value("llvm", "-") << ", " << artifact.bytes.size()
+            << " bytes, format " << kFormatVersion << "\n";
+  for (size_t i = 0; i < artifact.sections.size(); ++i)
+    std::cout << "section " << i << "  " << artifact.sections[i].data.size()
+              << " bytes  " << getKindName(artifact.sections[i].kind) << "\n";
+  std::cout << "IR      sha256 " << manifest.value("ir_sha256", "-") << "\n"
+            << "layers  sha256 " << manifest.value("layers_sha256", "-")
+            << "\n";
+  if (artifact.manifest.hostTarget)
+    std::cout << "CPU     " << artifact.manifest.hostTarget->arch << " "
+              << artifact.manifest.hostTarget->level << ": "
+              << getHostVerdict(artifact.manifest) << "\n";
+  for (size_t i = 0; i < artifact.manifest.functions.size(); ++i) {
+    const json &entry = manifest["functions"][i];
+    printFunction(artifact.manifest.functions[i], entry);
+    if (entry.contains("cuda"))
+      printLaunches(entry["cuda"]);
+  }
+}
+
+static void printSections(const Artifact &artifact, uint32_t kind) {
+  for (const Section &section : artifact.sections)
+    if (section.kind == kind)
+      std::cout << section.data;
+}
+
+static int run(const std::string &option, const std::string &path) {
+  Artifact artifact(readFile(path));
+  json manifest = parseJSON(artifact.sections[0].data);
+  if (option == "--json") {
+    std::cout << makeJSON(artifact, manifest).dump(2) << "\n";
+  } else if (option == "--ir") {
+    printSections(artifact, FUSE_SECTION_IR);
+  } else if (option == "--ptx") {
+    printSections(artifact, FUSE_SECTION_PTX);
+  } else if (option.rfind("--section=", 0) == 0) {
+    const char *text = option.c_str() + std::strlen("--section=");
+    char *end;
+    unsigned long index = std::strtoul(text, &end, 10);
+    if (*text == '\0' || *end != '\0' || index >= artifact.sections.size())
+      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                    option + ": there are " +
+                        std::to_string(artifact.sections.size()) +
+                        " sections");
+    std::cout << artifact.sections[index].data;
+  } else if (option.empty()) {
+    printText(artifact, manifest);
+  } else {
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  "unknown option '" + option +
+                      "'; there are --json, --ir, --ptx, --section=N");
+  }
+  std::cout.flush();
+  if (!std::cout)
+    throw Failure(FUSE_ERROR_IO, "the output can not be written");
+  return 0;
+}
+
+int main(int argc, char **argv) {
+  std::string option, path;
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    if (argument == "--help" || argument == "-h") {
+      std::cout << kUsage;
+      return 0;
+    }
+    (argument.rfind("-", 0) == 0 ? option : path) = argument;
+  }
+  if (path.empty()) {
+    std::cerr << kUsage;
+    return 2;
+  }
+  try {
+    return run(option, path);
+  } catch (const Failure &failure) {
+    std::cerr << "fuse-info: error: " << failure.getMessage() << "\n";
+  } catch (const std::exception &error) {
+    std::cerr << "fuse-info: error: " << path << ": " << error.what() << "\n";
+  }
+  return 1;
+}
