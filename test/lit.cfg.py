@@ -1,6 +1,7 @@
 """Configuration of the lit test suite of fuse."""
 
 import os
+import platform
 import shutil
 import subprocess
 
@@ -29,6 +30,7 @@ config.substitutions.append((r"(?<![\w/.-])fuse-opt(?![\w/.-])", fuse_opt))
 config.substitutions.append(("%fuse_src_root", config.fuse_src_root))
 config.substitutions.append(("%llvm_lib_dir", config.llvm_lib_dir))
 
+config.available_features.add(platform.machine())
 if shutil.which("ptxas"):
     config.available_features.add("ptxas")
 

@@ -107,6 +107,18 @@ typedef struct fuse_compile_options {
   /* Nonzero to link that code by ld.lld, so that processes without the compiler
    * can load the artefact. Without, the compiler loads it in this process. */
   int32_t link;
+  /* Code for a GPU, such as "sm_90a"; null or "" for none (default). */
+  const char *chip;
+  /* Nonzero to take the portable path alone (default 0). */
+  int32_t portable;
+  /* Most tokens that scheduled kernels of functions with a dynamic number of
+   * tokens serve, 1 to 128 (default 64). */
+  int32_t tokens;
+  /* Multiprocessors that scheduled kernels are made for (default 132). */
+  int32_t multiprocessors;
+  /* 0: leave PTX to the driver (default), 1: assemble it if there is a ptxas in
+   * PATH, 2: fail if there is none. */
+  int32_t assemble;
 } fuse_compile_options;
 
 FUSE_C_EXPORT void fuse_compile_options_init(fuse_compile_options *options);

@@ -59,6 +59,20 @@ void fuse_compile_options_init(fuse_compile_options *options) {
   std::memset(options, 0, sizeof(*options));
   options->size = sizeof(*options);
   options->cpu = "native";
+  options->tokens = CompileOptions().tokens;
+  options->multiprocessors = CompileOptions().multiprocessors;
+}
+
+static CompileOptions getOptions(const fuse_compile_options &options) {
+  CompileOptions chosen;
+  chosen.cpu = options.cpu ? options.cpu : "native";
+  chosen.link = options.link != 0;
+  chosen.chip = options.chip ? options.chip : "";
+  chosen.scheduled = options.portable == 0;
+  chosen.tokens = options.tokens;
+  chosen.multiprocessors = options.multiprocessors;
+  chosen.assemble = static_cast<Assemble>(options.assemble);
+  return chosen;
 }
 
 fuse_status fuse_module_compile(const fuse_module *module,
@@ -66,16 +80,23 @@ fuse_status fuse_module_compile(const fuse_module *module,
                                 fuse_artifact **artifact) {
   if (!module || !artifact)
     return fail(FUSE_ERROR_INVALID_ARGUMENT, "'module' or 'artifact' is null");
-  if (options && options->size < sizeof(*options))
-    return fail(FUSE_ERROR_INVALID_ARGUMENT,
-                "'size' is " + Twine(options->size) + ", expected " +
-                    Twine(sizeof(*options)));
+  // Callers that were built with an earlier header have fewer fields.
+  fuse_compile_options complete;
+  fuse_compile_options_init(&complete);
+  if (options) {
+    if (options->size < offsetof(fuse_compile_options, chip) ||
+        options->size > sizeof(complete))
+      return fail(FUSE_ERROR_INVALID_ARGUMENT,
+                  "'size' is " + Twine(options->size) + ", expected at most " +
+                      Twine(sizeof(complete)));
+    std::memcpy(&complete, options, options->size);
+  }
+  if (complete.assemble < 0 || complete.assemble > 2)
+    return fail(FUSE_ERROR_INVALID_ARGUMENT, "'assemble' is " +
+                                                 Twine(complete.assemble) +
+                                                 ", expected 0, 1 or 2");
   return guard([&] {
-    CompileOptions chosen;
-    if (options) {
-      chosen.cpu = options->cpu ? options->cpu : "native";
-      chosen.link = options->link != 0;
-    }
+    CompileOptions chosen = getOptions(complete);
     ContextState &state = *module->state;
     state.errors.clear();
     llvm::Expected<std::string> bytes =

@@ -191,6 +191,13 @@ fuse_status fuse_device_open_cpu(fuse_device **device) {
   });
 }
 
+fuse_status fuse_device_open_cuda(int32_t ordinal, fuse_device **device) {
+  return guard([&] {
+    requireAll("device", device);
+    *device = new fuse_device{openCuda(ordinal)};
+  });
+}
+
 void fuse_device_destroy(fuse_device *device) { delete device; }
 
 fuse_status fuse_device_check(const fuse_device *device) {

@@ -6,6 +6,7 @@
 
 #include "fuse-c/Runtime.h"
 #include "fuse/Compiler/Compiler.h"
+#include "fuse/Compiler/DeviceCode.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Runtime/Host/Container.h"
@@ -56,6 +57,7 @@ private:
   llvm::Error findFunctions();
   llvm::Error lowerForHost();
   llvm::Error compileForHost();
+  llvm::Error compileForGPU();
   json::Array describeSites(func::FuncOp function);
   int64_t addSection(uint32_t kind, std::string data) {
     sections.push_back({kind, std::move(data)});
@@ -164,6 +166,29 @@ llvm::Error ArtifactBuilder::compileForHost() {
   return llvm::Error::success();
 }
 
+llvm::Error ArtifactBuilder::compileForGPU() {
+  if (options.chip.empty())
+    return llvm::Error::success();
+  auto modules = compileForDevice(module, functions, descriptions, options);
+  if (!modules)
+    return modules.takeError();
+  for (DeviceModule &made : *modules) {
+    int64_t ptx = addSection(FUSE_SECTION_PTX, std::move(made.ptx));
+    std::optional<int64_t> cubin;
+    if (!made.cubin.empty())
+      cubin = addSection(FUSE_SECTION_CUBIN, std::move(made.cubin));
+    for (auto &[name, cuda] : made.functions) {
+      cuda["ptx"] = ptx;
+      if (cubin)
+        cuda["cubin"] = *cubin;
+      for (json::Object &description : descriptions)
+        if (description.getString("name") == StringRef(name))
+          description["cuda"] = std::move(cuda);
+    }
+  }
+  return llvm::Error::success();
+}
+
 /// What was fused where, and with which scales.
 json::Array ArtifactBuilder::describeSites(func::FuncOp function) {
   json::Array sites;
@@ -201,6 +226,8 @@ Expected<std::string> ArtifactBuilder::build() {
   if (llvm::Error error = lowerForHost())
     return std::move(error);
   if (llvm::Error error = compileForHost())
+    return std::move(error);
+  if (llvm::Error error = compileForGPU())
     return std::move(error);
 
   Expected<std::string> layers = getLayersDigest(module);

@@ -103,8 +103,8 @@ public:
     for (const Buffer &buffer : inputs) {
       in.push_back(&buffer.tensor);
       // Everything is bound, so that parameters are as well.
-      if (llvm::Error error = check(fuse_instance_bind_view(
-              instance.get(), index++, &buffer.tensor)))
+      if (llvm::Error error = check(
+              fuse_instance_bind_view(instance.get(), index++, &buffer.tensor)))
         return error;
     }
     for (const Buffer &buffer : outputs)
@@ -210,8 +210,7 @@ Expected<bool> fuse::verifyArtifact(llvm::StringRef path,
     return artifact.takeError();
   size_t size;
   const void *bytes = fuse_artifact_bytes(artifact->get(), &size);
-  auto sections =
-      host::readContainer({static_cast<const char *>(bytes), size});
+  auto sections = host::readContainer({static_cast<const char *>(bytes), size});
   host::Manifest manifest = host::readManifest(sections);
   nlohmann::json json = host::parseJSON(sections[0].data);
   size_t index = json.value("ir", size_t(0));
@@ -227,8 +226,8 @@ Expected<bool> fuse::verifyArtifact(llvm::StringRef path,
   if (!digest)
     return digest.takeError();
   bool allHold = *digest == json.value("layers_sha256", "");
-  os << "V0  unfused IR is that of the layers   "
-     << (allHold ? "ok" : "FAILED") << "\n";
+  os << "V0  unfused IR is that of the layers   " << (allHold ? "ok" : "FAILED")
+     << "\n";
 
   auto compiled = own<ArtifactHandle>([&](fuse_artifact **artifact) {
     return fuse_module_compile(layers->get(), nullptr, artifact);

@@ -21,6 +21,9 @@ namespace cl = llvm::cl;
 
 namespace {
 
+/// As fuse_compile_options counts.
+enum class Assemble { Never = 0, Auto = 1, Always = 2 };
+
 /// The command line.
 struct Options {
   cl::OptionCategory category{"fuse-compile options"};
@@ -44,6 +47,28 @@ struct Options {
       cl::desc("Leave the code for the CPU as a relocatable object, which only "
                "a process with the compiler can load"),
       cl::cat(category)};
+  cl::opt<std::string> chip{"chip",
+                            cl::desc("GPU to compile for, such as sm_90a; "
+                                     "none when left out"),
+                            cl::cat(category)};
+  cl::opt<bool> portable{
+      "portable", cl::desc("Take the portable path alone, also on sm_90a"),
+      cl::cat(category)};
+  cl::opt<int> tokens{
+      "tokens",
+      cl::desc("Most tokens that a scheduled kernel of a function with a "
+               "dynamic number of tokens serves, 1 to 128"),
+      cl::init(64), cl::cat(category)};
+  cl::opt<int> multiprocessors{"multiprocessors",
+                               cl::desc("Multiprocessors of the GPU"),
+                               cl::init(132), cl::cat(category)};
+  cl::opt<Assemble> assemble{
+      "assemble", cl::desc("Whether to add a cubin made by ptxas:"),
+      cl::values(
+          clEnumValN(Assemble::Never, "never", "leave PTX to the driver"),
+          clEnumValN(Assemble::Auto, "auto", "if there is a ptxas in PATH"),
+          clEnumValN(Assemble::Always, "always", "fail if there is none")),
+      cl::init(Assemble::Auto), cl::cat(category)};
   cl::opt<bool> remarks{"remarks",
                         cl::desc("Print what was fused and what was not"),
                         cl::cat(category)};
@@ -93,13 +118,18 @@ static llvm::Error compile(const Options &options) {
   if (!module)
     return llvm::createStringError(options.file + ": not a valid module");
   if (!options.pipeline.empty())
-    if (llvm::Error error = check(
-            fuse_module_run(module->get(), options.pipeline.c_str())))
+    if (llvm::Error error =
+            check(fuse_module_run(module->get(), options.pipeline.c_str())))
       return error;
   fuse_compile_options chosen;
   fuse_compile_options_init(&chosen);
   chosen.cpu = options.cpu == "none" ? "" : options.cpu.c_str();
   chosen.link = !options.noLink;
+  chosen.chip = options.chip.c_str();
+  chosen.portable = options.portable;
+  chosen.tokens = options.tokens;
+  chosen.multiprocessors = options.multiprocessors;
+  chosen.assemble = static_cast<int32_t>(options.assemble.getValue());
   auto artifact = own<ArtifactHandle>([&](fuse_artifact **artifact) {
     return fuse_module_compile(module->get(), &chosen, artifact);
   });

@@ -179,8 +179,7 @@ static int run(const std::string &option, const std::string &path) {
     if (*text == '\0' || *end != '\0' || index >= artifact.sections.size())
       throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
                     option + ": there are " +
-                        std::to_string(artifact.sections.size()) +
-                        " sections");
+                        std::to_string(artifact.sections.size()) + " sections");
     std::cout << artifact.sections[index].data;
   } else if (option.empty()) {
     printText(artifact, manifest);

@@ -23,6 +23,9 @@ class FuncOp;
 
 namespace fuse {
 
+/// Whether PTX is assembled by ptxas. Without, the driver does it.
+enum class Assemble { Never, IfPossible, Always };
+
 /// What to compile for.
 struct CompileOptions {
   /// Code for the CPU: a processor as LLVM names it, "native", or empty for
@@ -30,6 +33,15 @@ struct CompileOptions {
   std::string cpu = "native";
   /// Whether to link that code, so that it can be loaded without LLVM.
   bool link = false;
+  /// Code for a GPU, such as "sm_90a"; empty for none.
+  std::string chip;
+  /// Whether the scheduled path may be taken, which sm_90a has.
+  bool scheduled = true;
+  /// Most tokens that scheduled kernels of functions with a dynamic number of
+  /// tokens serve, and the multiprocessors they are made for.
+  int64_t tokens = 64;
+  int64_t multiprocessors = 132;
+  Assemble assemble = Assemble::Never;
   /// Directories in which the linker is looked for before PATH.
   std::vector<std::string> toolDirectories;
 };

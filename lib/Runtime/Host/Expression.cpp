@@ -70,6 +70,13 @@ void Expression::append(const json &value, size_t numSymbols, unsigned depth) {
                   "ceildiv");
 }
 
+bool Expression::isConstant() const {
+  for (Step step : steps)
+    if (step.opcode == Opcode::Symbol)
+      return false;
+  return true;
+}
+
 int64_t Expression::evaluate(const int64_t *symbols) const {
   int64_t stack[kMaxDepth + 2];
   unsigned size = 0;

@@ -380,6 +380,15 @@ static DeviceCode readDeviceCode(const Reader &reader,
 static Function readFunction(const Reader &reader) {
   Function function;
   function.name = reader.getString("name");
+  if (reader.has("sites"))
+    for (const std::string &site :
+         reader.readList("sites", [](const Reader &site) {
+           return site.has("site") ? site.getString("site") : std::string();
+         }))
+      if (!site.empty())
+        function.label += (function.label.empty() ? "" : " ") + site;
+  if (function.label.empty())
+    function.label = function.name;
   function.arguments = reader.readList("arguments", readTensor);
   function.results = reader.readList("results", readTensor);
   function.symbols = reader.readList("symbols", [&](const Reader &symbol) {

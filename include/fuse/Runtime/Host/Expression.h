@@ -25,6 +25,8 @@ public:
 
   /// Throws `Failure` when a value does not fit or a divisor is not positive.
   int64_t evaluate(const int64_t *symbols) const;
+  /// Whether it is the same for all symbols.
+  bool isConstant() const;
 
 private:
   enum class Opcode : uint8_t { Constant, Symbol, Add, Mul, Mod, Floor, Ceil };

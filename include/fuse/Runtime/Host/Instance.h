@@ -60,6 +60,8 @@ public:
 };
 
 std::shared_ptr<Device> openCpu();
+/// Loads the driver if it has not been.
+std::shared_ptr<Device> openCuda(int ordinal);
 
 /// What a launch is told beside its inputs.
 struct LaunchOptions {

@@ -119,6 +119,8 @@ struct DeviceCode {
 
 struct Function {
   std::string name;
+  /// Ids of the sites in it, as profilers show them; or its name.
+  std::string label;
   std::vector<TensorSpec> arguments, results;
   std::vector<Symbol> symbols;
   /// Sizes of results over `symbols`; none where only the code can tell.

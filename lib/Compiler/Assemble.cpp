@@ -1,0 +1,117 @@
+//===- Assemble.cpp - From PTX to code for one chip -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Compiler/DeviceCode.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SmallString.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+
+using namespace fuse;
+using llvm::createStringError;
+using llvm::StringRef;
+namespace json = llvm::json;
+
+namespace {
+
+/// What ptxas says about a kernel.
+struct Resources {
+  int64_t registers = 0;
+  int64_t spilledBytes = 0;
+};
+
+} // namespace
+
+/// Reads what `ptxas -v` prints: the name of a kernel, what it spills, and the
+/// registers it uses, in this order.
+static llvm::StringMap<Resources> parseLog(StringRef log) {
+  llvm::StringMap<Resources> all;
+  StringRef kernel;
+  while (!log.empty()) {
+    StringRef line;
+    std::tie(line, log) = log.split('\n');
+    StringRef rest = line.split("Compiling entry function '").second;
+    if (!rest.empty()) {
+      kernel = rest.split('\'').first;
+      continue;
+    }
+    if (kernel.empty())
+      continue;
+    int64_t number;
+    StringRef words = line.ltrim();
+    if (words.contains(" bytes spill stores")) {
+      StringRef before = words.split(" bytes spill stores").first;
+      if (!before.rsplit(' ').second.getAsInteger(10, number))
+        all[kernel].spilledBytes = number;
+    }
+    StringRef used = words.split("Used ").second;
+    if (!used.empty() && !used.split(' ').first.getAsInteger(10, number))
+      all[kernel].registers = number;
+  }
+  return all;
+}
+
+bool fuse::canAssemble() { return bool(llvm::sys::findProgramByName("ptxas")); }
+
+llvm::Error fuse::assemble(DeviceModule &module, StringRef chip) {
+  auto ptxas = llvm::sys::findProgramByName("ptxas");
+  if (!ptxas)
+    return createStringError("there is no ptxas in PATH");
+  llvm::SmallString<128> directory;
+  if (std::error_code code =
+          llvm::sys::fs::createUniqueDirectory("fuse-ptxas", directory))
+    return createStringError(code, "a temporary directory: " + code.message());
+  auto cleanUp =
+      llvm::scope_exit([&] { llvm::sys::fs::remove_directories(directory); });
+  auto getPath = [&](StringRef name) {
+    llvm::SmallString<128> path(directory);
+    llvm::sys::path::append(path, name);
+    return std::string(path);
+  };
+  std::string input = getPath("code.ptx"), output = getPath("code.cubin"),
+              logPath = getPath("log");
+  {
+    std::error_code code;
+    llvm::raw_fd_ostream os(input, code);
+    if (code)
+      return createStringError(code, input + ": " + code.message());
+    os << module.ptx;
+  }
+  std::string arch = ("-arch=" + chip).str();
+  StringRef arguments[] = {*ptxas, arch, "-v", input, "-o", output};
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(logPath),
+                                          StringRef(logPath)};
+  std::string error;
+  int result = llvm::sys::ExecuteAndWait(*ptxas, arguments, std::nullopt,
+                                         redirects, /*SecondsToWait=*/120,
+                                         /*MemoryLimit=*/0, &error);
+  auto log = llvm::MemoryBuffer::getFile(logPath);
+  StringRef text = log ? (*log)->getBuffer() : "";
+  if (result != 0)
+    return createStringError(
+        "ptxas failed: " +
+        (error.empty() ? text.take_front(2000).trim().str() : error));
+  auto cubin = llvm::MemoryBuffer::getFile(output, /*IsText=*/false,
+                                           /*RequiresNullTerminator=*/false);
+  if (!cubin)
+    return createStringError(cubin.getError(),
+                             output + ": " + cubin.getError().message());
+  module.cubin = (*cubin)->getBuffer().str();
+  llvm::StringMap<Resources> resources = parseLog(text);
+  for (auto &[name, cuda] : module.functions)
+    for (json::Value &value : *cuda.getArray("launches")) {
+      json::Object &launch = *value.getAsObject();
+      auto it = resources.find(*launch.getString("kernel"));
+      if (it == resources.end())
+        continue;
+      launch["registers"] = it->second.registers;
+      launch["spilled_bytes"] = it->second.spilledBytes;
+    }
+  return llvm::Error::success();
+}

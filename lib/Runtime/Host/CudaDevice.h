@@ -1,0 +1,140 @@
+//===- CudaDevice.h - One CUDA device ---------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_RUNTIME_HOST_CUDADEVICE_H
+#define FUSE_RUNTIME_HOST_CUDADEVICE_H
+
+#include "CudaDriver.h"
+#include "fuse/Runtime/Host/Instance.h"
+
+#include <atomic>
+#include <mutex>
+
+namespace fuse::host::cuda {
+
+/// The primary context of a device. All calls of the driver go through `call`,
+/// which notices when the context has become unusable.
+class CudaDevice : public Device {
+public:
+  explicit CudaDevice(int ordinal);
+  ~CudaDevice() override;
+
+  std::shared_ptr<Program>
+  load(std::shared_ptr<const Artifact> artifact) override;
+  void check() const override;
+  void wait(void *stream, uint64_t timeoutMs) override;
+
+  int getOrdinal() const { return ordinal; }
+  int getMultiprocessors() const { return multiprocessors; }
+  /// Ten times the major plus the minor number.
+  int getCapability() const { return capability; }
+  const Driver &getDriver() const { return driver; }
+
+  /// Throws `Failure` for a code that is not success. `what` is the function
+  /// and what it was to do.
+  void call(int code, const char *function, const std::string &what = "") const;
+
+  /// Whether handles may be given back. After a time-out the driver would wait
+  /// for what still runs, and with it the host, so that they are abandoned.
+  bool canRelease() const { return poison != -1; }
+
+private:
+  const Driver &driver;
+  int ordinal;
+  int device = 0;
+  int multiprocessors = 0;
+  int capability = 0;
+  Context context = nullptr;
+  /// The code that made the context unusable; -1 after a time-out.
+  mutable std::atomic<int> poison = 0;
+
+  friend class CurrentContext;
+};
+
+/// Makes the context of a device the current one of the thread.
+class CurrentContext {
+public:
+  explicit CurrentContext(const CudaDevice &device);
+  CurrentContext(const CurrentContext &) = delete;
+  CurrentContext &operator=(const CurrentContext &) = delete;
+  ~CurrentContext();
+
+private:
+  const CudaDevice &device;
+};
+
+/// Memory of a device. Made and destroyed with the context current or not.
+class DeviceMemory {
+public:
+  DeviceMemory() = default;
+  DeviceMemory(std::shared_ptr<const CudaDevice> device, size_t bytes,
+               const std::string &what);
+  DeviceMemory(DeviceMemory &&other) noexcept { swap(other); }
+  DeviceMemory &operator=(DeviceMemory &&other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~DeviceMemory();
+
+  DevicePtr get() const { return address; }
+  size_t size() const { return bytes; }
+  void upload(const void *source, size_t count) const;
+  void zero(size_t count) const;
+
+private:
+  void swap(DeviceMemory &other) noexcept {
+    std::swap(device, other.device);
+    std::swap(address, other.address);
+    std::swap(bytes, other.bytes);
+  }
+
+  std::shared_ptr<const CudaDevice> device;
+  DevicePtr address = 0;
+  size_t bytes = 0;
+};
+
+/// The kernels of one section of an artefact.
+class CudaModule {
+public:
+  CudaModule(std::shared_ptr<const CudaDevice> device, const Artifact &artifact,
+             const DeviceCode &code);
+  CudaModule(const CudaModule &) = delete;
+  CudaModule &operator=(const CudaModule &) = delete;
+  ~CudaModule();
+
+  KernelFunction getKernel(const std::string &name) const;
+
+private:
+  int load(std::string_view image, std::string &log);
+
+  std::shared_ptr<const CudaDevice> device;
+  Module handle = nullptr;
+};
+
+/// An artefact whose modules are loaded when they are first needed.
+class CudaProgram : public Program {
+public:
+  CudaProgram(std::shared_ptr<const Artifact> artifact,
+              std::shared_ptr<const CudaDevice> device);
+
+  std::unique_ptr<Instance> instantiate(const Function &function) override;
+  const CudaModule &getModule(const DeviceCode &code);
+
+private:
+  std::shared_ptr<const CudaDevice> device;
+  std::mutex mutex;
+  /// By section of their PTX.
+  std::vector<std::pair<size_t, std::unique_ptr<CudaModule>>> modules;
+};
+
+std::unique_ptr<Instance>
+createCudaInstance(std::shared_ptr<CudaProgram> program,
+                   std::shared_ptr<const CudaDevice> device,
+                   const Function &function);
+
+} // namespace fuse::host::cuda
+
+#endif // FUSE_RUNTIME_HOST_CUDADEVICE_H

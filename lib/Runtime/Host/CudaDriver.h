@@ -1,0 +1,142 @@
+//===- CudaDriver.h - The CUDA driver, found at run time --------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Declarations of the functions of the driver that are called, so that building
+// needs no CUDA toolkit. Their layout is part of the driver's stable ABI.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_RUNTIME_HOST_CUDADRIVER_H
+#define FUSE_RUNTIME_HOST_CUDADRIVER_H
+
+#include "fuse-c/Status.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace fuse::host::cuda {
+
+using DevicePtr = unsigned long long;
+struct ContextTag;
+struct ModuleTag;
+struct FunctionTag;
+struct StreamTag;
+struct EventTag;
+using Context = ContextTag *;
+using Module = ModuleTag *;
+using KernelFunction = FunctionTag *;
+using Stream = StreamTag *;
+using Event = EventTag *;
+
+struct alignas(64) TensorMap {
+  uint64_t words[16];
+};
+
+struct LaunchAttribute {
+  int id;
+  char pad[4];
+  union {
+    unsigned numbers[16];
+    char bytes[64];
+  } value;
+};
+
+struct LaunchConfig {
+  unsigned gridX, gridY, gridZ;
+  unsigned blockX, blockY, blockZ;
+  unsigned sharedBytes;
+  Stream stream;
+  LaunchAttribute *attributes;
+  unsigned numAttributes;
+};
+
+enum : int {
+  kAttributeCooperative = 2,
+  kAttributeCluster = 4,
+  kAttributeProgrammatic = 6,
+  kDeviceMultiprocessors = 16,
+  kDeviceMajor = 75,
+  kDeviceMinor = 76,
+  kFunctionMaxDynamicShared = 8,
+  kEventDisableTiming = 2,
+  kJitErrorLog = 5,
+  kJitErrorLogBytes = 6,
+  kSuccess = 0,
+  kNotReady = 600,
+};
+
+/// Every function that is called: its name, the version it is asked for, and
+/// its parameters.
+#define FUSE_CUDA_FUNCTIONS(F)                                                 \
+  F(cuInit, 2000, (unsigned))                                                  \
+  F(cuDriverGetVersion, 2020, (int *))                                         \
+  F(cuGetErrorString, 6000, (int, const char **))                              \
+  F(cuDeviceGetCount, 2000, (int *))                                           \
+  F(cuDeviceGet, 2000, (int *, int))                                           \
+  F(cuDeviceGetAttribute, 2000, (int *, int, int))                             \
+  F(cuDevicePrimaryCtxRetain, 7000, (Context *, int))                          \
+  F(cuDevicePrimaryCtxRelease, 11000, (int))                                   \
+  F(cuCtxPushCurrent, 4000, (Context))                                         \
+  F(cuCtxPopCurrent, 4000, (Context *))                                        \
+  F(cuModuleLoadDataEx, 2010,                                                  \
+    (Module *, const void *, unsigned, int *, void **))                        \
+  F(cuModuleUnload, 2000, (Module))                                            \
+  F(cuModuleGetFunction, 2000, (KernelFunction *, Module, const char *))       \
+  F(cuFuncSetAttribute, 9000, (KernelFunction, int, int))                      \
+  F(cuOccupancyMaxActiveBlocksPerMultiprocessor, 6050,                         \
+    (int *, KernelFunction, int, size_t))                                      \
+  F(cuMemAlloc, 3020, (DevicePtr *, size_t))                                   \
+  F(cuMemFree, 3020, (DevicePtr))                                              \
+  F(cuMemcpyHtoD, 3020, (DevicePtr, const void *, size_t))                     \
+  F(cuMemcpyDtoH, 3020, (void *, DevicePtr, size_t))                           \
+  F(cuMemsetD8, 3020, (DevicePtr, unsigned char, size_t))                      \
+  F(cuEventCreate, 2000, (Event *, unsigned))                                  \
+  F(cuEventRecord, 2000, (Event, Stream))                                      \
+  F(cuEventQuery, 2000, (Event))                                               \
+  F(cuEventDestroy, 4000, (Event))                                             \
+  F(cuTensorMapEncodeTiled, 12000,                                             \
+    (TensorMap *, int, unsigned, void *, const uint64_t *, const uint64_t *,   \
+     const unsigned *, const unsigned *, int, int, int, int))                  \
+  F(cuLaunchKernelEx, 11060,                                                   \
+    (const LaunchConfig *, KernelFunction, void **, void **))
+
+/// The functions of libcuda.so.1.
+struct Driver {
+#define FUSE_CUDA_MEMBER(NAME, VERSION, PARAMETERS) int(*NAME) PARAMETERS;
+  FUSE_CUDA_FUNCTIONS(FUSE_CUDA_MEMBER)
+#undef FUSE_CUDA_MEMBER
+  /// As 1000 * major + 10 * minor.
+  int version = 0;
+
+  /// Loads the driver when it is first called. Throws `Failure` when there is
+  /// none that works; the next call tries again.
+  static const Driver &get();
+
+  /// What the driver says about a code.
+  std::string describe(int code) const;
+};
+
+/// The status of a code of the driver.
+fuse_status getStatus(int code);
+/// Whether no later call can succeed in this process.
+bool isSticky(int code);
+
+/// Text such as `12.4`.
+std::string printVersion(int version);
+
+/// Names a range on the calling thread for profilers, if NVTX is installed.
+class ProfilerRange {
+public:
+  explicit ProfilerRange(const std::string &name);
+  ProfilerRange(const ProfilerRange &) = delete;
+  ProfilerRange &operator=(const ProfilerRange &) = delete;
+  ~ProfilerRange();
+};
+
+} // namespace fuse::host::cuda
+
+#endif // FUSE_RUNTIME_HOST_CUDADRIVER_H

@@ -1,0 +1,445 @@
+//===- CudaInstance.cpp - Run functions on a CUDA device ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaDevice.h"
+#include "Packing.h"
+#include "fuse-c/Runtime.h"
+#include "fuse/Runtime/Host/Failure.h"
+
+#include <cstring>
+
+using namespace fuse::host;
+using namespace fuse::host::cuda;
+
+/// Where workspace buffers begin.
+static constexpr uint64_t kAlignment = 256;
+
+namespace {
+
+/// Workspace on a device, and the tensor maps of what is in it.
+class CudaWorkspace : public Workspace {
+public:
+  CudaWorkspace(std::shared_ptr<const CudaDevice> device, size_t bytes)
+      : memory(std::move(device), bytes, "a workspace") {}
+
+  DeviceMemory memory;
+  /// By their number among the tensor maps of all launches, with the address
+  /// that they are of. They are made once, as addresses seldom change.
+  std::vector<std::pair<DevicePtr, TensorMap>> maps;
+};
+
+class CudaInstance : public Instance {
+public:
+  CudaInstance(std::shared_ptr<CudaProgram> program,
+               std::shared_ptr<const CudaDevice> device,
+               const Function &function)
+      : Instance(program, function), cudaProgram(std::move(program)),
+        device(std::move(device)), code(*function.device),
+        rangeName("fuse " + function.label) {}
+
+  std::unique_ptr<Workspace> createWorkspace(size_t bytes) override;
+
+protected:
+  void checkPlace(const TensorView &view, bool isBound,
+                  const std::string &what) const override;
+  void prepareCode(const Views &arguments) override;
+  size_t computeWorkspaceSize(const Views &arguments) const override;
+  void launchCode(const Views &tensors, const LaunchOptions &options) override;
+
+private:
+  /// A launch in the making: values that kernel parameters point to.
+  struct Scratch {
+    std::vector<int64_t> symbols;
+    std::vector<DevicePtr> buffers;
+    std::vector<uint64_t> values;
+    std::vector<void *> pointers;
+  };
+
+  void evaluatePlanSymbols(const Views &tensors,
+                           std::vector<int64_t> &values) const;
+  uint64_t layOut(const std::vector<int64_t> &symbols, DevicePtr base,
+                  std::vector<DevicePtr> *buffers) const;
+  void pack(const PackedWeight &packed, const Views &arguments);
+  std::vector<char> download(const TensorView &view, const TensorSpec &spec);
+  void checkResidency(const Launch &launch, KernelFunction kernel) const;
+  void encodeMap(const KernelArgument &argument, DevicePtr address,
+                 TensorMap &map) const;
+  void *getParameter(const KernelArgument &argument, const Views &tensors,
+                     Scratch &scratch, CudaWorkspace *workspace,
+                     size_t &nextMap) const;
+  void launchKernel(const Launch &launch, KernelFunction kernel,
+                    const LaunchOptions &options, Scratch &scratch) const;
+
+  /// Declared before what lives in its context.
+  std::shared_ptr<CudaProgram> cudaProgram;
+  std::shared_ptr<const CudaDevice> device;
+  const DeviceCode &code;
+  std::string rangeName;
+  std::vector<KernelFunction> kernels;
+  /// Device copies of bound arguments that are on the CPU, by argument.
+  std::vector<DeviceMemory> copies;
+  std::vector<DeviceMemory> packedWeights;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Preparation
+//===----------------------------------------------------------------------===//
+
+void CudaInstance::checkPlace(const TensorView &view, bool isBound,
+                              const std::string &what) const {
+  DLDevice place = view.device;
+  bool onDevice = (place.device_type == kDLCUDA &&
+                   place.device_id == device->getOrdinal()) ||
+                  place.device_type == kDLCUDAManaged;
+  bool onHost = place.device_type == kDLCPU || place.device_type == kDLCUDAHost;
+  if (!onDevice && !(isBound && onHost))
+    throw Failure(
+        FUSE_ERROR_TENSOR,
+        what + " is on device " + std::to_string(place.device_type) + ":" +
+            std::to_string(place.device_id) +
+            ", expected CUDA (2:" + std::to_string(device->getOrdinal()) + ")" +
+            (isBound ? " or the CPU" : ""));
+}
+
+std::vector<char> CudaInstance::download(const TensorView &view,
+                                         const TensorSpec &spec) {
+  std::vector<char> bytes(getNumBytes(spec, view.shape));
+  CurrentContext current(*device);
+  device->call(
+      device->getDriver().cuMemcpyDtoH(
+          bytes.data(), reinterpret_cast<DevicePtr>(view.data), bytes.size()),
+      "cuMemcpyDtoH", std::to_string(bytes.size()) + " bytes");
+  return bytes;
+}
+
+void CudaInstance::pack(const PackedWeight &packed, const Views &arguments) {
+  std::vector<std::vector<char>> downloads;
+  std::vector<const char *> operands;
+  for (size_t operand : packed.operands) {
+    const TensorView &view = arguments[operand];
+    if (!view.shape)
+      throw Failure(FUSE_ERROR_STATE, nameArgument(function, operand) +
+                                          " is packed and has to be bound");
+    if (view.device.device_type == kDLCUDA) {
+      downloads.push_back(download(view, function.arguments[operand]));
+      operands.push_back(downloads.back().data());
+    } else {
+      operands.push_back(view.data);
+    }
+  }
+  std::vector<char> image(packed.bytes);
+  packWeights(packed, function, operands, image.data());
+  DeviceMemory memory(device, image.size(), "packed weights");
+  memory.upload(image.data(), image.size());
+  packedWeights.push_back(std::move(memory));
+}
+
+/// Blocks that wait for each other have to be resident together.
+void CudaInstance::checkResidency(const Launch &launch,
+                                  KernelFunction kernel) const {
+  if (!launch.cooperative || !launch.grid[0].isConstant())
+    return;
+  int perMultiprocessor = 0;
+  int threads = launch.block[0] * launch.block[1] * launch.block[2];
+  CurrentContext current(*device);
+  device->call(device->getDriver().cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                   &perMultiprocessor, kernel, threads, launch.sharedBytes),
+               "cuOccupancyMaxActiveBlocksPerMultiprocessor", launch.kernel);
+  int64_t most = int64_t(perMultiprocessor) * device->getMultiprocessors();
+  int64_t blocks = launch.grid[0].evaluate(nullptr);
+  if (blocks > most)
+    throw Failure(FUSE_ERROR_TARGET, launch.kernel + " needs " +
+                                         std::to_string(blocks) +
+                                         " resident blocks, device " +
+                                         std::to_string(device->getOrdinal()) +
+                                         " holds " + std::to_string(most));
+}
+
+void CudaInstance::prepareCode(const Views &arguments) {
+  device->check();
+  ProfilerRange range("fuse prepare " + function.name);
+  // What was there before is given up first: there may be room for one only.
+  packedWeights.clear();
+  copies.clear();
+  kernels.clear();
+  const CudaModule &module = cudaProgram->getModule(code);
+  for (const Launch &launch : code.launches) {
+    KernelFunction kernel = module.getKernel(launch.kernel);
+    if (launch.sharedBytes > 0) {
+      CurrentContext current(*device);
+      device->call(
+          device->getDriver().cuFuncSetAttribute(
+              kernel, kFunctionMaxDynamicShared, int(launch.sharedBytes)),
+          "cuFuncSetAttribute",
+          launch.kernel + " with " + std::to_string(launch.sharedBytes) +
+              " bytes of shared memory");
+    }
+    checkResidency(launch, kernel);
+    kernels.push_back(kernel);
+  }
+  for (const PackedWeight &packed : code.packed)
+    pack(packed, arguments);
+  // Only what kernels read as it is has to be on the device.
+  copies.resize(function.arguments.size());
+  for (const Launch &launch : code.launches)
+    for (const KernelArgument &argument : launch.arguments) {
+      using Kind = KernelArgument::Kind;
+      bool readsTensor =
+          argument.kind == Kind::Tensor ||
+          (argument.kind == Kind::TensorMap && !argument.inWorkspace);
+      size_t index = argument.index;
+      if (!readsTensor || index >= arguments.size() ||
+          !arguments[index].shape || copies[index].get())
+        continue;
+      const TensorView &view = arguments[index];
+      if (view.device.device_type == kDLCUDA ||
+          view.device.device_type == kDLCUDAManaged)
+        continue;
+      size_t bytes = getNumBytes(function.arguments[index], view.shape);
+      DeviceMemory copy(device, bytes, nameArgument(function, index));
+      copy.upload(view.data, bytes);
+      copies[index] = std::move(copy);
+    }
+}
+
+std::unique_ptr<Workspace> CudaInstance::createWorkspace(size_t bytes) {
+  device->check();
+  if (code.zeroedBytes > bytes)
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  "a workspace of " + std::to_string(bytes) +
+                      " bytes is too small for " + function.name);
+  auto workspace = std::make_unique<CudaWorkspace>(device, bytes);
+  workspace->memory.zero(code.zeroedBytes);
+  size_t numMaps = 0;
+  for (const Launch &launch : code.launches)
+    for (const KernelArgument &argument : launch.arguments)
+      numMaps += argument.kind == KernelArgument::Kind::TensorMap;
+  workspace->maps.resize(numMaps);
+  return workspace;
+}
+
+//===----------------------------------------------------------------------===//
+// Launches
+//===----------------------------------------------------------------------===//
+
+void CudaInstance::evaluatePlanSymbols(const Views &tensors,
+                                       std::vector<int64_t> &values) const {
+  values.clear();
+  for (Symbol::Place place : code.symbols) {
+    if (place.argument >= tensors.size())
+      throw Failure(FUSE_ERROR_UNSUPPORTED,
+                    "a size of " + function.name +
+                        " depends on one of its results");
+    values.push_back(tensors[place.argument].shape[place.dim]);
+  }
+  if (function.maxTokens > 0 && !values.empty() &&
+      values[0] > function.maxTokens)
+    throw Failure(FUSE_ERROR_TENSOR, function.name + " takes at most " +
+                                         std::to_string(function.maxTokens) +
+                                         " tokens, got " +
+                                         std::to_string(values[0]));
+}
+
+/// Bytes of all workspace buffers, and where each begins.
+uint64_t CudaInstance::layOut(const std::vector<int64_t> &symbols,
+                              DevicePtr base,
+                              std::vector<DevicePtr> *buffers) const {
+  uint64_t end = 0;
+  for (const Expression &size : code.workspace) {
+    end = (end + kAlignment - 1) / kAlignment * kAlignment;
+    if (buffers)
+      buffers->push_back(base + end);
+    int64_t bytes = size.evaluate(symbols.data());
+    if (bytes < 0 || bytes > int64_t(1) << 48)
+      throw Failure(FUSE_ERROR_TENSOR, "a workspace buffer of " +
+                                           function.name + " has " +
+                                           std::to_string(bytes) + " bytes");
+    end += static_cast<uint64_t>(bytes);
+  }
+  return end;
+}
+
+size_t CudaInstance::computeWorkspaceSize(const Views &arguments) const {
+  thread_local std::vector<int64_t> symbols;
+  evaluatePlanSymbols(arguments, symbols);
+  return layOut(symbols, 0, nullptr);
+}
+
+void CudaInstance::encodeMap(const KernelArgument &argument, DevicePtr address,
+                             TensorMap &map) const {
+  struct MapType {
+    const char *name;
+    int type;
+    unsigned bytes;
+  };
+  static constexpr MapType types[] = {{"i8", 0, 1},     {"f8E4M3FN", 0, 1},
+                                      {"f8E5M2", 0, 1}, {"f16", 6, 2},
+                                      {"f32", 7, 4},    {"bf16", 9, 2}};
+  const MapType *type = nullptr;
+  for (const MapType &candidate : types)
+    if (argument.element == candidate.name)
+      type = &candidate;
+  int swizzle = argument.swizzle == 0     ? 0
+                : argument.swizzle == 32  ? 1
+                : argument.swizzle == 64  ? 2
+                : argument.swizzle == 128 ? 3
+                                          : -1;
+  if (!type || swizzle < 0)
+    throw Failure(FUSE_ERROR_FORMAT,
+                  "there is no tensor map of " + argument.element +
+                      " with a swizzle of " + std::to_string(argument.swizzle) +
+                      " bytes");
+  uint64_t sizes[] = {argument.columns, argument.rows};
+  uint64_t strides[] = {argument.columns * type->bytes};
+  unsigned box[] = {argument.boxColumns, argument.boxRows};
+  unsigned steps[] = {1, 1};
+  constexpr int promoteL2To128Bytes = 2;
+  device->call(device->getDriver().cuTensorMapEncodeTiled(
+                   &map, type->type, /*rank=*/2,
+                   reinterpret_cast<void *>(address), sizes, strides, box,
+                   steps, /*interleave=*/0, swizzle, promoteL2To128Bytes,
+                   /*fill=*/0),
+               "cuTensorMapEncodeTiled",
+               std::to_string(argument.rows) + "x" +
+                   std::to_string(argument.columns) + "x" + argument.element);
+}
+
+/// Where the value of a parameter lies until the launch has been made.
+void *CudaInstance::getParameter(const KernelArgument &argument,
+                                 const Views &tensors, Scratch &scratch,
+                                 CudaWorkspace *workspace,
+                                 size_t &nextMap) const {
+  using Kind = KernelArgument::Kind;
+  auto getTensor = [&](size_t index) -> uint64_t {
+    if (index < copies.size() && copies[index].get())
+      return copies[index].get();
+    return reinterpret_cast<uint64_t>(tensors[index].data);
+  };
+  uint64_t value = 0;
+  switch (argument.kind) {
+  case Kind::Tensor:
+    value = getTensor(argument.index);
+    break;
+  case Kind::Workspace:
+    value = scratch.buffers[argument.index] + argument.offset;
+    break;
+  case Kind::Size: {
+    int64_t size = argument.size.evaluate(scratch.symbols.data());
+    std::memcpy(&value, &size, 8);
+    break;
+  }
+  case Kind::Value:
+    value = argument.bits;
+    break;
+  case Kind::Packed:
+    value = packedWeights[argument.index].get();
+    break;
+  case Kind::TensorMap: {
+    if (!workspace)
+      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                    function.name + " needs a workspace");
+    DevicePtr address = argument.inWorkspace
+                            ? scratch.buffers[argument.index] + argument.offset
+                            : getTensor(argument.index);
+    auto &[mapped, map] = workspace->maps[nextMap++];
+    if (mapped != address) {
+      encodeMap(argument, address, map);
+      mapped = address;
+    }
+    return &map;
+  }
+  }
+  scratch.values.push_back(value);
+  return &scratch.values.back();
+}
+
+void CudaInstance::launchKernel(const Launch &launch, KernelFunction kernel,
+                                const LaunchOptions &options,
+                                Scratch &scratch) const {
+  unsigned grid[3];
+  for (size_t i = 0; i < 3; ++i) {
+    int64_t size = launch.grid[i].evaluate(scratch.symbols.data());
+    // A grid without blocks has nothing to do; the driver calls it an error.
+    if (size == 0)
+      return;
+    if (size < 0 || size > (i == 0 ? INT32_MAX : 65535))
+      throw Failure(FUSE_ERROR_TENSOR, launch.kernel + " would have " +
+                                           std::to_string(size) +
+                                           " blocks in one dimension");
+    grid[i] = static_cast<unsigned>(size);
+  }
+  LaunchAttribute attributes[3] = {};
+  unsigned count = 0;
+  bool overlaps =
+      launch.dependent && (options.flags & FUSE_LAUNCH_OVERLAP) != 0;
+  if (overlaps) {
+    attributes[count].id = kAttributeProgrammatic;
+    attributes[count++].value.numbers[0] = 1;
+  } else if (launch.cooperative) {
+    attributes[count].id = kAttributeCooperative;
+    attributes[count++].value.numbers[0] = 1;
+  }
+  if (launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > 1) {
+    attributes[count].id = kAttributeCluster;
+    std::memcpy(attributes[count++].value.numbers, launch.cluster.data(),
+                sizeof(launch.cluster));
+  }
+  LaunchConfig config = {grid[0],
+                         grid[1],
+                         grid[2],
+                         launch.block[0],
+                         launch.block[1],
+                         launch.block[2],
+                         launch.sharedBytes,
+                         static_cast<Stream>(options.stream),
+                         attributes,
+                         count};
+  device->call(device->getDriver().cuLaunchKernelEx(
+                   &config, kernel, scratch.pointers.data(), nullptr),
+               "cuLaunchKernelEx", launch.kernel);
+}
+
+void CudaInstance::launchCode(const Views &tensors,
+                              const LaunchOptions &options) {
+  device->check();
+  ProfilerRange range(rangeName);
+  // Kept between calls: a launch allocates nothing once they have grown.
+  thread_local Scratch scratch;
+  evaluatePlanSymbols(tensors, scratch.symbols);
+  scratch.buffers.clear();
+  auto *workspace = static_cast<CudaWorkspace *>(options.workspace);
+  DevicePtr base = workspace ? workspace->memory.get() : 0;
+  uint64_t needed = layOut(scratch.symbols, base, &scratch.buffers);
+  uint64_t given = workspace ? workspace->memory.size() : 0;
+  if (needed > given)
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  function.name + " needs a workspace of " +
+                      std::to_string(needed) + " bytes, got " +
+                      std::to_string(given));
+  CurrentContext current(*device);
+  size_t nextMap = 0;
+  for (size_t i = 0; i < code.launches.size(); ++i) {
+    const Launch &launch = code.launches[i];
+    scratch.values.clear();
+    scratch.pointers.clear();
+    // Pointers into the values must not move.
+    scratch.values.reserve(launch.arguments.size());
+    for (const KernelArgument &argument : launch.arguments)
+      scratch.pointers.push_back(
+          getParameter(argument, tensors, scratch, workspace, nextMap));
+    launchKernel(launch, kernels[i], options, scratch);
+  }
+}
+
+std::unique_ptr<Instance>
+cuda::createCudaInstance(std::shared_ptr<CudaProgram> program,
+                         std::shared_ptr<const CudaDevice> device,
+                         const Function &function) {
+  return std::make_unique<CudaInstance>(std::move(program), std::move(device),
+                                        function);
+}

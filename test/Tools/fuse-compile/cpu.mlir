@@ -1,0 +1,57 @@
+// RUN: fuse-compile %s -o %t.fuse
+// RUN: fuse-info %t.fuse | FileCheck %s
+// RUN: fuse-info --ir %t.fuse | FileCheck %s --check-prefix=IR
+
+// The IR in the file can be undone, and what is left are the layers that the
+// file was made from. Its code has their bits.
+// RUN: fuse-compile --verify %t.fuse | FileCheck %s --check-prefix=VERIFY
+// RUN: fuse-info --ir %t.fuse | fuse-opt --fuse-unfuse \
+// RUN:   | FileCheck %s --check-prefix=LAYERS
+
+// A level of the architecture instead of this machine, and code that only the
+// compiler can load.
+// RUN: fuse-compile %s --cpu=x86-64-v2 --no-link -o %t.v2.fuse
+// RUN: fuse-info %t.v2.fuse | FileCheck %s --check-prefix=LEVEL
+// RUN: fuse-compile --verify %t.v2.fuse | FileCheck %s --check-prefix=VERIFY
+
+// The same input gives the same file.
+// RUN: fuse-compile %s -o %t.again.fuse
+// RUN: cmp %t.fuse %t.again.fuse
+
+// REQUIRES: x86_64
+
+// CHECK: artefact of fuse
+// CHECK: section 0 {{.*}} manifest
+// CHECK: section 1 {{.*}} IR
+// CHECK: section 2 {{.*}} CPU code, linked
+// CHECK: CPU x86_64 native: runs here
+// CHECK: @mlp
+// CHECK: argument 0 ?x8xf32
+// CHECK: argument 1 16x8xf32 up.weight
+// CHECK: result 0 ?x8xf32
+// CHECK: site mlp#0 fuse.mlp
+// CHECK: rounding #fuse.rounding<exact>
+
+// IR: fuse.mlp %{{.*}} up(%{{.*}}) down(%{{.*}}) act(silu)
+
+// VERIFY: V0 unfused IR is that of the layers ok
+// VERIFY: V1 @mlp has the bits of its layers ok
+
+// LAYERS: fuse.linear
+// LAYERS: fuse.activation silu
+// LAYERS: fuse.linear
+
+// LEVEL: section 2 {{.*}} CPU code, not linked
+// LEVEL: CPU x86_64 x86-64-v2: runs here
+
+func.func @mlp(%x: tensor<?x8xf32>,
+    %up: tensor<16x8xf32> {fuse.parameter = "up.weight"},
+    %down: tensor<8x16xf32> {fuse.parameter = "down.weight"})
+    -> tensor<?x8xf32> {
+  %0 = fuse.linear %x, %up
+    : (tensor<?x8xf32>, tensor<16x8xf32>) -> tensor<?x16xf32>
+  %1 = fuse.activation silu %0 : tensor<?x16xf32> -> tensor<?x16xf32>
+  %2 = fuse.linear %1, %down
+    : (tensor<?x16xf32>, tensor<8x16xf32>) -> tensor<?x8xf32>
+  return %2 : tensor<?x8xf32>
+}

@@ -1,0 +1,55 @@
+// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never -o %t.fuse
+// RUN: fuse-info %t.fuse | FileCheck %s --check-prefixes=CHECK,TILE
+// RUN: fuse-info --ptx %t.fuse | FileCheck %s --check-prefix=PTX
+// RUN: fuse-info --json %t.fuse | FileCheck %s --check-prefix=JSON
+
+// The portable path takes everything, here for a chip that has no other.
+// RUN: fuse-compile %s --cpu=none --chip=sm_80 --assemble=never -o %t.80.fuse
+// RUN: fuse-info %t.80.fuse | FileCheck %s --check-prefixes=CHECK,PORTABLE
+
+// CHECK-NOT: CPU
+// CHECK: @mlp
+
+// TILE: tokens at most 64
+// TILE: CUDA sm_90a, PTX 8.0
+// TILE: workspace {{[0-9]+}} bytes
+// TILE: packed rows_256 of arguments [1], {{[0-9]+}} bytes
+// TILE: packed rows_256 of arguments [2], {{[0-9]+}} bytes
+// TILE: launch mlp_decode_0 grid (1, 1, 1) block [384,1,1]
+// TILE-SAME: cooperative dependent
+
+// PORTABLE-NOT: tokens
+// PORTABLE: CUDA sm_80, PTX 7.0
+// PORTABLE: workspace ["mul","s0",256] bytes
+
+// A function that the scheduled path does not take as a whole goes the other
+// way as a whole.
+// CHECK: @add
+// CHECK: launch map_{{.*}} block [256,1,1]
+
+// PTX: .version 8.0
+// PTX: .entry mlp_decode_0
+// PTX: .version 8.0
+// PTX: .entry map_
+
+// JSON: "format": 1
+// JSON: "cooperative": true
+// JSON: "recipe": "rows_256"
+// JSON: "kind": "PTX"
+
+func.func @mlp(%x: tensor<?x64xbf16>, %up: tensor<64x64xbf16>,
+    %down: tensor<64x64xbf16>) -> tensor<?x64xbf16> {
+  %0 = fuse.linear %x, %up
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  %1 = fuse.activation silu %0 : tensor<?x64xbf16> -> tensor<?x64xbf16>
+  %2 = fuse.linear %1, %down
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  return %2 : tensor<?x64xbf16>
+}
+
+func.func @add(%x: tensor<?x64xbf16>, %y: tensor<?x64xbf16>)
+    -> tensor<?x64xbf16> {
+  %0 = fuse.residual_add %x, %y
+    : (tensor<?x64xbf16>, tensor<?x64xbf16>) -> tensor<?x64xbf16>
+  return %0 : tensor<?x64xbf16>
+}
