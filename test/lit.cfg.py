@@ -28,6 +28,9 @@ if os.environ.get("FUSE_CHECK_ROUNDTRIP") == "1":
     fuse_opt += " --verify-roundtrip"
 config.substitutions.append((r"(?<![\w/.-])fuse-opt(?![\w/.-])", fuse_opt))
 config.substitutions.append(("%fuse_src_root", config.fuse_src_root))
+config.substitutions.append(("%fuse_obj_root", config.fuse_obj_root))
+config.substitutions.append(("%cxx", config.cxx))
+config.substitutions.append(("%cc", config.cc))
 config.substitutions.append(("%llvm_lib_dir", config.llvm_lib_dir))
 
 config.available_features.add(platform.machine())

@@ -326,6 +326,11 @@ compilePortable(ModuleOp module, ArrayRef<json::Object> descriptions,
        *plans->getAsObject()->getArray("functions")) {
     const json::Object &plan = *value.getAsObject();
     StringRef name = *plan.getString("name");
+    for (const json::Value &launch : *plan.getArray("launches"))
+      if (launch.getAsObject()->get("module"))
+        return createStringError("@" + name +
+                                 " launches a kernel of another module, which "
+                                 "an artefact can not hold");
     for (const json::Object &description : descriptions)
       if (description.getString("name") == name && !done.contains(name))
         result.functions.push_back(

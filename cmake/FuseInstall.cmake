@@ -1,0 +1,40 @@
+# What `cmake --install` puts where, and the package that find_package(Fuse)
+# finds. The runtime can be installed alone: --component Runtime.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Fuse")
+
+install(TARGETS dlpack fuse-rt
+  EXPORT FuseTargets
+  COMPONENT Runtime
+  INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(TARGETS fuse-c
+  EXPORT FuseCompilerTargets
+  COMPONENT Compiler)
+install(TARGETS fuse-info COMPONENT Runtime)
+install(TARGETS fuse-compile COMPONENT Compiler)
+install(DIRECTORY include/fuse-c
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT Runtime)
+install(DIRECTORY third_party/dlpack/include/dlpack
+  DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT Runtime)
+install(FILES LICENSE DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT Runtime)
+install(FILES third_party/dlpack/LICENSE
+  DESTINATION "${CMAKE_INSTALL_DOCDIR}" RENAME LICENSE.dlpack
+  COMPONENT Runtime)
+
+install(EXPORT FuseTargets NAMESPACE Fuse::
+  DESTINATION "${package_dir}" COMPONENT Runtime)
+install(EXPORT FuseCompilerTargets NAMESPACE Fuse::
+  DESTINATION "${package_dir}" COMPONENT Compiler)
+configure_package_config_file(
+  "${CMAKE_CURRENT_LIST_DIR}/FuseConfig.cmake.in"
+  "${CMAKE_BINARY_DIR}/FuseConfig.cmake"
+  INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file(
+  "${CMAKE_BINARY_DIR}/FuseConfigVersion.cmake"
+  COMPATIBILITY SameMinorVersion)
+install(FILES
+  "${CMAKE_BINARY_DIR}/FuseConfig.cmake"
+  "${CMAKE_BINARY_DIR}/FuseConfigVersion.cmake"
+  DESTINATION "${package_dir}" COMPONENT Runtime)

@@ -1,0 +1,210 @@
+//===- embed.cpp - A host that serves a fused block -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+//   embed block.fuse [cpu | cuda]   serves what fuse-compile wrote
+//   embed block.mlir [cpu | cuda]   compiles a module in this process first
+//
+// Weights are random and bound once; then batches of different sizes are
+// served. On a GPU every batch is compared with the CPU, and the last one is
+// captured in a CUDA graph and replayed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DeviceMemory.h"
+#include "Tensor.h"
+#include "fuse-c/Fuse.hpp"
+
+#ifdef EMBED_COMPILER
+#include "fuse-c/Compiler.h"
+
+#include <fstream>
+#include <sstream>
+#endif
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+using namespace embed;
+using namespace fuse::cxx;
+
+#ifdef EMBED_COMPILER
+using Context = Handle<fuse_context, fuse_context_destroy>;
+using Module = Handle<fuse_module, fuse_module_destroy>;
+
+/// Parses a module, fuses what can be fused, and compiles it.
+static Artifact compile(const std::string &path, bool forGPU) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  std::string source = text.str();
+  Context context(Context::create(fuse_context_create));
+  // Every site that was fused or not, with the reason.
+  check(fuse_context_set_remark_handler(
+      context.get(),
+      [](const fuse_remark *remark, void *) {
+        std::printf("%s %s: %s\n", remark->kind, remark->name, remark->text);
+      },
+      nullptr));
+  Module module(Module::create([&](fuse_module **made) {
+    return fuse_module_parse(context.get(), source.data(), source.size(), made);
+  }));
+  check(fuse_module_run(module.get(),
+                        "builtin.module(fuse-kernel-formation-pipeline)"));
+  fuse_compile_options options;
+  fuse_compile_options_init(&options);
+  options.chip = forGPU ? "sm_90a" : "";
+  return Artifact(Artifact::create([&](fuse_artifact **made) {
+    return fuse_module_compile(module.get(), &options, made);
+  }));
+}
+#else
+static Artifact compile(const std::string &path, bool) {
+  throw std::runtime_error(path + ": this host has no compiler");
+}
+#endif
+
+/// Dynamic sizes are the number of tokens.
+static std::vector<int64_t> getShape(const fuse_tensor_type &type,
+                                     int64_t tokens) {
+  std::vector<int64_t> shape(type.shape, type.shape + type.ndim);
+  for (int64_t &size : shape)
+    size = size < 0 ? tokens : size;
+  return shape;
+}
+
+/// A function with its weights, on one device.
+struct Server {
+  Server(const Artifact &artifact, const Device &device,
+         const std::vector<std::unique_ptr<Tensor>> &weights)
+      : program(artifact, device), instance(program, nullptr) {
+    for (size_t i = 0; i < weights.size(); ++i)
+      if (weights[i])
+        instance.bind(i, weights[i]->view);
+    instance.prepare();
+  }
+  Program program;
+  Instance instance;
+};
+
+/// Largest difference of two results over the largest value.
+static double compare(const Tensor &left, const Tensor &right) {
+  double difference = 0, largest = 0;
+  for (int64_t i = 0; i < left.getNumElements(); ++i) {
+    // A NaN on either side is the largest difference.
+    double delta = std::fabs(left.get(i) - right.get(i));
+    difference = delta <= difference ? difference : delta;
+    largest = std::max(largest, std::fabs(right.get(i)));
+  }
+  return largest > 0 ? difference / largest : difference;
+}
+
+/// Serves one batch from device memory and brings the result back.
+static void serveOnGPU(Server &server, const Device &device,
+                       const Tensor &input, Tensor &output, bool inGraph) {
+  DeviceMemory in(input.bytes.size()), out(output.bytes.size());
+  in.upload(input.bytes.data());
+  DLTensor inputView = input.view, outputView = output.view;
+  inputView.data = in.get();
+  outputView.data = out.get();
+  inputView.device = outputView.device = {kDLCUDA, 0};
+  Workspace workspace = server.instance.createWorkspace({&inputView});
+  const Driver &driver = Driver::get();
+  void *stream = nullptr;
+  Driver::check(driver.streamCreate(&stream, 1), "a stream");
+  if (inGraph) {
+    void *graph = nullptr, *executable = nullptr;
+    constexpr int threadLocal = 1;
+    Driver::check(driver.beginCapture(stream, threadLocal), "capturing");
+    server.instance.launch({&inputView}, {&outputView}, workspace, stream);
+    Driver::check(driver.endCapture(stream, &graph), "capturing");
+    Driver::check(driver.instantiate(&executable, graph, 0), "a graph");
+    for (int replay = 0; replay < 3; ++replay)
+      Driver::check(driver.graphLaunch(executable, stream), "replaying");
+    device.wait(stream, /*timeoutMs=*/10000);
+    (void)driver.graphExecDestroy(executable);
+    (void)driver.graphDestroy(graph);
+  } else {
+    server.instance.launch({&inputView}, {&outputView}, workspace, stream);
+    device.wait(stream, /*timeoutMs=*/10000);
+  }
+  (void)driver.streamDestroy(stream);
+  out.download(output.bytes.data());
+}
+
+static int serve(const std::string &path, bool onGPU) {
+  bool isArtifact = path.size() > 5 && path.substr(path.size() - 5) == ".fuse";
+  Artifact artifact = isArtifact ? Artifact::load(path) : compile(path, onGPU);
+  Device cpu = Device::cpu();
+  std::optional<Device> gpu;
+  if (onGPU) {
+    gpu = Device::cuda(0);
+    // The context that fuse uses is the one that CUDA libraries share.
+    void *context = nullptr;
+    Driver::check(Driver::get().retain(&context, 0), "a context");
+    Driver::check(Driver::get().setCurrent(context), "a context");
+  }
+
+  Program program(artifact, cpu);
+  fuse_signature signature = program.getSignature(0);
+  std::mt19937_64 random(1);
+  std::vector<std::unique_ptr<Tensor>> weights(signature.num_arguments);
+  for (size_t i = 1; i < signature.num_arguments; ++i) {
+    const fuse_tensor_type &type = signature.arguments[i];
+    weights[i] = std::make_unique<Tensor>(type.dtype, getShape(type, 1));
+    weights[i]->fill(
+        random, type.ndim == 2 ? 1.7 / std::sqrt(double(type.shape[1])) : 1.0);
+  }
+  Server host(artifact, cpu, weights);
+  std::unique_ptr<Server> device;
+  if (gpu)
+    device = std::make_unique<Server>(artifact, *gpu, weights);
+
+  bool good = true;
+  for (int64_t tokens : {1, 3, 16}) {
+    const fuse_tensor_type &type = signature.arguments[0];
+    Tensor input(type.dtype, getShape(type, tokens));
+    input.fill(random, 1.7);
+    Tensor expected(signature.results[0].dtype,
+                    host.instance.getResultShape({&input.view}, 0,
+                                                 signature.results[0].ndim));
+    auto begin = std::chrono::steady_clock::now();
+    host.instance.launch({&input.view}, {&expected.view});
+    std::chrono::duration<double, std::micro> time =
+        std::chrono::steady_clock::now() - begin;
+    std::printf("cpu: %d tokens in %.1f us, y[0] = %g\n", int(tokens),
+                time.count(), expected.get(0));
+    for (bool inGraph : {false, true}) {
+      if (!gpu)
+        break;
+      Tensor output(expected.view.dtype, expected.shape);
+      serveOnGPU(*device, *gpu, input, output, inGraph);
+      double difference = compare(output, expected);
+      // Sums run in another order, which may move a value that is rounded to
+      // 8 bits on the way to its neighbour.
+      bool close = difference < 0.03;
+      std::printf("cuda%s: %d tokens, differs by %.2g from the CPU: %s\n",
+                  inGraph ? " graph" : "", int(tokens), difference,
+                  close ? "ok" : "FAILED");
+      good &= close;
+    }
+  }
+  return good ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: embed file.fuse|file.mlir [cpu|cuda]\n");
+    return 2;
+  }
+  try {
+    return serve(argv[1], argc > 2 && std::string(argv[2]) == "cuda");
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "embed: %s\n", error.what());
+    return 1;
+  }
+}
