@@ -54,6 +54,12 @@ FailureOr<std::string> fuse::getPTX(ModuleOp module) {
   return text;
 }
 
+StringRef fuse::getTargetChip(Attribute target) {
+  if (auto nvvm = dyn_cast_or_null<NVVM::NVVMTargetAttr>(target))
+    return nvvm.getChip();
+  return {};
+}
+
 namespace {
 
 class EmitPTXPass : public fuse::impl::EmitPTXPassBase<EmitPTXPass> {

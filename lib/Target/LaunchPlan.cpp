@@ -8,7 +8,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/AffineMap.h"
 
@@ -168,7 +167,7 @@ FailureOr<json::Value> fuse::getLaunchPlans(ModuleOp module) {
   json::Object result{{"functions", std::move(functions)}};
   for (auto binary : module.getOps<gpu::BinaryOp>())
     for (auto object : binary.getObjects().getAsRange<gpu::ObjectAttr>())
-      if (auto target = dyn_cast<NVVM::NVVMTargetAttr>(object.getTarget()))
-        result["chip"] = target.getChip();
+      if (StringRef chip = getTargetChip(object.getTarget()); !chip.empty())
+        result["chip"] = chip;
   return json::Value(std::move(result));
 }

@@ -7,9 +7,9 @@
 #include "fuse/Target/TileLaunchPlan.h"
 
 #include "fuse/IR/FuseDialect.h"
+#include "fuse/Target/PTX.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 #include "tile/IR/TileOps.h"
@@ -66,8 +66,8 @@ LogicalResult fuse::translateToLaunchPlan(ModuleOp module,
     // The serializer terminates assembly like a C string.
     llvm::json::Object entry;
     entry["ptx"] = object.getObject().getValue().rtrim('\0').str();
-    if (auto target = dyn_cast<NVVM::NVVMTargetAttr>(object.getTarget()))
-      entry["chip"] = target.getChip().str();
+    if (StringRef chip = getTargetChip(object.getTarget()); !chip.empty())
+      entry["chip"] = chip.str();
     modules[binary.getSymName()] = std::move(entry);
   }
   llvm::json::Array launches;
@@ -119,6 +119,7 @@ void fuse::registerLaunchPlanTranslation() {
       },
       [](DialectRegistry &registry) {
         registry.insert<FuseDialect, func::FuncDialect, gpu::GPUDialect,
-                        NVVM::NVVMDialect, tile::TileDialect>();
+                        tile::TileDialect>();
+        registerPTXTranslation(registry);
       });
 }

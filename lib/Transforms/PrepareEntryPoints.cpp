@@ -7,7 +7,6 @@
 #include "fuse/IR/FuseDialect.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_PREPAREENTRYPOINTSPASS
@@ -31,8 +30,9 @@ struct PrepareEntryPointsPass
     if (!function.isPublic() || function.isExternal())
       return;
     Builder builder(&getContext());
-    function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
-                      builder.getUnitAttr());
+    // LLVMDialect::getEmitCWrapperAttrName, spelled out because its header
+    // takes longer to compile than this file.
+    function->setAttr("llvm.emit_c_interface", builder.getUnitAttr());
     for (BlockArgument argument : function.getArguments())
       if (isa<RankedTensorType>(argument.getType()))
         function.setArgAttr(

@@ -24,6 +24,10 @@ void registerPTXTranslation(mlir::DialectRegistry &registry);
 /// when there is none.
 mlir::FailureOr<std::string> getPTX(mlir::ModuleOp module);
 
+/// The chip of the target of a compiled object, such as "sm_90a"; empty for a
+/// target that is not of NVIDIA's.
+llvm::StringRef getTargetChip(mlir::Attribute target);
+
 /// The launch plans of all functions, in the form of `fuse-emit-ptx`. Reports
 /// an error when a plan is malformed.
 mlir::FailureOr<llvm::json::Value> getLaunchPlans(mlir::ModuleOp module);
