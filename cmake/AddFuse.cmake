@@ -19,14 +19,33 @@ function(_fuse_target_options name)
   endif()
 endfunction()
 
-# add_fuse_library(NAME source... [DEPENDS target...] [LINK_LIBS target...])
-# A static library. MLIR and LLVM come as shared libraries, once each, from
+# Makes a target use the precompiled headers of MLIR. They must have been
+# compiled with the options of the target, which is why everything is compiled
+# as position-independent code.
+function(_fuse_use_precompiled_headers name)
+  if(NOT FUSE_ENABLE_PCH)
+    return()
+  endif()
+  set(pch "${CMAKE_BINARY_DIR}/lib/Precompiled/CMakeFiles")
+  string(APPEND pch "/FusePrecompiled.dir/Precompiled.h.o")
+  target_compile_options(${name} PRIVATE
+    "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include-pch ${pch}>")
+  get_target_property(sources ${name} SOURCES)
+  set_property(SOURCE ${sources} APPEND PROPERTY OBJECT_DEPENDS "${pch}")
+endfunction()
+
+# add_fuse_library(NAME source... [NO_MLIR] [DEPENDS target...]
+#                  [LINK_LIBS target...])
+# A static library; NO_MLIR keeps the headers of MLIR out of it. MLIR and LLVM come as shared libraries, once each, from
 # add_fuse_tool: linking the static archives would put two copies of MLIR into
 # one process.
 function(add_fuse_library name)
-  cmake_parse_arguments(ARG "" "" "DEPENDS;LINK_LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "NO_MLIR" "" "DEPENDS;LINK_LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
-  add_dependencies(${name} mlir-headers mlir-generic-headers ${ARG_DEPENDS})
+  if(NOT ARG_NO_MLIR)
+    add_dependencies(${name} mlir-headers mlir-generic-headers ${ARG_DEPENDS})
+    _fuse_use_precompiled_headers(${name})
+  endif()
   target_link_libraries(${name} PUBLIC ${ARG_LINK_LIBS})
   _fuse_target_options(${name})
 endfunction()
@@ -81,6 +100,9 @@ endfunction()
 function(add_fuse_tool name)
   cmake_parse_arguments(ARG "" "" "LINK_LIBS" ${ARGN})
   add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIC)
+  _fuse_use_precompiled_headers(${name})
   target_link_libraries(${name} PRIVATE ${ARG_LINK_LIBS} MLIR LLVM)
   _fuse_target_options(${name})
 endfunction()
