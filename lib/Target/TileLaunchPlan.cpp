@@ -28,19 +28,19 @@ static std::string print(Type type) {
   return text;
 }
 
-static llvm::json::Value toJSON(Attribute attribute) {
+static llvm::json::Value attributeToJSON(Attribute attribute) {
   using llvm::json::Value;
   return llvm::TypeSwitch<Attribute, Value>(attribute)
       .Case([](DictionaryAttr dictionary) {
         llvm::json::Object object;
         for (NamedAttribute entry : dictionary)
-          object[entry.getName().getValue()] = toJSON(entry.getValue());
+          object[entry.getName().getValue()] = attributeToJSON(entry.getValue());
         return Value(std::move(object));
       })
       .Case([](ArrayAttr array) {
         llvm::json::Array values;
         for (Attribute value : array)
-          values.push_back(toJSON(value));
+          values.push_back(attributeToJSON(value));
         return Value(std::move(values));
       })
       .Case([](StringAttr string) { return Value(string.getValue().str()); })
@@ -94,7 +94,7 @@ LogicalResult fuse::translateToLaunchPlan(ModuleOp module,
       outputs.push_back(print(type));
     entry["inputs"] = std::move(inputs);
     entry["outputs"] = std::move(outputs);
-    entry["plan"] = toJSON(launch.getPlanAttr());
+    entry["plan"] = attributeToJSON(launch.getPlanAttr());
     launches.push_back(std::move(entry));
     return WalkResult::advance();
   });
