@@ -34,7 +34,8 @@ static llvm::json::Value attributeToJSON(Attribute attribute) {
       .Case([](DictionaryAttr dictionary) {
         llvm::json::Object object;
         for (NamedAttribute entry : dictionary)
-          object[entry.getName().getValue()] = attributeToJSON(entry.getValue());
+          object[entry.getName().getValue()] =
+              attributeToJSON(entry.getValue());
         return Value(std::move(object));
       })
       .Case([](ArrayAttr array) {

@@ -120,7 +120,8 @@ static LogicalResult verifyMembers(Operation *module) {
   for (Operation &op : module->getRegion(0).getOps()) {
     if (isa<NetModuleOp, ParameterOp>(op))
       continue;
-    if (isa<ModelOp>(module) && isa<FusionPatternOp, KernelOp, SlotKernelOp, SlotOp>(op))
+    if (isa<ModelOp>(module) &&
+        isa<FusionPatternOp, KernelOp, SlotKernelOp, SlotOp>(op))
       continue;
     auto function = dyn_cast<FunctionOpInterface>(op);
     if (!function)
