@@ -20,8 +20,10 @@ using mlir::utils::IteratorType;
 // Shapes
 //===----------------------------------------------------------------------===//
 
-/// The product of some sizes, dynamic if one of them is.
+/// The product of some sizes, dynamic if one of them is and none is 0.
 static int64_t collapseSizes(ArrayRef<int64_t> sizes) {
+  if (llvm::is_contained(sizes, 0))
+    return 0;
   int64_t product = 1;
   for (int64_t size : sizes) {
     if (ShapedType::isDynamic(size))
@@ -29,6 +31,13 @@ static int64_t collapseSizes(ArrayRef<int64_t> sizes) {
     product *= size;
   }
   return product;
+}
+
+/// Whether a tensor has no elements although one of its sizes is not known.
+/// Reshapes of such tensors verify, but those of the buffers that upstream
+/// makes of them do not; there is nothing to reshape in them anyway.
+static bool isEmptyAndDynamic(ArrayRef<int64_t> sizes) {
+  return llvm::is_contained(sizes, 0) && ShapedType::isDynamicShape(sizes);
 }
 
 static SmallVector<ReassociationIndices> getReassociation(unsigned rank,
@@ -80,6 +89,8 @@ Value LayerBuilder::flatten(Value operand) {
   ArrayRef<int64_t> all(sizes);
   SmallVector<int64_t> flat = {collapseSizes(all.take_front(numRowDims)),
                                collapseSizes(all.drop_front(numRowDims))};
+  if (isEmptyAndDynamic(sizes))
+    return empty(flat, type.getElementType(), operand);
   auto flatType = RankedTensorType::get(flat, type.getElementType());
   auto groups = getReassociation(rank, numRowDims);
   if (rank == 1)
@@ -107,7 +118,10 @@ Value LayerBuilder::restore(Value rows, RankedTensorType type) {
       mixed.push_back(getValueOrCreateConstantIndexOp(
           *this, getLoc(), getSize(*this, getLoc(), anchor, index)));
     }
-    rows = tensor::ExpandShapeOp::create(*this, refined, rows, groups, mixed);
+    if (isEmptyAndDynamic(sizes))
+      rows = tensor::EmptyOp::create(*this, mixed, type.getElementType());
+    else
+      rows = tensor::ExpandShapeOp::create(*this, refined, rows, groups, mixed);
   }
   if (refined != type)
     rows = tensor::CastOp::create(*this, type, rows);
