@@ -25,6 +25,9 @@
 using namespace mlir;
 using namespace fuse;
 
+/// As many elements as one thread reduces, where that is known.
+static constexpr int64_t kMaxPerThread = 8;
+
 namespace {
 
 /// How one output combines partial results.
@@ -93,6 +96,9 @@ std::optional<Kernel> fuse::buildReduceKernel(KernelBuilder &k) {
                    ? numThreads
                    : elements * size;
   }
+  // A few elements are reduced by one thread before a block of them has met.
+  if (elements <= kMaxPerThread && !parallel.empty())
+    return std::nullopt;
   while (numThreads > 32 && numThreads / 2 >= elements)
     numThreads /= 2;
 

@@ -58,18 +58,18 @@ func.func @third(%x: memref<?xf32>, %y: memref<?xf32>) {
 // CHECK-LABEL: func @init(
 // CHECK-NOT:     @map_f32 blocks
 // CHECK:         gpu.launch_func @kernels::@reduce_f32_f32_{{.+}} blocks
-func.func @no_init(%x: memref<?x8xf32>, %y: memref<?xf32>, %z: memref<?xf32>) {
+func.func @no_init(%x: memref<?x16xf32>, %y: memref<?xf32>, %z: memref<?xf32>) {
   %c = arith.constant 1.0 : f32
   linalg.fill ins(%c : f32) outs(%y : memref<?xf32>)
   memref.copy %y, %z : memref<?xf32> to memref<?xf32>
-  linalg.reduce {arith.addf} ins(%x : memref<?x8xf32>) outs(%y : memref<?xf32>)
+  linalg.reduce {arith.addf} ins(%x : memref<?x16xf32>) outs(%y : memref<?xf32>)
     dimensions = [1]
   return
 }
-func.func @init(%x: memref<?x8xf32>, %y: memref<?xf32>, %z: memref<?xf32>) {
+func.func @init(%x: memref<?x16xf32>, %y: memref<?xf32>, %z: memref<?xf32>) {
   %c = arith.constant 1.0 : f32
   linalg.fill ins(%c : f32) outs(%y : memref<?xf32>)
-  linalg.reduce {arith.addf} ins(%x : memref<?x8xf32>) outs(%y : memref<?xf32>)
+  linalg.reduce {arith.addf} ins(%x : memref<?x16xf32>) outs(%y : memref<?xf32>)
     dimensions = [1]
   return
 }

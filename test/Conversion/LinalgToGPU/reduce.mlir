@@ -83,3 +83,43 @@ func.func @no_order(%x: memref<?x40xf32>, %y: memref<?xf32>) {
   }
   return
 }
+
+// -----
+
+#in = affine_map<(m, k) -> (m, k)>
+#out = affine_map<(m, k) -> (m)>
+
+// Eight elements are reduced by one thread, without a barrier.
+
+// CHECK-LABEL: gpu.func @map_reduce_f32_f32(
+// CHECK-NOT:     gpu.barrier
+// CHECK:         arith.maximumf
+// CHECK-NOT:     gpu.barrier
+func.func @few(%x: memref<?x8xf32>, %max: memref<?xf32>) {
+  linalg.generic {indexing_maps = [#in, #out],
+                  iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<?x8xf32>) outs(%max : memref<?xf32>) {
+  ^bb0(%a: f32, %m: f32):
+    %0 = arith.maximumf %a, %m : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
+
+// -----
+
+#in = affine_map<(m, k) -> (m, k)>
+#out = affine_map<(m, k) -> (m)>
+
+// CHECK-LABEL: gpu.func @reduce_f32_f32(
+// CHECK:         gpu.barrier
+func.func @more(%x: memref<?x9xf32>, %max: memref<?xf32>) {
+  linalg.generic {indexing_maps = [#in, #out],
+                  iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<?x9xf32>) outs(%max : memref<?xf32>) {
+  ^bb0(%a: f32, %m: f32):
+    %0 = arith.maximumf %a, %m : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
