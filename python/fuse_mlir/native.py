@@ -1,0 +1,442 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The C interface of fuse (include/fuse-c) on tensors of PyTorch."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import threading
+import weakref
+from collections.abc import Sequence
+from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int32,
+                    c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64,
+                    c_void_p, sizeof)
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+#: Names the library file, or the directory that it is in.
+LIBRARY_VARIABLE = "FUSE_LIBRARY"
+
+# Code and bits of DLPack. Float8 types have codes of their own.
+DLPACK_TYPES = {
+    torch.float64: (2, 64),
+    torch.float32: (2, 32),
+    torch.float16: (2, 16),
+    torch.bfloat16: (4, 16),
+    torch.float8_e4m3fn: (10, 8),
+    torch.float8_e5m2: (12, 8),
+    torch.int64: (0, 64),
+    torch.int32: (0, 32),
+    torch.int8: (0, 8),
+    torch.uint8: (1, 8),
+}
+DLPACK_CPU, DLPACK_CUDA = 1, 2
+
+
+class NativeError(RuntimeError):
+    """A call into libfuse that failed; the text is the library's sentence."""
+
+
+class _Device(Structure):
+    _fields_ = [("type", c_int32), ("id", c_int32)]
+
+
+class _DataType(Structure):
+    _fields_ = [("code", c_uint8), ("bits", c_uint8), ("lanes", c_uint16)]
+
+
+class DLTensor(Structure):
+    """A view of a tensor, as DLPack lays it out."""
+
+    _fields_ = [("data", c_void_p), ("device", _Device), ("ndim", c_int32),
+                ("dtype", _DataType), ("shape", POINTER(c_int64)),
+                ("strides", POINTER(c_int64)), ("byte_offset", c_uint64)]
+
+
+class _CompileOptions(Structure):
+    # Larger than any version of the struct: the library fills in its size.
+    _fields_ = [("size", c_size_t), ("cpu", c_char_p), ("link", c_int32),
+                ("rest", c_uint8 * 256)]
+
+
+class _LaunchArgs(Structure):
+    _fields_ = [("size", c_size_t), ("inputs", POINTER(POINTER(DLTensor))),
+                ("num_inputs", c_size_t),
+                ("outputs", POINTER(POINTER(DLTensor))),
+                ("num_outputs", c_size_t), ("workspace", c_void_p),
+                ("stream", c_void_p), ("flags", c_uint32)]
+
+
+class _TensorType(Structure):
+    _fields_ = [("dtype", _DataType), ("ndim", c_int32),
+                ("shape", POINTER(c_int64)), ("parameter", c_char_p)]
+
+
+class _Signature(Structure):
+    _fields_ = [("name", c_char_p), ("num_arguments", c_size_t),
+                ("arguments", POINTER(_TensorType)),
+                ("num_results", c_size_t), ("results", POINTER(_TensorType)),
+                ("max_tokens", c_int64)]
+
+
+class _Remark(Structure):
+    _fields_ = [("kind", c_char_p), ("category", c_char_p),
+                ("name", c_char_p), ("location", c_char_p),
+                ("text", c_char_p)]
+
+
+_RemarkHandler = CFUNCTYPE(None, POINTER(_Remark), c_void_p)
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """A tensor of a signature; sizes are -1 where they are not static."""
+
+    dtype: torch.dtype
+    shape: tuple[int, ...]
+    parameter: str | None
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What the function of a program takes and gives."""
+
+    name: str
+    arguments: tuple[TensorType, ...]
+    results: tuple[TensorType, ...]
+
+
+@dataclass(frozen=True)
+class Remark:
+    """What a pass says of one site: fused, or why not."""
+
+    kind: str
+    category: str
+    name: str
+    location: str
+    text: str
+
+
+def _candidates() -> list[Path]:
+    """Where the library may be, the user's choice first."""
+    chosen = os.environ.get(LIBRARY_VARIABLE)
+    if chosen:
+        path = Path(chosen)
+        return [path / "libfuse.so" if path.is_dir() else path]
+    package = Path(__file__).resolve().parent
+    build = package.parents[1] / "build"
+    return [package / "lib" / "libfuse.so",
+            build / "dev" / "lib" / "libfuse.so",
+            *sorted(build.glob("*/lib/libfuse.so"))]
+
+
+@functools.lru_cache(maxsize=None)
+def library() -> ctypes.CDLL:
+    """Loads libfuse once.
+
+    Raises:
+        NativeError: it is nowhere, or it can not be loaded.
+    """
+    paths = _candidates()
+    path = next((p for p in paths if p.is_file()), None)
+    if path is None:
+        raise NativeError(
+            "no libfuse.so; looked at "
+            + ", ".join(str(p) for p in dict.fromkeys(paths))
+            + f"; build the target fuse-c, or set {LIBRARY_VARIABLE}")
+    try:
+        loaded = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise NativeError(f"cannot load '{path}': {error}") from error
+    loaded.fuse_last_error.restype = c_char_p
+    loaded.fuse_status_name.restype = c_char_p
+    loaded.fuse_artifact_bytes.restype = c_void_p
+    loaded.fuse_compile_options_init.restype = None
+    for name in ("context", "module", "artifact", "device", "program",
+                 "instance", "workspace"):
+        destroy = getattr(loaded, f"fuse_{name}_destroy")
+        destroy.restype, destroy.argtypes = None, [c_void_p]
+    loaded.fuse_string_free.restype = None
+    loaded.fuse_string_free.argtypes = [c_void_p]
+    return loaded
+
+
+def available() -> bool:
+    """Whether the library is there."""
+    try:
+        library()
+    except NativeError:
+        return False
+    return True
+
+
+def _check(status: int) -> None:
+    if status:
+        name = library().fuse_status_name(status).decode()
+        reason = (library().fuse_last_error() or b"").decode()
+        raise NativeError(f"{reason or 'no reason given'} ({name})")
+
+
+class _Handle:
+    """An opaque pointer that is destroyed with its Python object."""
+
+    def __init__(self, kind: str, pointer: c_void_p) -> None:
+        self.pointer = pointer
+        destroy = getattr(library(), f"fuse_{kind}_destroy")
+        self._finalizer = weakref.finalize(self, destroy,
+                                           c_void_p(pointer.value))
+        # At exit the library may be gone first.
+        self._finalizer.atexit = False
+
+
+def tensor_view(tensor: torch.Tensor) -> DLTensor:
+    """A view of a contiguous tensor, which has to stay alive.
+
+    Raises:
+        NativeError: the tensor is strided, of a type that DLPack has no code
+            for, or neither on the CPU nor on a CUDA device.
+    """
+    if tensor.dtype not in DLPACK_TYPES:
+        raise NativeError(f"a tensor has type {tensor.dtype}; expected one of "
+                          + ", ".join(map(str, DLPACK_TYPES)))
+    if not tensor.is_contiguous():
+        raise NativeError(f"a tensor of shape {tuple(tensor.shape)} has the "
+                          f"strides {tensor.stride()}; expected a contiguous "
+                          "one")
+    kinds = {"cpu": DLPACK_CPU, "cuda": DLPACK_CUDA}
+    if tensor.device.type not in kinds:
+        raise NativeError(f"a tensor is on '{tensor.device}'; expected cpu or "
+                          "cuda")
+    code, bits = DLPACK_TYPES[tensor.dtype]
+    rank = tensor.dim()
+    return DLTensor(
+        tensor.data_ptr(),
+        _Device(kinds[tensor.device.type], tensor.device.index or 0), rank,
+        _DataType(code, bits, 1), (c_int64 * rank)(*tensor.shape), None, 0)
+
+
+def _views(tensors: Sequence[torch.Tensor]):
+    """Array of pointers to views; keeps them alive itself."""
+    array = (POINTER(DLTensor) * max(1, len(tensors)))()
+    for i, tensor in enumerate(tensors):
+        array[i] = ctypes.pointer(tensor_view(tensor))
+    return array
+
+
+class Module:
+    """IR in a context of its own.
+
+    Args:
+        text: fuse IR.
+
+    Raises:
+        NativeError: the text does not parse or verify.
+    """
+
+    def __init__(self, text: str) -> None:
+        lib = library()
+        self.remarks: list[Remark] = []
+        context = c_void_p()
+        _check(lib.fuse_context_create(byref(context)))
+        self._context = _Handle("context", context)
+        remarks = self.remarks
+
+        def collect(remark, _user_data) -> None:
+            fields = (getattr(remark.contents, name) or b""
+                      for name, _ in _Remark._fields_)
+            remarks.append(Remark(*(f.decode() for f in fields)))
+
+        self._handler = _RemarkHandler(collect)
+        _check(lib.fuse_context_set_remark_handler(context, self._handler,
+                                                   None))
+        data = text.encode()
+        module = c_void_p()
+        _check(lib.fuse_module_parse(context, data, c_size_t(len(data)),
+                                     byref(module)))
+        self._module = _Handle("module", module)
+
+    def run(self, pipeline: str) -> None:
+        """Runs passes; when one fails the module is as it was before."""
+        _check(library().fuse_module_run(self._module.pointer,
+                                         pipeline.encode()))
+
+    def text(self) -> str:
+        """The module as it is printed."""
+        printed = c_void_p()
+        _check(library().fuse_module_print(self._module.pointer,
+                                           byref(printed), None))
+        try:
+            return ctypes.string_at(printed).decode()
+        finally:
+            library().fuse_string_free(printed)
+
+    def compile(self, link: bool = False) -> "Artifact":
+        """Code for the CPU of this machine; `link` also for hosts without
+        the compiler."""
+        options = _CompileOptions()
+        library().fuse_compile_options_init(byref(options))
+        options.link = int(link)
+        artifact = c_void_p()
+        _check(library().fuse_module_compile(
+            self._module.pointer, byref(options), byref(artifact)))
+        return Artifact(artifact)
+
+
+class Artifact:
+    """Compiled code with everything that a host needs."""
+
+    def __init__(self, pointer: c_void_p) -> None:
+        self._handle = _Handle("artifact", pointer)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Artifact":
+        """Reads and checks a file."""
+        pointer = c_void_p()
+        _check(library().fuse_artifact_load(os.fsencode(path),
+                                            byref(pointer)))
+        return cls(pointer)
+
+    def save(self, path: str | Path) -> None:
+        """Writes a file, which readers see whole or not at all."""
+        _check(library().fuse_artifact_save(self._handle.pointer,
+                                            os.fsencode(path)))
+
+    def bytes(self) -> bytes:
+        """The bytes of the file."""
+        size = c_size_t()
+        data = library().fuse_artifact_bytes(self._handle.pointer, byref(size))
+        return ctypes.string_at(data, size.value)
+
+    def load_on(self, device: torch.device) -> "Program":
+        """Puts the code on a device."""
+        program = c_void_p()
+        _check(library().fuse_program_load(
+            self._handle.pointer, _device(device.type, device.index or 0),
+            byref(program)))
+        return Program(program)
+
+
+_DEVICES: dict[tuple[str, int], _Handle] = {}
+_LOCK = threading.Lock()
+
+
+def _device(kind: str, index: int) -> c_void_p:
+    """One handle per device and process."""
+    if kind not in ("cpu", "cuda"):
+        raise NativeError(f"no code for device '{kind}'; expected cpu or cuda")
+    with _LOCK:
+        if (kind, index) not in _DEVICES:
+            lib, device = library(), c_void_p()
+            if kind == "cpu":
+                _check(lib.fuse_device_open_cpu(byref(device)))
+            else:
+                _check(lib.fuse_device_open_cuda(c_int32(index),
+                                                 byref(device)))
+            _DEVICES[kind, index] = _Handle("device", device)
+        return _DEVICES[kind, index].pointer
+
+
+def _tensor_type(found: _TensorType) -> TensorType:
+    key = (found.dtype.code, found.dtype.bits)
+    dtype = next(d for d, k in DLPACK_TYPES.items() if k == key)
+    name = found.parameter
+    return TensorType(dtype, tuple(found.shape[:found.ndim]),
+                      None if name is None else name.decode())
+
+
+class Program:
+    """Code on a device."""
+
+    def __init__(self, pointer: c_void_p) -> None:
+        self._handle = _Handle("program", pointer)
+
+    def signature(self) -> Signature:
+        """Of the first function."""
+        found = _Signature()
+        _check(library().fuse_program_signature(
+            self._handle.pointer, c_size_t(0), byref(found)))
+        return Signature(
+            found.name.decode(),
+            tuple(map(_tensor_type,
+                      found.arguments[:found.num_arguments])),
+            tuple(map(_tensor_type, found.results[:found.num_results])))
+
+    def instance(self) -> "Instance":
+        """The one function of the code, without weights yet."""
+        instance = c_void_p()
+        _check(library().fuse_instance_create(self._handle.pointer, None,
+                                              byref(instance)))
+        return Instance(instance, len(self.signature().results[0].shape))
+
+
+class Instance:
+    """A function with weights, which it refers to and does not copy.
+
+    Args:
+        pointer: the handle.
+        rank: of the first result.
+    """
+
+    def __init__(self, pointer: c_void_p, rank: int) -> None:
+        self.rank = rank
+        self._handle = _Handle("instance", pointer)
+        self._weights: dict[str, tuple[torch.Tensor, DLTensor]] = {}
+        # A workspace serves one launch at a time.
+        self._workspaces: dict[int, tuple[int, _Handle]] = {}
+
+    def bind(self, parameter: str, tensor: torch.Tensor) -> None:
+        """Binds the memory of `tensor`, kept alive, to a parameter."""
+        tensor = tensor.detach()
+        view = tensor_view(tensor)
+        _check(library().fuse_instance_bind_parameter(
+            self._handle.pointer, parameter.encode(), byref(view)))
+        self._weights[parameter] = (tensor, view)
+
+    def prepare(self) -> None:
+        """Does what a launch must not: packs weights, loads code."""
+        _check(library().fuse_instance_prepare(self._handle.pointer))
+        self._workspaces.clear()
+
+    def result_shape(self, inputs: Sequence[torch.Tensor]) -> list[int]:
+        """Shape of the first result for such inputs."""
+        lib = library()
+        shape = (c_int64 * max(1, self.rank))()
+        _check(lib.fuse_instance_result_shape(
+            self._handle.pointer, _views(inputs), c_size_t(len(inputs)),
+            c_size_t(0), shape))
+        return list(shape[:self.rank])
+
+    def launch(self, inputs: Sequence[torch.Tensor],
+               outputs: Sequence[torch.Tensor]) -> None:
+        """Runs on contiguous tensors, on the current stream of PyTorch.
+
+        Raises:
+            NativeError: a tensor does not fit the signature.
+        """
+        lib = library()
+        ins, outs = _views(inputs), _views(outputs)
+        stream, workspace = None, None
+        if outputs and outputs[0].is_cuda:
+            stream = torch.cuda.current_stream(outputs[0].device).cuda_stream
+            workspace = self._workspace(ins, len(inputs), stream)
+        args = _LaunchArgs(sizeof(_LaunchArgs), ins, len(inputs), outs,
+                           len(outputs), workspace, stream, 0)
+        _check(lib.fuse_launch(self._handle.pointer, byref(args)))
+
+    def _workspace(self, inputs, count: int, stream: int) -> c_void_p | None:
+        lib, size = library(), c_size_t()
+        _check(lib.fuse_instance_workspace_size(
+            self._handle.pointer, inputs, c_size_t(count), byref(size)))
+        if size.value == 0:
+            return None
+        held = self._workspaces.get(stream)
+        if held is None or held[0] < size.value:
+            workspace = c_void_p()
+            _check(lib.fuse_workspace_create(self._handle.pointer, size,
+                                             byref(workspace)))
+            held = (size.value, _Handle("workspace", workspace))
+            self._workspaces[stream] = held
+        return held[1].pointer
