@@ -76,10 +76,11 @@ def _submodule(model: nn.Module, path: str) -> nn.Module:
 
 
 def build_model(architecture: str, settings: Mapping[str, Any],
-                dtype: torch.dtype) -> nn.Module:
-    """A model of transformers from its config alone, without storage.
+                dtype: torch.dtype, device: str = "meta") -> nn.Module:
+    """A model of transformers from its config alone.
 
-    Parameters are on the meta device until `seed_weights` draws them.
+    By default without storage: parameters are on the meta device until
+    `seed_weights` draws them.
     """
     import transformers
 
@@ -96,7 +97,7 @@ def build_model(architecture: str, settings: Mapping[str, Any],
         raise BlockError(f"{type(config).__name__} has no setting "
                          + ", ".join(f"'{k}'" for k in unknown))
     try:
-        with torch.device("meta"), _default_dtype(dtype):
+        with torch.device(device), _default_dtype(dtype):
             return _auto_class(config).from_config(config)
     # Models check their settings with whatever error comes to hand.
     except Exception as error:
@@ -160,6 +161,8 @@ def seed_weights(module: nn.Module, seed: int) -> nn.Module:
                     noise *= old.shape[-1] ** -0.5
                 else:
                     noise = centers[id(old)] + 0.1 * noise
+                if not old.is_meta:
+                    noise = noise.to(old.device)
                 drawn[id(old)] = nn.Parameter(noise.to(old.dtype),
                                               requires_grad=False)
             setattr(owner, name, drawn[id(old)])

@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""One module as a kernel by itself, and kernels in files."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+
+from fuse_mlir import kernels, native
+from fuse_mlir.kernels import Chain, Kernel, KernelError
+from fuse_mlir.modules import FuseError, FusedModule, fused_sites
+from fuse_mlir.sites import Plan, Source, Step, join
+
+Target = TypeVar("Target", nn.Module, type)
+
+
+def compile(target: Target) -> Target:  # pylint: disable=redefined-builtin
+    """Lets a module, or every instance of a class, run as one kernel.
+
+    The forward takes tensors by position and returns one. It is compiled when
+    it is first called with inputs of some type; parameters stay where they
+    are, and `state_dict` is that of the module.
+
+    Args:
+        target: a module, changed in place, or a class, as a decorator.
+
+    Returns:
+        The module, or a subclass of the class.
+
+    Raises:
+        KernelError: at the first call, when there is no kernel.
+    """
+    if isinstance(target, nn.Module):
+        target.__class__ = _compiled_class(type(target))
+        return target
+    return _compiled_class(target)
+
+
+@functools.lru_cache(maxsize=None)
+def _compiled_class(kind: type) -> type:
+    def forward(self: nn.Module, *inputs: torch.Tensor) -> torch.Tensor:
+        return kernels.call(_kernel(self, kind, inputs), list(inputs))
+
+    def getstate(self: nn.Module) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items()
+                if k != "_fuse_kernels"}
+
+    def reduce(self: nn.Module, _protocol: Any) -> tuple:
+        return _restore, (kind,), getstate(self)
+
+    return type(kind.__name__, (kind,), {
+        "forward": forward, "__getstate__": getstate,
+        "__reduce_ex__": reduce, "__module__": kind.__module__,
+        "__doc__": kind.__doc__, "__qualname__": kind.__qualname__,
+        "_fuse_compiled_from": kind})
+
+
+def _restore(kind: type) -> nn.Module:
+    made = _compiled_class(kind)
+    return made.__new__(made)
+
+
+def decompile(module: nn.Module) -> nn.Module:
+    """Undoes `compile` of a module."""
+    kind = getattr(type(module), "_fuse_compiled_from", None)
+    if kind is None:
+        raise FuseError(f"{type(module).__name__} is not compiled")
+    module.__class__ = kind
+    module.__dict__.pop("_fuse_kernels", None)
+    return module
+
+
+def _kernel(module: nn.Module, kind: type,
+            inputs: Sequence[torch.Tensor]) -> Kernel:
+    for i, value in enumerate(inputs):
+        if not isinstance(value, torch.Tensor):
+            raise KernelError(f"argument {i} of {kind.__name__} is a "
+                              f"{type(value).__name__}; expected a tensor")
+    built = module.__dict__.setdefault("_fuse_kernels", {})
+    key = (inputs[0].device, tuple((t.dtype, t.dim()) for t in inputs),
+           tuple((p.dtype, p.device) for p in module.parameters()))
+    if key not in built:
+        # The same module with the forward of its own class.
+        plain = kind.__new__(kind)
+        plain.__dict__ = {k: v for k, v in module.__dict__.items()
+                          if k != "_fuse_kernels"}
+        for hooks in ("_forward_hooks", "_forward_pre_hooks"):
+            plain.__dict__[hooks] = type(module.__dict__[hooks])()
+        plan = Plan(list(range(len(inputs))), [], [Step(
+            [Source("input", i) for i in range(len(inputs))], {})])
+        name = kind.__name__
+        code = kernels.compile_chain([name], [plain], plan,
+                                     kernels.input_types(inputs))
+        built[key] = Kernel(name, Chain([name], [plain], plan), code,
+                            inputs[0].device)
+    return built[key]
+
+
+def export(model: nn.Module, path: str | Path,
+           site: str | None = None) -> Path:
+    """Writes the kernel of a fused site as an artefact.
+
+    The file has code for this machine, linked so that hosts without the
+    compiler load it, the IR, and the names of its parameters, but no weights.
+
+    Args:
+        model: with a fused site.
+        path: of the file, `*.fuse`.
+        site: its id; needed when the kernels of the sites differ.
+
+    Raises:
+        FuseError: no such site, or kernels that differ.
+    """
+    found = {join(parent, module.site): module
+             for parent, module in fused_sites(model)}
+    chosen = [m for name, m in found.items()
+              if site is None or site in (name, m.site)]
+    codes = {m._kernel.compiled.formed for m in chosen if m._kernel}
+    if len(codes) != 1:
+        what = f"no fused site '{site}'" if site is not None \
+            else f"sites have {len(codes)} kernels"
+        raise FuseError(f"{what}; name one of "
+                        + (", ".join(found) or "none, nothing is fused"))
+    native.Module(codes.pop()).compile(link=True).save(path)
+    return Path(path)
+
+
+def export_all(model: nn.Module, directory: str | Path) \
+        -> dict[Path, list[str]]:
+    """Writes each kernel of a fused model once, as `kernel-<n>.fuse`.
+
+    Returns:
+        The files, and the sites that have that kernel.
+    """
+    kinds: dict[str, list[str]] = {}
+    for parent, module in fused_sites(model):
+        if module._kernel is not None:
+            kinds.setdefault(module._kernel.compiled.formed, []).append(
+                join(parent, module.site))
+    files = {}
+    for number, sites in enumerate(kinds.values()):
+        path = Path(directory) / f"kernel-{number}.fuse"
+        files[export(model, path, sites[0])] = sites
+    return files
+
+
+def load(path: str | Path, device: str | torch.device = "cpu") \
+        -> "LoadedKernel":
+    """Loads what `export` wrote.
+
+    Raises:
+        NativeError: the file is damaged, of another version, or for another
+            machine.
+    """
+    return LoadedKernel(native.Artifact.load(path), torch.device(device))
+
+
+class LoadedKernel:
+    """A kernel from a file.
+
+    Args:
+        artifact: one with one function and one result.
+        device: where it runs.
+    """
+
+    def __init__(self, artifact: native.Artifact,
+                 device: torch.device) -> None:
+        self.artifact = artifact
+        self.device = device
+        self._program = artifact.load_on(device)
+        self._instance = self._program.instance()
+        self._prepared = False
+
+    @property
+    def parameters(self) -> list[str]:
+        """Names of the parameters, relative to the parent of the members."""
+        return [t.parameter for t in self._program.signature().arguments
+                if t.parameter is not None]
+
+    def bind(self, weights: dict[str, torch.Tensor]) -> "LoadedKernel":
+        """Binds parameters by name; their memory is read where it is."""
+        for name, tensor in weights.items():
+            self._instance.bind(name, tensor)
+        self._instance.prepare()
+        self._prepared = True
+        return self
+
+    def __call__(self, *inputs: torch.Tensor) -> torch.Tensor:
+        if not self._prepared:
+            raise KernelError("bind the parameters first: "
+                              + ", ".join(self.parameters))
+        inputs = tuple(t.contiguous() for t in inputs)
+        shape = self._instance.result_shape(inputs)
+        result = self._program.signature().results[0]
+        out = torch.empty(shape, dtype=result.dtype, device=self.device)
+        if out.numel():
+            self._instance.launch(inputs, [out])
+        return out

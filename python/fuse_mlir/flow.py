@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Where the results of modules go, seen in one run of a model.
+
+A module tree says what a model owns and not how values flow. One run on fake
+tensors, which have shapes and no data, shows every call of every module, and
+which op or module reads each result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+# Calls that read the shape or type of a tensor and not its values.
+METADATA = frozenset({
+    "__get__", "size", "dim", "stride", "numel", "nelement", "ndimension",
+    "is_contiguous", "is_floating_point", "is_complex", "element_size",
+    "storage_offset", "get_device", "__len__", "__hash__", "requires_grad_",
+    "untyped_storage", "data_ptr", "__repr__",
+})
+
+
+class FlowError(ValueError):
+    """A model that can not be run to see its flow; the text says why."""
+
+
+@dataclass
+class Call:
+    """One call of a module."""
+
+    path: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    #: Position among the starts and ends of all calls.
+    start: int
+    end: int = -1
+    output: Any = None
+
+    def tensors(self) -> list[torch.Tensor]:
+        """Tensors among the arguments, also inside of containers."""
+        return [t for t in tree_leaves((self.args, self.kwargs))
+                if isinstance(t, torch.Tensor)]
+
+
+@dataclass
+class Use:
+    """An op that reads a tensor."""
+
+    module: str
+    op: str
+    time: int
+
+
+@dataclass
+class Flow:
+    """Calls and uses of one run."""
+
+    calls: dict[str, list[Call]] = field(default_factory=dict)
+    uses: dict[int, list[Use]] = field(default_factory=dict)
+    #: Op that made a tensor, by its id.
+    made: dict[int, Use] = field(default_factory=dict)
+    #: Ids of the tensors that the model returns.
+    results: set[int] = field(default_factory=set)
+    # Keeps ids unique.
+    kept: list[torch.Tensor] = field(default_factory=list)
+
+    def uses_of(self, tensor: torch.Tensor) -> list[Use]:
+        """Ops that read `tensor` itself, in order."""
+        return self.uses.get(id(tensor), [])
+
+
+class _Recorder(TorchFunctionMode):
+    """Notes which ops read which tensors."""
+
+    def __init__(self, flow: Flow) -> None:
+        super().__init__()
+        self.flow = flow
+        self.stack = [""]
+        self.time = 0
+
+    def tick(self) -> int:
+        self.time += 1
+        return self.time
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", str(func))
+        if name in METADATA and not isinstance(result, torch.Tensor):
+            return result
+        use = Use(self.stack[-1], name, self.tick())
+        for leaf in tree_leaves((args, kwargs)):
+            if isinstance(leaf, torch.Tensor):
+                self.flow.uses.setdefault(id(leaf), []).append(use)
+                self.flow.kept.append(leaf)
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, torch.Tensor):
+                self.flow.made.setdefault(id(leaf), use)
+                self.flow.kept.append(leaf)
+        return result
+
+
+def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Inputs that a model of transformers says it takes.
+
+    Raises:
+        FlowError: another model, or one whose inputs are not known.
+    """
+    config = getattr(model, "config", None)
+    name = getattr(model, "main_input_name", None)
+    if config is None or name is None:
+        raise FlowError(f"{type(model).__name__} does not say what it takes; "
+                        "pass inputs=, a tuple or dict of example inputs")
+    device = _device(model)
+    if name == "input_ids":
+        # Not 0, which often pads and is embedded as zeros.
+        largest = int(getattr(config, "vocab_size", 3)) - 1
+        ids = torch.arange(1, 13, device=device) % max(largest, 1) + 1
+        ids = ids.clamp(max=max(largest, 0)).view(2, 6)
+        inputs = {"input_ids": ids}
+        if getattr(config, "is_encoder_decoder", False):
+            inputs["decoder_input_ids"] = ids.clone()
+        return inputs
+    if name == "pixel_values":
+        vision = getattr(config, "vision_config", config)
+        size = getattr(vision, "image_size", None)
+        channels = getattr(vision, "num_channels", 3)
+        if isinstance(size, int):
+            return {name: torch.zeros(2, channels, size, size, device=device,
+                                      dtype=_dtype(model))}
+    raise FlowError(f"no example for input '{name}' of "
+                    f"{type(model).__name__}; pass inputs=")
+
+
+def _device(model: nn.Module) -> torch.device:
+    tensor = next(model.parameters(), None)
+    return torch.device("cpu") if tensor is None else tensor.device
+
+
+def _dtype(model: nn.Module) -> torch.dtype:
+    return next((p.dtype for p in model.parameters()
+                 if p.dtype in (torch.float32, torch.bfloat16,
+                                torch.float16)), torch.float32)
+
+
+def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Example inputs as positional and keyword arguments."""
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    if isinstance(inputs, Sequence) and not isinstance(inputs, str):
+        return tuple(inputs), {}
+    return (inputs,), {}
+
+
+def observe(model: nn.Module, inputs: Any = None) -> Flow:
+    """Runs `model` once on fake tensors; its hooks do not run.
+
+    Args:
+        model: on any device, also meta.
+        inputs: a tensor, a tuple or a dict of example inputs; what the config
+            of a model of transformers says when None.
+
+    Raises:
+        FlowError: no inputs are known, or the model fails on them.
+    """
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    args, kwargs = split_inputs(default_inputs(model) if inputs is None
+                                else inputs)
+    if hasattr(getattr(model, "config", None), "use_cache"):
+        kwargs.setdefault("use_cache", False)
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    try:
+        fake = tree_map(lambda t: mode.from_tensor(t)
+                        if isinstance(t, torch.Tensor) else t, (args, kwargs))
+        with mode:
+            return _run(model, *fake)
+    # Models that look at values can not run without them.
+    except Exception as error:
+        if any(p.is_meta for p in model.parameters()):
+            raise _failure(model, error) from error
+    try:
+        return _run(model, args, kwargs)
+    except Exception as error:
+        raise _failure(model, error) from error
+
+
+def _failure(model: nn.Module, error: Exception) -> FlowError:
+    first = str(error).strip().split("\n")[0]
+    return FlowError(f"{type(model).__name__} fails on its example inputs, so "
+                     "that its data flow is unknown: "
+                     f"{type(error).__name__}: {first}")
+
+
+def _run(model: nn.Module, args: tuple, kwargs: dict) -> Flow:
+    flow = Flow()
+    recorder = _Recorder(flow)
+    with torch.no_grad(), _hooks_suspended(model), \
+            _recording(model, recorder), recorder:
+        output = model(*args, **kwargs)
+    flow.results = {id(t) for t in tree_leaves(_plain(output))
+                    if isinstance(t, torch.Tensor)}
+    flow.kept.extend(t for t in tree_leaves(_plain(output))
+                     if isinstance(t, torch.Tensor))
+    return flow
+
+
+def _plain(output: Any) -> Any:
+    """Containers that pytree does not know, as dicts."""
+    if isinstance(output, Mapping):
+        return dict(output)
+    return output
+
+
+@contextlib.contextmanager
+def _recording(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
+    handles = []
+    pending: list[Call] = []
+
+    def before(path):
+        def hook(_module, args, kwargs):
+            call = Call(path, args, kwargs, recorder.tick())
+            recorder.flow.calls.setdefault(path, []).append(call)
+            pending.append(call)
+            recorder.stack.append(path)
+        return hook
+
+    def after(_module, _args, _kwargs, output):
+        call = pending.pop()
+        call.output, call.end = output, recorder.tick()
+        recorder.stack.pop()
+
+    try:
+        for path, module in model.named_modules():
+            handles.append(module.register_forward_pre_hook(
+                before(path), with_kwargs=True))
+            handles.append(module.register_forward_hook(
+                after, with_kwargs=True))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks",
+         "_backward_hooks")
+
+
+@contextlib.contextmanager
+def _hooks_suspended(model: nn.Module) -> Iterator[None]:
+    """Takes the hooks off, which may not like tensors without data."""
+    saved = [(hooks, list(hooks.items())) for module in model.modules()
+             for hooks in (getattr(module, name) for name in HOOKS)]
+    for hooks, _ in saved:
+        hooks.clear()
+    try:
+        yield
+    finally:
+        for hooks, items in saved:
+            added = list(hooks.items())
+            hooks.clear()
+            hooks.update(items)
+            hooks.update(added)

@@ -1,0 +1,447 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Kernels for chains of modules: exported, compiled, and called by PyTorch.
+
+A kernel is called as the custom op `fuse_mlir::call`, whose arguments are the
+inputs of the chain and the parameters of its members. So torch.compile and
+torch.export see every tensor that it reads, and gradients are those of the
+chain itself, which the backward pass computes again.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import itertools
+import re
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export import Dim
+
+from fuse_mlir import native
+from fuse_mlir.importer import ImportedFunction, ImportFailure, import_program
+from fuse_mlir.sites import Plan, Source
+
+PIPELINE = ("builtin.module(func.func(fuse-raise-layers),canonicalize,"
+            "func.func(fuse-form-kernels))")
+RAISE = "builtin.module(func.func(fuse-raise-layers),canonicalize)"
+FORM = "builtin.module(func.func(fuse-form-kernels))"
+#: Kernels that structurally equal chains share.
+CACHE_SIZE = 64
+
+
+class KernelError(RuntimeError):
+    """A chain for which there is no kernel; the text says why."""
+
+
+class Chain(nn.Module):
+    """Members called as the model calls them.
+
+    Args:
+        names: of the members among the children of their parent.
+        members: stay what they are; their own hooks do not run.
+        plan: where arguments come from.
+    """
+
+    def __init__(self, names: Sequence[str], members: Sequence[nn.Module],
+                 plan: Plan) -> None:
+        super().__init__()
+        self._names = tuple(names)
+        self._steps = plan.steps
+        for name, member in zip(names, members):
+            self.add_module(name, member)
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        results: list[torch.Tensor] = []
+
+        def value(source: Source) -> Any:
+            if source.kind == "input":
+                return inputs[source.index]
+            if source.kind == "step":
+                return results[source.index]
+            return source.value
+
+        for name, step in zip(self._names, self._steps):
+            member = getattr(self, name)
+            # Pre-hooks of the first member ran before the fused module.
+            call = member.forward if member._forward_pre_hooks else member
+            results.append(call(
+                *map(value, step.args),
+                **{k: value(s) for k, s in step.kwargs.items()}))
+        return results[-1]
+
+
+@dataclass(frozen=True)
+class InputType:
+    """Type of an input; every dimension but the last has any size."""
+
+    rank: int
+    features: int
+    dtype: torch.dtype
+
+
+@dataclass
+class Compiled:
+    """What structurally equal chains share."""
+
+    function: ImportedFunction
+    #: IR with the layers recognized, and with the kernel formed.
+    layers: str
+    formed: str
+    families: tuple[str, ...]
+    remarks: list[native.Remark]
+    inputs: tuple[InputType, ...]
+    #: Each dimension: a size, or the input and dimension that has it.
+    result: tuple[int | tuple[int, int], ...]
+    dtype: torch.dtype
+    #: What the key refers to by id.
+    kept: list[Any] = field(default_factory=list)
+    _artifact: native.Artifact | None = None
+    _programs: dict[torch.device, native.Program] = field(
+        default_factory=dict)
+    _lock: Any = field(default_factory=threading.Lock)
+
+    def artifact(self) -> native.Artifact:
+        """Compiles once."""
+        with self._lock:
+            if self._artifact is None:
+                self._artifact = native.Module(self.formed).compile()
+            return self._artifact
+
+    def instance(self, device: torch.device) -> native.Instance:
+        """A new instance of the code on a device."""
+        artifact = self.artifact()
+        with self._lock:
+            if device not in self._programs:
+                self._programs[device] = artifact.load_on(device)
+            return self._programs[device].instance()
+
+
+_CACHE: OrderedDict[Any, Compiled] = OrderedDict()
+_CACHE_LOCK = threading.Lock()
+
+
+def compile_chain(names: Sequence[str], members: Sequence[nn.Module],
+                  plan: Plan, inputs: Sequence[InputType]) -> Compiled:
+    """Exports, imports and forms the kernel of a chain.
+
+    Raises:
+        KernelError: PyTorch can not export the members, they hold an op that
+            has no translation, or no kernel forms; with the place.
+    """
+    kept: list[Any] = []
+    key = (tuple(names), plan.structure(), tuple(inputs),
+           tuple(_structure(m, kept) for m in members))
+    with _CACHE_LOCK:
+        if key in _CACHE:
+            _CACHE.move_to_end(key)
+            return _CACHE[key]
+    compiled = _compile(Chain(names, members, plan), inputs)
+    compiled.kept = kept
+    with _CACHE_LOCK:
+        _CACHE[key] = compiled
+        while len(_CACHE) > CACHE_SIZE:
+            _CACHE.popitem(last=False)
+    return compiled
+
+
+def _structure(module: nn.Module, kept: list[Any]) -> tuple:
+    """Everything that an export can depend on, but for values of tensors."""
+    tensors = tuple(
+        (name, tensor.dtype, tuple(tensor.shape), tensor.stride(),
+         tensor.device.type) if tensor is not None else (name, None)
+        for name, tensor in itertools.chain(module._parameters.items(),
+                                            module._buffers.items()))
+    plain = []
+    for name, value in sorted(module.__dict__.items()):
+        if name.startswith("_"):
+            continue
+        if isinstance(value, (bool, int, float, str, type(None),
+                              torch.dtype)):
+            plain.append((name, type(value).__name__, value))
+        elif isinstance(value, (tuple, list)) and all(
+                isinstance(v, (bool, int, float, str)) for v in value):
+            plain.append((name, type(value).__name__, tuple(value)))
+        else:
+            kept.append(value)
+            plain.append((name, "object", id(value)))
+    children = tuple((name, _structure(child, kept))
+                     for name, child in module._modules.items()
+                     if child is not None)
+    return (type(module), bool(module._forward_pre_hooks), tensors,
+            tuple(plain), children)
+
+
+def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
+    """Types of the inputs of a chain, from one call of it.
+
+    Raises:
+        KernelError: an input has no features.
+    """
+    for tensor in examples:
+        if tensor.dim() < 1:
+            raise KernelError("an input of the chain has rank 0; expected "
+                              "rows of features")
+    return tuple(InputType(t.dim(), int(t.shape[-1]), t.dtype)
+                 for t in examples)
+
+
+def _compile(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
+    if any(t.is_meta for t in itertools.chain(chain.parameters(),
+                                              chain.buffers())):
+        # Tensors without storage can not be told apart.
+        chain = copy.deepcopy(chain).to_empty(device="cpu")
+    program = _export(chain, inputs)
+    try:
+        function = import_program(program, "main")
+    except ImportFailure as error:
+        raise KernelError(str(error)) from error
+    result, dtype = _result_type(program)
+    try:
+        module = native.Module(function.text)
+        module.run(RAISE)
+        layers = module.text()
+        module.run(FORM)
+        formed = module.text()
+    except native.NativeError as error:
+        raise KernelError(f"the compiler refuses the members: {error}") \
+            from error
+    families = tuple(dict.fromkeys(re.findall(
+        r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|act_quantize|"
+        r"group)\b", formed)))
+    return Compiled(function, layers, formed, families, module.remarks,
+                    tuple(inputs), result, dtype)
+
+
+def _export(chain: Chain, inputs: Sequence[InputType]) -> Any:
+    tensor = next(itertools.chain(chain.parameters(), chain.buffers()), None)
+    device = torch.device("cpu") if tensor is None else tensor.device
+    # Sizes 0 and 1 would be specialized, and equal ones identified.
+    sizes = (5, 7, 3, 11, 13)
+    depth = max(t.rank for t in inputs) - 1
+    if depth > len(sizes):
+        raise KernelError(f"an input has rank {depth + 1}; expected at most "
+                          f"{len(sizes) + 1}")
+    dims = [Dim(f"d{i}", min=1) for i in range(depth)]
+    examples, dynamic = [], []
+    for type_ in inputs:
+        shape = [*sizes[:type_.rank - 1], type_.features]
+        examples.append(torch.zeros(shape, dtype=type_.dtype, device=device))
+        dynamic.append({i: dims[i] for i in range(type_.rank - 1)} or None)
+    try:
+        with torch.no_grad():
+            return torch.export.export(chain, tuple(examples),
+                                       dynamic_shapes=(tuple(dynamic),))
+    # Whatever a module or the tracer raises is about the module.
+    except Exception as error:
+        first = str(error).strip().split("\n")[0]
+        raise KernelError("PyTorch cannot export the members: "
+                          f"{type(error).__name__}: {first}") from error
+
+
+def _result_type(program: Any) -> tuple[tuple, torch.dtype]:
+    nodes = list(program.graph.nodes)
+    users = {s.arg.name for s in program.graph_signature.input_specs
+             if s.kind is torch.export.graph_signature.InputKind.USER_INPUT}
+    holders: dict[Any, tuple[int, int]] = {}
+    count = 0
+    for node in nodes:
+        if node.op == "placeholder" and node.name in users:
+            for i, size in enumerate(node.meta["val"].shape):
+                if isinstance(size, torch.SymInt):
+                    holders.setdefault(size.node.expr, (count, i))
+            count += 1
+    value = nodes[-1].args[0][0].meta["val"]
+    dims: list[int | tuple[int, int]] = []
+    for size in value.shape:
+        if not isinstance(size, torch.SymInt):
+            dims.append(size)
+        elif size.node.expr in holders:
+            dims.append(holders[size.node.expr])
+        else:
+            raise KernelError(f"the result has size {size.node.expr}; "
+                              "expected a number or a size of an input")
+    return tuple(dims), value.dtype
+
+
+class Kernel:
+    """Code for one chain on one device, with the weights of its members.
+
+    Args:
+        site: its id, for messages.
+        chain: members whose parameters the code reads where they are.
+        compiled: the code.
+        device: where it runs.
+    """
+
+    _ids = itertools.count(1)
+    _all: weakref.WeakValueDictionary[int, "Kernel"] = \
+        weakref.WeakValueDictionary()
+
+    def __init__(self, site: str, chain: Chain, compiled: Compiled,
+                 device: torch.device) -> None:
+        _register()
+        self.site = site
+        self.chain = chain
+        self.compiled = compiled
+        self.device = device
+        self.id = next(Kernel._ids)
+        Kernel._all[self.id] = self
+        self._instance = compiled.instance(device)
+        self._lock = threading.Lock()
+        self._sources = [self._find(name, tensor) for name, tensor in
+                         compiled.function.weights.items()]
+        self._types = [(t.dtype, tuple(t.shape))
+                       for t in compiled.function.weights.values()]
+        self._names = list(compiled.function.weights)
+        self._bound: list[tuple[int, int]] = [(0, -1)] * len(self._names)
+        self._check(self.weights())
+
+    @classmethod
+    def by_id(cls, number: int) -> "Kernel":
+        """The kernel of a call.
+
+        Raises:
+            KernelError: it is of another process, or gone.
+        """
+        kernel = cls._all.get(number)
+        if kernel is None:
+            raise KernelError(
+                f"no kernel {number} in this process: programs with fused "
+                "modules refer to kernels of the process that fused them; "
+                "unfuse before saving a program")
+        return kernel
+
+    def _find(self, name: str, tensor: torch.Tensor) \
+            -> tuple[nn.Module, str] | torch.Tensor:
+        path, _, attribute = name.rpartition(".")
+        try:
+            owner = self.chain.get_submodule(path)
+        except AttributeError:
+            return tensor.to(self.device)
+        if attribute in owner._parameters or attribute in owner._buffers:
+            return owner, attribute
+        # A constant of the forward, which no module holds.
+        return tensor.to(self.device)
+
+    def weights(self) -> list[torch.Tensor]:
+        """Parameters that the code reads, as they are now."""
+        return [s if isinstance(s, torch.Tensor) else getattr(s[0], s[1])
+                for s in self._sources]
+
+    def result_shape(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
+        """Sizes of the result, symbolic where those of `inputs` are."""
+        return [d if isinstance(d, int) else inputs[d[0]].shape[d[1]]
+                for d in self.compiled.result]
+
+    def matches(self, inputs: Sequence[torch.Tensor]) -> bool:
+        """Whether the code is for inputs of these types."""
+        types = self.compiled.inputs
+        return len(types) == len(inputs) and all(
+            t.dtype == i.dtype and t.dim() == i.rank
+            and t.shape[-1] == i.features and t.device == self.device
+            for t, i in zip(inputs, types))
+
+    def run(self, inputs: Sequence[torch.Tensor],
+            weights: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Launches on the current stream; no copy but of strided inputs."""
+        self._check(weights)
+        inputs = [t.contiguous() for t in inputs]
+        out = torch.empty(self.result_shape(inputs),
+                          dtype=self.compiled.dtype, device=self.device)
+        if out.numel():
+            self._instance.launch(inputs, [out])
+        return out
+
+    def _check(self, weights: Sequence[torch.Tensor]) -> None:
+        """Binds weights that moved, or on a GPU also changed."""
+        on_gpu = self.device.type == "cuda"
+        now = [(w.data_ptr(), w._version if on_gpu and not w.is_inference()
+                else 0) for w in weights]
+        if now == self._bound:
+            return
+        with self._lock:
+            for name, weight, (dtype, shape) in zip(self._names, weights,
+                                                    self._types):
+                if weight.dtype != dtype or tuple(weight.shape) != shape:
+                    raise KernelError(
+                        f"parameter '{name}' of site '{self.site}' is "
+                        f"{weight.dtype} {tuple(weight.shape)}, the kernel is "
+                        f"for {dtype} {shape}; unfuse and fuse again")
+                if weight.device != self.device:
+                    raise KernelError(
+                        f"parameter '{name}' of site '{self.site}' is on "
+                        f"{weight.device}, the kernel on {self.device}")
+                if not weight.is_contiguous():
+                    raise KernelError(
+                        f"parameter '{name}' of site '{self.site}' has the "
+                        f"strides {weight.stride()}; expected a contiguous "
+                        "tensor, because kernels read it where it is")
+                self._instance.bind(name, weight)
+            self._instance.prepare()
+            self._bound = now
+
+    def recompute(self, inputs: Sequence[torch.Tensor],
+                  weights: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The chain itself on these inputs and weights."""
+        values = {name: weight for name, weight, source in
+                  zip(self._names, weights, self._sources)
+                  if not isinstance(source, torch.Tensor)}
+        return torch.func.functional_call(self.chain, values, tuple(inputs))
+
+
+@functools.lru_cache(maxsize=None)
+def _register() -> torch.library.Library:
+    """Defines the custom op, once."""
+    library = torch.library.Library("fuse_mlir", "DEF")
+    library.define("call(Tensor[] inputs, Tensor[] weights, int kernel)"
+                   " -> Tensor", tags=(torch.Tag.needs_fixed_stride_order,))
+    library.impl("call", _call, "CPU")
+    library.impl("call", _call, "CUDA")
+    torch.library.register_fake("fuse_mlir::call", _fake, lib=library)
+    torch.library.register_autograd("fuse_mlir::call", _backward,
+                                    setup_context=_save, lib=library)
+    return library
+
+
+def call(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
+    """Runs a kernel as an op of PyTorch."""
+    return torch.ops.fuse_mlir.call(inputs, kernel.weights(), kernel.id)
+
+
+def _call(inputs: list[torch.Tensor], weights: list[torch.Tensor],
+          kernel: int) -> torch.Tensor:
+    return Kernel.by_id(kernel).run(inputs, weights)
+
+
+def _fake(inputs: list[torch.Tensor], weights: list[torch.Tensor],
+          kernel: int) -> torch.Tensor:
+    found = Kernel.by_id(kernel)
+    return inputs[0].new_empty(found.result_shape(inputs),
+                               dtype=found.compiled.dtype)
+
+
+def _save(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
+    tensors, weights, kernel = inputs
+    ctx.kernel, ctx.count = kernel, len(tensors)
+    ctx.save_for_backward(*tensors, *weights)
+
+
+def _backward(ctx: Any, gradient: torch.Tensor) -> tuple:
+    kernel = Kernel.by_id(ctx.kernel)
+    with torch.enable_grad():
+        leaves = [t.detach().requires_grad_(t.is_floating_point())
+                  for t in ctx.saved_tensors]
+        result = kernel.recompute(leaves[:ctx.count], leaves[ctx.count:])
+        wanted = [t for t in leaves if t.requires_grad]
+        found = torch.autograd.grad(result, wanted, gradient,
+                                    allow_unused=True)
+    gradients = iter(found)
+    by_leaf = [next(gradients) if t.requires_grad else None for t in leaves]
+    return by_leaf[:ctx.count], by_leaf[ctx.count:], None

@@ -1,0 +1,556 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fuses modules of a model in place, and takes it back.
+
+The first member's place holds a `FusedModule`, the others hold identities. All
+of them share parameters, buffers, children and hooks with the members that
+they stand for, so that names and storage are those of the model before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import weakref
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from fuse_mlir import kernels, native
+from fuse_mlir.flow import Flow, observe
+from fuse_mlir.globs import PathGlob, match
+from fuse_mlir.kernels import Chain, Kernel, KernelError
+from fuse_mlir.patterns import (ANY_FAMILY, FAMILIES, KernelConfig,
+                                ModuleSpec, Pattern, PatternError,
+                                check_specs, declared_patterns,
+                                resolve)
+from fuse_mlir.sites import (Plan, Refusal, Site, Slot, candidates,
+                             find_sites, hook_on, join)
+
+# What a place shares with the member that it stands for.
+_SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
+           "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
+           "_forward_hooks", "_forward_hooks_with_kwargs",
+           "_forward_hooks_always_called", "_backward_hooks",
+           "_backward_pre_hooks", "_state_dict_hooks",
+           "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+           "_load_state_dict_post_hooks")
+GRADIENTS = ("recompute", "error")
+
+
+class FuseError(RuntimeError):
+    """A model that can not be fused, unfused or called; the text says why."""
+
+
+class FusedPlace(nn.Module):
+    """Stands where a member of a fused chain was.
+
+    Attributes that are not those of a module are the member's.
+    """
+
+    def __init__(self, site: str, member: nn.Module) -> None:
+        super().__init__()
+        for name in _SHARED:
+            if name in member.__dict__:
+                self.__dict__[name] = member.__dict__[name]
+        self.__dict__["_member"] = member
+        self.site = site
+        self.training = member.training
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            member = self.__dict__.get("_member")
+            if member is None or name.startswith("__"):
+                raise
+            return getattr(member, name)
+
+    def train(self, mode: bool = True) -> "FusedPlace":
+        super().train(mode)
+        self._member.training = mode
+        return self
+
+    def _get_name(self) -> str:
+        return f"{type(self).__name__}[{type(self._member).__name__}]"
+
+    def extra_repr(self) -> str:
+        return f"site={self.site}"
+
+
+class FusedIdentity(FusedPlace):
+    """Passes the fused result on, with the interface of its member."""
+
+    def __init__(self, site: str, member: nn.Module, slot: Slot) -> None:
+        super().__init__(site, member)
+        self.slot = slot
+
+    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        slot = self.slot
+        value = args[slot] if isinstance(slot, int) else kwargs[slot]
+        if not torch.compiler.is_compiling() \
+                and getattr(value, "_fuse_site", None) != self.site:
+            raise FuseError(
+                f"FUSE-N206 not-a-chain: in this call the input of "
+                f"{self._get_name()} is not the result of site "
+                f"'{self.site}', as it was when the model was fused; unfuse "
+                "this site")
+        return value
+
+
+class FusedModule(FusedPlace):
+    """Computes a chain of members with one kernel.
+
+    Args:
+        site: id of the place.
+        names: of the members among the children of their parent.
+        members: the modules, the first of which this one stands for.
+        plan: how the model calls them.
+        kernel: `fuse`, the family it has to be, or a `.fuse` file.
+        gradients: `recompute` runs the members again in the backward pass;
+            `error` refuses calls that need gradients.
+    """
+
+    def __init__(self, site: str, names: Sequence[str],
+                 members: Sequence[nn.Module], plan: Plan, kernel: str,
+                 gradients: str) -> None:
+        super().__init__(site, members[0])
+        self.__dict__["members"] = list(members)
+        self.names = tuple(names)
+        self.kernel_name = kernel
+        self.gradients = gradients
+        # Examples are tensors of another mode and are not needed any more.
+        self.__dict__["plan"] = Plan(plan.inputs, [], plan.steps)
+        self.__dict__["_kernel"] = None
+        self._mode_matters = any(
+            isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0
+            or isinstance(m, nn.modules.batchnorm._BatchNorm)
+            for member in members for m in member.modules())
+
+    # Handles of the library live in one process and belong to one module.
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_kernel": None}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "FusedModule":
+        import copy
+
+        copied = type(self).__new__(type(self))
+        memo[id(self)] = copied
+        copied.__dict__.update(copy.deepcopy(self.__getstate__(), memo))
+        return copied
+
+    def _apply(self, fn: Any, recurse: bool = True) -> "FusedModule":
+        # Type or device may change; the next call makes a kernel for them.
+        super()._apply(fn, recurse)
+        self.__dict__["_kernel"] = None
+        return self
+
+    def build(self, inputs: Sequence[torch.Tensor]) -> Kernel:
+        """Makes the kernel for the types of `inputs`, and their device.
+
+        Raises:
+            KernelError: there is none; with the reason.
+        """
+        compiled = kernels.compile_chain(
+            self.names, self.members, self.plan, kernels.input_types(inputs))
+        check_family(compiled, self.kernel_name)
+        chain = Chain(self.names, self.members, self.plan)
+        kernel = Kernel(self.site, chain, compiled, inputs[0].device)
+        self.__dict__["_kernel"] = kernel
+        return kernel
+
+    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        inputs = self.inputs(args, kwargs)
+        if self.training and self._mode_matters:
+            raise FuseError(
+                f"site '{self.site}' has dropout or batch statistics and is "
+                "in training mode; call eval(), or unfuse it")
+        kernel = self._kernel
+        if not torch.compiler.is_compiling():
+            self._check_hooks()
+            if kernel is None or not kernel.matches(inputs):
+                kernel = self.build(inputs)
+        elif kernel is None:
+            raise FuseError(
+                f"site '{self.site}' has no kernel for the model's present "
+                "type and device; call the model once before compiling it")
+        if self.gradients == "error" and torch.is_grad_enabled() and any(
+                t.requires_grad for t in [*inputs, *kernel.weights()]):
+            raise FuseError(
+                f"site '{self.site}' is fused with gradients='error' and "
+                "this call needs gradients; use torch.no_grad(), "
+                "gradients='recompute', or unfuse it")
+        result = kernels.call(kernel, inputs)
+        if not torch.compiler.is_compiling():
+            result._fuse_site = self.site
+        return result
+
+    def inputs(self, args: tuple, kwargs: dict[str, Any]) \
+            -> list[torch.Tensor]:
+        """The tensors of a call that the kernel reads.
+
+        Raises:
+            FuseError: the call has other arguments than the chain is for.
+        """
+        if self._is_usual(args, kwargs):
+            return [args[s] if isinstance(s, int) else kwargs[s]
+                    for s in self.plan.inputs]
+        return self._bind(args, kwargs)
+
+    def _is_usual(self, args: tuple, kwargs: dict[str, Any]) -> bool:
+        first = self.plan.steps[0]
+        if len(args) != len(first.args) or len(kwargs) != len(first.kwargs):
+            return False
+        for slot, source in first.slots():
+            value = args[slot] if isinstance(slot, int) \
+                else kwargs.get(slot, first)
+            if isinstance(value, torch.Tensor) != (source.kind == "input") \
+                    or source.kind == "constant" and value != source.value:
+                return False
+        return True
+
+    def _bind(self, args: tuple, kwargs: dict[str, Any]) \
+            -> list[torch.Tensor]:
+        """Inputs of a call that passes them in another way than usual."""
+        import inspect
+
+        signature = inspect.signature(type(self._member).forward)
+
+        def bound(args: Sequence[Any], kwargs: dict[str, Any]) -> dict:
+            call = signature.bind(None, *args, **kwargs)
+            call.apply_defaults()
+            return call.arguments
+
+        first = self.plan.steps[0]
+        wanted = bound(first.args, first.kwargs)
+        given = bound(args, kwargs)
+        inputs: dict[int, torch.Tensor] = {}
+        for name, source in wanted.items():
+            value = given.get(name)
+            if hasattr(source, "kind") and source.kind == "input":
+                if not isinstance(value, torch.Tensor):
+                    raise FuseError(f"site '{self.site}' expects a tensor as "
+                                    f"'{name}', got {type(value).__name__}")
+                inputs[source.index] = value
+                continue
+            usual = source.value if hasattr(source, "kind") else source
+            if name != "self" and value is not usual and value != usual:
+                raise FuseError(
+                    f"site '{self.site}' is fused for {name}={usual!r}, got "
+                    f"{value!r}; unfuse it for such calls")
+        return [inputs[i] for i in range(len(self.plan.inputs))]
+
+    def _check_hooks(self) -> None:
+        """Hooks that came after fusing and would not run."""
+        for index, member in enumerate(self.members):
+            for path, module in member.named_modules():
+                hook = hook_on(module, index == 0 and not path)
+                if hook is not None:
+                    name = self.names[index] + (f".{path}" if path else "")
+                    raise FuseError(
+                        f"FUSE-N208 has-hooks: '{name}' of site "
+                        f"'{self.site}' got {hook} after it was fused; "
+                        "unfuse the site, or remove the hook")
+
+
+def check_family(compiled: kernels.Compiled, wanted: str) -> None:
+    """Whether the kernel is what was asked for.
+
+    Raises:
+        KernelError: no kernel formed, with the compiler's reasons, or another.
+    """
+    missed = [f"{r.name}: {r.text}" for r in compiled.remarks
+              if r.kind == "Missed"]
+    if not compiled.families:
+        raise KernelError("no kernel forms"
+                          + (": " + "; ".join(missed) if missed else ""))
+    if wanted in FAMILIES and wanted not in compiled.families:
+        raise KernelError(f"the members form {', '.join(compiled.families)}, "
+                          f"the pattern asks for {wanted}")
+
+
+@dataclass
+class SiteResult:
+    """A place that a pattern selects, and what became of it."""
+
+    id: str
+    parent: str
+    members: list[str]
+    #: "fused", "could fuse" or "refused".
+    status: str
+    families: tuple[str, ...] = ()
+    refusal: Refusal | None = None
+
+    @property
+    def reason(self) -> str:
+        return str(self.refusal) if self.refusal else ""
+
+
+class FusionResult(list):
+    """Sites in the order of the model; prints as a table."""
+
+    @property
+    def fused(self) -> list[SiteResult]:
+        return [s for s in self if s.status == "fused"]
+
+    @property
+    def refused(self) -> list[SiteResult]:
+        return [s for s in self if s.status == "refused"]
+
+    def __str__(self) -> str:
+        from fuse_mlir.report import sites_text
+
+        return sites_text(self)
+
+
+def fuse_modules(model: nn.Module, patterns: Any = None,
+                 specs: Sequence[ModuleSpec] | None = None, *,
+                 inputs: Any = None, strict: bool | None = None,
+                 gradients: str = "recompute",
+                 progress: Any = None) -> FusionResult:
+    """Replaces chains of modules of `model` by kernels, in place.
+
+    Only this instance changes; other models of its class, and models loaded
+    later, are not affected.
+
+    Args:
+        model: in eval mode where its members have dropout. On the CPU or CUDA.
+        patterns: a `KernelConfig`, a mapping like its argument, one key or a
+            list of keys. None takes the patterns that the model declares, or
+            every chain around linears that its data flow shows.
+        specs: one per member of the pattern, to hold names of inputs and
+            outputs against the data flow.
+        inputs: example inputs, of which shapes and types matter. Models of
+            transformers need none.
+        strict: refuse the whole call when a selected site can not be fused;
+            the default where patterns are given or declared. Otherwise such
+            sites stay as they are, with their reason.
+        gradients: `recompute` or `error`, see `FusedModule`.
+        progress: called after each site with how many are done, how many
+            there are, and a line about it.
+
+    Returns:
+        All selected sites.
+
+    Raises:
+        PatternError: a pattern is malformed, unknown or selects nothing.
+        FlowError: the model can not be run on the inputs.
+        FuseError: a site was refused and `strict` is set, no site is there to
+            fuse, or libfuse is missing. The model is as it was.
+    """
+    if gradients not in GRADIENTS:
+        raise PatternError(f"unknown gradients '{gradients}'; expected "
+                           + " or ".join(GRADIENTS))
+    if isinstance(patterns, KernelConfig) and patterns.layers:
+        raise PatternError(
+            "KernelConfig has single layers for kernels of the Hub ("
+            + ", ".join(sorted(patterns.layers)) + "); give "
+            "KernelConfig.hub_config() to from_pretrained of transformers")
+    sites, flow = select(model, patterns, inputs)
+    if specs is not None:
+        _check_specs(sites, specs)
+    results, fused = FusionResult(), []
+    for done, site in enumerate(sites, 1):
+        result, module = plan_site(site, gradients)
+        results.append(result)
+        if module is not None:
+            fused.append((site, module))
+        if progress is not None:
+            progress(done, len(sites), f"{join(site.parent, site.id)}: "
+                     + (result.reason or ", ".join(result.families)))
+    if strict is None:
+        strict = patterns is not None or bool(declared_patterns(model))
+    if strict and results.refused:
+        first = results.refused[0]
+        more = len(results.refused) - 1
+        raise FuseError(
+            f"site '{join(first.parent, first.id)}' is refused: "
+            f"{first.reason}" + (f" (and {more} more)" if more else "")
+            + "; pass strict=False to fuse the others")
+    if not fused and patterns is None:
+        raise FuseError(
+            f"{type(model).__name__} has no chain to fuse; "
+            "fuse_mlir.explain(model) says why")
+    for site, module in fused:
+        _place(model, site, module)
+    for result in results:
+        if result.status == "could fuse":
+            result.status = "fused"
+    return results
+
+
+def select(model: nn.Module, patterns: Any, inputs: Any) \
+        -> tuple[list[Site], Flow]:
+    """Sites of `patterns`, or of the data flow where there are none."""
+    resolved: list[Pattern] = resolve(model, patterns)
+    # What is fused already is seen as it was before.
+    with members_back(model):
+        flow = observe(model, inputs)
+    if patterns is None and not resolved:
+        resolved = candidates(model, flow)
+        sites = find_sites(model, resolved, flow)
+        # Ids count places of equal members, which have a pattern each here.
+        count: dict[str, int] = {}
+        for site in sites:
+            base = site.id.rpartition("#")[0]
+            site.id = f"{base}#{count.get(base, 0)}"
+            count[base] = count.get(base, 0) + 1
+        return sites, flow
+    return find_sites(model, resolved, flow), flow
+
+
+def _check_specs(sites: Sequence[Site], specs: Sequence[ModuleSpec]) -> None:
+    for site in sites:
+        if not site.members:
+            continue
+        check_specs(site.members, specs)
+        if site.plan is None:
+            continue
+        for i, (step, spec) in enumerate(zip(site.plan.steps, specs)):
+            for (_, source), name in zip(step.slots(), spec.inputs):
+                makers = [j for j, s in enumerate(specs[:i])
+                          if name in s.outputs]
+                seen = source.index if source.kind == "step" else None
+                if (makers[-1] if makers else None) != seen:
+                    site.refuse(
+                        "FUSE-N206", "not-a-chain",
+                        f"the spec of '{site.paths[i]}' takes '{name}' from "
+                        + (f"'{site.paths[makers[-1]]}'" if makers else
+                           "outside") + ", the model takes it from "
+                        + (f"'{site.paths[seen]}'" if seen is not None
+                           else "outside"))
+                    break
+
+
+def plan_site(site: Site, gradients: str = "recompute") \
+        -> tuple[SiteResult, FusedModule | None]:
+    """The fused module of a site, which is not put in place yet."""
+    result = SiteResult(site.id, site.parent, site.paths, "refused",
+                        refusal=site.refusal)
+    if site.refusal is not None:
+        return result, None
+    module = FusedModule(site.id, site.names, site.members, site.plan,
+                         site.pattern.kernel, gradients)
+    try:
+        compiled = kernels.compile_chain(
+            module.names, module.members, module.plan,
+            kernels.input_types(site.plan.examples))
+        result.families = compiled.families
+        check_family(compiled, site.pattern.kernel)
+        device = site.plan.examples[0].device
+        if device.type != "meta":
+            chain = Chain(module.names, module.members, module.plan)
+            module.__dict__["_kernel"] = Kernel(site.id, chain, compiled,
+                                                device)
+    except KernelError as error:
+        result.refusal = Refusal("FUSE-N212", "member-without-body",
+                                 str(error))
+        return result, None
+    except native.NativeError as error:
+        raise FuseError(str(error)) from error
+    result.status = "could fuse"
+    return result, module
+
+
+def _place(model: nn.Module, site: Site, module: FusedModule) -> None:
+    parent = model.get_submodule(site.parent)
+    # Assigning to a key keeps the order of children.
+    parent._modules[site.names[0]] = module
+    for name, member, step in list(zip(site.names, site.members,
+                                       site.plan.steps))[1:]:
+        parent._modules[name] = FusedIdentity(site.id, member,
+                                              step.flow_slot())
+
+
+def fused_sites(model: nn.Module) -> list[tuple[str, FusedModule]]:
+    """Fused modules of `model` and the paths of their parents."""
+    return [(path.rpartition(".")[0], module)
+            for path, module in model.named_modules()
+            if isinstance(module, FusedModule)]
+
+
+@contextlib.contextmanager
+def members_back(model: nn.Module) -> Iterator[None]:
+    """The members in their places, for as long as a `with` lasts."""
+    sites = [(model.get_submodule(path), module)
+             for path, module in fused_sites(model)]
+    places = []
+    for parent, module in sites:
+        places.append([parent._modules[n] for n in module.names])
+        parent._modules.update(zip(module.names, module.members))
+    try:
+        yield
+    finally:
+        for (parent, module), held in zip(sites, places):
+            parent._modules.update(zip(module.names, held))
+
+
+def unfuse_modules(model: nn.Module,
+                   sites: str | Sequence[str] | None = None) -> list[str]:
+    """Puts the members back: the same modules in the same order.
+
+    Args:
+        model: may be fused or not.
+        sites: ids, or path globs of members or their parents; all when None.
+
+    Returns:
+        The parents of the sites that were undone.
+
+    Raises:
+        FuseError: an id or glob names no fused site, or a place was replaced
+            by something else since.
+    """
+    found = fused_sites(model)
+    chosen = found
+    if sites is not None:
+        wanted = [sites] if isinstance(sites, str) else list(sites)
+        chosen = []
+        for name in wanted:
+            matching = [s for s in found if _names_site(name, *s)]
+            if not matching:
+                known = ", ".join(join(p, m.site) for p, m in found) or "none"
+                raise FuseError(f"no fused site '{name}'; there are {known}")
+            chosen += [s for s in matching if s not in chosen]
+    for path, module in chosen:
+        parent = model.get_submodule(path)
+        for name in module.names:
+            place = parent._modules.get(name)
+            if not isinstance(place, FusedPlace) or place.site != module.site:
+                raise FuseError(
+                    f"'{join(path, name)}' is a {type(place).__name__} and "
+                    f"not part of site '{module.site}' any more; put it back "
+                    "before unfusing")
+    for path, module in chosen:
+        parent = model.get_submodule(path)
+        for name, member in zip(module.names, module.members):
+            member.training = parent._modules[name].training
+            parent._modules[name] = member
+    return [path for path, _ in chosen]
+
+
+def _names_site(name: str, parent: str, module: FusedModule) -> bool:
+    if name in (module.site, join(parent, module.site)):
+        return True
+    if "#" in name or "+" in name:
+        return False
+    return match(name, parent) or any(match(name, join(parent, n))
+                                      for n in module.names)
+
+
+@contextlib.contextmanager
+def fused(model: nn.Module, patterns: Any = None, **options: Any) \
+        -> Iterator[FusionResult]:
+    """Fuses for the body of a `with`, then undoes what it fused.
+
+    Args and errors are those of `fuse_modules`.
+    """
+    before = {id(module) for _, module in fused_sites(model)}
+    result = fuse_modules(model, patterns, **options)
+    try:
+        yield result
+    finally:
+        mine = [join(path, module.site) for path, module in fused_sites(model)
+                if id(module) not in before]
+        if mine:
+            unfuse_modules(model, mine)

@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What to fuse: patterns, their declaration, and KernelConfig."""
+
+from __future__ import annotations
+
+import fnmatch
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torch import nn
+
+from fuse_mlir.globs import PathGlob
+
+#: Families that fuse-form-kernels makes.
+FAMILIES = ("gated_mlp", "mlp", "norm_linear", "norm_quantize",
+            "act_quantize")
+#: What takes any family.
+ANY_FAMILY = "fuse"
+
+
+class PatternError(ValueError):
+    """A pattern that can not be used with this model; the text says why."""
+
+
+@dataclass(frozen=True)
+class ModuleSpec:
+    """Names of what a member takes and gives.
+
+    Args:
+        inputs: one name per parameter of the member's forward.
+        outputs: one name per result; `_` is a result that nobody reads.
+    """
+
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+
+def class_name(module: nn.Module) -> str:
+    """Name of the class of a module, or of the member that it stands for."""
+    return type(module.__dict__.get("_member", module)).__name__
+
+
+@dataclass(frozen=True)
+class Member:
+    """One place of a pattern."""
+
+    #: Class, or glob of classes.
+    name: str
+    path: PathGlob
+
+    def has_class(self, module: nn.Module) -> bool:
+        """Whether a module is of the class that the pattern names.
+
+        A plain name is also the end of a class name, because models put
+        theirs before it: `RMSNorm` is `Qwen3RMSNorm`; or the name under which
+        the class takes kernels of the Hub.
+        """
+        kind = class_name(module)
+        if fnmatch.fnmatchcase(kind, self.name):
+            return True
+        if any(c in self.name for c in "*?["):
+            return False
+        return kind.endswith(self.name) \
+            or getattr(module, "kernel_layer_name", None) == self.name
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """A chain of members and the kernel for it."""
+
+    members: tuple[Member, ...]
+    kernel: str = ANY_FAMILY
+
+    def __str__(self) -> str:
+        members = ", ".join(f'("{m.name}", "{m.path.text}")'
+                            for m in self.members)
+        return f"({members}) -> {self.kernel}"
+
+
+# Names of classes to declared patterns: tuple of names -> tuple of globs.
+Declared = Mapping[tuple[str, ...], Sequence[str]]
+_DECLARED: dict[type, dict[tuple[str, ...], tuple[str, ...]]] = {}
+
+
+def register_fusion_patterns(target: type | nn.Module,
+                             patterns: Declared) -> None:
+    """Declares where the members of chains are, by their names.
+
+    Args:
+        target: a class of models, for all of its instances made or not; or
+            one model, for that model only.
+        patterns: `{("RMSNorm", "MLP"): ("model.layers.*.norm",
+            "model.layers.*.mlp")}`.
+
+    Raises:
+        PatternError: names and globs differ in number, or `target` has such a
+            declaration with other globs already.
+        GlobError: a glob breaks a rule.
+    """
+    checked = {}
+    for names, globs in patterns.items():
+        if len(names) != len(globs):
+            raise PatternError(f"pattern {tuple(names)} has {len(names)} "
+                               f"names and {len(globs)} paths")
+        checked[tuple(names)] = tuple(PathGlob(g).text for g in globs)
+    if isinstance(target, nn.Module):
+        own = target.__dict__.setdefault("_fuse_patterns", {})
+    else:
+        own = _DECLARED.setdefault(target, {})
+    for names, globs in checked.items():
+        if own.get(names, globs) != globs:
+            kind = target.__name__ if isinstance(target, type) \
+                else type(target).__name__
+            raise PatternError(f"{kind} declares {names} already as "
+                               f"{own[names]}, got {globs}")
+    own.update(checked)
+
+
+def declared_patterns(model: nn.Module) -> dict[tuple[str, ...],
+                                                tuple[str, ...]]:
+    """Patterns of a model: its own, those registered for its class or a base,
+    and `_kernel_fusion_patterns` of the class; the first of a name holds."""
+    found: dict[tuple[str, ...], tuple[str, ...]] = {}
+    sources: list[Declared] = [model.__dict__.get("_fuse_patterns", {})]
+    sources += [_DECLARED.get(kind, {}) for kind in type(model).__mro__]
+    sources.append(getattr(model, "_kernel_fusion_patterns", None) or {})
+    for source in sources:
+        for names, globs in source.items():
+            found.setdefault(tuple(names), tuple(globs))
+    return found
+
+
+def resolve(model: nn.Module, patterns: Any) -> list[Pattern]:
+    """Patterns of a call, in their order.
+
+    Args:
+        model: where declared names are looked up.
+        patterns: a `KernelConfig`, a mapping like its argument, one key of
+            such a mapping, or a list of keys; all that are declared when None.
+
+    Raises:
+        PatternError: a name is not declared, or a kernel is unknown.
+        GlobError: a glob breaks a rule.
+    """
+    if patterns is None:
+        declared = declared_patterns(model)
+        return [_pattern(model, names, ANY_FAMILY) for names in declared]
+    if isinstance(patterns, KernelConfig):
+        patterns = patterns.fusions
+    if isinstance(patterns, Mapping):
+        return [_pattern(model, key, kernel)
+                for key, kernel in patterns.items()]
+    if isinstance(patterns, list):
+        return [_pattern(model, key, ANY_FAMILY) for key in patterns]
+    return [_pattern(model, patterns, ANY_FAMILY)]
+
+
+def _is_inline(key: Any) -> bool:
+    return isinstance(key, tuple) and bool(key) and all(
+        isinstance(k, tuple) and len(k) == 2 for k in key)
+
+
+def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
+    if not isinstance(key, tuple) or not key:
+        raise PatternError(f"pattern {key!r} is a {type(key).__name__}; "
+                           "expected a tuple of names, or of (name, glob)")
+    if _is_inline(key):
+        pairs = key
+    else:
+        declared = declared_patterns(model)
+        if key not in declared:
+            known = ", ".join(map(str, declared)) or "none"
+            raise PatternError(
+                f"{type(model).__name__} declares no pattern {key}; there is "
+                f"{known}; write ((name, glob), ...), declare it with "
+                "register_fusion_patterns, or set _kernel_fusion_patterns on "
+                "the class")
+        pairs = tuple(zip(key, declared[key]))
+    return Pattern(tuple(Member(name, PathGlob(glob))
+                         for name, glob in pairs), _kernel(kernel))
+
+
+def _kernel(kernel: Any) -> str:
+    """`fuse`, a family, or the path of an artefact."""
+    if not isinstance(kernel, str):
+        raise PatternError(f"kernel {kernel!r} is a {type(kernel).__name__}; "
+                           "expected a string")
+    name = kernel.removeprefix("fuse:")
+    if name == ANY_FAMILY or name in FAMILIES or name.endswith(".fuse"):
+        return name
+    raise PatternError(
+        f"unknown kernel '{kernel}'; expected '{ANY_FAMILY}', a family "
+        f"({', '.join(FAMILIES)}), or the path of a .fuse file; kernels of "
+        "the Hub replace single layers and are given to KernelConfig")
+
+
+class KernelConfig:
+    """Kernels by the modules that they take the place of.
+
+    Args:
+        kernels: a mapping whose keys are
+            - tuples of `(class, path glob)`: a chain, given in place;
+            - tuples of names: a chain that the model declares;
+            - names: single layers, whose values are those that transformers
+              takes for kernels of the Hub;
+            and whose values for chains are `fuse`, `fuse:<family>` or the
+            path of a `.fuse` file.
+
+    Raises:
+        PatternError: a key or value is of another form.
+    """
+
+    def __init__(self, kernels: Mapping[Any, Any]) -> None:
+        self.fusions: dict[tuple, str] = {}
+        self.layers: dict[str, Any] = {}
+        for key, value in kernels.items():
+            if isinstance(key, str):
+                self.layers[key] = value
+            elif isinstance(key, tuple) and key:
+                self.fusions[key] = _kernel(value)
+            else:
+                raise PatternError(f"key {key!r} is a {type(key).__name__}; "
+                                   "expected a name or a tuple")
+
+    def hub_config(self) -> Any:
+        """The single layers as a `KernelConfig` of transformers.
+
+        Raises:
+            PatternError: the package `kernels`, which loads them, is not
+                installed.
+        """
+        import importlib.util
+
+        if importlib.util.find_spec("kernels") is None:
+            raise PatternError(
+                "kernels of the Hub need the package 'kernels', which is not "
+                "installed; asked for: " + ", ".join(sorted(self.layers)))
+        from transformers import KernelConfig as HubConfig
+
+        return HubConfig(dict(self.layers))
+
+
+def check_specs(modules: Sequence[nn.Module],
+                specs: Sequence[ModuleSpec]) -> None:
+    """Holds names of inputs and outputs against the members.
+
+    Raises:
+        PatternError: numbers differ, or a member reads what only a later one
+            makes.
+    """
+    if len(modules) != len(specs):
+        raise PatternError(f"number of modules and specs must match: got "
+                           f"{len(modules)} modules and {len(specs)} specs")
+    for module, spec in zip(modules, specs):
+        names = [p.name for p in
+                 inspect.signature(type(module).forward).parameters.values()
+                 if p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)][1:]
+        required = _required(module)
+        if not len(required) <= len(spec.inputs) <= len(names):
+            raise PatternError(
+                f"module of type {type(module).__name__} expects "
+                f"{len(names)} inputs ({', '.join(names)}) but spec defines "
+                f"{len(spec.inputs)}")
+    for i, spec in enumerate(specs):
+        made = {n for s in specs[:i] for n in s.outputs}
+        for name in spec.inputs:
+            later = next((j for j in range(i, len(specs))
+                          if name in specs[j].outputs and name != "_"), None)
+            if name not in made and later is not None:
+                raise PatternError(
+                    f"module {i} requires '{name}' but it is produced by "
+                    f"module {later}, which comes later in the chain")
+
+
+def _required(module: nn.Module) -> list[str]:
+    parameters = inspect.signature(module.forward).parameters.values()
+    return [p.name for p in parameters if p.default is p.empty
+            and p.kind not in (p.VAR_KEYWORD, p.VAR_POSITIONAL)]

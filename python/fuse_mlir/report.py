@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What could be fused, why the rest can not, and whether the fused is right."""
+
+from __future__ import annotations
+
+import copy
+import html
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+
+from fuse_mlir import modules, native
+from fuse_mlir.flow import default_inputs, split_inputs
+from fuse_mlir.kernels import Kernel
+from fuse_mlir.modules import (FusedModule, FusionResult, SiteResult,
+                               fused_sites)
+from fuse_mlir.sites import join, missed_chains
+
+UNFUSE = "builtin.module(func.func(fuse-unfuse))"
+#: How much farther from the exact result than PyTorch a kernel may be.
+YARDSTICK = 1.5
+
+
+def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
+            progress: Any = None) -> FusionResult:
+    """Says what `fuse_modules` would do with every site, and changes nothing.
+
+    Args:
+        model: also on the meta device, without weights.
+        patterns: as for `fuse_modules`. When None, modules that look like an
+            MLP and form no chain are listed as well, with the reason.
+        inputs: as for `fuse_modules`.
+        progress: as for `fuse_modules`.
+
+    Returns:
+        Sites that are fused, could be fused, or are refused.
+
+    Raises:
+        PatternError, FlowError: as `fuse_modules`.
+    """
+    results = FusionResult(
+        SiteResult(m.site, parent, [join(parent, n) for n in m.names],
+                   "fused", m._kernel.compiled.families if m._kernel else ())
+        for parent, m in fused_sites(model))
+    done = {path for site in results for path in site.members}
+    sites, flow = modules.select(model, patterns, inputs)
+    sites = [s for s in sites if not done.intersection(s.paths)]
+    for number, site in enumerate(sites, 1):
+        results.append(modules.plan_site(site)[0])
+        if progress is not None:
+            progress(number, len(sites), join(site.parent, site.id))
+    if patterns is None:
+        for site in missed_chains(model, flow, sites):
+            if done.intersection(site.paths):
+                continue
+            results.append(SiteResult(site.id, site.parent, site.paths,
+                                      "refused", refusal=site.refusal))
+    return results
+
+
+def sites_text(results: Sequence[SiteResult]) -> str:
+    """A line per site and a sum."""
+    lines = []
+    for site in results:
+        what = site.reason or ", ".join(site.families)
+        lines.append(f"{site.status:10}  {join(site.parent, site.id)}  {what}")
+    count = {status: sum(s.status == status for s in results)
+             for status in ("fused", "could fuse", "refused")}
+    lines.append(", ".join(f"{n} {status}" for status, n in count.items()
+                           if n) or "no sites")
+    return "\n".join(lines) + "\n"
+
+
+def sites_json(results: Sequence[SiteResult]) -> str:
+    """The same as a list of objects."""
+    return json.dumps([asdict(site) for site in results], indent=2) + "\n"
+
+
+def sites_html(results: Sequence[SiteResult], title: str = "Sites") -> str:
+    """The same as one self-contained page."""
+    return _page(title, ("status", "site", "members", "kernel", "reason"), [
+        (site.status, join(site.parent, site.id), " → ".join(site.members),
+         ", ".join(site.families), site.reason) for site in results])
+
+
+def _page(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) \
+        -> str:
+    """A table as a page; the class of a row is its first cell."""
+    parts = [
+        f"<!doctype html><meta charset='utf-8'><title>{html.escape(title)}"
+        "</title><style>body{font:14px system-ui;margin:2em auto;"
+        "max-width:80em}td,th{text-align:left;padding:.2em .8em;"
+        "vertical-align:top}.refused td:first-child,.FAILED td:first-child"
+        "{color:#b02020}.fused td:first-child,.could td:first-child,"
+        f".ok td:first-child{{color:#208020}}</style><h1>"
+        f"{html.escape(title)}</h1><table><tr>",
+        *(f"<th>{html.escape(cell)}" for cell in head)]
+    for row in rows:
+        parts.append(f"<tr class='{html.escape(row[0].split()[0])}'>")
+        parts += [f"<td>{html.escape(cell)}" for cell in row]
+    return "".join([*parts, "</table>\n"])
+
+
+@dataclass
+class Check:
+    """One claim about one site, or about the whole model."""
+
+    site: str
+    #: V0 to V2, or V4 of the model.
+    rung: str
+    passed: bool
+    detail: str
+
+
+@dataclass
+class Verification:
+    """All checks of a model; true when all passed."""
+
+    checks: list[Check] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.checks) and all(c.passed for c in self.checks)
+
+    def __str__(self) -> str:
+        lines = [f"{'ok' if c.passed else 'FAILED':6}  {c.rung}  {c.site}  "
+                 f"{c.detail}" for c in self.checks]
+        good = sum(c.passed for c in self.checks)
+        return "\n".join([*lines, f"{good} of {len(self.checks)} checks "
+                          "passed"]) + "\n"
+
+    def json(self) -> str:
+        """The checks as a list of objects."""
+        return json.dumps([asdict(c) for c in self.checks], indent=2) + "\n"
+
+    def html(self) -> str:
+        """The checks as one page."""
+        return _page("Verification", ("result", "rung", "site", "detail"), [
+            ("ok" if c.passed else "FAILED", c.rung, c.site, c.detail)
+            for c in self.checks])
+
+
+def verify(model: nn.Module, inputs: Any = None, patterns: Any = None) \
+        -> Verification:
+    """Holds every fused site of `model` against what it replaces.
+
+    - V0: undoing the kernel in the IR gives the layers, letter by letter.
+    - V1: the kernel and the layers, compiled alike, have the same bits.
+    - V2: the kernel is about as near to the members in double precision as
+      the members themselves are, in the L2 norm.
+    - V4: how far results of the fused model are from those of the unfused.
+
+    Args:
+        model: fused or not; when not, it is fused for the check only.
+        inputs: example inputs with data; those of the config when None.
+        patterns: as for `fuse_modules`, when the model is not fused.
+
+    Raises:
+        As `fuse_modules`; FuseError also when the inputs reach no site.
+    """
+    if not fused_sites(model):
+        with modules.fused(model, patterns, inputs=inputs):
+            return verify(model, inputs)
+    args, kwargs = split_inputs(default_inputs(model) if inputs is None
+                                else inputs)
+    seen: dict[str, list[torch.Tensor]] = {}
+    result = Verification()
+    with torch.no_grad():
+        handles = [module.register_forward_pre_hook(
+            _remember(seen, join(parent, module.site), module),
+            with_kwargs=True) for parent, module in fused_sites(model)]
+        try:
+            ours = _tensors(model(*args, **kwargs))
+        finally:
+            for handle in handles:
+                handle.remove()
+        for parent, module in fused_sites(model):
+            name = join(parent, module.site)
+            if name not in seen:
+                raise modules.FuseError(f"these inputs do not reach site "
+                                        f"'{name}'")
+            result.checks += _check_site(name, module, seen[name])
+        with modules.members_back(model):
+            theirs = _tensors(model(*args, **kwargs))
+    result.checks.append(_check_model(ours, theirs))
+    return result
+
+
+def _remember(seen: dict[str, list[torch.Tensor]], name: str,
+              module: FusedModule) -> Any:
+    def hook(_module, args, kwargs):
+        seen[name] = module.inputs(args, kwargs)
+    return hook
+
+
+def _tensors(output: Any) -> list[torch.Tensor]:
+    from torch.utils._pytree import tree_leaves
+
+    values = dict(output) if hasattr(output, "keys") else output
+    return [t for t in tree_leaves(values) if isinstance(t, torch.Tensor)]
+
+
+def _check_site(name: str, module: FusedModule,
+                inputs: list[torch.Tensor]) -> list[Check]:
+    kernel = module._kernel
+    compiled = kernel.compiled
+    undone = native.Module(compiled.formed)
+    undone.run(UNFUSE)
+    same = undone.text() == compiled.layers
+    checks = [Check(name, "V0", same, "the IR is restored" if same else
+                    "undoing the kernel gives other IR")]
+    ours = kernel.run(inputs, kernel.weights())
+    checks.append(_check_exact(name, kernel, inputs, ours))
+    members = copy.deepcopy(kernel.chain).double()
+    exact = members(*(t.double() for t in inputs))
+    eager = kernel.recompute(inputs, kernel.weights())
+    scale = max(float(exact.norm()), 1e-300)
+    own = float((ours.double() - exact).norm()) / scale
+    theirs = float((eager.double() - exact).norm()) / scale
+    floor = torch.finfo(compiled.dtype).eps / 4
+    passed = own <= YARDSTICK * theirs + floor
+    checks.append(Check(name, "V2", passed,
+                        f"relative error {own:.2e}, PyTorch {theirs:.2e}"))
+    return checks
+
+
+def _check_exact(name: str, kernel: Kernel, inputs: list[torch.Tensor],
+                 ours: torch.Tensor) -> Check:
+    if kernel.device.type != "cpu":
+        return Check(name, "V1", True, "holds on the CPU, not checked here")
+    # The same function before its kernel was formed.
+    plain = copy.copy(kernel.compiled)
+    plain = type(plain)(**{**plain.__dict__, "formed": plain.layers,
+                           "_artifact": None, "_programs": {}})
+    theirs = Kernel(kernel.site, kernel.chain, plain, kernel.device).run(
+        inputs, kernel.weights())
+    bits = {2: torch.int16, 4: torch.int32}[ours.element_size()]
+    differ = int((ours.view(bits) != theirs.view(bits)).sum())
+    return Check(name, "V1", differ == 0,
+                 f"{differ} of {ours.numel()} values differ in bits")
+
+
+def _check_model(ours: list[torch.Tensor], theirs: list[torch.Tensor]) \
+        -> Check:
+    off, largest = 0.0, 0.0
+    dot = squares = other = 0.0
+    for a, b in zip(ours, theirs):
+        a, b = a.double(), b.double()
+        if a.numel():
+            off = max(off, float((a - b).abs().max()))
+            largest = max(largest, float(b.abs().max()))
+            dot += float((a * b).sum())
+            squares += float((a * a).sum())
+            other += float((b * b).sum())
+    cosine = dot / max((squares * other) ** 0.5, 1e-300)
+    return Check("model", "V4", off == 0.0 or cosine > 0.99,
+                 f"largest difference {off:.3e} of {largest:.3e}, cosine "
+                 f"{cosine:.8f}")
+
+
+@dataclass
+class Timing:
+    """Median time of a call in milliseconds."""
+
+    fused: float
+    unfused: float
+
+    def __str__(self) -> str:
+        return (f"fused {self.fused:.3f} ms, unfused {self.unfused:.3f} ms, "
+                f"{self.unfused / self.fused:.2f} times as fast\n")
+
+    def json(self) -> str:
+        """The times in milliseconds."""
+        return json.dumps(asdict(self), indent=2) + "\n"
+
+    def html(self) -> str:
+        """The times as one page."""
+        return _page("Time of a call", ("model", "median"), [
+            ("fused", f"{self.fused:.3f} ms"),
+            ("unfused", f"{self.unfused:.3f} ms")])
+
+
+def bench(model: nn.Module, inputs: Any = None, patterns: Any = None,
+          repeats: int = 20) -> Timing:
+    """Times calls of the model, fused and not, in turns.
+
+    Args and errors are those of `verify`.
+    """
+    if not fused_sites(model):
+        with modules.fused(model, patterns, inputs=inputs):
+            return bench(model, inputs, repeats=repeats)
+    args, kwargs = split_inputs(default_inputs(model) if inputs is None
+                                else inputs)
+
+    def once() -> float:
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        model(*args, **kwargs)
+        if torch.cuda.is_available():
+            torch.cuda.synchronize()
+        return 1e3 * (time.perf_counter() - start)
+
+    ours, theirs = [], []
+    with torch.no_grad():
+        for i in range(repeats + 2):
+            fused_time = once()
+            with modules.members_back(model):
+                unfused_time = once()
+            if i >= 2:
+                ours.append(fused_time)
+                theirs.append(unfused_time)
+    return Timing(statistics.median(ours), statistics.median(theirs))

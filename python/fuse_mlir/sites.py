@@ -1,0 +1,525 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which modules of a model form the chain of a pattern, and why others not.
+
+The predicates and their order are those of fuse-match-modules; ids are those
+of docs/remarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Union
+
+import torch
+from torch import nn
+
+from fuse_mlir.flow import Call, Flow
+from fuse_mlir.globs import PathGlob
+from fuse_mlir.patterns import (ANY_FAMILY, Member, Pattern, PatternError,
+                                class_name)
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """The first predicate that a site failed."""
+
+    id: str
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.name}: {self.text}"
+
+
+# Where an argument of a call is: a position or a keyword.
+Slot = Union[int, str]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an argument of a member comes from."""
+
+    #: "input" of the chain, result of a "step", a "constant", or "outside".
+    kind: str
+    index: int = 0
+    value: Any = None
+
+
+@dataclass
+class Step:
+    """How a member is called."""
+
+    args: list[Source]
+    kwargs: dict[str, Source]
+
+    def flow_slot(self) -> Slot | None:
+        """Where the result of the member before comes in."""
+        return next((slot for slot, source in self.slots()
+                     if source.kind == "step"), None)
+
+    def slots(self) -> Iterator[tuple[Slot, Source]]:
+        yield from enumerate(self.args)
+        yield from self.kwargs.items()
+
+
+@dataclass
+class Plan:
+    """Calls of a chain, as the model makes them."""
+
+    #: Arguments of the first call that are tensors, with an example of each.
+    inputs: list[Slot]
+    examples: list[torch.Tensor]
+    steps: list[Step]
+
+    def structure(self) -> tuple:
+        """What two calls of one chain have in common."""
+        return (tuple(self.inputs), tuple(
+            tuple((slot, s.kind, s.index, repr(s.value))
+                  for slot, s in step.slots()) for step in self.steps))
+
+
+@dataclass
+class Site:
+    """Modules that a pattern selects below one parent."""
+
+    id: str
+    parent: str
+    names: tuple[str, ...]
+    pattern: Pattern
+    members: list[nn.Module] = field(default_factory=list)
+    plan: Plan | None = None
+    refusal: Refusal | None = None
+
+    @property
+    def paths(self) -> list[str]:
+        return [join(self.parent, name) for name in self.names]
+
+    def refuse(self, id_: str, name: str, text: str) -> "Site":
+        self.refusal = Refusal(id_, name, text)
+        return self
+
+
+def join(parent: str, name: str) -> str:
+    """Path of a child."""
+    return f"{parent}.{name}" if parent else name
+
+
+def find_sites(model: nn.Module, patterns: Sequence[Pattern],
+               flow: Flow) -> list[Site]:
+    """Every place that the paths of `patterns` select, in order.
+
+    Raises:
+        PatternError: a path selects nothing, or no parent has all members.
+    """
+    sites: list[Site] = []
+    taken: dict[str, str] = {}
+    for pattern in patterns:
+        for number, (parent, children) in enumerate(
+                _parents(model, pattern)):
+            site = _select(model, pattern, parent, children, number)
+            if site.refusal is None:
+                _check(model, site, flow, taken)
+            if site.refusal is None:
+                taken.update((path, site.id) for path in site.paths)
+            sites.append(site)
+    return sites
+
+
+def _parents(model: nn.Module, pattern: Pattern) \
+        -> list[tuple[str, list[list[str]]]]:
+    """Parents of selected modules, with what each path selects in them."""
+    paths = [path for path, _ in model.named_modules() if path]
+    found: dict[str, list[list[str]]] = {}
+    for i, member in enumerate(pattern.members):
+        selected = [path for path in paths if member.path.match(path)]
+        if not selected:
+            raise PatternError(
+                f"FUSE-N201 no-module-matches: no module matches path "
+                f"'{member.path.text}'{_alike(model, member)}")
+        for path in selected:
+            parent, _, name = path.rpartition(".")
+            found.setdefault(parent, [[] for _ in pattern.members])
+            found[parent][i].append(name)
+    if not any(all(children) for children in found.values()):
+        raise PatternError(
+            "FUSE-N202 different-parents: no module is the parent of all "
+            "members of " + str(pattern))
+    return list(found.items())
+
+
+def _alike(model: nn.Module, member: Member) -> str:
+    paths = [path for path, module in model.named_modules()
+             if path and member.has_class(module)]
+    if not paths:
+        classes = sorted({class_name(m) for m in model.modules()})
+        return (f"; no module has class '{member.name}'; there are "
+                + ", ".join(classes))
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return (f"; modules of class '{member.name}': " + ", ".join(paths[:3])
+            + more)
+
+
+def _select(model: nn.Module, pattern: Pattern, parent: str,
+            children: list[list[str]], number: int) -> Site:
+    owner = model.get_submodule(parent)
+    names = []
+    for member, selected in zip(pattern.members, children):
+        fitting = [n for n in selected
+                   if member.has_class(owner.get_submodule(n))]
+        names.append((fitting or selected or ["?"])[0])
+    site = Site(f"{'+'.join(names)}#{number}", parent, tuple(names), pattern)
+    for member, name, selected in zip(pattern.members, names, children):
+        if name == "?":
+            return site.refuse(
+                "FUSE-N203", "child-missing", f"'{parent}' has no child for "
+                f"path '{member.path.text}'")
+    site.members = [owner.get_submodule(name) for name in names]
+    for member, module, path in zip(pattern.members, site.members,
+                                    site.paths):
+        if not member.has_class(module):
+            return site.refuse(
+                "FUSE-N204", "class-differs", f"'{path}' is a "
+                f"{class_name(module)}, the pattern says {member.name}")
+    return site
+
+
+def _check(model: nn.Module, site: Site, flow: Flow,
+           taken: dict[str, str]) -> None:
+    _check_taken(model, site, taken)
+    if site.refusal is None:
+        _check_flow(site, flow)
+    for index, (module, path) in enumerate(zip(site.members, site.paths)):
+        if site.refusal is None:
+            _check_hooks(site, module, path, index == 0)
+        if site.refusal is None:
+            _check_distributed(site, module, path)
+
+
+def _check_taken(model: nn.Module, site: Site,
+                 taken: dict[str, str]) -> None:
+    from fuse_mlir.modules import FusedPlace
+
+    for module, path in zip(site.members, site.paths):
+        if isinstance(module, FusedPlace):
+            taken = {**taken, path: module.site}
+        if path in taken:
+            site.refuse("FUSE-N213", "already-fused",
+                        f"'{path}' is a member of site '{taken[path]}'")
+            return
+        others = [p for p, m in model.named_modules(remove_duplicate=False)
+                  if m is module and p != path]
+        if others:
+            site.refuse("FUSE-N213", "already-fused",
+                        f"'{path}' is the same module as '{others[0]}', "
+                        "which would stay as it is")
+            return
+
+
+# Data flow.
+
+
+def _check_flow(site: Site, flow: Flow) -> None:
+    calls = [flow.calls.get(path, []) for path in site.paths]
+    if not calls[0]:
+        site.refuse("FUSE-N205", "member-not-called",
+                    f"no forward calls '{site.paths[0]}' with these inputs")
+        return
+    if any(len(c) != len(calls[0]) for c in calls):
+        counts = ", ".join(f"'{p}' {len(c)}" for p, c in
+                           zip(site.paths, calls))
+        site.refuse("FUSE-N206", "not-a-chain",
+                    f"members are called different times: {counts}")
+        return
+    for chain in zip(*calls):
+        plan = _plan(site, list(chain), flow)
+        if plan is None:
+            return
+        if site.plan is None:
+            site.plan = plan
+        elif site.plan.structure() != plan.structure():
+            site.refuse("FUSE-N206", "not-a-chain",
+                        "the members are called in more than one way")
+            return
+
+
+def _plan(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
+    first = calls[0]
+    plan = Plan([], [], [])
+    inputs: dict[int, int] = {}
+    for slot, value in _arguments(first):
+        if isinstance(value, torch.Tensor):
+            inputs.setdefault(id(value), len(plan.inputs))
+            plan.inputs.append(slot)
+            plan.examples.append(value)
+    made: dict[int, int] = {}
+    for i, call in enumerate(calls):
+        path = site.paths[i]
+        step = Step([], {})
+        for slot, value in _arguments(call):
+            source = _source(site, path, slot, value, inputs, made)
+            if source is None:
+                return None
+            if isinstance(slot, int):
+                step.args.append(source)
+            else:
+                step.kwargs[slot] = source
+        if i and not any(s.kind == "step" and s.index == i - 1
+                         for _, s in step.slots()):
+            site.refuse("FUSE-N206", "not-a-chain", _not_a_chain(
+                site.paths[i - 1], path, calls[i - 1], call, flow))
+            return None
+        outside = next((slot for slot, s in step.slots()
+                        if s.kind == "outside"), None)
+        if outside is not None:
+            site.refuse(
+                "FUSE-N207", "side-input-made-later",
+                f"argument {_show(outside)} of '{path}' is neither a result "
+                f"of the chain nor an argument of '{site.paths[0]}'")
+            return None
+        if not isinstance(call.output, torch.Tensor):
+            kind = type(call.output).__name__
+            site.refuse("FUSE-N214", "no-result",
+                        f"'{path}' returns a {kind}; expected a tensor")
+            return None
+        made[id(call.output)] = i
+        plan.steps.append(step)
+    for i in range(len(calls) - 1):
+        if not _single_use(site, site.paths[i], calls[i], site.paths[i + 1],
+                           calls[i + 1], flow):
+            return None
+    return plan
+
+
+def _arguments(call: Call) -> Iterator[tuple[Slot, Any]]:
+    yield from enumerate(call.args)
+    yield from call.kwargs.items()
+
+
+def _source(site: Site, path: str, slot: Slot, value: Any,
+            inputs: dict[int, int], made: dict[int, int]) -> Source | None:
+    if isinstance(value, torch.Tensor):
+        if id(value) in made:
+            return Source("step", made[id(value)])
+        if id(value) in inputs:
+            return Source("input", inputs[id(value)])
+        return Source("outside")
+        return None
+    if value is None or isinstance(value, (bool, int, float, str,
+                                           torch.dtype)):
+        return Source("constant", value=value)
+    site.refuse("FUSE-N212", "member-without-body",
+                f"argument {_show(slot)} of '{path}' is a "
+                f"{type(value).__name__}; expected a tensor or a number")
+    return None
+
+
+def _show(slot: Slot) -> str:
+    return f"'{slot}'" if isinstance(slot, str) else str(slot)
+
+
+def _not_a_chain(source: str, target: str, before: Call, call: Call,
+                 flow: Flow) -> str:
+    for tensor in call.tensors():
+        maker = flow.made.get(id(tensor))
+        if maker is not None:
+            where = f"module '{maker.module}'" if maker.module \
+                else "the model"
+            return (f"the result of '{source}' does not go to '{target}', "
+                    f"which reads a result of '{maker.op}' in {where}")
+    return f"the result of '{source}' does not go to '{target}'"
+
+
+def _single_use(site: Site, path: str, call: Call, next_path: str,
+                next_call: Call, flow: Flow) -> bool:
+    for use in flow.uses_of(call.output):
+        inside = use.module == next_path \
+            or use.module.startswith(next_path + ".")
+        if use.time < call.end or inside \
+                and next_call.start <= use.time <= next_call.end:
+            continue
+        where = f"module '{use.module}'" if use.module else "the model"
+        site.refuse("FUSE-N002", "intermediate-has-other-users",
+                    f"the result of '{path}' is also read by '{use.op}' in "
+                    f"{where}")
+        return False
+    if id(call.output) in flow.results:
+        site.refuse("FUSE-N002", "intermediate-has-other-users",
+                    f"the result of '{path}' is a result of the model")
+        return False
+    return True
+
+
+# What the host has put on modules.
+
+_HOOK_KINDS = {
+    "_forward_pre_hooks": "a forward pre-hook",
+    "_forward_hooks": "a forward hook",
+    "_backward_pre_hooks": "a backward pre-hook",
+    "_backward_hooks": "a backward hook",
+}
+
+
+def hook_on(module: nn.Module, keep_pre_hooks: bool) -> str | None:
+    """Name of a hook on `module` itself that fusing would bypass."""
+    for attribute, kind in _HOOK_KINDS.items():
+        if keep_pre_hooks and attribute == "_forward_pre_hooks":
+            continue
+        hooks = getattr(module, attribute)
+        if hooks:
+            hook = next(iter(hooks.values()))
+            return f"{kind}, {getattr(hook, '__name__', type(hook).__name__)}"
+    if "_hf_hook" in module.__dict__:
+        return f"a hook of accelerate, {type(module._hf_hook).__name__}"
+    if "forward" in module.__dict__:
+        return "a forward of its own, which replaces that of its class"
+    return None
+
+
+def _check_hooks(site: Site, member: nn.Module, path: str,
+                 first: bool) -> None:
+    for below, module in member.named_modules():
+        # What runs before the first member runs before the fused module.
+        hook = hook_on(module, first and not below)
+        if hook is not None:
+            where = join(path, below) if below else path
+            site.refuse("FUSE-N208", "has-hooks", f"'{where}' has {hook}")
+            return
+
+
+def _check_distributed(site: Site, member: nn.Module, path: str) -> None:
+    for below, module in member.named_modules():
+        where = join(path, below) if below else path
+        if getattr(module, "_hf_tp_plan", None):
+            site.refuse("FUSE-N209", "tensor-parallel",
+                        f"'{where}' has the plan '{module._hf_tp_plan}'")
+            return
+        for name, parameter in module.named_parameters(recurse=False):
+            kind = type(parameter).__name__
+            data = type(parameter.data).__name__
+            if "DTensor" in (kind, data):
+                site.refuse("FUSE-N209", "tensor-parallel",
+                            f"'{where}.{name}' is a DTensor")
+                return
+            if hasattr(parameter, "ds_id"):
+                site.refuse("FUSE-N209", "tensor-parallel",
+                            f"'{where}.{name}' is partitioned by ZeRO-3")
+                return
+
+
+# Chains that nobody named.
+
+
+def candidates(model: nn.Module, flow: Flow) -> list[Pattern]:
+    """Chains of siblings around linears, one pattern per place.
+
+    A chain is as long as results go on to the next sibling alone. Modules
+    that attend over tokens are never members.
+    """
+    patterns = []
+    claimed: set[str] = set()
+    for parent, owner in model.named_modules():
+        if any(parent == c or parent.startswith(c + ".") for c in claimed):
+            continue
+        # Entries of a list are whole layers.
+        if isinstance(owner, nn.ModuleList):
+            continue
+        for names in _chains(parent, owner, flow):
+            claimed.update(join(parent, name) for name in names)
+            patterns.append(Pattern(tuple(
+                Member(class_name(owner.get_submodule(name)),
+                       PathGlob(_escape(join(parent, name))))
+                for name in names), ANY_FAMILY))
+    return patterns
+
+
+def _escape(path: str) -> str:
+    return "".join(f"\\{c}" if c in "*?[]{},\\" else c for c in path)
+
+
+def _chains(parent: str, owner: nn.Module, flow: Flow) -> list[list[str]]:
+    calls = sorted((flow.calls[join(parent, name)][0].start, name)
+                   for name, _ in owner.named_children()
+                   if join(parent, name) in flow.calls)
+    order = [name for _, name in calls if _may_be_member(
+        owner.get_submodule(name))]
+    chains: list[list[str]] = []
+    for name in order:
+        call = flow.calls[join(parent, name)][0]
+        read = {id(t) for t in call.tensors()}
+        for chain in chains:
+            before = flow.calls[join(parent, chain[-1])][0]
+            if id(before.output) in read:
+                chain.append(name)
+                break
+        else:
+            chains.append([name])
+    return [c for c in chains if len(c) > 1 and sum(
+        _matrices(owner.get_submodule(name)) for name in c) > 1]
+
+
+def _may_be_member(module: nn.Module) -> bool:
+    return not isinstance(module, (nn.Embedding, nn.Dropout)) and not any(
+        "Attention" in type(m).__name__ for m in module.modules())
+
+
+def _matrices(module: nn.Module) -> int:
+    """Weights of linears and experts, whatever the classes are called."""
+    return sum(p.dim() in (2, 3) for m in module.modules()
+               if not isinstance(m, nn.Embedding)
+               for p in m.parameters(recurse=False))
+
+
+def looks_like_mlp(module: nn.Module) -> bool:
+    """Whether a module is linears and what stands between them."""
+    return _may_be_member(module) and 1 < _matrices(module) < 5 \
+        and not isinstance(module, (nn.ModuleList, nn.ModuleDict))
+
+
+def missed_chains(model: nn.Module, flow: Flow,
+                  covered: Sequence[Site]) -> list[Site]:
+    """Modules like an MLP that are in none of the sites `covered`, each with
+    the reason why it forms no chain with what comes before it."""
+    inside = {path for site in covered for path in site.paths}
+    missed: list[Site] = []
+    for path, module in model.named_modules():
+        if not path or not looks_like_mlp(module) or any(
+                path == p or path.startswith(p + ".") for p in inside):
+            continue
+        inside.add(path)
+        missed.append(_why_no_chain(model, path, module, flow))
+    return missed
+
+
+def _why_no_chain(model: nn.Module, path: str, module: nn.Module,
+                  flow: Flow) -> Site:
+    parent, _, name = path.rpartition(".")
+    owner = model.get_submodule(parent)
+    own = Member(class_name(module), PathGlob(_escape(path)))
+    site = Site(f"{name}#0", parent, (name,), Pattern((own,)), [module])
+    calls = flow.calls.get(path)
+    if not calls:
+        return site.refuse("FUSE-N205", "member-not-called",
+                           f"no forward calls '{path}' with these inputs")
+    read = {id(t) for t in calls[0].tensors()}
+    for sibling, before in owner.named_children():
+        made = flow.calls.get(join(parent, sibling), [])
+        if not any(id(c.output) in read for c in made):
+            continue
+        if not _may_be_member(before):
+            return site.refuse(
+                "FUSE-N206", "not-a-chain", f"'{path}' reads the result of "
+                f"'{join(parent, sibling)}', a {type(before).__name__}, which "
+                "is no layer that a kernel has")
+        pattern = Pattern((Member(
+            class_name(before), PathGlob(_escape(join(parent, sibling)))),
+            own))
+        found = find_sites(model, [pattern], flow)[0]
+        if found.refusal is not None:
+            return found
+    maker = next((flow.made[i] for i in read if i in flow.made), None)
+    text = f"'{path}' reads no result of a sibling"
+    if maker is not None:
+        where = f"module '{maker.module}'" if maker.module else "the model"
+        text += f" but one of '{maker.op}' in {where}"
+    return site.refuse("FUSE-N206", "not-a-chain", text)

@@ -1,0 +1,663 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fusing modules in place, and taking it back."""
+
+import copy
+import io
+import pickle
+import unittest
+import warnings
+from collections import OrderedDict
+
+import torch
+from torch import nn
+
+import fuse_mlir
+from fuse_mlir import (FlowError, FuseError, KernelConfig, KernelError,
+                       ModuleSpec, PatternError)
+from fuse_mlir.modules import FusedIdentity, FusedModule
+from tests.models import CHAIN, MLP, Block, Net, Norm, needs_library, net
+
+torch.set_num_threads(1)
+
+
+def snapshot(model):
+    """Everything of a module tree that undoing must bring back."""
+    return [(path, id(module), type(module), module.training,
+             [(n, id(p), p.data_ptr()) for n, p in
+              module._parameters.items() if p is not None],
+             [(n, id(b)) for n, b in module._buffers.items()],
+             list(module._modules), list(module._forward_pre_hooks),
+             list(module._forward_hooks))
+            for path, module in model.named_modules()]
+
+
+def fuse(model, x, patterns=None, **options):
+    return fuse_mlir.fuse_modules(
+        model, {CHAIN: "fuse"} if patterns is None else patterns, inputs=x,
+        **options)
+
+
+@needs_library
+class Fusing(unittest.TestCase):
+
+    def test_results_and_places(self):
+        model, x = net()
+        expected = model(x)
+        before = snapshot(model)
+        result = fuse(model, x)
+        self.assertEqual([(s.parent, s.id, s.status, s.families)
+                          for s in result],
+                         [("layers.0", "norm+mlp#0", "fused", ("gated_mlp",)),
+                          ("layers.1", "norm+mlp#1", "fused", ("gated_mlp",))])
+        self.assertIsInstance(model.layers[0].norm, FusedModule)
+        self.assertIsInstance(model.layers[0].mlp, FusedIdentity)
+        torch.testing.assert_close(model(x), expected, atol=1e-6, rtol=1e-5)
+        self.assertEqual(fuse_mlir.unfuse_modules(model),
+                         ["layers.0", "layers.1"])
+        self.assertEqual(snapshot(model), before)
+        self.assertTrue(torch.equal(model(x), expected))
+
+    def test_any_number_of_rows(self):
+        model, x = net(1)
+        plain = copy.deepcopy(model)
+        fuse(model, torch.randn(2, 5, 8))
+        for shape in ((1, 1, 8), (4, 9, 8), (0, 3, 8)):
+            x = torch.randn(shape)
+            torch.testing.assert_close(model(x), plain(x), atol=1e-6,
+                                       rtol=1e-5)
+
+    def test_another_rank_or_type_makes_another_kernel(self):
+        model, x = net(1)
+        plain = copy.deepcopy(model)
+        fuse(model, x)
+        rows = torch.randn(2, 3, 8)
+        torch.testing.assert_close(model(rows), plain(rows), atol=1e-6,
+                                   rtol=1e-5)
+        model.to(torch.bfloat16)
+        plain.to(torch.bfloat16)
+        torch.testing.assert_close(model(x.bfloat16()), plain(x.bfloat16()))
+
+    def test_strided_inputs(self):
+        model, _ = net(1)
+        x = torch.randn(8, 3).t()
+        expected = model(x)
+        fuse(model, x)
+        torch.testing.assert_close(model(x), expected, atol=1e-6, rtol=1e-5)
+
+    def test_one_layer_by_its_number(self):
+        model, x = net(3)
+        fuse(model, x, {(("Norm", "layers.1.norm"),
+                         ("MLP", "layers.1.mlp")): "fuse"})
+        kinds = [type(layer.norm).__name__ for layer in model.layers]
+        self.assertEqual(kinds, ["Norm", "FusedModule", "Norm"])
+
+    def test_other_instances_are_not_affected(self):
+        first, x = net()
+        second, _ = net(seed=1)
+        fuse(first, x)
+        self.assertIs(type(second.layers[0].norm), Norm)
+        self.assertIs(type(Net().layers[0].norm), Norm)
+
+    def test_without_patterns_every_chain_is_found(self):
+        model, x = net()
+        result = fuse_mlir.fuse_modules(model, inputs=x)
+        self.assertEqual([s.id for s in result.fused],
+                         ["norm+mlp#0", "norm+mlp#1"])
+
+    def test_context_manager_undoes_only_its_own(self):
+        model, x = net()
+        fuse(model, x, {(("Norm", "layers.0.norm"),
+                         ("MLP", "layers.0.mlp")): "fuse"})
+        with self.assertRaises(KeyError):
+            with fuse_mlir.fused(model, {(("Norm", "layers.1.norm"),
+                                          ("MLP", "layers.1.mlp")): "fuse"},
+                                 inputs=x):
+                self.assertIsInstance(model.layers[1].norm, FusedModule)
+                raise KeyError
+        self.assertIs(type(model.layers[1].norm), Norm)
+        self.assertIsInstance(model.layers[0].norm, FusedModule)
+
+    def test_unfusing_some_sites(self):
+        model, x = net(3)
+        fuse(model, x)
+        fuse_mlir.unfuse_modules(model, "norm+mlp#0")
+        fuse_mlir.unfuse_modules(model, ["layers.[2-5]"])
+        kinds = [type(layer.norm).__name__ for layer in model.layers]
+        self.assertEqual(kinds, ["Norm", "FusedModule", "Norm"])
+        with self.assertRaisesRegex(FuseError, r"no fused site 'layers.9'; "
+                                    r"there are layers.1.norm\+mlp#1"):
+            fuse_mlir.unfuse_modules(model, "layers.9")
+
+    def test_a_replaced_place_is_not_overwritten(self):
+        model, x = net(1)
+        fuse(model, x)
+        model.layers[0].mlp = nn.Linear(8, 8)
+        with self.assertRaisesRegex(FuseError, "'layers.0.mlp' is a Linear"):
+            fuse_mlir.unfuse_modules(model)
+
+    def test_gradients_are_those_of_the_members(self):
+        model, x = net()
+        model.requires_grad_(True)
+        plain = copy.deepcopy(model)
+        fuse(model, x)
+        x1, x2 = (x.clone().requires_grad_() for _ in range(2))
+        model(x1).square().sum().backward()
+        plain(x2).square().sum().backward()
+        torch.testing.assert_close(x1.grad, x2.grad, atol=1e-4, rtol=1e-4)
+        theirs = dict(plain.named_parameters())
+        for name, parameter in model.named_parameters():
+            torch.testing.assert_close(parameter.grad, theirs[name].grad,
+                                       atol=1e-4, rtol=1e-4)
+
+    def test_gradients_refused_by_choice(self):
+        model, x = net(1)
+        model.requires_grad_(True)
+        fuse(model, x, gradients="error")
+        with torch.no_grad():
+            model(x)
+        with self.assertRaisesRegex(FuseError, "needs gradients"):
+            model(x)
+        with self.assertRaisesRegex(PatternError, "unknown gradients 'no'"):
+            fuse(model, x, gradients="no")
+
+
+@needs_library
+class State(unittest.TestCase):
+    """Whatever hosts do with models."""
+
+    def setUp(self):
+        self.model, self.x = net()
+        self.expected = self.model(self.x)
+        self.keys = list(self.model.state_dict())
+        fuse(self.model, self.x)
+
+    def check(self, model):
+        torch.testing.assert_close(model(self.x), self.expected, atol=1e-6,
+                                   rtol=1e-5)
+
+    def test_state_dict_keeps_keys_order_and_storage(self):
+        state = self.model.state_dict()
+        self.assertEqual(list(state), self.keys)
+        self.assertEqual([n for n, _ in self.model.named_parameters()],
+                         self.keys)
+        weight = self.model.layers[0].mlp.gate.weight
+        self.assertEqual(state["layers.0.mlp.gate.weight"].data_ptr(),
+                         weight.data_ptr())
+
+    def test_load_state_dict_in_place_and_by_assignment(self):
+        other, _ = net(seed=7)
+        for assign in (False, True):
+            with self.subTest(assign=assign):
+                self.model.load_state_dict(other.state_dict(), assign=assign)
+                torch.testing.assert_close(self.model(self.x), other(self.x),
+                                           atol=1e-6, rtol=1e-5)
+        fuse_mlir.unfuse_modules(self.model)
+        self.assertTrue(torch.equal(self.model(self.x), other(self.x)))
+
+    def test_changed_weights_are_seen(self):
+        with torch.no_grad():
+            for layer in self.model.layers:
+                layer.mlp.down.weight.zero_()
+        self.assertTrue(torch.equal(self.model(self.x), self.x))
+
+    def test_a_parameter_of_another_type_is_refused_by_name(self):
+        half = self.model.layers[1].mlp.up.weight.half()
+        self.model.layers[1].mlp.up.weight = nn.Parameter(half, False)
+        with self.assertRaisesRegex(KernelError, "'mlp.up.weight' of site "
+                                    r"'norm\+mlp#1' is torch.float16"):
+            self.model(self.x)
+
+    def test_deepcopy_is_independent(self):
+        copied = copy.deepcopy(self.model)
+        with torch.no_grad():
+            for parameter in self.model.parameters():
+                parameter.zero_()
+        self.check(copied)
+        fuse_mlir.unfuse_modules(copied)
+        self.assertTrue(torch.equal(copied(self.x), self.expected))
+
+    def test_pickle(self):
+        copied = pickle.loads(pickle.dumps(self.model))
+        self.check(copied)
+        buffer = io.BytesIO()
+        torch.save(self.model, buffer)
+        buffer.seek(0)
+        loaded = torch.load(buffer, weights_only=False)
+        self.check(loaded)
+        fuse_mlir.unfuse_modules(loaded)
+        self.assertTrue(torch.equal(loaded(self.x), self.expected))
+
+    def test_training_flag(self):
+        self.model.train()
+        self.assertTrue(self.model.layers[0].mlp.gate.training)
+        self.model.eval()
+        self.model.layers[1].train()
+        fuse_mlir.unfuse_modules(self.model)
+        self.assertEqual([layer.norm.training for layer in self.model.layers],
+                         [False, True])
+
+    def test_attributes_of_members(self):
+        self.assertEqual(self.model.layers[0].mlp.hidden, 16)
+        with self.assertRaises(AttributeError):
+            self.model.layers[0].mlp.no_such_thing
+
+    def test_torch_compile_has_no_graph_break(self):
+        torch._dynamo.reset()
+        self.addCleanup(torch._dynamo.reset)
+        with torch.no_grad():
+            compiled = torch.compile(self.model, backend="aot_eager",
+                                     fullgraph=True, dynamic=True)
+            self.check(compiled)
+            for rows in (4, 6):
+                x = torch.randn(rows, 8)
+                torch.testing.assert_close(compiled(x), self.model(x))
+
+    def test_torch_compile_with_gradients(self):
+        torch._dynamo.reset()
+        self.addCleanup(torch._dynamo.reset)
+        self.model.requires_grad_(True)
+        compiled = torch.compile(self.model, backend="aot_eager",
+                                 fullgraph=True)
+        compiled(self.x).square().sum().backward()
+        ours = self.model.layers[0].mlp.up.weight.grad.clone()
+        self.model.zero_grad()
+        fuse_mlir.unfuse_modules(self.model)
+        self.model(self.x).square().sum().backward()
+        torch.testing.assert_close(
+            ours, self.model.layers[0].mlp.up.weight.grad, atol=1e-4,
+            rtol=1e-4)
+
+    def test_torch_export(self):
+        rows = torch.export.Dim("rows", min=1)
+        program = torch.export.export(self.model, (self.x,),
+                                      dynamic_shapes=({0: rows},))
+        calls = [n for n in program.graph.nodes
+                 if str(n.target) == "fuse_mlir.call.default"]
+        self.assertEqual(len(calls), 2)
+        self.check(program.module())
+
+    def test_inference_mode(self):
+        with torch.inference_mode():
+            self.check(self.model)
+
+    def test_threads(self):
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(4) as pool:
+            for result in pool.map(lambda _: self.model(self.x), range(16)):
+                torch.testing.assert_close(result, self.expected, atol=1e-6,
+                                           rtol=1e-5)
+
+
+class Cast(Block):
+    def forward(self, x):
+        return x + self.mlp(self.norm(x) * 1.0)
+
+
+class TwoReaders(Block):
+    def forward(self, x):
+        n = self.norm(x)
+        return n + self.mlp(n)
+
+
+class Unused(Block):
+    def forward(self, x):
+        return x
+
+
+class Tuple(Block):
+    class Norm(Norm):
+        def forward(self, x):
+            return (super().forward(x),)
+
+    def __init__(self):
+        super().__init__()
+        self.norm = Tuple.Norm(8)
+
+    def forward(self, x):
+        return self.mlp(self.norm(x)[0])
+
+
+class ScaledMLP(MLP):
+    def forward(self, x, scale):
+        return super().forward(x) * scale
+
+
+class SideInput(Block):
+    def __init__(self):
+        super().__init__()
+        self.mlp = ScaledMLP(8, 16)
+
+    def forward(self, x):
+        return self.mlp(self.norm(x), x)
+
+
+class LateInput(SideInput):
+    def forward(self, x):
+        return self.mlp(self.norm(x), torch.ones_like(x))
+
+
+class OddMLP(MLP):
+    def forward(self, x):
+        return super().forward(torch.sort(x).values)
+
+
+class OddBlock(Block):
+    def __init__(self):
+        super().__init__()
+        self.mlp = OddMLP(8, 16)
+
+
+@needs_library
+class Refusals(unittest.TestCase):
+    """Each predicate, in its order, with the name and both values."""
+
+    def refused(self, message, block=Block, change=None, pattern=CHAIN):
+        model, x = net(1, block)
+        if change is not None:
+            change(model)
+        before = snapshot(model)
+        with self.assertRaisesRegex((FuseError, PatternError), message):
+            fuse(model, x, {pattern: "fuse"})
+        self.assertEqual(snapshot(model), before)
+        return model, x
+
+    def test_paths(self):
+        self.refused(r"FUSE-N201 .*'layers.7.norm'; modules of class 'Norm': "
+                     "layers.0.norm", pattern=(("Norm", "layers.7.norm"),))
+        self.refused("FUSE-N202", pattern=(("Norm", "layers.0.norm"),
+                                           ("Linear", "**.gate")))
+        self.refused("no module has class 'Nurm'; there are ",
+                     pattern=(("Nurm", "norm"),))
+
+    def test_children_and_classes(self):
+        model, x = net(2)
+        del model.layers[1].mlp
+        model.layers[1].forward = lambda x: x
+        result = fuse(model, x, strict=False)
+        self.assertEqual([s.status for s in result], ["fused", "refused"])
+        self.assertIn("FUSE-N203 child-missing: 'layers.1' has no child for "
+                      "path 'layers.*.mlp'", result[1].reason)
+        self.refused("FUSE-N204 class-differs: 'layers.0.mlp' is a MLP, the "
+                     "pattern says FFN",
+                     pattern=(CHAIN[0], ("FFN", "layers.*.mlp")))
+
+    def test_flow(self):
+        self.refused("FUSE-N205 member-not-called: no forward calls "
+                     "'layers.0.norm'", Unused)
+        self.refused("FUSE-N206 not-a-chain: the result of 'layers.0.norm' "
+                     "does not go to 'layers.0.mlp', which reads a result of "
+                     "'mul' in module 'layers.0'", Cast)
+        self.refused("FUSE-N002 intermediate-has-other-users: the result of "
+                     "'layers.0.norm' is also read by 'add' in module "
+                     "'layers.0'", TwoReaders)
+        self.refused("FUSE-N207 side-input-made-later: argument 1 of "
+                     "'layers.0.mlp'", LateInput)
+        self.refused("FUSE-N214 no-result: 'layers.0.norm' returns a tuple",
+                     Tuple)
+
+    def test_a_side_input_that_the_first_member_reads_too(self):
+        model, x = net(1, SideInput)
+        expected = model(x)
+        fuse(model, x)
+        torch.testing.assert_close(model(x), expected, atol=1e-6, rtol=1e-5)
+
+    def test_hooks(self):
+        def watch(*_):
+            pass
+
+        self.refused("FUSE-N208 has-hooks: 'layers.0.mlp.gate' has a forward "
+                     "hook, watch", change=lambda m:
+                     m.layers[0].mlp.gate.register_forward_hook(watch))
+        self.refused("'layers.0.mlp' has a forward pre-hook, watch",
+                     change=lambda m:
+                     m.layers[0].mlp.register_forward_pre_hook(watch))
+        self.refused("'layers.0.norm' has a forward hook, watch",
+                     change=lambda m:
+                     m.layers[0].norm.register_forward_hook(watch))
+        self.refused("'layers.0.mlp' has a backward hook",
+                     change=lambda m:
+                     m.layers[0].mlp.register_full_backward_hook(watch))
+
+        def own_forward(model):
+            mlp = model.layers[0].mlp
+            mlp.forward = mlp.forward
+
+        self.refused("'layers.0.mlp' has a forward of its own",
+                     change=own_forward)
+
+        def accelerate(model):
+            model.layers[0].mlp._hf_hook = OrderedDict()
+
+        self.refused("a hook of accelerate, OrderedDict", change=accelerate)
+
+    def test_pre_hooks_of_the_first_member_are_kept(self):
+        model, x = net(1)
+        seen = []
+        norm = model.layers[0].norm
+        handle = norm.register_forward_pre_hook(
+            lambda m, args: seen.append(1) or (2 * args[0],))
+        expected = model(x)
+        fuse(model, x)
+        self.assertEqual(seen, [1])
+        torch.testing.assert_close(model(x), expected, atol=1e-6, rtol=1e-5)
+        self.assertEqual(seen, [1, 1])
+        fuse_mlir.unfuse_modules(model)
+        self.assertEqual(list(norm._forward_pre_hooks), [handle.id])
+        handle.remove()
+        self.assertFalse(norm._forward_pre_hooks)
+
+    def test_hooks_that_come_later_are_not_lost(self):
+        model, x = net(1)
+        fuse(model, x)
+        handle = model.layers[0].mlp.up.register_forward_hook(print)
+        with self.assertRaisesRegex(FuseError, "'mlp.up' of site "
+                                    r"'norm\+mlp#0' got a forward hook, "
+                                    "print after it was fused"):
+            model(x)
+        handle.remove()
+        model(x)
+
+    def test_distribution(self):
+        def plan(model):
+            model.layers[0].mlp.up._hf_tp_plan = "colwise"
+
+        self.refused("FUSE-N209 tensor-parallel: 'layers.0.mlp.up' has the "
+                     "plan 'colwise'", change=plan)
+
+        def zero3(model):
+            model.layers[0].mlp.up.weight.ds_id = 1
+
+        self.refused("'layers.0.mlp.up.weight' is partitioned by ZeRO-3",
+                     change=zero3)
+
+    def test_kernels(self):
+        model, x = net(1)
+        with self.assertRaisesRegex(PatternError, "unknown kernel 'org/r:K'; "
+                                    "expected 'fuse', a family"):
+            fuse(model, x, {CHAIN: "org/r:K"})
+        with self.assertRaisesRegex(FuseError, "form gated_mlp, the pattern "
+                                    "asks for mlp"):
+            fuse(model, x, {CHAIN: "fuse:mlp"})
+
+    def test_bodies(self):
+        self.refused(r"FUSE-N212 .*test_modules.py:\d+ \(module 'mlp'\): no "
+                     "translation for 'aten.sort.default'", OddBlock)
+
+    def test_overlaps_and_shared_modules(self):
+        model, x = net(1)
+        fuse(model, x)
+        with self.assertRaisesRegex(FuseError, "FUSE-N213 already-fused: "
+                                    "'layers.0.norm' is a member of site"):
+            fuse(model, x)
+
+        def share(model):
+            model.again = model.layers[0].mlp
+
+        self.refused("'layers.0.mlp' is the same module as 'again'",
+                     change=share)
+
+    def test_dropout_in_training(self):
+        class Dropping(Block):
+            def __init__(self):
+                super().__init__()
+                self.mlp = nn.Sequential(nn.Linear(8, 16), nn.ReLU(),
+                                         nn.Dropout(0.5), nn.Linear(16, 8))
+
+        pattern = (CHAIN[0], ("Sequential", "layers.*.mlp"))
+        self.refused("training mode", Dropping, lambda m: m.train(), pattern)
+        model, x = net(1, Dropping)
+        fuse(model, x, {pattern: "fuse"})
+        model(x)
+        model.train()
+        with self.assertRaisesRegex(FuseError, "has dropout or batch "
+                                    "statistics and is in training mode"):
+            model(x)
+
+    def test_another_flow_in_a_later_call(self):
+        class Fickle(Block):
+            again = False
+
+            def forward(self, x):
+                n = self.norm(x)
+                return self.mlp(n * 2 if self.again else n)
+
+        model, x = net(1, Fickle)
+        fuse(model, x)
+        model(x)
+        model.layers[0].again = True
+        with self.assertRaisesRegex(FuseError, "FUSE-N206 not-a-chain: in "
+                                    "this call the input of FusedIdentity"):
+            model(x)
+
+    def test_models_without_known_inputs(self):
+        model, _ = net(1)
+        with self.assertRaisesRegex(FlowError, "Net does not say what it "
+                                    "takes; pass inputs="):
+            fuse_mlir.fuse_modules(model, {CHAIN: "fuse"})
+        with self.assertRaisesRegex(FlowError, "Net fails on its example "
+                                    "inputs, so that its data flow is"):
+            fuse(model, torch.randn(3, 5))
+
+    def test_models_without_chains(self):
+        with self.assertRaisesRegex(FuseError, "Linear has no chain to fuse"):
+            fuse_mlir.fuse_modules(nn.Linear(8, 8), inputs=torch.ones(1, 8))
+
+
+@needs_library
+class Declared(unittest.TestCase):
+
+    def test_class_attribute_registration_and_instance(self):
+        class Own(Net):
+            _kernel_fusion_patterns = {
+                ("Norm", "MLP"): ("layers.0.norm", "layers.0.mlp")}
+
+        class Registered(Net):
+            pass
+
+        fuse_mlir.register_fusion_patterns(
+            Registered, {("Norm", "MLP"): ("layers.1.norm", "layers.1.mlp")})
+        x = torch.randn(3, 8)
+        for kind, expected in ((Own, ["layers.0"]), (Registered,
+                                                     ["layers.1"])):
+            model = kind().eval()
+            result = fuse(model, x, KernelConfig({("Norm", "MLP"): "fuse"}))
+            self.assertEqual([s.parent for s in result], expected)
+        model = Own()
+        fuse_mlir.register_fusion_patterns(
+            model, {("Norm", "MLP"): ("layers.*.norm", "layers.*.mlp")})
+        self.assertEqual(len(fuse(model, x, ("Norm", "MLP"))), 2)
+        self.assertEqual(len(fuse(Own(), x, ("Norm", "MLP"))), 1)
+
+    def test_errors(self):
+        model, x = net(1)
+        with self.assertRaisesRegex(
+                PatternError, r"Net declares no pattern \('Norm', 'MLP'\); "
+                "there is none; write .* register_fusion_patterns, or set "
+                "_kernel_fusion_patterns"):
+            fuse(model, x, ("Norm", "MLP"))
+        with self.assertRaisesRegex(PatternError, "2 names and 1 paths"):
+            fuse_mlir.register_fusion_patterns(model, {("A", "B"): ("a",)})
+        fuse_mlir.register_fusion_patterns(model, {("A",): ("a",)})
+        with self.assertRaisesRegex(PatternError, "declares .* already"):
+            fuse_mlir.register_fusion_patterns(model, {("A",): ("b",)})
+        with self.assertRaisesRegex(PatternError, "expected a name or a"):
+            KernelConfig({3: "fuse"})
+        config = KernelConfig({"RMSNorm": "org/repo:Norm"})
+        with self.assertRaisesRegex(PatternError, "single layers"):
+            fuse(model, x, config)
+
+    def test_specs(self):
+        norm = ModuleSpec(["x"], ["normed"])
+        model, x = net(1)
+        pattern = {CHAIN: "fuse"}
+        for specs, message in (
+                ([norm], "number of modules and specs must match: got 2 "
+                 "modules and 1 specs"),
+                ([norm, ModuleSpec(["a", "b"], ["y"])], "module of type MLP "
+                 r"expects 1 inputs \(x\) but spec defines 2"),
+                ([ModuleSpec(["y"], ["n"]), ModuleSpec(["n"], ["y"])],
+                 "module 0 requires 'y' but it is produced by module 1, "
+                 "which comes later in the chain"),
+                ([norm, ModuleSpec(["x"], ["y"])], "the spec of "
+                 "'layers.0.mlp' takes 'x' from outside, the model takes it "
+                 "from 'layers.0.norm'")):
+            with self.subTest(message), \
+                    self.assertRaisesRegex((FuseError, PatternError),
+                                           message):
+                fuse(model, x, pattern, specs=specs)
+        fuse(model, x, pattern, specs=[norm, ModuleSpec(["normed"], ["y"])])
+
+
+@needs_library
+class Compiled(unittest.TestCase):
+
+    def test_one_module(self):
+        torch.manual_seed(0)
+        block, x = Block().eval().requires_grad_(False), torch.randn(3, 8)
+        expected = block(x)
+        keys = list(block.state_dict())
+        self.assertIs(fuse_mlir.compile(block), block)
+        torch.testing.assert_close(block(x), expected, atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(copy.deepcopy(block)(x), expected,
+                                   atol=1e-6, rtol=1e-5)
+        self.assertEqual(list(block.state_dict()), keys)
+
+    def test_a_class(self):
+        @fuse_mlir.compile
+        class Own(Block):
+            pass
+
+        torch.manual_seed(0)
+        own, x = Own(), torch.randn(2, 3, 8)
+        torch.manual_seed(0)
+        torch.testing.assert_close(own(x), Block()(x), atol=1e-6, rtol=1e-5)
+
+    def test_a_kernel_in_a_file(self):
+        import tempfile
+        from pathlib import Path
+
+        model, x = net(2)
+        expected = model.layers[1].mlp(model.layers[1].norm(x))
+        fuse(model, x)
+        with tempfile.TemporaryDirectory() as directory:
+            path = fuse_mlir.export(model, Path(directory) / "k.fuse")
+            kernel = fuse_mlir.load(path)
+            self.assertEqual(kernel.parameters, [
+                "norm.weight", "mlp.gate.weight", "mlp.up.weight",
+                "mlp.down.weight"])
+            with self.assertRaisesRegex(KernelError, "bind the parameters"):
+                kernel(x)
+            state = model.layers[1].state_dict()
+            torch.testing.assert_close(kernel.bind(state)(x), expected,
+                                       atol=1e-6, rtol=1e-5)
+            path.write_bytes(path.read_bytes()[:-1])
+            with self.assertRaises(fuse_mlir.NativeError):
+                fuse_mlir.load(path)
+        with self.assertRaisesRegex(FuseError, "no fused site 'x'; name one "
+                                    "of layers.0.norm"):
+            fuse_mlir.export(model, "x.fuse", "x")
+
+
+if __name__ == "__main__":
+    unittest.main()
