@@ -22,8 +22,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         return options.run(options)
+    # Errors of kernels and of the library are runtime errors.
     except (BlockError, CalibrationError, ImportFailure, OSError,
-            ValueError) as error:
+            RuntimeError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 
@@ -35,6 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_import(commands)
     _add_compare(commands)
     _add_calibrate(commands)
+    _add_model_commands(commands)
     return parser
 
 
@@ -264,4 +266,170 @@ def _run_calibrate(options: argparse.Namespace) -> int:
                      options.report.suffix, calibrate.report_text)
         options.report.write_text(write(result))
         print(f"report: {options.report}")
+    return 0
+
+
+def _add_model_commands(commands: Any) -> None:
+    for name, run, summary in (
+            ("explain", _run_explain, "say which modules of a model can be "
+             "fused, and why others not"),
+            ("fuse", _run_fuse, "fuse a model and write its kernels"),
+            ("verify", _run_verify, "hold fused modules against what they "
+             "replace"),
+            ("bench", _run_bench, "time a model with and without fusion")):
+        command = commands.add_parser(
+            name, help=summary, description=f"Commands on a model of "
+            f"transformers: {summary}.")
+        command.add_argument(
+            "model", metavar="MODEL_OR_CONFIG",
+            help="directory with a model, a config.json, or a model type "
+            "such as qwen3; the last two get drawn weights")
+        command.add_argument(
+            "--set", metavar="KEY=VALUE", action="append", default=[],
+            help="setting of the config, such as num_hidden_layers=4; may "
+            "repeat")
+        command.add_argument("--dtype", choices=DTYPES, default="bfloat16")
+        command.add_argument("--device", default="cpu",
+                             help="cpu (default) or cuda")
+        command.add_argument(
+            "--pattern", metavar="CLASS=GLOB,...", action="append",
+            default=[], help="members of a chain; may repeat (default: "
+            "declared patterns, or every chain around linears)")
+        command.add_argument("--format", choices=("text", "json", "html"),
+                             default="text")
+        command.add_argument("--quiet", action="store_true",
+                             help="no progress on stderr")
+        command.add_argument(
+            "-o", "--output", metavar="PATH", type=Path,
+            required=name == "fuse",
+            help="directory for kernels and sites.json" if name == "fuse"
+            else "file for the report (default: stdout)")
+        if name == "bench":
+            command.add_argument("--repeats", type=int, default=20)
+        command.set_defaults(run=run)
+
+
+def _patterns(items: Sequence[str]) -> dict[tuple, str] | None:
+    found: dict[tuple, str] = {}
+    for item in items:
+        members = []
+        for part in item.split(","):
+            name, equals, glob = part.partition("=")
+            if not (name and equals and glob):
+                raise ValueError(f"bad pattern '{item}'; expected "
+                                 "CLASS=GLOB,CLASS=GLOB")
+            members.append((name, glob))
+        found[tuple(members)] = "fuse"
+    return found or None
+
+
+def _model(options: argparse.Namespace, weights: bool = True) -> Any:
+    import torch
+    import transformers
+    from fuse_mlir import blocks
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    dtype = getattr(torch, options.dtype)
+    path, settings = Path(options.model), _settings(options.set)
+    if path.is_dir() and not path.joinpath("config.json").is_file():
+        raise ValueError(f"no config.json in '{path}'")
+    if path.is_dir() and weights and not settings:
+        return blocks.load_model(path, dtype).to(options.device).eval()
+    kind = options.model
+    if path.exists():
+        config = transformers.AutoConfig.from_pretrained(path)
+        kind = config.model_type
+        settings = {**config.to_diff_dict(), **settings}
+        for name in ("model_type", "architectures", "transformers_version",
+                     "dtype", "torch_dtype"):
+            settings.pop(name, None)
+    if not weights:
+        return blocks.build_model(kind, settings, dtype).eval()
+    model = blocks.build_model(kind, settings, dtype, device=options.device)
+    return blocks.seed_weights(model.eval(), seed=0)
+
+
+def _progress(options: argparse.Namespace) -> Any:
+    if options.quiet:
+        return None
+    bar = sys.stderr.isatty()
+
+    def show(done: int, total: int, line: str) -> None:
+        if not bar:
+            print(f"[{done}/{total}] {line}", file=sys.stderr)
+            return
+        filled = 30 * done // max(1, total)
+        print(f"\r{'█' * filled}{'░' * (30 - filled)} {done}/{total} "
+              f"{line[:60]:60}", end="\n" if done == total else "",
+              file=sys.stderr, flush=True)
+
+    return show
+
+
+def _write(options: argparse.Namespace, text: str) -> None:
+    if options.output is None:
+        print(text, end="")
+    else:
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(text)
+        print(f"report: {options.output}")
+
+
+def _sites(options: argparse.Namespace, results: Any) -> str:
+    from fuse_mlir import report
+
+    if options.format == "html":
+        return report.sites_html(results, f"Fusion of {options.model}")
+    return {"text": report.sites_text,
+            "json": report.sites_json}[options.format](results)
+
+
+def _run_explain(options: argparse.Namespace) -> int:
+    from fuse_mlir import report
+
+    model = _model(options, weights=False)
+    results = report.explain(model, _patterns(options.pattern),
+                             progress=_progress(options))
+    _write(options, _sites(options, results))
+    return 0
+
+
+def _run_fuse(options: argparse.Namespace) -> int:
+    from fuse_mlir import compiled, modules, report
+
+    model = _model(options)
+    results = modules.fuse_modules(model, _patterns(options.pattern),
+                                   progress=_progress(options))
+    options.output.mkdir(parents=True, exist_ok=True)
+    files = compiled.export_all(model, options.output)
+    (options.output / "sites.json").write_text(report.sites_json(results))
+    print(_sites(options, results), end="")
+    for path, sites in files.items():
+        print(f"{path}: kernel of {len(sites)} sites")
+    return 0
+
+
+def _run_verify(options: argparse.Namespace) -> int:
+    from fuse_mlir import modules, report
+
+    model = _model(options)
+    modules.fuse_modules(model, _patterns(options.pattern),
+                         progress=_progress(options))
+    checks = report.verify(model)
+    _write(options, {"text": str, "json": report.Verification.json,
+                     "html": report.Verification.html}[options.format](
+                         checks))
+    return 0 if checks else 1
+
+
+def _run_bench(options: argparse.Namespace) -> int:
+    from fuse_mlir import modules, report
+
+    model = _model(options)
+    modules.fuse_modules(model, _patterns(options.pattern),
+                         progress=_progress(options))
+    timing = report.bench(model, repeats=options.repeats)
+    _write(options, {"text": str, "json": report.Timing.json,
+                     "html": report.Timing.html}[options.format](timing))
     return 0

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Commands on whole models."""
+
+import contextlib
+import io
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+from fuse_mlir.cli import main
+from tests.models import LLAMA, needs_library
+
+SETTINGS = [f"--set={key}={value}" for key, value in
+            {**LLAMA, "num_hidden_layers": 2}.items()]
+
+
+def run(*arguments):
+    out, error = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(error):
+        status = main([*map(str, arguments)])
+    return status, out.getvalue(), error.getvalue()
+
+
+@needs_library
+class Commands(unittest.TestCase):
+
+    def test_explain(self):
+        status, out, error = run("explain", "llama", *SETTINGS)
+        self.assertEqual(status, 0, error)
+        self.assertIn("could fuse  model.layers.1.post_attention_layernorm"
+                      "+mlp#1  gated_mlp\n2 could fuse\n", out)
+        self.assertIn("[2/2] model.layers.1", error)
+
+    def test_explain_a_pattern_as_json_and_html(self):
+        with tempfile.TemporaryDirectory() as directory:
+            report = Path(directory) / "r.html"
+            status, out, error = run(
+                "explain", "llama", *SETTINGS, "--quiet", "--format=json",
+                "--pattern=*RMSNorm=model.layers.1.post_attention_layernorm,"
+                "LlamaMLP=model.layers.1.mlp")
+            self.assertEqual((status, error), (0, ""))
+            self.assertEqual([s["parent"] for s in json.loads(out)],
+                             ["model.layers.1"])
+            status, out, _ = run("explain", "llama", *SETTINGS,
+                                 "--format=html", "-o", report)
+            self.assertEqual(status, 0)
+            self.assertIn("<td>model.layers.0.post", report.read_text())
+
+    def test_fuse_writes_each_kernel_once(self):
+        import fuse_mlir
+
+        with tempfile.TemporaryDirectory() as directory:
+            status, out, error = run("fuse", "llama", *SETTINGS, "-o",
+                                     directory)
+            self.assertEqual(status, 0, error)
+            self.assertIn("kernel-0.fuse: kernel of 2 sites", out)
+            self.assertEqual(sorted(p.name for p in
+                                    Path(directory).iterdir()),
+                             ["kernel-0.fuse", "sites.json"])
+            kernel = fuse_mlir.load(Path(directory) / "kernel-0.fuse")
+            self.assertIn("mlp.down_proj.weight", kernel.parameters)
+
+    def test_verify_a_config_file(self):
+        with tempfile.TemporaryDirectory() as directory:
+            config = Path(directory) / "config.json"
+            config.write_text(json.dumps(
+                {"model_type": "llama", **LLAMA, "num_hidden_layers": 1}))
+            status, out, error = run("verify", config)
+        self.assertEqual(status, 0, error)
+        self.assertIn("4 of 4 checks passed", out)
+
+    def test_bench(self):
+        status, out, error = run("bench", "llama", *SETTINGS, "--repeats=2",
+                                 "--format=json")
+        self.assertEqual(status, 0, error)
+        self.assertEqual(set(json.loads(out)), {"fused", "unfused"})
+
+    def test_errors(self):
+        for arguments, message in (
+                (("explain", "no_such_model"), "unknown architecture"),
+                (("explain", "llama", *SETTINGS, "--pattern=MLP"),
+                 "bad pattern 'MLP'; expected CLASS=GLOB"),
+                (("verify", "llama", *SETTINGS, "--pattern=MLP=mlp"),
+                 "FUSE-N201 no-module-matches"),
+                (("explain", tempfile.gettempdir()), "no config.json in")):
+            with self.subTest(message):
+                status, _, error = run(*arguments)
+                self.assertEqual(status, 1)
+                self.assertIn(message, error)
+
+
+if __name__ == "__main__":
+    unittest.main()
