@@ -274,11 +274,18 @@ Value EagerBuilder::castTo(Value tensor, Type type) {
 Value EagerBuilder::slice(Value tensor, unsigned dim, int64_t offset,
                           int64_t count) {
   SmallVector<OpFoldResult> shape = sizes(tensor);
-  SmallVector<OpFoldResult> offsets(shape.size(), getIndexAttr(0));
-  SmallVector<OpFoldResult> strides(shape.size(), getIndexAttr(1));
-  offsets[dim] = getIndexAttr(offset);
   shape[dim] = getIndexAttr(count);
-  return tensor::ExtractSliceOp::create(*this, tensor, offsets, shape, strides);
+  auto loops = llvm::to_vector(llvm::seq<unsigned>(0, shape.size()));
+  return nest(shape, {}, elementOf(tensor), loops, {},
+              [&](ImplicitLocOpBuilder &b, ValueRange) {
+                SmallVector<Value> indices;
+                for (unsigned loop : loops)
+                  indices.push_back(linalg::IndexOp::create(b, loop));
+                Value begin = arith::ConstantIndexOp::create(b, offset);
+                indices[dim] = arith::AddIOp::create(b, indices[dim], begin);
+                Value value = tensor::ExtractOp::create(b, tensor, indices);
+                return widen(b, value);
+              });
 }
 
 Value EagerBuilder::concat(ArrayRef<Value> tensors) {

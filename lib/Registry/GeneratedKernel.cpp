@@ -38,6 +38,12 @@ LogicalResult fuse::checkSlot(SlotOp slot, const GeneratedKernel &kernel) {
     return slot.emitError(slot.toText())
            << " has " << kernel.numResults << " results, got "
            << signature.getNumResults();
+  // Builders of ops expect values that can be operands and results.
+  for (TypeRange types : {signature.getInputs(), signature.getResults()})
+    for (Type type : types)
+      if (!isa<RankedTensorType>(type))
+        return slot.emitError(slot.toText())
+               << " takes and returns ranked tensors, got " << type;
   DictionaryAttr params = slot.getParamsAttr();
   if (!params)
     return success();

@@ -386,8 +386,9 @@ void ContractionEmitter::emit() {
   batchIvs.resize(op.getNumLoops());
   Value tileM = blockX;
   if (!c.batches.empty()) {
-    Value tiles =
-        arith::CeilDivUIOp::create(b, k.getSize(c.m), k.getIndex(kTile));
+    // Not as ceildivui, which would need an expansion on the way to LLVM.
+    Value tiles = arith::DivUIOp::create(
+        b, k.add(k.getSize(c.m), k.getIndex(kTile - 1)), k.getIndex(kTile));
     tileM = arith::RemUIOp::create(b, blockX, tiles);
     k.delinearize(arith::DivUIOp::create(b, blockX, tiles), c.batches,
                   batchIvs);
