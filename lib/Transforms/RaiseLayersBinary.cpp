@@ -64,8 +64,9 @@ static Value raiseBias(LayerRaiser &raiser, const LayerRoot &root,
     return miss(RefusalKind::RaiseOtherUse);
   return LinearOp::create(raiser.builder, root.loc(), root.type, linear.getX(),
                           linear.getWeight(), vector, linear.getChannelScale(),
-                          linear.getInputScaleAttr(),
-                          linear.getWeightScaleAttr())
+                          linear.getDynamicScale(), linear.getInputScaleAttr(),
+                          linear.getWeightScaleAttr(),
+                          linear.getBiasPlaceAttr())
       .getY();
 }
 

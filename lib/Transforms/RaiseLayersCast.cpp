@@ -38,6 +38,10 @@ Value fuse::raiseRounding(LayerRaiser &raiser, const LayerRoot &root) {
   Operation *layer = wide ? wide.getDefiningOp() : nullptr;
   if (!layer || !isLayerOp(layer) || !wide.hasOneUse())
     return {};
+  // This linear would round its sum to the narrow type as well.
+  auto linear = dyn_cast<LinearOp>(layer);
+  if (linear && linear.getBiasPlace() == BiasPlace::AfterRounding)
+    return {};
   Operation *rounded = raiser.builder.clone(*layer);
   rounded->getResult(0).setType(root.type);
   return rounded->getResult(0);

@@ -122,7 +122,11 @@ private:
       sources.insert({value, collapse.getSrc()});
       return true;
     }
-    // A scale per index of dimension 0 is tied to the narrow shape.
+    // A scale per token or per index of dimension 0 is tied to the narrow
+    // shape.
+    auto linear = dyn_cast<LinearOp>(op);
+    if (linear && linear.getDynamicScale())
+      return false;
     auto quantize = dyn_cast<QuantizeOp>(op);
     auto dequantize = dyn_cast<DequantizeOp>(op);
     if ((quantize && quantize.getChannelScale()) ||

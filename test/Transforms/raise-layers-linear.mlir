@@ -324,3 +324,38 @@ func.func @quantized(%x: tensor<4x64xf8E4M3FN>, %w: tensor<32x64xf8E4M3FN>)
       outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
   return %y : tensor<4x32xf32>
 }
+
+// -----
+
+// A bias of its own goes into a linear with a measured scale, which keeps it.
+
+// CHECK-LABEL: func @bias_of_dynamic(
+// CHECK:         fuse.linear %arg0, %arg2 bias(%arg3)
+// CHECK-SAME:      dynamic_scale(%arg1) scales(dynamic, 0.5)
+func.func @bias_of_dynamic(%x: tensor<4x8xi8>, %s: tensor<4xf32>,
+                           %w: tensor<16x8xi8>, %b: tensor<16xf32>)
+    -> tensor<4x16xf32> {
+  %l = fuse.linear %x, %w dynamic_scale(%s) scales(dynamic, 0.5)
+    : (tensor<4x8xi8>, tensor<16x8xi8>, tensor<4xf32>) -> tensor<4x16xf32>
+  %e = tensor.empty() : tensor<4x16xf32>
+  %bb = linalg.broadcast ins(%b : tensor<16xf32>) outs(%e : tensor<4x16xf32>)
+    dimensions = [0]
+  %y = arith.addf %l, %bb : tensor<4x16xf32>
+  return %y : tensor<4x16xf32>
+}
+
+// -----
+
+// Rounding the result of this linear would round its sum as well.
+
+// CHECK-LABEL: func @rounded_bias_after(
+// CHECK:         added after_rounding
+// CHECK-SAME:      -> tensor<4x16xf32>
+// CHECK:         arith.truncf
+func.func @rounded_bias_after(%x: tensor<4x8xf32>, %w: tensor<16x8xf32>,
+                              %b: tensor<16xf32>) -> tensor<4x16xbf16> {
+  %l = fuse.linear %x, %w bias(%b) added after_rounding
+    : (tensor<4x8xf32>, tensor<16x8xf32>, tensor<16xf32>) -> tensor<4x16xf32>
+  %y = arith.truncf %l : tensor<4x16xf32> to tensor<4x16xbf16>
+  return %y : tensor<4x16xbf16>
+}

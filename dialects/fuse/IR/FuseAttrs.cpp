@@ -173,7 +173,7 @@ Attribute StaticScalesAttr::parseBody(AsmParser &parser) {
     }
     if (name == "form") {
       if (parseCase<QuantForm>(parser, name, form, symbolizeQuantForm,
-                               "scaled, qdq"))
+                               "scaled, qdq, weight_only"))
         return {};
       continue;
     }
@@ -209,7 +209,7 @@ void StaticScalesAttr::printBody(AsmPrinter &printer) const {
 LogicalResult
 StaticScalesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                          Type storage, ArrayRef<NamedAttribute> scales,
-                         QuantOrder, QuantForm) {
+                         QuantOrder order, QuantForm form) {
   if (!isa<Float8E4M3FNType, Float8E5M2Type>(storage) &&
       !storage.isSignlessInteger(8))
     return emitError() << "storage type must be f8E4M3FN, f8E5M2 or i8, got "
@@ -232,6 +232,9 @@ StaticScalesAttr::verify(function_ref<InFlightDiagnostic()> emitError,
       return emitError() << "scale '" << name << "' " << *problem << ", got "
                          << value.getValueAsDouble();
   }
+  if (form == QuantForm::WeightOnly && order != QuantOrder::Reciprocal)
+    return emitError() << "form weight_only quantizes nothing, so it has no "
+                          "order";
   return success();
 }
 
@@ -276,6 +279,7 @@ Attribute RoundingAttr::parseBody(AsmParser &parser) {
   RoundingMode mode;
   SmallVector<StringAttr> skip;
   SmallVector<NamedAttribute> types;
+  BiasPlace biasPlace = BiasPlace::BeforeRounding;
   Builder builder(parser.getContext());
   SMLoc loc = parser.getCurrentLocation();
   if (parseCase<RoundingMode>(parser, "rounding mode", mode,
@@ -297,6 +301,11 @@ Attribute RoundingAttr::parseBody(AsmParser &parser) {
     types.push_back(builder.getNamedAttr(point, TypeAttr::get(type)));
     return success();
   };
+  if (succeeded(parser.parseOptionalKeyword("bias")) &&
+      parseCase<BiasPlace>(parser, "place of the bias", biasPlace,
+                           symbolizeBiasPlace,
+                           "before_rounding, after_rounding"))
+    return {};
   if (succeeded(parser.parseOptionalKeyword("skip")) &&
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, parsePoint))
     return {};
@@ -304,11 +313,13 @@ Attribute RoundingAttr::parseBody(AsmParser &parser) {
       parser.parseCommaSeparatedList(AsmParser::Delimiter::Braces, parseType))
     return {};
   return parser.getChecked<RoundingAttr>(loc, parser.getContext(), mode, skip,
-                                         types);
+                                         types, biasPlace);
 }
 
 void RoundingAttr::printBody(AsmPrinter &printer) const {
   printer << stringifyRoundingMode(getMode());
+  if (getBiasPlace() != BiasPlace::BeforeRounding)
+    printer << " bias " << stringifyBiasPlace(getBiasPlace());
   if (!getSkip().empty()) {
     printer << " skip [";
     llvm::interleaveComma(getSkip(), printer, [&](StringAttr point) {
@@ -342,7 +353,7 @@ static LogicalResult verifyPoint(function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult RoundingAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    RoundingMode mode, ArrayRef<StringAttr> skip,
-                                   ArrayRef<NamedAttribute> types) {
+                                   ArrayRef<NamedAttribute> types, BiasPlace) {
   if (mode == RoundingMode::Exact && !skip.empty())
     return emitError() << "exact rounding skips nothing, got a list of "
                        << skip.size() << " rounding points to skip";

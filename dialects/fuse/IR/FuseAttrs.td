@@ -62,7 +62,20 @@ def Fuse_LossReductionEnum : Fuse_Enum<"LossReduction",
 def Fuse_QuantFormEnum : Fuse_Enum<"QuantForm",
     "how the unfused chain applies scales", [
   I32EnumAttrCase<"Scaled", 0, "scaled">,
-  I32EnumAttrCase<"QDQ", 1, "qdq">
+  I32EnumAttrCase<"QDQ", 1, "qdq">,
+  I32EnumAttrCase<"WeightOnly", 2, "weight_only">
+]>;
+
+def Fuse_BiasPlaceEnum : Fuse_Enum<"BiasPlace",
+    "where a linear map adds its bias", [
+  I32EnumAttrCase<"BeforeRounding", 0, "before_rounding">,
+  I32EnumAttrCase<"AfterRounding", 1, "after_rounding">
+]>;
+
+def Fuse_ScaleScopeEnum : Fuse_Enum<"ScaleScope",
+    "which values share a scale that is measured at run time", [
+  I32EnumAttrCase<"PerToken", 0, "per_token">,
+  I32EnumAttrCase<"PerTensor", 1, "per_tensor">
 ]>;
 
 def Fuse_RoundingModeEnum : Fuse_Enum<"RoundingMode",
@@ -76,6 +89,8 @@ def Fuse_LossReductionAttr
     : Fuse_EnumAttr<Fuse_LossReductionEnum, "loss_reduction">;
 def Fuse_NormCastAttr : Fuse_EnumAttr<Fuse_NormCastEnum, "norm_cast">;
 def Fuse_QuantOrderAttr : Fuse_EnumAttr<Fuse_QuantOrderEnum, "quant_order">;
+def Fuse_BiasPlaceAttr : Fuse_EnumAttr<Fuse_BiasPlaceEnum, "bias_place">;
+def Fuse_ScaleScopeAttr : Fuse_EnumAttr<Fuse_ScaleScopeEnum, "scale_scope">;
 
 //===----------------------------------------------------------------------===//
 // Structured attributes
@@ -117,10 +132,12 @@ def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {
     of that op's contract. `per_channel` in place of a number says that the
     scales of that weight are an operand, one f32 value per output channel.
 
-    `form` says how the unfused chain applies the scales: `scaled` (default)
-    has linear ops on quantized operands, `qdq` has dequantize ops around
-    linear ops on floating-point operands. `order` is the division order of
-    the quantize ops.
+    `form` says where the unfused chain applies the scales: `scaled` (default)
+    has linear ops on quantized operands, which multiply the sum with the
+    product of both scales; `qdq` has dequantize ops around linear ops on
+    floating-point operands; `weight_only` dequantizes weights and quantizes
+    nothing, so that there are no scales of activations and the storage type
+    is that of the weights. `order` is the division order of the quantize ops.
 
     A scale is positive, finite, and a normal number in f32, as is its
     reciprocal.
@@ -169,14 +186,27 @@ def Fuse_RoundingAttr : Fuse_Attr<"Rounding", "rounding"> {
     `dequantized`, `gate`, `up`, `act`, `product`, `down` (result of the last
     linear when a residual add follows).
 
+    `bias after_rounding` says that every linear member with a bias rounds its
+    scaled sum before it adds the bias and rounds again; without it, biases are
+    added before the one rounding of the member. It holds in both modes.
+
     Example: `rounding(exact)`, `rounding(exact types {act = f32})`,
+    `rounding(exact bias after_rounding)`,
     `rounding(relaxed skip [act, product])`.
   }];
   let parameters = (ins
     EnumParameter<Fuse_RoundingModeEnum>:$mode,
     ArrayRefParameter<"::mlir::StringAttr", "skipped points">:$skip,
-    ArrayRefParameter<"::mlir::NamedAttribute", "types by point">:$types
+    ArrayRefParameter<"::mlir::NamedAttribute", "types by point">:$types,
+    EnumParameter<Fuse_BiasPlaceEnum>:$biasPlace
   );
+  let builders = [
+    AttrBuilder<(ins "::fuse::RoundingMode":$mode,
+                     "::llvm::ArrayRef<::mlir::StringAttr>":$skip,
+                     "::llvm::ArrayRef<::mlir::NamedAttribute>":$types), [{
+      return $_get($_ctxt, mode, skip, types, BiasPlace::BeforeRounding);
+    }]>
+  ];
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{

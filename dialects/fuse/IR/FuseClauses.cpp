@@ -81,6 +81,17 @@ ParseResult fuse::parseKeyword(OpAsmParser &parser, QuantOrderAttr &keyword) {
       "reciprocal, divide");
 }
 
+ParseResult fuse::parseKeyword(OpAsmParser &parser, BiasPlaceAttr &keyword) {
+  return parseCase<BiasPlaceAttr, BiasPlace>(
+      parser, keyword, "place of the bias", symbolizeBiasPlace,
+      "before_rounding, after_rounding");
+}
+
+ParseResult fuse::parseKeyword(OpAsmParser &parser, ScaleScopeAttr &keyword) {
+  return parseCase<ScaleScopeAttr, ScaleScope>(
+      parser, keyword, "scope", symbolizeScaleScope, "per_token, per_tensor");
+}
+
 void fuse::printKeyword(OpAsmPrinter &printer, Operation *,
                         ActivationAttr keyword) {
   printer << stringifyActivation(keyword.getValue());
@@ -101,6 +112,16 @@ void fuse::printKeyword(OpAsmPrinter &printer, Operation *,
   printer << stringifyQuantOrder(keyword.getValue());
 }
 
+void fuse::printKeyword(OpAsmPrinter &printer, Operation *,
+                        BiasPlaceAttr keyword) {
+  printer << stringifyBiasPlace(keyword.getValue());
+}
+
+void fuse::printKeyword(OpAsmPrinter &printer, Operation *,
+                        ScaleScopeAttr keyword) {
+  printer << stringifyScaleScope(keyword.getValue());
+}
+
 //===----------------------------------------------------------------------===//
 // Clauses of layer ops
 //===----------------------------------------------------------------------===//
@@ -109,7 +130,12 @@ ParseResult fuse::parseLinearScales(OpAsmParser &parser, FloatAttr &input,
                                     FloatAttr &weight) {
   if (failed(parser.parseOptionalKeyword("scales")))
     return success();
-  if (parser.parseLParen() || parseNumber(parser, input) || parser.parseComma())
+  if (parser.parseLParen())
+    return failure();
+  if (failed(parser.parseOptionalKeyword("dynamic")) &&
+      parseNumber(parser, input))
+    return failure();
+  if (parser.parseComma())
     return failure();
   if (failed(parser.parseOptionalKeyword("per_channel")) &&
       parseNumber(parser, weight))
@@ -119,10 +145,13 @@ ParseResult fuse::parseLinearScales(OpAsmParser &parser, FloatAttr &input,
 
 void fuse::printLinearScales(OpAsmPrinter &printer, Operation *op,
                              FloatAttr input, FloatAttr weight) {
-  if (!input)
+  if (!input && !cast<LinearOp>(op).getDynamicScale())
     return;
   printer << " scales(";
-  printNumber(printer, op, input);
+  if (input)
+    printNumber(printer, op, input);
+  else
+    printer << "dynamic";
   printer << ", ";
   if (weight)
     printNumber(printer, op, weight);

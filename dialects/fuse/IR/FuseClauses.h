@@ -39,6 +39,10 @@ mlir::ParseResult parseKeyword(mlir::OpAsmParser &parser,
                                NormCastAttr &keyword);
 mlir::ParseResult parseKeyword(mlir::OpAsmParser &parser,
                                QuantOrderAttr &keyword);
+mlir::ParseResult parseKeyword(mlir::OpAsmParser &parser,
+                               BiasPlaceAttr &keyword);
+mlir::ParseResult parseKeyword(mlir::OpAsmParser &parser,
+                               ScaleScopeAttr &keyword);
 void printKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,
                   ActivationAttr keyword);
 void printKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,
@@ -47,12 +51,17 @@ void printKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,
                   NormCastAttr keyword);
 void printKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,
                   QuantOrderAttr keyword);
+void printKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,
+                  BiasPlaceAttr keyword);
+void printKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,
+                  ScaleScopeAttr keyword);
 
-/// `scales(2.1e-2, 1.3e-3)` or `scales(2.1e-2, per_channel)`, or nothing.
+/// `scales(2.1e-2, 1.3e-3)`, with `dynamic` or `per_channel` in place of a
+/// number that is an operand, or nothing.
 mlir::ParseResult parseLinearScales(mlir::OpAsmParser &parser,
                                     mlir::FloatAttr &input,
                                     mlir::FloatAttr &weight);
-void printLinearScales(mlir::OpAsmPrinter &printer, mlir::Operation *,
+void printLinearScales(mlir::OpAsmPrinter &printer, mlir::Operation *op,
                        mlir::FloatAttr input, mlir::FloatAttr weight);
 
 /// `norm(rms %w eps 1.0e-6 [offset 1] [cast after_weight])`,

@@ -113,7 +113,7 @@ public:
 
   /// Quantizes a value where the op has scales.
   Value addQuantize(StringLiteral name, StringRef scale, Value x) {
-    if (!scales)
+    if (!scales || isWeightOnly())
       return x;
     return this->template add<QuantizeOp>(
         name, withElementType(x.getType(), scales.getStorageType()), x, Value(),
@@ -130,7 +130,7 @@ public:
         cast<FloatAttr>(scales.lookup(scale)));
   }
 
-  /// A linear member; in the qdq form, its weight is dequantized first.
+  /// A linear member; in the forms that dequantize, its weight comes first.
   Value addLinear(StringLiteral dequantizeName, StringLiteral name,
                   StringRef inputScale, StringRef weightScale, Type type,
                   Value x, Value weight, Value bias) {
@@ -141,17 +141,22 @@ public:
       if (!scale)
         channelScale = op.getChannelScales()[nextChannelScale++];
     }
-    if (isQDQ()) {
+    auto biasPlace = BiasPlaceAttr::get(builder.getContext(),
+                                        bias ? rounding.getBiasPlace()
+                                             : BiasPlace::BeforeRounding);
+    if (isQDQ() || isWeightOnly()) {
       weight = this->template add<DequantizeOp>(dequantizeName,
                                                 at("dequantized", weight),
                                                 weight, channelScale, scale);
       return this->template add<LinearOp>(name, type, x, weight, bias, Value(),
-                                          FloatAttr(), FloatAttr());
+                                          Value(), FloatAttr(), FloatAttr(),
+                                          biasPlace);
     }
     FloatAttr xScale =
         scales ? cast<FloatAttr>(scales.lookup(inputScale)) : FloatAttr();
     return this->template add<LinearOp>(name, type, x, weight, bias,
-                                        channelScale, xScale, scale);
+                                        channelScale, Value(), xScale, scale,
+                                        biasPlace);
   }
 
   /// Type of a linear's result: that of a rounding point, with the feature
@@ -163,6 +168,9 @@ public:
   }
 
   bool isQDQ() { return scales && scales.getForm() == QuantForm::QDQ; }
+  bool isWeightOnly() {
+    return scales && scales.getForm() == QuantForm::WeightOnly;
+  }
 
   Value stream, normed;
 

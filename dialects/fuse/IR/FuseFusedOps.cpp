@@ -99,6 +99,8 @@ public:
   /// The provenance speaks of the members that this op has. To be called when
   /// all have been noted.
   LogicalResult verifyProvenance() {
+    if (rounding.getBiasPlace() != BiasPlace::BeforeRounding && !hasBias)
+      return op.emitOpError("has no bias to add after rounding");
     ProvenanceAttr provenance = op.getProvenanceAttr();
     if (!provenance)
       return success();
@@ -126,17 +128,21 @@ public:
 
   /// An op without a linear has the scale of its result alone.
   LogicalResult verifyOnlyScale(StringRef name) {
-    if (failed(verifyScales({name.str()}, {name}, true)))
-      return failure();
-    if (scales.getForm() != QuantForm::Scaled)
+    if (scales && scales.getForm() != QuantForm::Scaled)
       return op.emitOpError("has no linear, so 'scales' has no form");
-    return success();
+    return verifyScales({name.str()}, {name}, true);
   }
 
-  /// Exactly the scales in `names`, exactly when operands are quantized.
-  LogicalResult verifyScales(ArrayRef<std::string> names,
+  /// Exactly the scales in `allNames`, exactly when operands are quantized.
+  /// Where only weights are, there are no scales of activations.
+  LogicalResult verifyScales(ArrayRef<std::string> allNames,
                              ArrayRef<StringRef> activationNames,
                              bool quantized) {
+    SmallVector<std::string> names(allNames);
+    if (isWeightOnly())
+      llvm::erase_if(names, [&](StringRef name) {
+        return llvm::is_contained(activationNames, name);
+      });
     if (!scales) {
       if (quantized)
         return op.emitOpError("with quantized members needs 'scales'");
@@ -163,7 +169,7 @@ public:
         return diag;
       }
     for (StringRef name : activationNames)
-      if (scales.isPerChannel(name))
+      if (!isWeightOnly() && scales.isPerChannel(name))
         return op.emitOpError()
                << "scale '" << name
                << "' of an activation must be a number, not per_channel";
@@ -213,10 +219,13 @@ public:
   }
 
   bool isQDQ() { return scales && scales.getForm() == QuantForm::QDQ; }
+  bool isWeightOnly() {
+    return scales && scales.getForm() == QuantForm::WeightOnly;
+  }
 
-  /// A quantize member, where the op has scales.
+  /// A quantize member, where the op has scales of activations.
   void quantize() {
-    if (!scales)
+    if (!scales || isWeightOnly())
       return;
     member<QuantizeOp>("quantize");
     if (isQDQ())
@@ -239,7 +248,11 @@ public:
     shape.back() = weightType.getShape()[0];
     result = RankedTensorType::get(shape, resultElement);
     RankedTensorType stored = weightType;
-    if (isQDQ()) {
+    hasBias |= bool(bias);
+    if (isWeightOnly() && stored.getElementType() != scales.getStorageType())
+      return in(name)() << "'weight' must be stored as "
+                        << scales.getStorageType() << ", got " << stored;
+    if (isQDQ() || isWeightOnly()) {
       member<DequantizeOp>("dequantize");
       weightType = withElementType(weightType, typeAt("dequantized"));
     }
@@ -261,6 +274,7 @@ public:
   /// Name and inherent attributes of each.
   SmallVector<std::pair<StringLiteral, ArrayRef<StringRef>>> members;
   RankedTensorType stream, current;
+  bool hasBias = false;
 };
 
 /// Hands out the operands of `channel_scales` in member order.

@@ -42,7 +42,8 @@ def Fuse_GatedMLPOp : Fuse_FusedOp<"gated_mlp", [AttrSizedOperandSegments]> {
     - `norm(...)` normalizes the stream (or the input);
     - `then_add(%s)` adds `%s` to the result; `add_stream` adds the stream;
     - `also([stream])` returns the stream as a second result;
-    - `scales` needs `input`, `gate`, `up`, `hidden` and `down`.
+    - `scales` needs `input`, `gate`, `up`, `hidden` and `down`, or with
+      `form = weight_only` those of the weights alone.
 
     Declines nothing at run time: an op that verifies has a kernel, if only on
     the portable path.

@@ -144,6 +144,18 @@ LogicalResult fuse::verifyLinear(EmitError emitError,
                           "output", out)));
 }
 
+/// Scales measured at run time are one number, or one per token of `x`.
+static LogicalResult verifyDynamicScale(EmitError emitError, StringRef name,
+                                        RankedTensorType x,
+                                        RankedTensorType scale) {
+  if (!scale || (scale.getRank() == 1 && scale.getShape().front() == 1) ||
+      (x.getRank() > 1 && succeeded(verifyCompatibleShape(
+                              x.getShape().drop_back(), scale.getShape()))))
+    return success();
+  return emitError() << "'" << name << "' must be tensor<1xf32> or have one "
+                     << "entry per token of " << x << ", got " << scale;
+}
+
 /// Emits an error for a scale attribute that can not be used.
 static LogicalResult verifyScale(Operation *op, StringRef name,
                                  FloatAttr scale) {
@@ -184,11 +196,19 @@ LogicalResult LinearOp::verify() {
                            getY().getType()})))
     return failure();
   bool quantized = isQuantized(getX().getType().getElementType());
-  if (quantized && !getInputScaleAttr())
+  if (getBiasPlace() == BiasPlace::AfterRounding && !getBias())
+    return emitOpError("has no bias to add after rounding");
+  if (quantized && !getInputScaleAttr() && !getDynamicScale())
     return emitOpError("with quantized operands needs scales");
-  if (!quantized &&
-      (getInputScaleAttr() || getWeightScaleAttr() || getChannelScale()))
+  if (!quantized && (getInputScaleAttr() || getWeightScaleAttr() ||
+                     getChannelScale() || getDynamicScale()))
     return emitOpError("with floating-point operands takes no scales");
+  if (getInputScaleAttr() && getDynamicScale())
+    return emitOpError("has two scales for its input: a number in 'scales' "
+                       "and 'dynamic_scale'");
+  if (failed(verifyDynamicScale([&] { return emitOpError(); }, "dynamic_scale",
+                                getX().getType(), typeOf(getDynamicScale()))))
+    return failure();
   if (quantized && bool(getWeightScaleAttr()) == bool(getChannelScale()))
     return emitOpError("needs one scale for its weight: a number in 'scales', "
                        "or 'per_channel' there and 'channel_scale'");
@@ -247,4 +267,27 @@ LogicalResult QuantizeOp::verify() {
 
 LogicalResult DequantizeOp::verify() {
   return verifyQuantization(*this, getX().getType(), getQ().getType());
+}
+
+LogicalResult DynamicQuantizeOp::verify() {
+  auto emitError = [&] { return emitOpError(); };
+  RankedTensorType x = getX().getType(), scale = getScale().getType();
+  if (failed(verifyTensor(emitError, "x", x)) ||
+      failed(verifySameShape(emitError, "x", x, "q", getQ().getType())))
+    return failure();
+  if (getScope() == ScaleScope::PerTensor) {
+    if (scale.getRank() == 1 && scale.getShape().front() == 1)
+      return success();
+    return emitOpError() << "per_tensor gives a scale of type tensor<1xf32>, "
+                            "got "
+                         << scale;
+  }
+  if (x.getRank() < 2)
+    return emitOpError() << "per_token needs a dimension of tokens, got " << x;
+  if (scale.getShape() != x.getShape().drop_back())
+    return emitOpError() << "per_token gives scales of type "
+                         << RankedTensorType::get(x.getShape().drop_back(),
+                                                  scale.getElementType())
+                         << ", got " << scale;
+  return success();
 }

@@ -104,11 +104,17 @@ def Fuse_LinearOp : Fuse_LayerOp<"linear", [AttrSizedOperandSegments]> {
     `[out, in]`. Products and sums are in f32 (fused multiply-add), the bias is
     added in f32, and the result is rounded once.
 
+    With `added after_rounding` the bias is added to the rounded sum, in f32,
+    and the result is rounded again: what a front end computes that adds the
+    bias in an op of its own.
+
     Quantized operands need scales. The sum of the stored values (f32 for
     8-bit floats, i32 for i8) is multiplied by
     `alpha = input_scale * weight_scale`, a product in f32, before the bias.
     `weight_scale` is an attribute, or `channel_scale` an operand with one f32
-    value per output channel.
+    value per output channel. `input_scale` is an attribute, or `dynamic_scale`
+    the operand that `fuse.dynamic_quantize` measured: one f32 value per token,
+    or a single one.
 
     The order of the sum over `k` is not part of the meaning.
 
@@ -124,6 +130,9 @@ def Fuse_LinearOp : Fuse_LayerOp<"linear", [AttrSizedOperandSegments]> {
     %c = fuse.linear %xq, %wq channel_scale(%s) scales(2.1e-2, per_channel)
       : (tensor<?x768xi8>, tensor<3072x768xi8>, tensor<3072xf32>)
         -> tensor<?x3072xbf16>
+    %d = fuse.linear %xd, %wq dynamic_scale(%t) scales(dynamic, 1.3e-3)
+      : (tensor<?x768xf8E4M3FN>, tensor<3072x768xf8E4M3FN>, tensor<?xf32>)
+        -> tensor<?x3072xbf16>
     ```
   }];
   let arguments = (ins
@@ -131,13 +140,30 @@ def Fuse_LinearOp : Fuse_LayerOp<"linear", [AttrSizedOperandSegments]> {
     Fuse_AnyTensor:$weight,
     Optional<Fuse_FloatTensor>:$bias,
     Optional<Fuse_ScaleVector>:$channel_scale,
+    Optional<Fuse_ScaleVector>:$dynamic_scale,
     OptionalAttr<F64Attr>:$input_scale,
-    OptionalAttr<F64Attr>:$weight_scale
+    OptionalAttr<F64Attr>:$weight_scale,
+    DefaultValuedAttr<Fuse_BiasPlaceAttr,
+                      "::fuse::BiasPlace::BeforeRounding">:$bias_place
   );
   let results = (outs Fuse_FloatTensor:$y);
+  let builders = [
+    OpBuilder<(ins "::mlir::Type":$y, "::mlir::Value":$x,
+                   "::mlir::Value":$weight, "::mlir::Value":$bias,
+                   "::mlir::Value":$channel_scale,
+                   "::mlir::FloatAttr":$input_scale,
+                   "::mlir::FloatAttr":$weight_scale), [{
+      build($_builder, $_state, y, x, weight, bias, channel_scale,
+            /*dynamic_scale=*/::mlir::Value(), input_scale, weight_scale,
+            BiasPlaceAttr::get($_builder.getContext(),
+                               BiasPlace::BeforeRounding));
+    }]>
+  ];
   let assemblyFormat = [{
     $x `,` $weight (`bias` `(` $bias^ `)`)?
+    (`added` custom<Keyword>($bias_place)^)?
     (`channel_scale` `(` $channel_scale^ `)`)?
+    (`dynamic_scale` `(` $dynamic_scale^ `)`)?
     `` custom<LinearScales>($input_scale, $weight_scale)
     attr-dict `:` functional-type(operands, results)
   }];
@@ -272,6 +298,41 @@ def Fuse_DequantizeOp : Fuse_LayerOp<"dequantize"> {
   let assemblyFormat = [{
     $q (`scale` custom<Number>($scale)^)?
     (`channel_scale` `(` $channel_scale^ `)`)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Fuse_DynamicQuantizeOp : Fuse_LayerOp<"dynamic_quantize"> {
+  let summary = "Quantization with a scale measured at run time";
+  let description = [{
+    `scale = max(amax / L, 2^-64)`, where `amax` is the largest magnitude of a
+    token (`per_token`, the values along the last dimension) or of the whole
+    tensor (`per_tensor`), and `L` the largest finite code, 127 for i8; then
+    `q = saturate(round_to_nearest_even(x * (1 / scale)))` as in
+    `fuse.quantize`, all in f32. The lower limit gives tokens of zeros a scale
+    that kernels can use.
+
+    The second result holds the scales, one per token or a single one. A NaN
+    or an infinity becomes the scale, so that everything that shares it has no
+    finite real value.
+
+    This is what static scales are compared with. The scale of the hidden
+    value is not known before all of it is computed, so no kernel that holds
+    two products contains this op.
+
+    Example:
+
+    ```mlir
+    %q, %s = fuse.dynamic_quantize per_token %x
+      : (tensor<?x1024xbf16>) -> (tensor<?x1024xf8E4M3FN>, tensor<?xf32>)
+    %p, %t = fuse.dynamic_quantize per_tensor %x
+      : (tensor<?x1024xbf16>) -> (tensor<?x1024xi8>, tensor<1xf32>)
+    ```
+  }];
+  let arguments = (ins Fuse_ScaleScopeAttr:$scope, Fuse_FloatTensor:$x);
+  let results = (outs Fuse_QuantizedTensor:$q, Fuse_ScaleVector:$scale);
+  let assemblyFormat = [{
+    custom<Keyword>($scope) $x
     attr-dict `:` functional-type(operands, results)
   }];
 }

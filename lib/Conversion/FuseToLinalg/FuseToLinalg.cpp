@@ -13,6 +13,7 @@
 #include "fuse/Conversion/FuseToLinalg/FuseToLinalg.h"
 #include "LayerBuilder.h"
 #include "fuse/IR/FuseOps.h"
+#include "fuse/IR/FuseVerify.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -160,6 +161,13 @@ struct LowerLayerNorm : OpRewritePattern<LayerNormOp> {
   }
 };
 
+/// How the scales that a dynamic quantize op measured are read.
+static Access getScaleAccess(Value scale) {
+  auto type = cast<RankedTensorType>(scale.getType());
+  return type.getRank() == 1 && type.getDimSize(0) == 1 ? Access::Single
+                                                        : Access::PerRow;
+}
+
 struct LowerLinear : OpRewritePattern<LinearOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -175,21 +183,39 @@ struct LowerLinear : OpRewritePattern<LinearOp> {
 
     FloatAttr inputScale = op.getInputScaleAttr();
     Type element = type.getElementType();
-    if (inputScale || op.getBias() || !element.isF32()) {
+    if (isQuantized(xType.getElementType()) || op.getBias() ||
+        !element.isF32()) {
       SmallVector<LayerInput> inputs = {{y}};
-      for (Value vector : {op.getChannelScale(), op.getBias()})
-        if (vector)
-          inputs.push_back({vector, Access::PerColumn});
+      unsigned dynamicAt = 0, channelAt = 0, biasAt = 0;
+      auto addInput = [&](Value value, Access access, unsigned &at) {
+        at = inputs.size();
+        inputs.push_back({value, access});
+      };
+      if (Value scale = op.getDynamicScale())
+        addInput(b.flattenPerToken(scale), getScaleAccess(scale), dynamicAt);
+      if (Value scale = op.getChannelScale())
+        addInput(scale, Access::PerColumn, channelAt);
+      if (Value bias = op.getBias())
+        addInput(bias, Access::PerColumn, biasAt);
       y = b.elementwise(
           element, inputs, [&](ImplicitLocOpBuilder &b, ValueRange args) {
             Value value = widen(b, args[0]);
-            if (op.getChannelScale())
-              value = mul(b, value, mul(b, args[1], toF32(inputScale)));
-            else if (inputScale)
+            if (dynamicAt) {
+              Value weightScale =
+                  channelAt ? args[channelAt]
+                            : constantF32(b, toF32(op.getWeightScaleAttr()));
+              value = mul(b, value, mul(b, args[dynamicAt], weightScale));
+            } else if (channelAt) {
+              value = mul(b, value, mul(b, args[channelAt], toF32(inputScale)));
+            } else if (inputScale) {
               value = mul(b, value,
                           toF32(inputScale) * toF32(op.getWeightScaleAttr()));
-            if (op.getBias())
-              value = add(b, value, widen(b, args[inputs.size() - 1]));
+            }
+            if (biasAt) {
+              if (op.getBiasPlace() == BiasPlace::AfterRounding)
+                value = widen(b, roundTo(b, value, element));
+              value = add(b, value, widen(b, args[biasAt]));
+            }
             return roundTo(b, value, element);
           });
     }
@@ -285,6 +311,55 @@ struct LowerQuantize : OpRewritePattern<QuantizeOp> {
   }
 };
 
+struct LowerDynamicQuantize : OpRewritePattern<DynamicQuantizeOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(DynamicQuantizeOp op,
+                                PatternRewriter &rewriter) const override {
+    RankedTensorType type = op.getQ().getType();
+    Type stored = type.getElementType();
+    LayerBuilder b = getRowBuilder(rewriter, op, type, op.getX().getType());
+    Value x = b.flatten(op.getX());
+    // A maximum that propagates NaN does not depend on the order.
+    Value amax = b.sumOfRows(
+        {{x}}, [](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
+          Value magnitude = math::AbsFOp::create(b, widen(b, args[0]));
+          return arith::MaximumFOp::create(b, args[1], magnitude);
+        });
+    bool perTensor = op.getScope() == ScaleScope::PerTensor;
+    if (perTensor)
+      amax = b.reduceVector(
+          amax, [](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
+            return arith::MaximumFOp::create(b, args[1], args[0]);
+          });
+    Value scale = b.elementwiseOnRows(
+        amax, [&](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
+          Value largest = constantF32(b, getLargestAim(stored));
+          Value quotient = arith::DivFOp::create(b, args[0], largest);
+          return arith::MaximumFOp::create(b, quotient,
+                                           constantF32(b, 0x1p-64f));
+        });
+    Value q = b.elementwise(
+        stored, {{x}, {scale, perTensor ? Access::Single : Access::PerRow}},
+        [&](ImplicitLocOpBuilder &b, ValueRange args) {
+          Value factor =
+              arith::DivFOp::create(b, constantF32(b, 1.0f), args[1]);
+          return saturateTo(b, mul(b, widen(b, args[0]), factor), stored);
+        });
+    rewriter.replaceOp(op, {b.restore(q, type),
+                            b.restorePerToken(scale, op.getScale().getType())});
+    return success();
+  }
+
+  /// The stored value that the largest magnitude is mapped to.
+  static float getLargestAim(Type stored) {
+    if (stored.isInteger())
+      return 127.0f;
+    return APFloat::getLargest(cast<FloatType>(stored).getFloatSemantics())
+        .convertToFloat();
+  }
+};
+
 struct LowerDequantize : OpRewritePattern<DequantizeOp> {
   using OpRewritePattern::OpRewritePattern;
 
@@ -339,6 +414,6 @@ void fuse::populateFusedOpDecompositionPatterns(RewritePatternSet &patterns) {
 void fuse::populateLayerToLinalgPatterns(RewritePatternSet &patterns) {
   patterns.add<LowerActivation, LowerBinary<GatedMulOp, arith::MulFOp>,
                LowerBinary<ResidualAddOp, arith::AddFOp>, LowerDequantize,
-               LowerLayerNorm, LowerLinear, LowerQuantize, LowerRMSNorm>(
-      patterns.getContext());
+               LowerDynamicQuantize, LowerLayerNorm, LowerLinear, LowerQuantize,
+               LowerRMSNorm>(patterns.getContext());
 }

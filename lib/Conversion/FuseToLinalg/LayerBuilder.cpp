@@ -128,6 +128,50 @@ Value LayerBuilder::restore(Value rows, RankedTensorType type) {
   return rows;
 }
 
+static bool isSingle(RankedTensorType type) {
+  return type.getRank() == 1 && type.getDimSize(0) == 1;
+}
+
+Value LayerBuilder::flattenPerToken(Value operand) {
+  auto type = cast<RankedTensorType>(operand.getType());
+  if (isSingle(type))
+    return operand;
+  auto refined =
+      RankedTensorType::get(ArrayRef(shape).drop_back(), type.getElementType());
+  if (refined != type)
+    operand = tensor::CastOp::create(*this, refined, operand);
+  unsigned rank = refined.getRank();
+  if (rank == 1)
+    return operand;
+  SmallVector<ReassociationIndices> groups;
+  groups.push_back(llvm::to_vector_of<int64_t>(llvm::seq(0u, rank)));
+  auto flat = RankedTensorType::get({collapseSizes(refined.getShape())},
+                                    type.getElementType());
+  return tensor::CollapseShapeOp::create(*this, flat, operand, groups);
+}
+
+Value LayerBuilder::restorePerToken(Value vector, RankedTensorType type) {
+  ArrayRef<int64_t> sizes = ArrayRef(shape).drop_back();
+  auto refined = RankedTensorType::get(sizes, type.getElementType());
+  if (!isSingle(type) && sizes.size() > 1) {
+    SmallVector<OpFoldResult> mixed;
+    for (auto [index, size] : llvm::enumerate(sizes)) {
+      if (!ShapedType::isDynamic(size))
+        mixed.push_back(getIndexAttr(size));
+      else
+        mixed.push_back(getValueOrCreateConstantIndexOp(
+            *this, getLoc(), getSize(*this, getLoc(), anchor, index)));
+    }
+    SmallVector<ReassociationIndices> groups;
+    groups.push_back(llvm::to_vector_of<int64_t>(llvm::seq(0ul, sizes.size())));
+    vector =
+        tensor::ExpandShapeOp::create(*this, refined, vector, groups, mixed);
+  }
+  if (vector.getType() != type)
+    vector = tensor::CastOp::create(*this, type, vector);
+  return vector;
+}
+
 //===----------------------------------------------------------------------===//
 // Structured ops
 //===----------------------------------------------------------------------===//
@@ -171,6 +215,8 @@ static AffineMap getMap(Access access, MLIRContext *context) {
     return AffineMap::get(2, 0, {row}, context);
   case Access::PerColumn:
     return AffineMap::get(2, 0, {column}, context);
+  case Access::Single:
+    return AffineMap::get(2, 0, {getAffineConstantExpr(0, context)}, context);
   }
   llvm_unreachable("unknown access");
 }
@@ -210,6 +256,14 @@ Value LayerBuilder::sumOfRows(ArrayRef<LayerInput> inputs, BodyFn body) {
       zeros(type.getShape().take_front(), getF32Type(), values.front());
   return generic(values, init, maps,
                  {IteratorType::parallel, IteratorType::reduction}, body);
+}
+
+Value LayerBuilder::reduceVector(Value vector, BodyFn body) {
+  Value init = zeros({1}, getF32Type(), vector);
+  AffineMap first =
+      AffineMap::get(1, 0, {getAffineConstantExpr(0)}, getContext());
+  return generic(vector, init, {getMultiDimIdentityMap(1), first},
+                 IteratorType::reduction, body);
 }
 
 Value LayerBuilder::product(Value x, Value weight) {

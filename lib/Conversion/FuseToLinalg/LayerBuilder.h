@@ -13,9 +13,9 @@
 
 namespace fuse {
 
-/// Where an operand of a rank-2 op is read: at (row, column), or along one of
-/// the two dimensions only.
-enum class Access { Full, PerRow, PerColumn };
+/// Where an operand of a rank-2 op is read: at (row, column), along one of the
+/// two dimensions only, or always at its single entry.
+enum class Access { Full, PerRow, PerColumn, Single };
 
 struct LayerInput {
   mlir::Value value;
@@ -41,6 +41,11 @@ public:
   /// The value with the shape and the type of a result of the layer.
   mlir::Value restore(mlir::Value rows, mlir::RankedTensorType type);
 
+  /// The same for a tensor with one entry per row, which has the shape of the
+  /// layer but for its last dimension. One with a single entry stays as it is.
+  mlir::Value flattenPerToken(mlir::Value operand);
+  mlir::Value restorePerToken(mlir::Value vector, mlir::RankedTensorType type);
+
   /// One elementwise op with the shape of the first input, which is `Full`.
   mlir::Value elementwise(mlir::Type element, llvm::ArrayRef<LayerInput> inputs,
                           BodyFn body);
@@ -49,6 +54,9 @@ public:
   /// Sum over the columns in f32. The last argument of the body is the sum so
   /// far.
   mlir::Value sumOfRows(llvm::ArrayRef<LayerInput> inputs, BodyFn body);
+  /// One value from all of a vector in f32. The last argument of the body is
+  /// the value so far, 0 at first.
+  mlir::Value reduceVector(mlir::Value vector, BodyFn body);
   /// `sum_k x[m, k] * weight[n, k]` in f32 or i32.
   mlir::Value product(mlir::Value x, mlir::Value weight);
 

@@ -75,3 +75,30 @@ func.func @channel_scale(%x: tensor<?x8xi8>, %w: tensor<16x8xi8>,
     : (tensor<?x8xi8>, tensor<16x8xi8>, tensor<16xf32>) -> tensor<?x16xbf16>
   return %y : tensor<?x16xbf16>
 }
+
+// Where the bias is added: to the sum in f32, or to the rounded sum.
+
+// CHECK-LABEL: func @bias_before
+// CHECK: ^bb0(%[[SUM:.*]]: f32, %[[B:.*]]: bf16, %{{.*}}: bf16):
+// CHECK: %[[BIAS:.*]] = arith.extf %[[B]]
+// CHECK: %[[Y:.*]] = arith.addf %[[SUM]], %[[BIAS]]
+// CHECK: arith.truncf %[[Y]]
+func.func @bias_before(%x: tensor<?x8xbf16>, %w: tensor<4x8xbf16>,
+                       %b: tensor<4xbf16>) -> tensor<?x4xbf16> {
+  %y = fuse.linear %x, %w bias(%b)
+    : (tensor<?x8xbf16>, tensor<4x8xbf16>, tensor<4xbf16>) -> tensor<?x4xbf16>
+  return %y : tensor<?x4xbf16>
+}
+
+// CHECK-LABEL: func @bias_after
+// CHECK: ^bb0(%[[SUM:.*]]: f32, %[[B:.*]]: bf16, %{{.*}}: bf16):
+// CHECK: %[[ROUNDED:.*]] = arith.truncf %[[SUM]] : f32 to bf16
+// CHECK: %[[WIDE:.*]] = arith.extf %[[ROUNDED]]
+// CHECK: %[[Y:.*]] = arith.addf %[[WIDE]], %{{.*}}
+// CHECK: arith.truncf %[[Y]]
+func.func @bias_after(%x: tensor<?x8xbf16>, %w: tensor<4x8xbf16>,
+                      %b: tensor<4xbf16>) -> tensor<?x4xbf16> {
+  %y = fuse.linear %x, %w bias(%b) added after_rounding
+    : (tensor<?x8xbf16>, tensor<4x8xbf16>, tensor<4xbf16>) -> tensor<?x4xbf16>
+  return %y : tensor<?x4xbf16>
+}

@@ -24,6 +24,15 @@ func.func private @attributes() attributes {
                                order = divide, form = qdq>
 }
 
+// Biases after rounding, and scales of weights alone.
+// CHECK-LABEL: @forms
+// CHECK-SAME: rounding = #fuse.rounding<exact bias after_rounding types {gate = f32}>
+// CHECK-SAME: scales = #fuse.static_scales<i8, up = 0.1, form = weight_only>
+func.func private @forms() attributes {
+  rounding = #fuse.rounding<exact bias after_rounding types {gate = f32}>,
+  scales = #fuse.static_scales<i8, up = 0.1, form = weight_only>
+}
+
 // What a default says is not printed.
 // CHECK-LABEL: @defaults
 // CHECK-SAME: scales = #fuse.static_scales<i8>

@@ -169,3 +169,20 @@ func.func @everything(%x: tensor<?x64xbf16>, %r: tensor<?x64xbf16>,
            -> (tensor<?x64xbf16>, tensor<?x64xbf16>)
   return
 }
+
+// Stored weights alone: no scale of an activation.
+// CHECK-LABEL: @weight_only
+func.func @weight_only(%x: tensor<?x64xbf16>, %g: tensor<128x64xf8E4M3FN>,
+                       %d: tensor<64x128xf8E4M3FN>, %s: tensor<128xf32>,
+                       %b: tensor<64xbf16>) {
+  // CHECK: act(silu) channel_scales(%{{[a-z0-9]+}})
+  // CHECK-SAME: scales(f8E4M3FN, gate = 0.1, up = per_channel, down = 0.2, form = weight_only) rounding(exact bias after_rounding)
+  %0 = fuse.gated_mlp %x gate(%g) up(%g) down(%d bias %b) act(silu)
+         channel_scales(%s)
+         scales(f8E4M3FN, gate = 0.1, up = per_channel, down = 0.2,
+                form = weight_only) rounding(exact bias after_rounding)
+     : (tensor<?x64xbf16>, tensor<128x64xf8E4M3FN>, tensor<128x64xf8E4M3FN>,
+        tensor<64x128xf8E4M3FN>, tensor<64xbf16>, tensor<128xf32>)
+       -> tensor<?x64xbf16>
+  return
+}

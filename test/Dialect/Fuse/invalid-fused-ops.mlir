@@ -606,3 +606,48 @@ func.func @commuted_absent_member(%x: tensor<?x64xf32>) {
      : (tensor<?x64xf32>) -> tensor<?x64xi8>
   return
 }
+
+// -----
+
+func.func @weight_only_input(%x: tensor<?x64xbf16>, %w: tensor<64x64xi8>) {
+  // expected-error @below {{unknown scale 'input'; expected up, down}}
+  %0 = fuse.mlp %x up(%w) down(%w) act(silu)
+         scales(i8, input = 1.0, up = 1.0, down = 1.0, form = weight_only)
+         rounding(exact)
+     : (tensor<?x64xbf16>, tensor<64x64xi8>, tensor<64x64xi8>)
+       -> tensor<?x64xbf16>
+  return
+}
+
+// -----
+
+func.func @weight_only_type(%x: tensor<?x64xbf16>, %w: tensor<64x64xi8>,
+                            %v: tensor<64x64xf8E4M3FN>) {
+  // expected-error @below {{member 'down': 'weight' must be stored as 'i8', got 'tensor<64x64xf8E4M3FN>'}}
+  %0 = fuse.mlp %x up(%w) down(%v) act(silu)
+         scales(i8, up = 1.0, down = 1.0, form = weight_only) rounding(exact)
+     : (tensor<?x64xbf16>, tensor<64x64xi8>, tensor<64x64xf8E4M3FN>)
+       -> tensor<?x64xbf16>
+  return
+}
+
+// -----
+
+func.func @weight_only_quantize(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>) {
+  // expected-error @below {{has no linear, so 'scales' has no form}}
+  %0 = fuse.norm_quantize %x norm(rms %w eps 1.0e-6)
+         scales(i8, form = weight_only) rounding(exact)
+     : (tensor<?x64xbf16>, tensor<64xbf16>) -> tensor<?x64xi8>
+  return
+}
+
+// -----
+
+func.func @no_bias(%x: tensor<?x64xbf16>, %w: tensor<64x64xbf16>) {
+  // expected-error @below {{has no bias to add after rounding}}
+  %0 = fuse.mlp %x up(%w) down(%w) act(silu)
+         rounding(exact bias after_rounding)
+     : (tensor<?x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>)
+       -> tensor<?x64xbf16>
+  return
+}

@@ -74,7 +74,7 @@ func.func @scale_is_f32(%x: tensor<?x64xf32>) {
 func.func @weight_scale_of_floats(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
   // expected-error @below {{with floating-point operands takes no scales}}
   %0 = "fuse.linear"(%x, %w)
-    <{operandSegmentSizes = array<i32: 1, 1, 0, 0>, weight_scale = 1.0 : f64}>
+    <{operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>, weight_scale = 1.0 : f64}>
     : (tensor<?x64xf32>, tensor<64x64xf32>) -> tensor<?x64xf32>
   return
 }
@@ -131,7 +131,7 @@ func.func @rounding_is_a_string(%x: tensor<?x64xf32>) {
 
 func.func @no_operands() {
   // expected-error @below {{'fuse.linear' op expected 2 or more operands, but found 0}}
-  %0 = "fuse.linear"() <{operandSegmentSizes = array<i32: 0, 0, 0, 0>}>
+  %0 = "fuse.linear"() <{operandSegmentSizes = array<i32: 0, 0, 0, 0, 0>}>
     : () -> tensor<?x64xf32>
   return
 }
@@ -150,7 +150,7 @@ func.func @no_segments(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 func.func @negative_segment(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
   // expected-error @below {{'operandSegmentSizes' attribute cannot have negative elements}}
   %0 = "fuse.linear"(%x, %w)
-    <{operandSegmentSizes = array<i32: 1, 2, -1, 0>}>
+    <{operandSegmentSizes = array<i32: 1, 2, -1, 0, 0>}>
     : (tensor<?x64xf32>, tensor<64x64xf32>) -> tensor<?x64xf32>
   return
 }
@@ -158,7 +158,7 @@ func.func @negative_segment(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 // -----
 
 func.func @too_few_segments(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
-  // expected-error @below {{size mismatch in attribute conversion: 2 vs 4}}
+  // expected-error @below {{size mismatch in attribute conversion: 2 vs 5}}
   %0 = "fuse.linear"(%x, %w) <{operandSegmentSizes = array<i32: 1, 1>}>
     : (tensor<?x64xf32>, tensor<64x64xf32>) -> tensor<?x64xf32>
   return
@@ -170,7 +170,7 @@ func.func @two_biases(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>,
                       %b: tensor<64xf32>) {
   // expected-error @below {{operand group starting at #2 requires 0 or 1 element, but found 2}}
   %0 = "fuse.linear"(%x, %w, %b, %b)
-    <{operandSegmentSizes = array<i32: 1, 1, 2, 0>}>
+    <{operandSegmentSizes = array<i32: 1, 1, 2, 0, 0>}>
     : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64xf32>, tensor<64xf32>)
       -> tensor<?x64xf32>
   return
@@ -180,7 +180,7 @@ func.func @two_biases(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>,
 
 func.func @no_weight(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
   // expected-error @below {{'fuse.linear' op needs one operand 'weight', got 0}}
-  %0 = "fuse.linear"(%x, %w) <{operandSegmentSizes = array<i32: 1, 0, 1, 0>}>
+  %0 = "fuse.linear"(%x, %w) <{operandSegmentSizes = array<i32: 1, 0, 1, 0, 0>}>
     : (tensor<?x64xf32>, tensor<64x64xf32>) -> tensor<?x64xf32>
   return
 }
@@ -189,7 +189,7 @@ func.func @no_weight(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 
 func.func @two_inputs_no_weight(%x: tensor<?x64xf32>) {
   // expected-error @below {{'fuse.linear' op needs one operand 'x', got 2}}
-  %0 = "fuse.linear"(%x, %x) <{operandSegmentSizes = array<i32: 2, 0, 0, 0>}>
+  %0 = "fuse.linear"(%x, %x) <{operandSegmentSizes = array<i32: 2, 0, 0, 0, 0>}>
     : (tensor<?x64xf32>, tensor<?x64xf32>) -> tensor<?x64xf32>
   return
 }

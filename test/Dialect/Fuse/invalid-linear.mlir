@@ -201,3 +201,54 @@ func.func @bad_weight_scale(%x: tensor<?x64xi8>, %w: tensor<128x64xi8>) {
     : (tensor<?x64xi8>, tensor<128x64xi8>) -> tensor<?x128xf32>
   return
 }
+
+// -----
+
+func.func @no_bias(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
+  // expected-error @below {{has no bias to add after rounding}}
+  %0 = "fuse.linear"(%x, %w)
+    <{operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>,
+      bias_place = #fuse.bias_place<after_rounding>}>
+    : (tensor<?x64xf32>, tensor<64x64xf32>) -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @bias_place(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>,
+                      %b: tensor<64xf32>) {
+  // expected-error @below {{unknown place of the bias 'never'; expected one of before_rounding, after_rounding}}
+  %0 = fuse.linear %x, %w bias(%b) added never
+    : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64xf32>) -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @dynamic_scale_size(%x: tensor<4x64xi8>, %w: tensor<64x64xi8>,
+                              %s: tensor<3xf32>) {
+  // expected-error @below {{'dynamic_scale' must be tensor<1xf32> or have one entry per token of 'tensor<4x64xi8>', got 'tensor<3xf32>'}}
+  %0 = fuse.linear %x, %w dynamic_scale(%s) scales(dynamic, 1.0)
+    : (tensor<4x64xi8>, tensor<64x64xi8>, tensor<3xf32>) -> tensor<4x64xf32>
+  return
+}
+
+// -----
+
+func.func @dynamic_scale_of_floats(%x: tensor<4x64xf32>, %w: tensor<64x64xf32>,
+                                   %s: tensor<4xf32>) {
+  // expected-error @below {{with floating-point operands takes no scales}}
+  %0 = fuse.linear %x, %w dynamic_scale(%s)
+    : (tensor<4x64xf32>, tensor<64x64xf32>, tensor<4xf32>) -> tensor<4x64xf32>
+  return
+}
+
+// -----
+
+func.func @two_input_scales(%x: tensor<4x64xi8>, %w: tensor<64x64xi8>,
+                            %s: tensor<4xf32>) {
+  // expected-error @below {{has two scales for its input: a number in 'scales' and 'dynamic_scale'}}
+  %0 = fuse.linear %x, %w dynamic_scale(%s) scales(1.0, 1.0)
+    : (tensor<4x64xi8>, tensor<64x64xi8>, tensor<4xf32>) -> tensor<4x64xf32>
+  return
+}

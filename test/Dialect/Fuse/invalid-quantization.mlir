@@ -76,3 +76,48 @@ func.func @dequantize_shape(%q: tensor<4x64xi8>) {
   %0 = fuse.dequantize %q scale 1.0 : (tensor<4x64xi8>) -> tensor<4x32xf32>
   return
 }
+
+// -----
+
+func.func @one_token(%x: tensor<64xbf16>) {
+  // expected-error @below {{per_token needs a dimension of tokens, got 'tensor<64xbf16>'}}
+  %q, %s = fuse.dynamic_quantize per_token %x
+    : (tensor<64xbf16>) -> (tensor<64xi8>, tensor<1xf32>)
+  return
+}
+
+// -----
+
+func.func @scale_per_token(%x: tensor<?x64xbf16>) {
+  // expected-error @below {{per_token gives scales of type 'tensor<?xf32>', got 'tensor<1xf32>'}}
+  %q, %s = fuse.dynamic_quantize per_token %x
+    : (tensor<?x64xbf16>) -> (tensor<?x64xi8>, tensor<1xf32>)
+  return
+}
+
+// -----
+
+func.func @scale_per_tensor(%x: tensor<?x64xbf16>) {
+  // expected-error @below {{per_tensor gives a scale of type tensor<1xf32>, got 'tensor<?xf32>'}}
+  %q, %s = fuse.dynamic_quantize per_tensor %x
+    : (tensor<?x64xbf16>) -> (tensor<?x64xi8>, tensor<?xf32>)
+  return
+}
+
+// -----
+
+func.func @stored_shape(%x: tensor<?x64xbf16>) {
+  // expected-error @below {{'x' and 'q' must have the same shape, got 'tensor<?x64xbf16>' and 'tensor<?x32xi8>'}}
+  %q, %s = fuse.dynamic_quantize per_token %x
+    : (tensor<?x64xbf16>) -> (tensor<?x32xi8>, tensor<?xf32>)
+  return
+}
+
+// -----
+
+func.func @scope(%x: tensor<?x64xbf16>) {
+  // expected-error @below {{unknown scope 'per_block'; expected one of per_token, per_tensor}}
+  %q, %s = fuse.dynamic_quantize per_block %x
+    : (tensor<?x64xbf16>) -> (tensor<?x64xi8>, tensor<?xf32>)
+  return
+}

@@ -150,10 +150,15 @@ func.func @subnormal_reciprocal(%q: tensor<?x64xi8>) {
 
 // -----
 
-// expected-error @below {{unknown form 'fused'; expected one of scaled, qdq}}
+// expected-error @below {{unknown form 'fused'; expected one of scaled, qdq, weight_only}}
 #scales = #fuse.static_scales<i8, input = 1.0, form = fused>
 
 // -----
 
 // expected-error @below {{expected floating point literal}}
 #scales = #fuse.static_scales<i8, input = per_tensor>
+
+// -----
+
+// expected-error @below {{form weight_only quantizes nothing, so it has no order}}
+#scales = #fuse.static_scales<i8, up = 1.0, order = divide, form = weight_only>

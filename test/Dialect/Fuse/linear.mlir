@@ -79,3 +79,33 @@ func.func @extreme_scales(%x: tensor<?x64xi8>, %w: tensor<128x64xi8>) {
     : (tensor<?x64xi8>, tensor<128x64xi8>) -> tensor<?x128xf32>
   return
 }
+
+// The bias is added to a sum that is rounded already.
+// CHECK-LABEL: @bias_after_rounding
+func.func @bias_after_rounding(%x: tensor<?x64xbf16>, %w: tensor<128x64xbf16>,
+                               %b: tensor<128xbf16>) {
+  // CHECK: bias(%{{.*}}) added after_rounding : (
+  %0 = fuse.linear %x, %w bias(%b) added after_rounding
+    : (tensor<?x64xbf16>, tensor<128x64xbf16>, tensor<128xbf16>)
+      -> tensor<?x128xbf16>
+  // CHECK: bias(%{{.*}}) : (
+  %1 = fuse.linear %x, %w bias(%b) added before_rounding
+    : (tensor<?x64xbf16>, tensor<128x64xbf16>, tensor<128xbf16>)
+      -> tensor<?x128xbf16>
+  return
+}
+
+// CHECK-LABEL: @dynamic_scale
+func.func @dynamic_scale(%x: tensor<?x64xi8>, %w: tensor<128x64xi8>,
+                         %s: tensor<?xf32>, %t: tensor<1xf32>,
+                         %c: tensor<128xf32>) {
+  // CHECK: dynamic_scale(%{{.*}}) scales(dynamic, 0.0013) : (
+  %0 = fuse.linear %x, %w dynamic_scale(%s) scales(dynamic, 1.3e-3)
+    : (tensor<?x64xi8>, tensor<128x64xi8>, tensor<?xf32>) -> tensor<?x128xbf16>
+  // CHECK: channel_scale(%{{.*}}) dynamic_scale(%{{.*}}) scales(dynamic, per_channel) : (
+  %1 = fuse.linear %x, %w channel_scale(%c) dynamic_scale(%t)
+         scales(dynamic, per_channel)
+    : (tensor<?x64xi8>, tensor<128x64xi8>, tensor<128xf32>, tensor<1xf32>)
+      -> tensor<?x128xbf16>
+  return
+}

@@ -49,3 +49,16 @@ func.func @vector(%x: tensor<64xf32>, %s: tensor<64xf32>) {
     : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xi8>
   return
 }
+
+// The scales are a second result: one per token, or a single one.
+// CHECK-LABEL: @dynamic
+// CHECK-SAME: %[[X:.*]]: tensor<2x?x64xbf16>
+func.func @dynamic(%x: tensor<2x?x64xbf16>) {
+  // CHECK: fuse.dynamic_quantize per_token %[[X]] : (tensor<2x?x64xbf16>) -> (tensor<2x?x64xf8E4M3FN>, tensor<2x?xf32>)
+  %q, %s = fuse.dynamic_quantize per_token %x
+    : (tensor<2x?x64xbf16>) -> (tensor<2x?x64xf8E4M3FN>, tensor<2x?xf32>)
+  // CHECK: fuse.dynamic_quantize per_tensor %[[X]] : (tensor<2x?x64xbf16>) -> (tensor<2x?x64xi8>, tensor<1xf32>)
+  %p, %t = fuse.dynamic_quantize per_tensor %x
+    : (tensor<2x?x64xbf16>) -> (tensor<2x?x64xi8>, tensor<1xf32>)
+  return
+}
