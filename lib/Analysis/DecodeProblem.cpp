@@ -87,6 +87,8 @@ static std::string getProblem(const DecodeProblem &problem) {
     if (scales.getForm() != QuantForm::Scaled)
       return "the chain dequantizes operands before its products";
   }
+  if (problem.rounding.getBiasPlace() != BiasPlace::BeforeRounding)
+    return "a bias is added after rounding";
   for (StringRef point :
        {"stream", "normed", "gate", "up", "act", "product", "down"}) {
     Type type = problem.rounding.getTypeOf(point, getElement(problem.x));

@@ -42,8 +42,12 @@ Operation *KernelMatch::getMember(StringRef name) const {
 
 Value KernelMatch::getInput() const {
   // Ops are read anew each time: an earlier kernel may have replaced the
-  // value since the match was made.
-  return members.front().op->getOperand(0);
+  // value since the match was made. Only a weight can stand before the op that
+  // reads the input.
+  Operation *first = members.front().op;
+  if (weightOnly && isa<DequantizeOp>(first))
+    first = linears.front();
+  return first->getOperand(0);
 }
 
 SmallVector<Value> KernelMatch::getResults() const {
@@ -150,6 +154,9 @@ private:
 
   bool traceInput(ArrayRef<LinearOp> linears, QuantizedInput &input);
   bool checkScales(LinearOp linear, QuantizedInput input);
+  bool refuseInputs(LinearOp gate, LinearOp up);
+  bool checkBiases(ArrayRef<LinearOp> linears);
+  void noteStoredWeights(ArrayRef<LinearOp> linears);
   void absorbHead(Value source, ArrayRef<Operation *> users);
   void absorbResidual(Operation *norm);
   void absorbTail(LinearOp down);
@@ -199,6 +206,8 @@ bool ChainMatcher::traceInput(ArrayRef<LinearOp> linears,
     input.dequantize = dequantize;
     input.quantize = quantize;
   } else {
+    if (first.getDynamicScale())
+      return refuse(RefusalKind::DynamicScale, first);
     input.quantize = input.source.getDefiningOp<QuantizeOp>();
     if (!input.quantize)
       return refuse(RefusalKind::InputNotQuantizedHere, first);
@@ -206,7 +215,9 @@ bool ChainMatcher::traceInput(ArrayRef<LinearOp> linears,
       return refuse(RefusalKind::IntermediateHasOtherUsers, other);
   }
   // One scale per activation: the static scales of a kernel are numbers.
-  if (!input.quantize.getScaleAttr() || matcher.isClaimed(input.quantize))
+  if (!input.quantize.getScaleAttr())
+    return refuse(RefusalKind::InputScaleNotOneNumber, input.quantize);
+  if (matcher.isClaimed(input.quantize))
     return refuse(RefusalKind::InputNotQuantizedHere, input.quantize);
   if (input.dequantize &&
       input.dequantize.getScaleAttr() != input.quantize.getScaleAttr())
@@ -230,6 +241,53 @@ bool ChainMatcher::checkScales(LinearOp linear, QuantizedInput input) {
   if (linear.getInputScaleAttr() != input.quantize.getScaleAttr())
     return refuse(RefusalKind::ScaleMismatch, linear);
   return true;
+}
+
+/// Says why gate and up, which do not read one value, are no pair: they may
+/// read one that each quantizes with a scale of its own.
+bool ChainMatcher::refuseInputs(LinearOp gate, LinearOp up) {
+  auto getQuantize = [](Value x) {
+    if (auto dequantize = x.getDefiningOp<DequantizeOp>())
+      x = dequantize.getQ();
+    return x.getDefiningOp<QuantizeOp>();
+  };
+  QuantizeOp first = getQuantize(gate.getX()), second = getQuantize(up.getX());
+  bool sameSource = first && second && first.getX() == second.getX();
+  return refuse(sameSource && first.getScaleAttr() != second.getScaleAttr()
+                    ? RefusalKind::InputScalesDiffer
+                    : RefusalKind::GateAndUpInputsDiffer,
+                up);
+}
+
+/// All biases are added in one place, which is part of the kernel's contract.
+bool ChainMatcher::checkBiases(ArrayRef<LinearOp> linears) {
+  std::optional<BiasPlace> place;
+  for (LinearOp linear : linears) {
+    if (!linear.getBias())
+      continue;
+    if (place && *place != linear.getBiasPlace())
+      return refuse(RefusalKind::BiasPlacesDiffer, linear);
+    place = linear.getBiasPlace();
+  }
+  match.biasPlace = place.value_or(BiasPlace::BeforeRounding);
+  return true;
+}
+
+/// Notes whether the linears, whose inputs are not quantized, read stored
+/// weights that nothing else dequantizes: such a kernel holds these.
+void ChainMatcher::noteStoredWeights(ArrayRef<LinearOp> linears) {
+  Type storage;
+  for (LinearOp linear : linears) {
+    auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
+    if (!weight || !weight.getX().hasOneUse() || matcher.isClaimed(weight) ||
+        weight->getBlock() != linear->getBlock())
+      return;
+    Type element = weight.getQ().getType().getElementType();
+    if (storage && storage != element)
+      return;
+    storage = element;
+  }
+  match.weightOnly = true;
 }
 
 /// `[residual_add] norm` in front of `users`, as far as the chain owns them.
@@ -271,7 +329,7 @@ void ChainMatcher::absorbTail(LinearOp down) {
 void ChainMatcher::addLinear(StringLiteral dequantizeName, StringLiteral name,
                              LinearOp linear) {
   match.linears.push_back(linear);
-  if (match.qdq)
+  if (match.dequantizesWeights())
     add(dequantizeName, linear.getWeight().getDefiningOp());
   add(name, linear);
 }
@@ -353,7 +411,7 @@ bool ChainMatcher::matchMLP(ActivationOp activation) {
     if (Operation *extra = getOtherUser(up.getY(), {match.product}))
       return refuse(RefusalKind::IntermediateHasOtherUsers, extra);
     if (up.getX() != first.getX())
-      return refuse(RefusalKind::GateAndUpInputsDiffer, up);
+      return refuseInputs(first, up);
     inputLinears.push_back(up);
     hidden = match.product.getY();
   }
@@ -368,6 +426,8 @@ bool ChainMatcher::matchMLP(ActivationOp activation) {
                  ? refuse(RefusalKind::NoDownProjection, activation)
                  : refuse(RefusalKind::IntermediateHasOtherUsers,
                           *downInput.user_begin());
+    if (isa<DynamicQuantizeOp>(next))
+      return refuse(RefusalKind::DynamicScale, next);
     bool quantizes = isa<QuantizeOp>(next) && downInput == hidden;
     bool dequantizes =
         isa<DequantizeOp>(next) && downInput.getDefiningOp<QuantizeOp>();
@@ -393,11 +453,19 @@ bool ChainMatcher::matchMLP(ActivationOp activation) {
     auto storage = [](QuantizeOp op) {
       return op.getQ().getType().getElementType();
     };
-    if (storage(input.quantize) != storage(inner.quantize) ||
-        input.quantize.getOrder() != inner.quantize.getOrder() ||
-        bool(input.dequantize) != bool(inner.dequantize))
+    if (storage(input.quantize) != storage(inner.quantize))
+      return refuse(RefusalKind::StorageTypesDiffer, inner.quantize);
+    if (input.quantize.getOrder() != inner.quantize.getOrder())
+      return refuse(RefusalKind::DivisionOrdersDiffer, inner.quantize);
+    if (bool(input.dequantize) != bool(inner.dequantize))
       return refuse(RefusalKind::QuantizationStylesDiffer, inner.quantize);
   }
+  SmallVector<LinearOp> all(inputLinears);
+  all.push_back(down);
+  if (!checkBiases(all))
+    return false;
+  if (!input.quantize)
+    noteStoredWeights(all);
 
   SmallVector<Operation *> headUsers;
   if (input.quantize)
@@ -472,8 +540,12 @@ bool ChainMatcher::matchNormLinear(Operation *norm) {
         linear->getBlock() == norm->getBlock() && !matcher.isClaimed(linear))
       linears.push_back(linear);
   }
-  if (linears.empty())
+  if (linears.empty()) {
+    for (Operation *user : source.getUsers())
+      if (isa<DynamicQuantizeOp>(user))
+        return refuse(RefusalKind::DynamicScale, user);
     return refuse(RefusalKind::NoConsumer, norm);
+  }
   // Users come in no particular order; the text of a kernel must.
   llvm::sort(linears,
              [](LinearOp a, LinearOp b) { return a->isBeforeInBlock(b); });
@@ -484,7 +556,11 @@ bool ChainMatcher::matchNormLinear(Operation *norm) {
     if (input.quantize != match.quantizeInput)
       return refuse(RefusalKind::InputNotQuantizedHere, linears.front());
     match.qdq = bool(input.dequantize);
+  } else {
+    noteStoredWeights(linears);
   }
+  if (!checkBiases(linears))
+    return false;
   absorbResidual(norm);
   add("residual", match.residual);
   add("norm", norm);

@@ -92,7 +92,7 @@ static RoundingAttr getRounding(KernelMatch &match, RoundingMode mode) {
     if (type != defaultType)
       others.push_back({StringAttr::get(context, point), TypeAttr::get(type)});
   }
-  return RoundingAttr::get(context, mode, skip, others);
+  return RoundingAttr::get(context, mode, skip, others, match.biasPlace);
 }
 
 /// Collects the static scales of a kernel under the names of its family, and
@@ -101,9 +101,9 @@ static StaticScalesAttr getScales(KernelMatch &match,
                                   SmallVectorImpl<Value> &channelScales) {
   QuantizeOp first =
       match.quantizeInput ? match.quantizeInput : match.quantizeHidden;
-  if (!first)
+  if (!first && !match.weightOnly)
     return {};
-  Builder builder(first.getContext());
+  Builder builder(match.anchor->getContext());
   SmallVector<NamedAttribute> scales;
   auto add = [&](const Twine &name, FloatAttr scale, Value channelScale) {
     SmallString<16> text;
@@ -114,7 +114,7 @@ static StaticScalesAttr getScales(KernelMatch &match,
         scale ? Attribute(scale) : Attribute(builder.getUnitAttr())));
   };
   auto addLinear = [&](const Twine &name, LinearOp linear) {
-    if (match.qdq) {
+    if (match.dequantizesWeights()) {
       auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
       return add(name, weight.getScaleAttr(), weight.getChannelScale());
     }
@@ -133,6 +133,13 @@ static StaticScalesAttr getScales(KernelMatch &match,
     add("hidden", match.quantizeHidden.getScaleAttr(), {});
   if (auto down = cast_or_null<LinearOp>(match.getMember("down")))
     addLinear("down", down);
+  if (match.weightOnly) {
+    LinearOp linear = match.linears.front();
+    auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
+    return StaticScalesAttr::get(
+        builder.getContext(), weight.getQ().getType().getElementType(), scales,
+        QuantOrder::Reciprocal, QuantForm::WeightOnly);
+  }
   return StaticScalesAttr::get(
       first.getContext(), first.getQ().getType().getElementType(), scales,
       first.getOrder(), match.qdq ? QuantForm::QDQ : QuantForm::Scaled);
@@ -162,7 +169,7 @@ struct KernelParts {
 
 /// The weight operand of a linear member: what is stored.
 static Value getStoredWeight(KernelMatch &match, LinearOp linear) {
-  if (!match.qdq)
+  if (!match.dequantizesWeights())
     return linear.getWeight();
   return linear.getWeight().getDefiningOp<DequantizeOp>().getQ();
 }

@@ -89,3 +89,23 @@ func.func @declined(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
        tensor<64xf32>) -> tensor<?x64xbf16>
   return
 }
+
+// Forms that the kernel does not have.
+
+// CHECK-LABEL: func @other_forms
+// CHECK-NOT: tile.schedule
+// REMARK: [Missed] schedule | Category:codegen | Reason="the chain dequantizes operands before its products"
+// REMARK: [Missed] schedule | Category:codegen | Reason="a bias is added after rounding"
+func.func @other_forms(%x: tensor<?x64xbf16>, %q: tensor<64x64xf8E4M3FN>,
+                       %w: tensor<64x64xbf16>, %b: tensor<64xbf16>) {
+  %0 = fuse.mlp %x up(%q) down(%q) act(relu)
+         scales(f8E4M3FN, up = 1.0, down = 1.0, form = weight_only)
+         rounding(exact)
+    : (tensor<?x64xbf16>, tensor<64x64xf8E4M3FN>, tensor<64x64xf8E4M3FN>)
+      -> tensor<?x64xbf16>
+  %1 = fuse.mlp %x up(%w bias %b) down(%w) act(relu)
+         rounding(exact bias after_rounding)
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>, tensor<64xbf16>,
+       tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  return
+}

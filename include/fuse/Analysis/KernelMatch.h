@@ -56,6 +56,10 @@ struct KernelMatch {
   /// The other operand of `thenAdd` is the result of `residual`.
   bool addStream = false;
   bool qdq = false;
+  /// Weights are stored, and nothing is quantized.
+  bool weightOnly = false;
+  /// Where all linears with a bias add it.
+  BiasPlace biasPlace = BiasPlace::BeforeRounding;
   /// Names of the members whose operands are not in canonical order.
   llvm::SmallVector<llvm::StringLiteral> commuted;
   /// Intermediates that have users outside of the chain: rounding point and
@@ -65,6 +69,8 @@ struct KernelMatch {
   /// of the kernel stayed outside, or why no larger family matched.
   std::optional<Refusal> limit;
 
+  /// Members dequantize the weights.
+  bool dequantizesWeights() const { return qdq || weightOnly; }
   /// The input of the kernel: what its first member reads.
   mlir::Value getInput() const;
   /// The member called `name`, or null.

@@ -1,0 +1,37 @@
+// RUN: fuse-opt %s --mlir-disable-threading --fuse-form-kernels \
+// RUN:   --remarks-filter='fuse' --remark-format=emitRemark 2>&1 \
+// RUN:   -o /dev/null | FileCheck %s
+// RUN: fuse-opt %s --fuse-check-unfuse -o /dev/null
+
+// A kernel stores both activations in one type.
+
+// CHECK: [Passed] one_type#0
+// CHECK-SAME: Family=mlp
+func.func @one_type(%x: tensor<?x8xbf16>, %w1: tensor<16x8xf8E4M3FN>,
+                    %w2: tensor<8x16xf8E4M3FN>) -> tensor<?x8xbf16> {
+  %q = fuse.quantize %x scale 0.5
+    : (tensor<?x8xbf16>) -> tensor<?x8xf8E4M3FN>
+  %u = fuse.linear %q, %w1 scales(0.5, 0.25)
+    : (tensor<?x8xf8E4M3FN>, tensor<16x8xf8E4M3FN>) -> tensor<?x16xbf16>
+  %a = fuse.activation silu %u : tensor<?x16xbf16> -> tensor<?x16xbf16>
+  %h = fuse.quantize %a scale 0.5
+    : (tensor<?x16xbf16>) -> tensor<?x16xf8E4M3FN>
+  %d = fuse.linear %h, %w2 scales(0.5, 0.25)
+    : (tensor<?x16xf8E4M3FN>, tensor<8x16xf8E4M3FN>) -> tensor<?x8xbf16>
+  return %d : tensor<?x8xbf16>
+}
+
+// CHECK: [Analysis] two_types#0
+// CHECK-SAME: FUSE-N020 storage-types-differ
+func.func @two_types(%x: tensor<?x8xbf16>, %w1: tensor<16x8xf8E4M3FN>,
+                     %w2: tensor<8x16xf8E4M3FN>) -> tensor<?x8xbf16> {
+  %q = fuse.quantize %x scale 0.5
+    : (tensor<?x8xbf16>) -> tensor<?x8xf8E4M3FN>
+  %u = fuse.linear %q, %w1 scales(0.5, 0.25)
+    : (tensor<?x8xf8E4M3FN>, tensor<16x8xf8E4M3FN>) -> tensor<?x16xbf16>
+  %a = fuse.activation silu %u : tensor<?x16xbf16> -> tensor<?x16xbf16>
+  %h = fuse.quantize %a scale 0.5 : (tensor<?x16xbf16>) -> tensor<?x16xf8E5M2>
+  %d = fuse.linear %h, %w2 scales(0.5, 0.25)
+    : (tensor<?x16xf8E5M2>, tensor<8x16xf8E4M3FN>) -> tensor<?x8xbf16>
+  return %d : tensor<?x8xbf16>
+}
