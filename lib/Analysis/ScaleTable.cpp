@@ -34,8 +34,8 @@ static Expected<double> readScale(const llvm::json::Object &entry,
 }
 
 /// Reads the scales of one linear.
-static Expected<LinearScales> readLinear(StringRef linear,
-                                         const llvm::json::Value &value) {
+static Expected<LinearScales>
+readLinear(StringRef linear, const llvm::json::Value &value, bool needsInput) {
   const llvm::json::Object *entry = value.getAsObject();
   if (!entry)
     return createStringError("'%s' is not an object", linear.str().c_str());
@@ -45,10 +45,12 @@ static Expected<LinearScales> readLinear(StringRef linear,
                                "input_scale, weight_scale",
                                key.str().c_str(), linear.str().c_str());
   LinearScales scales;
-  Expected<double> input = readScale(*entry, linear, "input_scale");
-  if (!input)
-    return input.takeError();
-  scales.input = *input;
+  if (needsInput || entry->get("input_scale")) {
+    Expected<double> input = readScale(*entry, linear, "input_scale");
+    if (!input)
+      return input.takeError();
+    scales.input = *input;
+  }
   if (entry->getString("weight_scale") == StringRef("per_channel"))
     return scales;
   Expected<double> weight = readScale(*entry, linear, "weight_scale");
@@ -58,7 +60,7 @@ static Expected<LinearScales> readLinear(StringRef linear,
   return scales;
 }
 
-Expected<ScaleTable> fuse::readScaleTable(StringRef path) {
+Expected<ScaleTable> fuse::readScaleTable(StringRef path, bool needsInput) {
   std::string name = path.str();
   auto fail = [&](const llvm::Twine &what) {
     return createStringError("scale table '%s': %s", name.c_str(),
@@ -78,7 +80,7 @@ Expected<ScaleTable> fuse::readScaleTable(StringRef path) {
     return fail("expected an object with one entry per linear");
   ScaleTable table;
   for (const auto &[linear, value] : *object) {
-    Expected<LinearScales> scales = readLinear(linear, value);
+    Expected<LinearScales> scales = readLinear(linear, value, needsInput);
     if (!scales)
       return fail(llvm::toString(scales.takeError()));
     table[linear.str()] = *scales;

@@ -10,6 +10,7 @@
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_QUANTIZELINEARSPASS
@@ -34,6 +35,22 @@ static Type parseStorageType(MLIRContext *context, StringRef name) {
 
 namespace {
 
+/// What is done with the input of a linear.
+enum class Activations { Static, PerToken, PerTensor, None };
+
+} // namespace
+
+static std::optional<Activations> symbolizeActivations(StringRef name) {
+  return llvm::StringSwitch<std::optional<Activations>>(name)
+      .Case("static", Activations::Static)
+      .Case("per_token", Activations::PerToken)
+      .Case("per_tensor", Activations::PerTensor)
+      .Case("none", Activations::None)
+      .Default(std::nullopt);
+}
+
+namespace {
+
 struct QuantizeLinears : fuse::impl::QuantizeLinearsPassBase<QuantizeLinears> {
   using Base::Base;
 
@@ -41,13 +58,10 @@ struct QuantizeLinears : fuse::impl::QuantizeLinearsPassBase<QuantizeLinears> {
     func::FuncOp function = getOperation();
     if (function.isExternal())
       return;
-    Type storage = parseStorageType(&getContext(), type);
-    if (!storage) {
-      function.emitError() << "unknown type '" << type
-                           << "'; expected one of f8E4M3FN, f8E5M2, i8";
+    if (failed(readOptions()))
       return signalPassFailure();
-    }
-    llvm::Expected<ScaleTable> table = readScaleTable(scales);
+    llvm::Expected<ScaleTable> table =
+        readScaleTable(scales, inputs == Activations::Static);
     if (!table) {
       function.emitError() << llvm::toString(table.takeError());
       return signalPassFailure();
@@ -59,13 +73,36 @@ struct QuantizeLinears : fuse::impl::QuantizeLinearsPassBase<QuantizeLinears> {
       auto entry = table->find(name);
       if (entry == table->end())
         continue;
-      if (failed(quantize(cast<LinearOp>(op), name, entry->second, storage)))
+      if (failed(quantize(cast<LinearOp>(op), name, entry->second)))
         return signalPassFailure();
       ++numQuantized;
     }
   }
 
 private:
+  LogicalResult unknown(StringRef option, StringRef value, StringRef choices) {
+    return getOperation().emitError() << "unknown " << option << " '" << value
+                                      << "'; expected one of " << choices;
+  }
+
+  LogicalResult readOptions() {
+    storage = parseStorageType(&getContext(), type);
+    if (!storage)
+      return unknown("type", type, "f8E4M3FN, f8E5M2, i8");
+    std::optional<Activations> parsedInputs = symbolizeActivations(activations);
+    if (!parsedInputs)
+      return unknown("activations", activations,
+                     "static, per_token, per_tensor, none");
+    inputs = *parsedInputs;
+    std::optional<QuantOrder> parsedOrder = symbolizeQuantOrder(order);
+    if (!parsedOrder)
+      return unknown("order", order, "reciprocal, divide");
+    inputOrder = QuantOrderAttr::get(&getContext(), *parsedOrder);
+    if (weights != "quantize" && weights != "stored")
+      return unknown("weights", weights, "quantize, stored");
+    return success();
+  }
+
   /// Every entry is a linear, and every linear has an entry unless some may
   /// stay as they are.
   LogicalResult
@@ -93,47 +130,124 @@ private:
   }
 
   LogicalResult quantize(LinearOp linear, StringRef name,
-                         const LinearScales &scales, Type storage) {
+                         const LinearScales &scales) {
     RankedTensorType xType = linear.getX().getType();
-    if (!isa<Float16Type, BFloat16Type, Float32Type>(xType.getElementType()))
+    if (!isa<Float16Type, BFloat16Type, Float32Type>(xType.getElementType()) ||
+        linear.getWeight().getDefiningOp<DequantizeOp>())
       return linear.emitOpError() << "'" << name << "' is quantized already";
+    if (inputs == Activations::PerToken && xType.getRank() < 2)
+      return linear.emitOpError()
+             << "'" << name << "' reads one token of type " << xType
+             << "; activations=per_tensor gives it a scale";
     OpBuilder builder(linear);
-    FloatAttr inputScale = builder.getF64FloatAttr(scales.input);
     FloatAttr weightScale =
         scales.weight ? builder.getF64FloatAttr(*scales.weight) : FloatAttr();
     Value channelScale;
     if (!scales.weight)
       channelScale = addChannelScale(name, linear.getWeight());
-    Value x = quantizeInput(builder, linear, inputScale, storage);
-    Value weight = QuantizeOp::create(
-        builder, linear.getLoc(),
-        withElementType(linear.getWeight().getType(), storage),
-        linear.getWeight(), channelScale, weightScale,
-        QuantOrderAttr::get(&getContext(), QuantOrder::Reciprocal));
-    Value y = LinearOp::create(
-        builder, linear.getLoc(), linear.getY().getType(), x, weight,
-        linear.getBias(), channelScale, inputScale, weightScale);
+    // A weight that can not be stored is an error before anything changes.
+    if (failed(checkWeight(linear, name)))
+      return failure();
+    FloatAttr inputScale;
+    Value x = linear.getX(), dynamicScale;
+    if (inputs == Activations::Static) {
+      inputScale = builder.getF64FloatAttr(*scales.input);
+      x = quantizeInput(builder, linear, inputScale);
+    } else if (inputs != Activations::None) {
+      auto op = quantizeDynamically(builder, linear);
+      x = op.getQ();
+      dynamicScale = op.getScale();
+    }
+    Value weight = storeWeight(builder, linear, weightScale, channelScale);
+    if (inputs == Activations::None) {
+      weight = DequantizeOp::create(
+          builder, linear.getLoc(),
+          withElementType(weight.getType(), xType.getElementType()), weight,
+          channelScale, weightScale);
+      channelScale = Value();
+      weightScale = FloatAttr();
+    }
+    Value y =
+        LinearOp::create(builder, linear.getLoc(), linear.getY().getType(), x,
+                         weight, linear.getBias(), channelScale, dynamicScale,
+                         inputScale, weightScale, linear.getBiasPlaceAttr());
     linear.getY().replaceAllUsesWith(y);
     linear.erase();
     return success();
   }
 
-  /// The stored input of a linear. Linears that read one value with one scale
-  /// share the quantize op, which makes them members of one kernel.
-  Value quantizeInput(OpBuilder &builder, LinearOp linear, FloatAttr scale,
-                      Type storage) {
+  /// The caller can pass a weight as it is stored.
+  LogicalResult checkWeight(LinearOp linear, StringRef name) {
+    if (weights == "quantize")
+      return success();
+    Value weight = linear.getWeight();
+    auto argument = dyn_cast<BlockArgument>(weight);
+    if (!argument || argument.getOwner() != &getOperation().front())
+      return linear.emitOpError()
+             << "'" << name << "' has a weight that is computed; "
+             << "weights=stored needs an argument of the function";
+    if (!weight.hasOneUse())
+      return linear.emitOpError()
+             << "'" << name << "' shares its weight with another op; "
+             << "weights=stored needs one that it alone reads";
+    return success();
+  }
+
+  /// The stored weight of a linear: quantized here, or by the caller.
+  Value storeWeight(OpBuilder &builder, LinearOp linear, FloatAttr scale,
+                    Value channelScale) {
+    Value weight = linear.getWeight();
+    RankedTensorType type = withElementType(weight.getType(), storage);
+    if (weights == "quantize")
+      return QuantizeOp::create(
+          builder, linear.getLoc(), type, weight, channelScale, scale,
+          QuantOrderAttr::get(&getContext(), QuantOrder::Reciprocal));
+    func::FuncOp function = getOperation();
+    weight.setType(type);
+    function.setFunctionType(
+        builder.getFunctionType(function.front().getArgumentTypes(),
+                                function.getFunctionType().getResults()));
+    return weight;
+  }
+
+  /// An op in front of `linear` that quantizes its input in the same way, as
+  /// `isSame` tells. Linears that share it become members of one kernel.
+  template <typename OpTy>
+  OpTy findShared(LinearOp linear, function_ref<bool(OpTy)> isSame) {
     for (Operation *user : linear.getX().getUsers())
-      if (auto quantize = dyn_cast<QuantizeOp>(user))
-        if (quantize.getScaleAttr() == scale &&
-            quantize.getQ().getType().getElementType() == storage &&
-            quantize->getBlock() == linear->getBlock() &&
-            quantize->isBeforeInBlock(linear))
-          return quantize.getQ();
-    return QuantizeOp::create(
-        builder, linear.getLoc(),
-        withElementType(linear.getX().getType(), storage), linear.getX(),
-        Value(), scale,
-        QuantOrderAttr::get(&getContext(), QuantOrder::Reciprocal));
+      if (auto op = dyn_cast<OpTy>(user))
+        if (isSame(op) && op.getQ().getType().getElementType() == storage &&
+            op->getBlock() == linear->getBlock() && op->isBeforeInBlock(linear))
+          return op;
+    return {};
+  }
+
+  Value quantizeInput(OpBuilder &builder, LinearOp linear, FloatAttr scale) {
+    auto shared = findShared<QuantizeOp>(linear, [&](QuantizeOp op) {
+      return op.getScaleAttr() == scale && op.getOrderAttr() == inputOrder;
+    });
+    if (shared)
+      return shared.getQ();
+    return QuantizeOp::create(builder, linear.getLoc(),
+                              withElementType(linear.getX().getType(), storage),
+                              linear.getX(), Value(), scale, inputOrder);
+  }
+
+  DynamicQuantizeOp quantizeDynamically(OpBuilder &builder, LinearOp linear) {
+    ScaleScope scope = inputs == Activations::PerToken ? ScaleScope::PerToken
+                                                       : ScaleScope::PerTensor;
+    auto shared = findShared<DynamicQuantizeOp>(
+        linear, [&](DynamicQuantizeOp op) { return op.getScope() == scope; });
+    if (shared)
+      return shared;
+    RankedTensorType type = linear.getX().getType();
+    SmallVector<int64_t> shape = {1};
+    if (scope == ScaleScope::PerToken)
+      shape.assign(type.getShape().begin(), type.getShape().end() - 1);
+    return DynamicQuantizeOp::create(
+        builder, linear.getLoc(), withElementType(type, storage),
+        RankedTensorType::get(shape, builder.getF32Type()),
+        ScaleScopeAttr::get(&getContext(), scope), linear.getX());
   }
 
   /// A new argument with the scales of a weight's output channels.
@@ -150,6 +264,10 @@ private:
         index, type, builder.getDictionaryAttr(parameter), weight.getLoc());
     return function.getArgument(index);
   }
+
+  Type storage;
+  Activations inputs = Activations::Static;
+  QuantOrderAttr inputOrder;
 };
 
 } // namespace

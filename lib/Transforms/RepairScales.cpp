@@ -8,6 +8,7 @@
 #include "fuse/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_REPAIRSCALESPASS
@@ -22,6 +23,7 @@ using namespace fuse;
 namespace {
 
 enum class Unequal { Keep, Requantize, Refuse };
+enum class UnequalInputs { Keep, Largest, Refuse };
 
 /// The projections of a gated product.
 struct Projections {
@@ -31,30 +33,41 @@ struct Projections {
 } // namespace
 
 static std::optional<Unequal> symbolizeUnequal(StringRef name) {
-  if (name == "keep")
-    return Unequal::Keep;
-  if (name == "requantize")
-    return Unequal::Requantize;
-  if (name == "refuse")
-    return Unequal::Refuse;
-  return std::nullopt;
+  return llvm::StringSwitch<std::optional<Unequal>>(name)
+      .Case("keep", Unequal::Keep)
+      .Case("requantize", Unequal::Requantize)
+      .Case("refuse", Unequal::Refuse)
+      .Default(std::nullopt);
 }
 
-/// The projections of `product` when each has one weight scale.
+static std::optional<UnequalInputs> symbolizeInputs(StringRef name) {
+  return llvm::StringSwitch<std::optional<UnequalInputs>>(name)
+      .Case("keep", UnequalInputs::Keep)
+      .Case("largest", UnequalInputs::Largest)
+      .Case("refuse", UnequalInputs::Refuse)
+      .Default(std::nullopt);
+}
+
+/// The projections of `product` when both read stored values.
 static std::optional<Projections> getProjections(GatedMulOp product) {
   for (auto [first, second] : {std::pair(product.getLhs(), product.getRhs()),
                                std::pair(product.getRhs(), product.getLhs())}) {
     auto act = first.getDefiningOp<ActivationOp>();
     auto gate = act ? act.getX().getDefiningOp<LinearOp>() : LinearOp();
     auto up = second.getDefiningOp<LinearOp>();
-    if (gate && up && gate.getWeightScaleAttr() && up.getWeightScaleAttr())
+    if (gate && up && gate.getInputScaleAttr() && up.getInputScaleAttr())
       return Projections{gate, up};
   }
   return std::nullopt;
 }
 
-/// What requantization adds to a weight at most: relative to the weight, and
-/// absolute in units of the new scale.
+/// The comparison is that of the numbers a kernel sees.
+static float toF32(FloatAttr scale) {
+  return static_cast<float>(scale.getValueAsDouble());
+}
+
+/// What quantization adds to a value at most: relative to the value, and
+/// absolute in units of the scale.
 static std::pair<double, double> getErrorBound(Type storage) {
   if (isa<Float8E4M3FNType>(storage))
     return {0x1p-4, 0x1p-10};
@@ -90,42 +103,59 @@ struct RepairScales : fuse::impl::RepairScalesPassBase<RepairScales> {
           << "' of unequal; expected one of keep, requantize, refuse";
       return signalPassFailure();
     }
+    std::optional<UnequalInputs> inputMode = symbolizeInputs(inputs);
+    if (!inputMode) {
+      getOperation().emitError()
+          << "unknown value '" << inputs
+          << "' of inputs; expected one of keep, largest, refuse";
+      return signalPassFailure();
+    }
     WalkResult walk = getOperation()->walk([&](GatedMulOp product) {
       std::optional<Projections> pair = getProjections(product);
-      return pair ? WalkResult(repair(product, *pair, *mode))
-                  : WalkResult::advance();
+      if (!pair)
+        return WalkResult::advance();
+      return WalkResult(
+          failure(failed(repairWeights(product, *pair, *mode)) ||
+                  failed(repairInputs(product, *pair, *inputMode))));
     });
     if (walk.wasInterrupted())
       signalPassFailure();
   }
 
-  LogicalResult repair(GatedMulOp product, Projections pair, Unequal mode) {
-    // The comparison is that of the numbers a kernel sees.
-    auto toF32 = [](FloatAttr scale) {
-      return static_cast<float>(scale.getValueAsDouble());
-    };
+private:
+  static remark::RemarkOpts getOpts(StringLiteral name) {
+    return remark::RemarkOpts::name(name).category("quant").subCategory(
+        DEBUG_TYPE);
+  }
+
+  LogicalResult refuse(GatedMulOp product, StringRef what, FloatAttr gate,
+                       FloatAttr up, StringRef alternatives) {
+    return product.emitOpError()
+           << what << "gate has scale " << gate.getValueAsDouble()
+           << ", up has " << up.getValueAsDouble() << "; " << alternatives
+           << " would accept them";
+  }
+
+  LogicalResult repairWeights(GatedMulOp product, Projections pair,
+                              Unequal mode) {
     FloatAttr gate = pair.gate.getWeightScaleAttr();
     FloatAttr up = pair.up.getWeightScaleAttr();
-    if (toF32(gate) == toF32(up))
+    if (!gate || !up || toF32(gate) == toF32(up))
       return success();
     ++numUnequal;
     bool gateIsLarger = toF32(gate) > toF32(up);
     FloatAttr larger = gateIsLarger ? gate : up;
     FloatAttr smaller = gateIsLarger ? up : gate;
     double ratio = larger.getValueAsDouble() / smaller.getValueAsDouble();
-    remark::RemarkOpts opts = remark::RemarkOpts::name("unequal-scales")
-                                  .category("quant")
-                                  .subCategory(DEBUG_TYPE);
+    remark::RemarkOpts opts = getOpts("unequal-scales");
     switch (mode) {
     case Unequal::Keep:
       remark::analysis(product.getLoc(), opts)
           << remark::add("gate and up keep their own scales; ratio {0}", ratio);
       return success();
     case Unequal::Refuse:
-      return product.emitOpError()
-             << "gate has scale " << gate.getValueAsDouble() << ", up has "
-             << up.getValueAsDouble()
-             << "; unequal=keep or unequal=requantize would accept them";
+      return refuse(product, "", gate, up,
+                    "unequal=keep or unequal=requantize");
     case Unequal::Requantize:
       break;
     }
@@ -134,6 +164,57 @@ struct RepairScales : fuse::impl::RepairScalesPassBase<RepairScales> {
         getErrorBound(changed.getWeight().getType().getElementType());
     requantize(changed, larger);
     ++numRequantized;
+    remark::passed(changed.getLoc(), opts)
+        << remark::metric("Projection", gateIsLarger ? "up" : "gate")
+        << remark::metric("Ratio", ratio)
+        << remark::metric("RelativeErrorBound", relative)
+        << remark::metric("AbsoluteErrorBound",
+                          absolute * larger.getValueAsDouble());
+    return success();
+  }
+
+  /// Lets both read what the one with the larger scale reads.
+  LogicalResult repairInputs(GatedMulOp product, Projections pair,
+                             UnequalInputs mode) {
+    auto gateInput = pair.gate.getX().getDefiningOp<QuantizeOp>();
+    auto upInput = pair.up.getX().getDefiningOp<QuantizeOp>();
+    FloatAttr gate = pair.gate.getInputScaleAttr();
+    FloatAttr up = pair.up.getInputScaleAttr();
+    if (!gateInput || !upInput || gateInput == upInput ||
+        gateInput.getX() != upInput.getX() ||
+        gateInput.getScaleAttr() != gate || upInput.getScaleAttr() != up ||
+        gateInput.getQ().getType() != upInput.getQ().getType() ||
+        gateInput.getOrder() != upInput.getOrder())
+      return success();
+    bool gateIsLarger = toF32(gate) > toF32(up);
+    FloatAttr larger = gateIsLarger ? gate : up;
+    FloatAttr smaller = gateIsLarger ? up : gate;
+    double ratio = larger.getValueAsDouble() / smaller.getValueAsDouble();
+    remark::RemarkOpts opts = getOpts("unequal-input-scales");
+    bool isEqual = toF32(gate) == toF32(up);
+    if (mode == UnequalInputs::Keep && !isEqual)
+      remark::analysis(product.getLoc(), opts) << remark::add(
+          "gate and up quantize their input differently; ratio {0}", ratio);
+    if (mode == UnequalInputs::Refuse && !isEqual)
+      return refuse(product, "for its input ", gate, up,
+                    "inputs=keep or inputs=largest");
+    if (mode != UnequalInputs::Largest)
+      return success();
+    QuantizeOp kept = gateIsLarger ? gateInput : upInput;
+    QuantizeOp dropped = gateIsLarger ? upInput : gateInput;
+    LinearOp changed = gateIsLarger ? pair.up : pair.gate;
+    if (kept->getBlock() != dropped->getBlock() ||
+        kept->getBlock() != changed->getBlock())
+      return success();
+    if (changed->isBeforeInBlock(kept))
+      kept->moveBefore(dropped);
+    changed.getXMutable().assign(kept.getQ());
+    changed.setInputScaleAttr(larger);
+    if (dropped.use_empty())
+      dropped.erase();
+    ++numInputsMerged;
+    auto [relative, absolute] =
+        getErrorBound(kept.getQ().getType().getElementType());
     remark::passed(changed.getLoc(), opts)
         << remark::metric("Projection", gateIsLarger ? "up" : "gate")
         << remark::metric("Ratio", ratio)

@@ -18,7 +18,8 @@ namespace fuse {
 
 /// The scales of one linear. `real value = scale * stored value`.
 struct LinearScales {
-  double input = 0.0;
+  /// Nothing where the table may leave it out and does.
+  std::optional<double> input;
   /// One number for the whole weight, or nothing: one per output channel,
   /// which the model keeps as a parameter.
   std::optional<double> weight;
@@ -33,9 +34,10 @@ using ScaleTable = std::map<std::string, LinearScales>;
 ///    "mlp.down_proj": {"input_scale": 0.04, "weight_scale": "per_channel"}}
 /// \endcode
 ///
-/// The error of a file that can not be used names the file and what is wrong
-/// in it.
-llvm::Expected<ScaleTable> readScaleTable(llvm::StringRef path);
+/// Without `needsInput`, entries need no `input_scale`. The error of a file
+/// that can not be used names the file and what is wrong in it.
+llvm::Expected<ScaleTable> readScaleTable(llvm::StringRef path,
+                                          bool needsInput = true);
 
 } // namespace fuse
 

@@ -225,20 +225,34 @@ def ObserveActivationsPass
 
 def QuantizeLinearsPass
     : Pass<"fuse-quantize-linears", "::mlir::func::FuncOp"> {
-  let summary = "Make linears read stored values with static scales";
+  let summary = "Make linears read stored values";
   let description = [{
-    Replaces linears on floating-point operands by `fuse.quantize` ops and a
-    linear on stored values, with the scales of a JSON file as calibration
-    writes it: one entry per linear with `input_scale` and `weight_scale`, the
-    latter a number or `"per_channel"`, which becomes an argument with the
-    parameter name `<linear>.weight_scale`. Linears that read one value with
-    one scale share its quantize op.
+    Replaces linears on floating-point operands by linears whose weights, and
+    with most options whose inputs, are stored in 8 bits. The scales come from
+    a JSON file as calibration writes it: one entry per linear with
+    `input_scale` and `weight_scale`, the latter a number or `"per_channel"`,
+    which becomes an argument with the parameter name `<linear>.weight_scale`.
+    `activations` says what is done with inputs:
+
+    - `static` (default): quantized with `input_scale`, in `order`;
+    - `per_token`, `per_tensor`: quantized with a scale that
+      `fuse.dynamic_quantize` measures at run time; `input_scale` is not read
+      and may be missing;
+    - `none`: not quantized; the weight is dequantized.
+
+    Linears that read one value in one way share the op that quantizes it.
+
+    With `weights=quantize` (default) a weight stays a floating-point argument
+    and is quantized where it is read; with `weights=stored` the argument has
+    the storage type itself, and whoever calls the function passes stored
+    values, as `python -m fuse_mlir calibrate` writes them.
 
     A linear without an entry is an error unless `allow-missing`; so is an
-    entry that no linear has, and a scale that kernels can not use.
+    entry that no linear has, a scale that kernels can not use, and with
+    `weights=stored` a weight that is no argument, or is read in two ways.
 
-    After this pass every linear with an entry reads stored values, and
-    `fuse-form-kernels` collapses the chain into static scales.
+    After this pass every linear with an entry has a stored weight, and
+    `fuse-form-kernels` collapses chains with static scales.
 
     Example: `fuse-opt block.mlir --fuse-quantize-linears=scales=scales.json`
   }];
@@ -247,6 +261,14 @@ def QuantizeLinearsPass
            "JSON file with the scales">,
     Option<"type", "type", "std::string", /*default=*/"\"f8E4M3FN\"",
            "Storage type: f8E4M3FN, f8E5M2 or i8">,
+    Option<"activations", "activations", "std::string",
+           /*default=*/"\"static\"",
+           "What is done with inputs: static, per_token, per_tensor or none">,
+    Option<"weights", "weights", "std::string", /*default=*/"\"quantize\"",
+           "Where weights are quantized: quantize (in the function) or stored "
+           "(before it)">,
+    Option<"order", "order", "std::string", /*default=*/"\"reciprocal\"",
+           "Division order of static quantize ops: reciprocal or divide">,
     Option<"allowMissing", "allow-missing", "bool", /*default=*/"false",
            "Leave linears without scales as they are">
   ];
@@ -317,8 +339,11 @@ def RepairScalesPass : Pass<"fuse-repair-scales", "::mlir::func::FuncOp"> {
   let summary = "Deal with gate and up projections of different scales";
   let description = [{
     Looks at every gated product whose gate and up projections are linears on
-    stored values with one weight scale each. Quantizers choose the two scales
-    independently, so they usually differ. `unequal` says what then happens:
+    stored values. Quantizers choose the scales of the two independently, so
+    they usually differ.
+
+    `unequal` says what happens to different weight scales, where each weight
+    has one:
 
     - `keep` (default): nothing; kernels take two scales and lose no accuracy.
       An analysis remark of category `quant` states the ratio;
@@ -330,21 +355,36 @@ def RepairScalesPass : Pass<"fuse-repair-scales", "::mlir::func::FuncOp"> {
       operand, so nothing is lost;
     - `refuse`: an error at the product.
 
-    Scales given per channel are left alone.
+    `inputs` says what happens where both quantize one value, each with its
+    own static scale. A kernel quantizes its input once:
 
-    After this pass with `unequal=requantize`, gate and up of every such
-    product have the same weight scale.
+    - `keep` (default): nothing; forming kernels refuses the site
+      (`input-scales-differ`). An analysis remark states the ratio;
+    - `largest`: both read the value as it is quantized with the larger scale,
+      so that nothing saturates that did not before. The remark states the
+      error bound of the input in the same units;
+    - `refuse`: an error at the product.
+
+    Weight scales given per channel are left alone.
+
+    After this pass with `unequal=requantize` gate and up of every such
+    product have the same weight scale, and with `inputs=largest` the same
+    input.
 
     Example: `fuse-opt block.mlir --fuse-repair-scales=unequal=requantize`
   }];
   let options = [
     Option<"unequal", "unequal", "std::string", /*default=*/"\"keep\"",
-           "What to do with unequal scales: keep, requantize or refuse">
+           "What to do with unequal weight scales: keep, requantize or refuse">,
+    Option<"inputs", "inputs", "std::string", /*default=*/"\"keep\"",
+           "What to do with unequal input scales: keep, largest or refuse">
   ];
   let statistics = [
     Statistic<"numUnequal", "pairs-unequal", "Pairs with different scales">,
     Statistic<"numRequantized", "weights-requantized",
-              "Weights brought to the scale of their partner">
+              "Weights brought to the scale of their partner">,
+    Statistic<"numInputsMerged", "inputs-merged",
+              "Inputs brought to the scale of their partner">
   ];
   let dependentDialects = ["::fuse::FuseDialect"];
 }
