@@ -31,6 +31,12 @@ ELEMENTS = {
 }
 # Types that layer ops of fuse take.
 LAYER_ELEMENTS = ("bf16", "f16", "f32")
+# Types that parameters are stored in; ops of PyTorch do not read them.
+STORED_ELEMENTS = {
+    torch.float8_e4m3fn: "f8E4M3FN",
+    torch.float8_e5m2: "f8E5M2",
+    torch.int8: "i8",
+}
 
 
 class Unsupported(Exception):
@@ -50,8 +56,10 @@ def _elementwise(walker: Walker, node: Node, operands: Sequence[Any],
                  body: Callable[[Body, list[str]], str]) -> Value:
     """`operands` are values or Python numbers, as in the ATen call."""
     shape, element = walker.result(node)
-    common = walker.common_element(operands)
     tensors = [v for v in operands if isinstance(v, Value)]
+    for tensor in tensors:
+        _float_operand(tensor)
+    common = walker.common_element(operands)
     compute = _compute_type(common)
 
     def emit(block: Body) -> str:
@@ -65,6 +73,12 @@ def _elementwise(walker: Walker, node: Node, operands: Sequence[Any],
     return walker.emitter.elementwise(
         node.name, tensors, shape, element, compute, emit,
         [common] * len(tensors))
+
+
+def _float_operand(value: Value) -> None:
+    if value.element not in ELEMENTS.values():
+        raise Unsupported(f"operand of type {value.element}; expected one of "
+                          + ", ".join(ELEMENTS.values()))
 
 
 def _unary(body: Callable[[Body, str], str]) -> Handler:
@@ -190,6 +204,7 @@ def _bounded(walker: Walker, node: Node, low: float | None,
 
 def _cast(walker: Walker, node: Node) -> Value:
     value = walker.arg(node, 0)
+    _float_operand(value)
     shape, element = walker.result(node)
     if element == value.element:
         return value
@@ -309,6 +324,145 @@ def _emit_linear(walker: Walker, node: Node, value: Value, weight: Value,
 def _linear(walker: Walker, node: Node) -> Value:
     return _emit_linear(walker, node, walker.arg(node, 0), walker.arg(node, 1),
                         walker.arg(node, 2, "bias", None))
+
+
+def _quantized(walker: Walker, x: Value, storage: str, activations: str,
+               order: str, scale: float | None) -> tuple[Value, Value | None]:
+    """The stored input of a linear, and the scale where it is measured.
+
+    Linears that quantize one value in one way share the op, which makes them
+    members of one kernel.
+    """
+    key = (x.name, storage, activations, order, scale)
+    if key in walker.quantized:
+        return walker.quantized[key]
+    stored = tensor_type(x.shape, storage)
+    hint = f"{x.name[1:]}_q"
+    if activations == "static":
+        clause = " order divide" if order == "divide" else ""
+        text = (f"fuse.quantize {x.name} scale {float_literal(scale, 'f64')}"
+                f"{clause} : ({x.type}) -> {stored}")
+        pair = (walker.emitter.op(hint, text, x.shape, storage), None)
+    else:
+        shape = x.shape[:-1] if activations == "per_token" else (1,)
+        text = (f"fuse.dynamic_quantize {activations} {x.name} : ({x.type}) -> "
+                f"({stored}, {tensor_type(shape, 'f32')})")
+        pair = walker.emitter.op2(hint, f"{x.name[1:]}_scale", text,
+                                  (x.shape, storage), (shape, "f32"))
+    walker.quantized[key] = pair
+    return pair
+
+
+def _stored_linear(walker: Walker, node: Node) -> Value:
+    (x, weight, bias, channel, input_scale, weight_scale, activations, order,
+     bias_place) = (walker.arg(node, i) for i in range(9))
+    _layer_operand(x, "input")
+    shape, element = walker.result(node)
+    number = "per_channel" if channel is not None \
+        else float_literal(weight_scale, "f64")
+    scales = ""
+    measured = None
+    if activations == "none":
+        vector = "" if channel is None else f" channel_scale({channel.name})"
+        scale = f" scale {number}" if channel is None else ""
+        operands = weight.type if channel is None \
+            else f"{weight.type}, {channel.type}"
+        weight = walker.emitter.op(
+            f"{weight.name[1:]}_real",
+            f"fuse.dequantize {weight.name}{scale}{vector} : ({operands}) -> "
+            f"{tensor_type(weight.shape, x.element)}", weight.shape, x.element)
+        channel = None
+    else:
+        x, measured = _quantized(walker, x, weight.element, activations, order,
+                                 input_scale)
+        first = "dynamic" if measured is not None \
+            else float_literal(input_scale, "f64")
+        scales = f" scales({first}, {number})"
+    text = f"fuse.linear {x.name}, {weight.name}"
+    types = [x.type, weight.type]
+    if bias is not None:
+        _layer_operand(bias, "bias")
+        place = " added after_rounding" if bias_place == "after_rounding" \
+            else ""
+        text += f" bias({bias.name}){place}"
+        types.append(bias.type)
+    for name, operand in (("channel_scale", channel),
+                          ("dynamic_scale", measured)):
+        if operand is not None:
+            text += f" {name}({operand.name})"
+            types.append(operand.type)
+    return walker.emitter.op(
+        node.name, f"{text}{scales} : ({', '.join(types)}) -> "
+        f"{tensor_type(shape, element)}", shape, element)
+
+
+def _full_range(walker: Walker, node: Node, first: int) -> None:
+    """Refuses a zero point and a part of the range, which no op has."""
+    if walker.arg(node, first) != 0:
+        raise Unsupported("a zero point")
+    low, high, dtype = (walker.arg(node, first + i) for i in (1, 2, 3))
+    if dtype not in STORED_ELEMENTS:
+        raise Unsupported(f"type {dtype}; expected one of "
+                          + ", ".join(map(str, STORED_ELEMENTS)))
+    info = torch.iinfo(dtype) if dtype == torch.int8 else torch.finfo(dtype)
+    if (low, high) != (info.min, info.max):
+        raise Unsupported(f"the range {low} to {high}; expected "
+                          f"{info.min:g} to {info.max:g}")
+
+
+def _scale(scale: float) -> str:
+    """A scale as fuse has it: rounded to f32, in as few digits as give that.
+
+    PyTorch takes the reciprocal in f64 and rounds it. That of the f32 scale
+    may be its neighbour, which is a difference within f32.
+    """
+    rounded = torch.tensor(scale, dtype=torch.float32).numpy()
+    return float_literal(float(str(rounded)), "f64")
+
+
+def _quantize_per_tensor(walker: Walker, node: Node) -> Value:
+    x = walker.arg(node, 0)
+    _layer_operand(x, "input")
+    _full_range(walker, node, 2)
+    scale = _scale(walker.arg(node, 1))
+    storage = STORED_ELEMENTS[walker.arg(node, 5)]
+    if storage != "i8":
+        # The op rounds to an integer before it converts.
+        raise Unsupported(f"type {storage}; expected i8")
+    return walker.emitter.op(
+        node.name, f"fuse.quantize {x.name} scale {scale} : ({x.type}) -> "
+        f"{tensor_type(x.shape, storage)}", x.shape, storage)
+
+
+def _dequantized(walker: Walker, node: Node, value: Value, clause: str,
+                 types: Sequence[str]) -> Value:
+    wanted = node.kwargs.get("out_dtype") or torch.float32
+    element = ELEMENTS[wanted]
+    return walker.emitter.op(
+        node.name, f"fuse.dequantize {value.name} {clause} : "
+        f"({', '.join(types)}) -> {tensor_type(value.shape, element)}",
+        value.shape, element)
+
+
+def _dequantize_per_tensor(walker: Walker, node: Node) -> Value:
+    value = walker.arg(node, 0)
+    _full_range(walker, node, 2)
+    return _dequantized(walker, node, value,
+                        f"scale {_scale(walker.arg(node, 1))}", [value.type])
+
+
+def _dequantize_per_channel(walker: Walker, node: Node) -> Value:
+    value, scales = walker.arg(node, 0), walker.arg(node, 1)
+    if walker.arg(node, 3) != 0:
+        raise Unsupported(f"scales along dimension {walker.arg(node, 3)}; "
+                          "expected 0")
+    point = walker.arg(node, 2)
+    if point is not None and bool((point != 0).any()):
+        raise Unsupported("a zero point")
+    if scales.element != "f32":
+        raise Unsupported(f"scales of type {scales.element}; expected f32")
+    return _dequantized(walker, node, value, f"channel_scale({scales.name})",
+                        [value.type, scales.type])
 
 
 def _mm(walker: Walker, node: Node) -> Value:
@@ -493,9 +647,15 @@ def _getitem(walker: Walker, node: Node) -> Any:
 
 HANDLERS: dict[str, Handler] = {
     "aten.linear.default": _linear,
+    "fuse_mlir.stored_linear.default": _stored_linear,
     "aten.mm.default": _mm,
     "aten.matmul.default": _mm,
     "aten.addmm.default": _addmm,
+    "quantized_decomposed.quantize_per_tensor.default": _quantize_per_tensor,
+    "quantized_decomposed.dequantize_per_tensor.default":
+        _dequantize_per_tensor,
+    "quantized_decomposed.dequantize_per_channel.default":
+        _dequantize_per_channel,
     "aten.silu.default": _activation("silu"),
     "aten.gelu.default": _activation(_gelu_kind),
     "aten.relu.default": _activation("relu"),

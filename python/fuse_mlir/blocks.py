@@ -96,13 +96,20 @@ def build_model(architecture: str, settings: Mapping[str, Any],
     if unknown:
         raise BlockError(f"{type(config).__name__} has no setting "
                          + ", ".join(f"'{k}'" for k in unknown))
+    return build_from_config(config, dtype, device)
+
+
+def build_from_config(config: Any, dtype: torch.dtype,
+                      device: str = "meta") -> nn.Module:
+    """The model of a config, by default with its parameters on the meta
+    device."""
     try:
         with torch.device(device), _default_dtype(dtype):
             return _auto_class(config).from_config(config)
     # Models check their settings with whatever error comes to hand.
     except Exception as error:
-        raise BlockError(f"transformers cannot build '{architecture}' with "
-                         f"these settings: {_reason(error)}") from error
+        raise BlockError(f"transformers cannot build '{config.model_type}' "
+                         f"with these settings: {_reason(error)}") from error
 
 
 def _config_fields(config: Any) -> set[str]:

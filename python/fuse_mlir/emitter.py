@@ -234,6 +234,16 @@ class Emitter:
         self.line(f"{value.name} = {text}")
         return self.define(value)
 
+    def op2(self, hint: str, second: str, text: str,
+            types: tuple[Sequence[Dim], str],
+            second_types: tuple[Sequence[Dim], str]) -> tuple[Value, Value]:
+        """An op with two tensor results."""
+        values = (Value(self.fresh(hint), tuple(types[0]), types[1]),
+                  Value(self.fresh(second), tuple(second_types[0]),
+                        second_types[1]))
+        self.line(f"{values[0].name}, {values[1].name} = {text}")
+        return self.define(values[0]), self.define(values[1])
+
     def elementwise(self, hint: str, inputs: Sequence[Value],
                     shape: Sequence[Dim], element: str, compute: str,
                     body: Callable[[Body], str],

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,8 @@ class Walker:
         self._weights: dict[str, torch.Tensor] = {}
         self._aliases: dict[str, str] = {}
         self._root = f"{quote(name)}"
+        # Quantized inputs of linears, by what they were made from.
+        self.quantized: dict[tuple, tuple[Value, Value | None]] = {}
 
     def run(self) -> ImportedFunction:
         self._check_signature()
@@ -96,8 +98,20 @@ class Walker:
                 raise ImportFailure(
                     f"input '{node.name}' is {spec.kind.name.lower()}; "
                     "expected a tensor, parameter or buffer")
+            if self._is_zero_point(node):
+                # Looked at, never computed with.
+                self._values[node] = self._state(spec)
+                continue
             self._parameter(node, spec, owners)
         self._record_aliases(owners)
+
+    @staticmethod
+    def _is_zero_point(node: Node) -> bool:
+        """Whether only per-channel dequantize ops read it, as zero points."""
+        return all("dequantize_per_channel" in _target_name(user)
+                   and len(user.args) > 2 and user.args[2] is node
+                   and node not in (user.args[0], user.args[1])
+                   for user in node.users)
 
     def _user_input(self, node: Node) -> Value | Any:
         fake = node.meta["val"]
@@ -120,7 +134,9 @@ class Walker:
         # A tied weight goes by the first of its names in the state dict.
         name = next((n for n, t in self.program.state_dict.items()
                      if _storage_key(t) == key), spec.target)
-        shape, element = self._tensor(tensor, f"parameter '{name}'")
+        shape, element = self._tensor(
+            tensor, f"parameter '{name}'",
+            aten.ELEMENTS | aten.STORED_ELEMENTS)
         value = self.emitter.argument(
             _identifier(name), shape, element,
             f"{{fuse.parameter = {quote(name)}}}")
@@ -276,11 +292,12 @@ class Walker:
             return [self._resolve(i) for i in item]
         return item
 
-    def _tensor(self, tensor: torch.Tensor, what: str) \
+    def _tensor(self, tensor: torch.Tensor, what: str,
+                elements: Mapping[torch.dtype, str] = aten.ELEMENTS) \
             -> tuple[tuple[Dim, ...], str]:
-        element = aten.ELEMENTS.get(tensor.dtype)
+        element = elements.get(tensor.dtype)
         if element is None:
-            known = ", ".join(str(d) for d in aten.ELEMENTS)
+            known = ", ".join(str(d) for d in elements)
             raise aten.Unsupported(
                 f"{what} of type {tensor.dtype}; expected one of {known}") \
                 if what == "result" else ImportFailure(

@@ -43,24 +43,26 @@ def largest_value(storage: str) -> float:
 
 
 def quantize(values: torch.Tensor, scale: float | torch.Tensor,
-             storage: str) -> torch.Tensor:
+             storage: str, order: str = "reciprocal") -> torch.Tensor:
     """Stored values of `values`: saturate(round(values * (1 / scale))).
 
-    The arithmetic of `fuse.quantize` in its reciprocal order: f32, round to
-    nearest even, saturation to the largest finite code; NaN stays NaN in
-    8-bit floats and becomes 0 in i8.
+    The arithmetic of `fuse.quantize`: f32, round to nearest even, saturation
+    to the largest finite code; NaN stays NaN in 8-bit floats and becomes 0 in
+    i8.
 
     Args:
         values: floating-point tensor of any shape.
         scale: positive number, or an f32 tensor that broadcasts.
         storage: f8E4M3FN, f8E5M2 or i8.
+        order: reciprocal, or divide for values / scale.
 
     Returns:
         Tensor of the same shape with the storage type.
     """
     largest = largest_value(storage)
     scales = torch.as_tensor(scale, dtype=torch.float32)
-    scaled = values.to(torch.float32) * (1.0 / scales)
+    wide = values.to(torch.float32)
+    scaled = wide / scales if order == "divide" else wide * (1.0 / scales)
     if storage == "i8":
         rounded = torch.nan_to_num(torch.round(scaled), nan=0.0)
         return rounded.clamp(-128, 127).to(torch.int8)
@@ -100,6 +102,25 @@ class Range:
         self.histogram = np.zeros(self.bins, dtype=np.int64)
         self.sample = np.zeros(0, dtype=np.float32)
         self._random = np.random.default_rng(self.seed)
+
+    @classmethod
+    def restore(cls, histogram: np.ndarray, sample: np.ndarray, count: int,
+                largest: float, limit: float, seed: int,
+                sample_size: int) -> Range:
+        """A range as it was; nothing is to be added to it.
+
+        Raises:
+            RangeError: the parts contradict each other.
+        """
+        seen = cls(bins=int(histogram.size), sample_size=sample_size,
+                   seed=seed, count=count, largest=largest, limit=limit)
+        if int(histogram.sum()) != count \
+                or sample.size != min(count, sample_size) \
+                or not 0.0 <= largest <= limit:
+            raise RangeError("the parts of a range contradict each other")
+        seen.histogram = histogram.astype(np.int64)
+        seen.sample = sample.astype(np.float32)
+        return seen
 
     def add(self, values: np.ndarray) -> None:
         """Counts one batch.
