@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from fuse_mlir import range_cache
 from fuse_mlir.ranges import (Range, ScaleChoice, choose_scale, dequantize,
                               largest_value, quantize)
 
@@ -78,6 +79,10 @@ class Tools:
                     "name its directory with --tools")
             self._paths[name] = path
 
+    def paths(self) -> list[Path]:
+        """Where the tools are."""
+        return [Path(path) for path in self._paths.values()]
+
     def run(self, name: str, *arguments: str | Path) -> str:
         """Output of a tool; its message when it fails is the error."""
         command = [self._paths[name], *map(str, arguments)]
@@ -109,14 +114,18 @@ def observed_names(text: str) -> tuple[int, list[list[str]]]:
 def observe(tools: Tools, source: Path, weights: Path | None,
             data: Sequence[Path],
             progress: Callable[[str], None] = lambda line: None,
-            ) -> dict[str, Range]:
+            cache: Path | None = None) -> dict[str, Range]:
     """Runs the function of `source` on each file of `data`.
+
+    With a cache, a function that was observed on the same data before is not
+    run again.
 
     Args:
         source: fuse IR with one function, before quantization.
         weights: safetensors file with its parameters.
         data: .npy files, each the input of one call.
         progress: called with a line per call.
+        cache: directory with the ranges of earlier runs.
 
     Returns:
         Range of the input of each linear.
@@ -126,6 +135,13 @@ def observe(tools: Tools, source: Path, weights: Path | None,
     """
     if not data:
         raise CalibrationError("calibration needs at least one input file")
+    key = ""
+    if cache is not None:
+        key = range_cache.key_of(tools.paths(), source, weights, data)
+        known = range_cache.load(cache, key)
+        if known is not None:
+            progress(f"ranges of {len(data)} files are in the cache")
+            return known
     ranges: dict[str, Range] = {}
     with tempfile.TemporaryDirectory() as directory:
         observed = Path(directory) / "observed.mlir"
@@ -148,6 +164,8 @@ def observe(tools: Tools, source: Path, weights: Path | None,
                     ranges.setdefault(name, Range(seed=len(ranges)))
                     ranges[name].add(values)
             progress(f"observed {index + 1} of {len(data)}: {path}")
+    if cache is not None:
+        range_cache.store(cache, key, ranges)
     return ranges
 
 
@@ -190,12 +208,31 @@ def calibrate(inputs: Mapping[str, Range],
                           "weight_scale": weight_choice.scale}
         if per_channel:
             amax = weight.float().abs().amax(dim=1)
-            # A channel of zeros is stored as zeros with any scale.
-            amax[amax == 0.0] = largest
+            # A channel of zeros is stored as zeros with any scale, and so is
+            # one for which no kernel could use the scale.
+            amax[amax < largest * 2.0 ** -100] = largest
             channel_scales[f"{linear}.weight_scale"] = amax / largest
             scales[linear]["weight_scale"] = "per_channel"
     _share_inputs(inputs, scales)
     return Calibration(storage, scales, channel_scales, tensors)
+
+
+def stored_weights(calibration: Calibration,
+                   parameters: Mapping[str, torch.Tensor]) \
+        -> dict[str, torch.Tensor]:
+    """`parameters` with the weights of calibrated linears as they are stored,
+    for `fuse-quantize-linears=weights=stored`."""
+    stored = dict(parameters) | calibration.channel_scales
+    for linear, scales in calibration.scales.items():
+        name = f"{linear}.weight"
+        scale: float | torch.Tensor
+        if scales["weight_scale"] == "per_channel":
+            scale = calibration.channel_scales[f"{linear}.weight_scale"]
+            scale = scale[:, None]
+        else:
+            scale = float(scales["weight_scale"])
+        stored[name] = quantize(parameters[name], scale, calibration.storage)
+    return stored
 
 
 def _share_inputs(inputs: Mapping[str, Range],

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import argparse
-import ast
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-DTYPES = ("bfloat16", "float16", "float32")
+from fuse_mlir.model_arguments import (DTYPES, add_model, add_stored,
+                                       make_chain)
+from fuse_mlir.model_arguments import settings as _settings
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,6 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_import(commands)
     _add_compare(commands)
     _add_calibrate(commands)
+    _add_accuracy(commands)
     _add_model_commands(commands)
     return parser
 
@@ -46,34 +48,15 @@ def _add_import(commands: Any) -> None:
         description="Exports a chain of modules with torch.export and writes "
         "it as fuse IR (OUTPUT) with its weights beside it "
         "(OUTPUT with the suffix .safetensors).")
-    source = command.add_mutually_exclusive_group(required=True)
-    source.add_argument(
-        "--architecture", metavar="NAME",
-        help="model type of transformers, built from its config with drawn "
-        "weights, such as qwen3")
-    source.add_argument(
-        "--pretrained", metavar="DIR", type=Path,
-        help="local directory with a model and its weights")
+    add_model(command, required=True)
+    add_stored(command)
     command.add_argument(
-        "--set", metavar="KEY=VALUE", action="append", default=[],
-        help="setting of the config, such as hidden_size=1024; may repeat")
-    command.add_argument(
-        "--parent", metavar="PATH", default="",
-        help="module the members are children of, such as model.layers.0")
-    command.add_argument(
-        "--members", metavar="NAMES", required=True,
-        help="modules called one after the other, separated by commas")
-    command.add_argument(
-        "--residual", action="store_true",
-        help="add the input of the chain to its result")
-    command.add_argument(
-        "--shape", metavar="DIMS", required=True,
-        help="input shape; a name is a dynamic dimension: tokens,1024")
-    command.add_argument("--dtype", choices=DTYPES, default="bfloat16")
-    command.add_argument("--name", default="main",
-                         help="name of the function (default: main)")
-    command.add_argument("--seed", type=int, default=0,
-                         help="seed of drawn weights and of the sample input")
+        "--check-data", metavar="FILE", type=Path, nargs="+", default=[],
+        help=".npy inputs of the chain, with which static input scales are "
+        "compared")
+    command.add_argument("--tools", type=Path, metavar="DIR",
+                         help="directory of fuse-opt and fuse-run, which "
+                         "--check-data runs")
     command.add_argument(
         "--sample", metavar="DIM=SIZE", action="append", default=[],
         help="also write a random input with these sizes and what PyTorch "
@@ -84,45 +67,14 @@ def _add_import(commands: Any) -> None:
     command.set_defaults(run=_run_import)
 
 
-def _settings(items: Sequence[str]) -> dict[str, Any]:
-    settings = {}
-    for item in items:
-        key, equals, value = item.partition("=")
-        if not equals or not key:
-            raise ValueError(f"bad setting '{item}'; expected KEY=VALUE")
-        try:
-            settings[key] = ast.literal_eval(value)
-        except (SyntaxError, ValueError):
-            settings[key] = value
-    return settings
-
-
 def _run_import(options: argparse.Namespace) -> int:
-    import torch
-    import transformers
     from fuse_mlir import blocks
     from fuse_mlir.importer import import_program
+    from safetensors.torch import save_file
 
-    # A config cut down to one block warns about parts that are not there.
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
-    dtype = getattr(torch, options.dtype)
-    shape = blocks.parse_shape(options.shape)
-    if options.pretrained:
-        if options.set:
-            raise ValueError("--set needs --architecture")
-        model = blocks.load_model(options.pretrained, dtype)
-    else:
-        model = blocks.build_model(options.architecture,
-                                   _settings(options.set), dtype)
-    chain = blocks.take_chain(model, options.parent,
-                              options.members.split(","), options.residual)
-    if options.architecture:
-        blocks.seed_weights(chain, options.seed)
+    chain, dtype, shape = make_chain(options)
     function = import_program(blocks.export_module(chain, shape, dtype),
                               options.name)
-
-    from safetensors.torch import save_file
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(function.text)
     weights = options.output.with_suffix(".safetensors")
@@ -131,6 +83,8 @@ def _run_import(options: argparse.Namespace) -> int:
     size = sum(t.numel() * t.element_size()
                for t in function.weights.values())
     print(f"{weights}: {len(function.weights)} tensors, {size:,} bytes")
+    if options.check_data:
+        _check_scales(options, chain, dtype, shape)
     if options.sample:
         sizes = _settings(options.sample)
         sample = blocks.example_input(shape, sizes, dtype, options.seed + 1)
@@ -138,16 +92,57 @@ def _run_import(options: argparse.Namespace) -> int:
     return 0
 
 
+def _check_scales(options: argparse.Namespace, chain: Any, dtype: Any,
+                  shape: list[Any]) -> None:
+    """Runs the chain on data with its activations in floating point, and
+    compares every static input scale with what its linear reads."""
+    import tempfile
+    from dataclasses import replace
+
+    from fuse_mlir import blocks
+    from fuse_mlir.calibrate import Tools, observe
+    from fuse_mlir.importer import import_program
+    from fuse_mlir.stored import STORAGE, StoredLinear, check_input_scales
+    from safetensors.torch import save_file
+
+    linears = {path: module for path, module in chain.named_modules()
+               if isinstance(module, StoredLinear)}
+    policies = {path: module.policy for path, module in linears.items()}
+    for module in linears.values():
+        module.policy = replace(module.policy, activations="none")
+    try:
+        function = import_program(blocks.export_module(chain, shape, dtype))
+    finally:
+        for path, module in linears.items():
+            module.policy = policies[path]
+    with tempfile.TemporaryDirectory() as directory:
+        source = Path(directory) / "real.mlir"
+        source.write_text(function.text)
+        weights = source.with_suffix(".safetensors")
+        save_file(function.weights, weights)
+        seen = observe(Tools(options.tools), source, weights,
+                       options.check_data)
+    for path, module in linears.items():
+        if module.scale_of_input is not None:
+            check_input_scales({path: module.scale_of_input}, seen,
+                               STORAGE[module.weight.dtype])
+    print(f"{len(linears)} input scales agree with "
+          f"{len(options.check_data)} files")
+
+
 def _write_sample(chain: Any, sample: Any, output: Path) -> None:
     """Files are f32, which holds every value of the 16-bit types."""
     import numpy as np
     import torch
 
+    from fuse_mlir.stored import StoredLinear
+
     with torch.no_grad():
-        result = chain(sample)
-        exact = chain.float()(sample.float())
-    for suffix, tensor in ((".input.npy", sample), (".output.npy", result),
-                           (".output-f32.npy", exact)):
+        tensors = {".input.npy": sample, ".output.npy": chain(sample)}
+        # Stored weights have no original in f32.
+        if not any(isinstance(m, StoredLinear) for m in chain.modules()):
+            tensors[".output-f32.npy"] = chain.float()(sample.float())
+    for suffix, tensor in tensors.items():
         path = output.with_suffix(suffix)
         np.save(path, tensor.float().numpy())
         print(f"{path}: {'x'.join(map(str, tensor.shape))}")
@@ -222,6 +217,17 @@ def _add_calibrate(commands: Any) -> None:
                          help=".npy files, each the input of one call")
     command.add_argument("--weights", type=Path, required=True,
                          metavar="FILE", help="parameters as .safetensors")
+    command.add_argument("--stored", type=Path, metavar="FILE",
+                         help="also write the parameters with the weights as "
+                         "they are stored, for weights=stored")
+    _add_scales(command)
+    command.add_argument("-o", "--output", metavar="OUTPUT", type=Path,
+                         required=True, help="JSON file with the scales")
+    command.set_defaults(run=_run_calibrate)
+
+
+def _add_scales(command: Any) -> None:
+    """How scales are chosen, where ranges are kept, what is reported."""
     command.add_argument("--storage", default="f8E4M3FN",
                          help="f8E4M3FN (default), f8E5M2 or i8")
     command.add_argument("--method", default="amax",
@@ -229,16 +235,31 @@ def _add_calibrate(commands: Any) -> None:
     command.add_argument("--percentile", type=float, default=99.99,
                          help="share that does not saturate, in percent")
     command.add_argument("--per-channel", action="store_true",
-                         help="one weight scale per output channel; written "
-                         "with the parameters to OUTPUT with the suffix "
-                         ".safetensors")
+                         help="one weight scale per output channel, by amax; "
+                         "calibrate writes them with the parameters to OUTPUT "
+                         "with the suffix .safetensors")
     command.add_argument("--report", type=Path, metavar="FILE",
                          help="also write a report: .html, .json or text")
+    command.add_argument("--cache", type=Path, metavar="DIR",
+                         help="directory with ranges observed before, by the "
+                         "hash of function, weights and data (default: "
+                         "fuse-mlir/ranges in the user's cache)")
+    command.add_argument("--no-cache", action="store_true",
+                         help="observe anew, and keep nothing")
     command.add_argument("--tools", type=Path, metavar="DIR",
                          help="directory of fuse-opt and fuse-run")
-    command.add_argument("-o", "--output", metavar="OUTPUT", type=Path,
-                         required=True, help="JSON file with the scales")
-    command.set_defaults(run=_run_calibrate)
+
+
+def _cache(options: argparse.Namespace) -> Path | None:
+    from fuse_mlir.range_cache import default_directory
+
+    if options.no_cache:
+        return None
+    return options.cache or default_directory()
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
 def _run_calibrate(options: argparse.Namespace) -> int:
@@ -247,14 +268,17 @@ def _run_calibrate(options: argparse.Namespace) -> int:
 
     tools = calibrate.Tools(options.tools)
     ranges = calibrate.observe(tools, options.source, options.weights,
-                               options.data,
-                               lambda line: print(line, file=sys.stderr))
+                               options.data, _say, _cache(options))
     parameters = load_file(options.weights)
     result = calibrate.calibrate(ranges, parameters, options.storage,
                                  options.method, options.percentile,
                                  options.per_channel)
     options.output.write_text(calibrate.scales_json(result))
     print(calibrate.report_text(result), end="")
+    if options.stored:
+        save_file(calibrate.stored_weights(result, parameters),
+                  options.stored)
+        print(f"{options.stored}: parameters with stored weights")
     if result.channel_scales:
         path = options.output.with_suffix(".safetensors")
         save_file(parameters | result.channel_scales, path)
@@ -267,6 +291,92 @@ def _run_calibrate(options: argparse.Namespace) -> int:
         options.report.write_text(write(result))
         print(f"report: {options.report}")
     return 0
+
+
+def _add_accuracy(commands: Any) -> None:
+    command = commands.add_parser(
+        "accuracy", help="report what static quantization costs",
+        description="Calibrates a function on data, runs it in its own "
+        "precision, with static scales as one kernel, with scales measured at "
+        "run time and with stored weights alone, and prints how far the "
+        "results are apart and how much of each input saturates. The function "
+        "is SOURCE with --weights, or modules of a model as import takes "
+        "them.")
+    command.add_argument("data", metavar="DATA", type=Path, nargs="+",
+                         help=".npy files, each the input of one call")
+    command.add_argument("--source", metavar="SOURCE", type=Path,
+                         help="fuse IR with one function")
+    command.add_argument("--weights", type=Path, metavar="FILE",
+                         help="parameters of SOURCE as .safetensors")
+    command.add_argument("--calibrate-on", metavar="FILE", type=Path,
+                         nargs="+", default=[],
+                         help=".npy files that the scales come from (default: "
+                         "DATA)")
+    command.add_argument("--order", default="reciprocal",
+                         help="reciprocal (default) or divide")
+    command.add_argument("--min-cosine", type=float, metavar="BOUND",
+                         help="fail where the static results have a smaller "
+                         "cosine with the original")
+    _add_scales(command)
+    add_model(command, required=False)
+    command.set_defaults(run=_run_accuracy)
+
+
+def _run_accuracy(options: argparse.Namespace) -> int:
+    import tempfile
+
+    from fuse_mlir import accuracy
+    from fuse_mlir.calibrate import Tools
+
+    tools = Tools(options.tools)
+    from_model = options.pretrained or options.architecture
+    if bool(options.source) == bool(from_model):
+        raise ValueError("expected either --source or a model, named by "
+                         "--architecture or --pretrained")
+    if options.source and not options.weights:
+        raise ValueError("--source needs --weights")
+    if from_model and not (options.members and options.shape):
+        raise ValueError("a model needs --members and --shape")
+    with tempfile.TemporaryDirectory() as directory:
+        source, weights = options.source, options.weights
+        if from_model:
+            source, weights = _import_to(options, Path(directory))
+        report = accuracy.measure(
+            tools, source, weights, options.data, options.calibrate_on,
+            options.storage, options.method, options.percentile,
+            options.per_channel, options.order, _cache(options), _say)
+    print(accuracy.accuracy_text(report), end="")
+    if options.report:
+        write = {".html": accuracy.accuracy_html,
+                 ".json": accuracy.accuracy_json}.get(
+                     options.report.suffix, accuracy.accuracy_text)
+        options.report.write_text(write(report))
+        print(f"report: {options.report}")
+    static = report.rows[0]
+    if options.min_cosine is not None and not (
+            static.cosine >= options.min_cosine and static.nonfinite == 0):
+        print(f"static: cosine {static.cosine:.7f} is below "
+              f"{options.min_cosine}, or {static.nonfinite} elements are not "
+              "finite")
+        return 1
+    return 0
+
+
+def _import_to(options: argparse.Namespace,
+               directory: Path) -> tuple[Path, Path]:
+    """The modules of a model as files."""
+    from fuse_mlir import blocks
+    from fuse_mlir.importer import import_program
+    from safetensors.torch import save_file
+
+    chain, dtype, shape = make_chain(options)
+    function = import_program(blocks.export_module(chain, shape, dtype),
+                              options.name)
+    source = directory / "model.mlir"
+    source.write_text(function.text)
+    weights = source.with_suffix(".safetensors")
+    save_file(function.weights, weights)
+    return source, weights
 
 
 def _add_model_commands(commands: Any) -> None:

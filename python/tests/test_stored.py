@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
 import subprocess
@@ -15,7 +17,7 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from fuse_mlir import blocks, stored
+from fuse_mlir import blocks, cli, stored
 from fuse_mlir.checkpoint import Checkpoint, load_chain, policy_of
 from fuse_mlir.importer import import_program
 from fuse_mlir.ranges import Range, quantize
@@ -497,6 +499,62 @@ class TransformersTest(unittest.TestCase):
         self.assertEqual([k.linear for k in kept],
                          [f"model.layers.0.mlp.{n}" for n in (GATE, UP, DOWN)])
         self.assertIn("rounding(exact)", self.formed(chain))
+
+    def run_import(self, directory: Path, *options: str) \
+            -> tuple[int, str, str]:
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = cli.main([
+                "import", "--pretrained", str(directory), "--parent",
+                "model.layers.0", "--members", "post_attention_layernorm,mlp",
+                "--shape", f"tokens,{HIDDEN}", "-o",
+                str(directory / "block.mlir"), *options])
+        return status, out.getvalue(), err.getvalue()
+
+    def test_command(self) -> None:
+        model, config = self.model()
+        with tempfile.TemporaryDirectory() as name:
+            root = Path(name)
+            data = root / "x.npy"
+            np.save(data, np.random.default_rng(0).normal(
+                size=(8, HIDDEN)).astype(np.float32).round(1))
+            np.save(data, torch.from_numpy(np.load(data)).bfloat16().float())
+            check = ("--check-data", str(data), "--tools",
+                     str(Path(tool("fuse-run")).parent))
+            self.fill(model, self.scales())
+            self.save(model, config, root)
+            status, out, _ = self.run_import(root, *check)
+            self.assertEqual(status, 0)
+            self.assertIn("3 input scales agree with 1 files", out)
+            self.assertIn("scales(0.0125, ", (root / "block.mlir").read_text())
+            status, out, _ = self.run_import(root, "--activations", "none")
+            self.assertEqual(status, 0)
+            self.assertIn("fuse.dequantize", (root / "block.mlir").read_text())
+            # The inverse of a plausible scale, which only data can tell.
+            self.fill(model, self.scales(down_proj=1 / 0.03))
+            self.save(model, config, root)
+            self.assertEqual(self.run_import(root)[0], 0)
+            status, _, err = self.run_import(root, *check)
+            self.assertEqual(status, 1)
+            self.assertIn("linear 'model.layers.0.mlp.down_proj': FUSE-N306",
+                          err)
+            status, out, _ = self.run_import(root, "--inverse-scales",
+                                             "activation_scale")
+            self.assertEqual(status, 0)
+
+    def test_command_says_what_it_keeps(self) -> None:
+        model, config = self.model([32, 32])
+        self.fill(model, self.scales())
+        with tempfile.TemporaryDirectory() as name:
+            self.save(model, config, Path(name))
+            status, _, err = self.run_import(Path(name))
+            self.assertEqual(status, 1)
+            self.assertIn("error: linear 'model.layers.0.mlp.gate_proj': "
+                          "FUSE-N301 block-scale", err)
+            status, _, err = self.run_import(Path(name), "--unsupported",
+                                             "dequantize")
+            self.assertEqual(status, 0)
+            self.assertEqual(err.count("kept in floating point: linear"), 3)
 
     def test_missing_parameters_are_named(self) -> None:
         model, config = self.model()

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Arguments that name modules of a model, and the chain that they mean."""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+DTYPES = ("bfloat16", "float16", "float32")
+
+
+def settings(items: Sequence[str]) -> dict[str, Any]:
+    """`KEY=VALUE` items; a value is a Python literal or text."""
+    result = {}
+    for item in items:
+        key, equals, value = item.partition("=")
+        if not equals or not key:
+            raise ValueError(f"bad setting '{item}'; expected KEY=VALUE")
+        try:
+            result[key] = ast.literal_eval(value)
+        except (SyntaxError, ValueError):
+            result[key] = value
+    return result
+
+
+def add_model(command: argparse.ArgumentParser, required: bool) -> None:
+    """The arguments of a model, its modules and their input."""
+    source = command.add_mutually_exclusive_group(required=required)
+    source.add_argument(
+        "--architecture", metavar="NAME",
+        help="model type of transformers, built from its config with drawn "
+        "weights, such as qwen3")
+    source.add_argument(
+        "--pretrained", metavar="DIR", type=Path,
+        help="local directory with a model and its weights")
+    command.add_argument(
+        "--set", metavar="KEY=VALUE", action="append", default=[],
+        help="setting of the config, such as hidden_size=1024; may repeat")
+    command.add_argument(
+        "--parent", metavar="PATH", default="",
+        help="module the members are children of, such as model.layers.0")
+    command.add_argument(
+        "--members", metavar="NAMES", required=required,
+        help="modules called one after the other, separated by commas")
+    command.add_argument(
+        "--residual", action="store_true",
+        help="add the input of the chain to its result")
+    command.add_argument(
+        "--shape", metavar="DIMS", required=required,
+        help="input shape; a name is a dynamic dimension: tokens,1024")
+    command.add_argument("--dtype", choices=DTYPES, default="bfloat16")
+    command.add_argument("--name", default="main",
+                         help="name of the function (default: main)")
+    command.add_argument("--seed", type=int, default=0,
+                         help="seed of drawn weights and of the sample input")
+
+
+def add_stored(command: argparse.ArgumentParser) -> None:
+    """The arguments about linears whose weights are stored in 8 bits."""
+    group = command.add_argument_group(
+        "quantized checkpoints", "linears whose weights are stored in 8 bits")
+    group.add_argument(
+        "--activations", default="static",
+        help="what is done with their inputs: static (default, the "
+        "checkpoint's scales), per_token, per_tensor or none")
+    group.add_argument(
+        "--order", default="reciprocal",
+        help="division order of static scales: reciprocal (default) or "
+        "divide")
+    group.add_argument(
+        "--bias-place",
+        help="before_rounding or after_rounding; the latter by default for "
+        "the fp8 method of transformers, the former otherwise")
+    group.add_argument(
+        "--unsupported", default="error",
+        help="error (default), or dequantize: keep linears whose layout is "
+        "not supported in floating point")
+    group.add_argument(
+        "--inverse-scales", metavar="NAMES", default="",
+        help="entries that hold the inverse of a scale, separated by commas")
+    group.add_argument(
+        "--original", metavar="DIR", type=Path,
+        help="directory with the weights before quantization, with which the "
+        "stored ones are compared")
+
+
+def make_chain(options: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
+    """The chain that the arguments name, its dtype and its input shape.
+
+    Linears that stay in floating point because the user allowed it are
+    listed on the standard error.
+    """
+    import torch
+    import transformers
+    from fuse_mlir import blocks
+
+    # A config cut down to one block warns about parts that are not there.
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    dtype = getattr(torch, options.dtype)
+    shape = blocks.parse_shape(options.shape)
+    members = options.members.split(",")
+    if options.pretrained:
+        if options.set:
+            raise ValueError("--set needs --architecture")
+        return _pretrained_chain(options, members, dtype), dtype, shape
+    model = blocks.build_model(options.architecture, settings(options.set),
+                               dtype)
+    chain = blocks.take_chain(model, options.parent, members,
+                              options.residual)
+    blocks.seed_weights(chain, options.seed)
+    return chain, dtype, shape
+
+
+def _pretrained_chain(options: argparse.Namespace, members: Sequence[str],
+                      dtype: Any) -> Any:
+    from fuse_mlir import blocks
+    from fuse_mlir.checkpoint import load_chain, policy_of, quantization_of
+    from fuse_mlir.stored import Policy
+
+    if quantization_of(options.pretrained) is None:
+        model = blocks.load_model(options.pretrained, dtype)
+        return blocks.take_chain(model, options.parent, members,
+                                 options.residual)
+    if not hasattr(options, "activations"):
+        raise ValueError(f"'{options.pretrained}' is quantized already; import "
+                         "takes it with the scales that it has")
+    inverse = tuple(n for n in options.inverse_scales.split(",") if n)
+    policy = policy_of(
+        options.pretrained,
+        Policy(activations=options.activations, order=options.order,
+               unsupported=options.unsupported, inverse=inverse),
+        options.bias_place)
+    chain, kept = load_chain(options.pretrained, options.parent, members,
+                             options.residual, dtype, policy,
+                             options.original)
+    for left in kept:
+        print(f"kept in floating point: {left.refusal}", file=sys.stderr)
+    return chain
