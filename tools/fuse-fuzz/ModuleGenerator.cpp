@@ -27,9 +27,10 @@ namespace {
 
 /// How the linears of one chain are quantized.
 struct Quantization {
-  enum Kind { None, Scaled, QDQ } kind = None;
+  enum Kind { None, Scaled, QDQ, WeightOnly, Dynamic } kind = None;
   Type storage;
   QuantOrder order = QuantOrder::Reciprocal;
+  BiasPlace biasPlace = BiasPlace::BeforeRounding;
 };
 
 class FunctionGenerator {
@@ -55,6 +56,7 @@ private:
   Value residualAdd(Value lhs, Value rhs);
   Value norm(Value x);
   Value quantize(Value x, const Quantization &how, FloatAttr scale);
+  Value quantizeDynamically(Value x, const Quantization &how);
   Value quantizedInput(Value x, const Quantization &how, FloatAttr &scale);
   Value linear(Value x, int64_t outputs, const Quantization &how,
                FloatAttr inputScale);
@@ -288,11 +290,28 @@ Value FunctionGenerator::quantize(Value x, const Quantization &how,
                             QuantOrderAttr::get(builder.getContext(), order));
 }
 
+/// Quantizes with a scale that is the second result.
+Value FunctionGenerator::quantizeDynamically(Value x, const Quantization &how) {
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(x.getType()).getShape();
+  bool perToken = shape.size() > 1 && random.percent(70);
+  SmallVector<int64_t> scales = {1};
+  if (perToken)
+    scales.assign(shape.begin(), shape.end() - 1);
+  return create<DynamicQuantizeOp>(
+      type(x, how.storage), RankedTensorType::get(scales, builder.getF32Type()),
+      ScaleScopeAttr::get(builder.getContext(), perToken
+                                                    ? ScaleScope::PerToken
+                                                    : ScaleScope::PerTensor),
+      x);
+}
+
 /// The input of a linear. Sets the scale that the linear is told.
 Value FunctionGenerator::quantizedInput(Value x, const Quantization &how,
                                         FloatAttr &inputScale) {
-  if (how.kind == Quantization::None)
+  if (how.kind == Quantization::None || how.kind == Quantization::WeightOnly)
     return x;
+  if (how.kind == Quantization::Dynamic)
+    return quantizeDynamically(x, how);
   inputScale = scale();
   Value q = quantize(x, how, inputScale);
   if (random.percent(damage))
@@ -316,6 +335,12 @@ Value FunctionGenerator::linear(Value x, int64_t outputs,
                ? value(RankedTensorType::get({outputs}, biasElement))
                : Value();
   };
+  auto getPlace = [&](Value bias) {
+    BiasPlace place = bias ? how.biasPlace : BiasPlace::BeforeRounding;
+    if (bias && random.percent(damage))
+      place = BiasPlace::AfterRounding;
+    return BiasPlaceAttr::get(builder.getContext(), place);
+  };
   auto getChannelScale = [&]() -> Value {
     return random.percent(25)
                ? value(RankedTensorType::get({outputs}, builder.getF32Type()))
@@ -325,27 +350,29 @@ Value FunctionGenerator::linear(Value x, int64_t outputs,
     Value weight =
         value(RankedTensorType::get({outputs, inputs}, input.getElementType()));
     Value bias = getBias();
-    return create<LinearOp>(result, x, weight, bias, Value(), FloatAttr(),
-                            FloatAttr());
+    return create<LinearOp>(result, x, weight, bias, Value(), Value(),
+                            FloatAttr(), FloatAttr(), getPlace(bias));
   }
   Value channelScale = getChannelScale();
   FloatAttr weightScale = channelScale ? FloatAttr() : scale();
   Value bias = getBias();
-  if (how.kind == Quantization::QDQ) {
+  if (how.kind == Quantization::QDQ || how.kind == Quantization::WeightOnly) {
     Type storage = random.percent(20) ? builder.getI8Type() : how.storage;
     Value stored = value(RankedTensorType::get({outputs, inputs}, storage));
     Value weight = create<DequantizeOp>(type(stored, input.getElementType()),
                                         stored, channelScale, weightScale);
-    return create<LinearOp>(result, x, weight, bias, Value(), FloatAttr(),
-                            FloatAttr());
+    return create<LinearOp>(result, x, weight, bias, Value(), Value(),
+                            FloatAttr(), FloatAttr(), getPlace(bias));
   }
   Type storage = input.getElementType();
   if (!storage.isInteger(8) && random.percent(20))
     storage = random.oneOf<Type>({Float8E4M3FNType::get(builder.getContext()),
                                   Float8E5M2Type::get(builder.getContext())});
   Value weight = value(RankedTensorType::get({outputs, inputs}, storage));
-  return create<LinearOp>(result, x, weight, bias, channelScale, inputScale,
-                          weightScale);
+  auto dynamic = x.getDefiningOp<DynamicQuantizeOp>();
+  return create<LinearOp>(result, x, weight, bias, channelScale,
+                          dynamic ? dynamic.getScale() : Value(), inputScale,
+                          weightScale, getPlace(bias));
 }
 
 Value FunctionGenerator::activation(Value x) {
@@ -376,11 +403,14 @@ Value FunctionGenerator::head(Value x) {
 static Quantization getQuantization(Random &random, Builder &builder) {
   Quantization how;
   how.kind = random.oneOf({Quantization::None, Quantization::None,
-                           Quantization::Scaled, Quantization::QDQ});
+                           Quantization::Scaled, Quantization::QDQ,
+                           Quantization::WeightOnly, Quantization::Dynamic});
   how.storage = random.oneOf<Type>({Float8E4M3FNType::get(builder.getContext()),
                                     Float8E5M2Type::get(builder.getContext()),
                                     builder.getI8Type()});
   how.order = random.oneOf({QuantOrder::Reciprocal, QuantOrder::Divide});
+  how.biasPlace =
+      random.percent(25) ? BiasPlace::AfterRounding : BiasPlace::BeforeRounding;
   return how;
 }
 
