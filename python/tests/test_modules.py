@@ -659,5 +659,26 @@ class Compiled(unittest.TestCase):
             fuse_mlir.export(model, "x.fuse", "x")
 
 
+    def test_two_kernels_in_files_at_a_time(self):
+        import tempfile
+        from pathlib import Path
+
+        torch.manual_seed(0)
+        x = torch.randn(3, 8)
+        models = [nn.Sequential(nn.LayerNorm(8), nn.Linear(8, size))
+                  .requires_grad_(False) for size in (16, 24, 16)]
+        kernels = []
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "k.fuse"
+            for model in models:
+                fuse_mlir.fuse_modules(model, (("LayerNorm", "0"),
+                                               ("Linear", "1")), inputs=x)
+                fuse_mlir.export(model, path)
+                kernels.append(fuse_mlir.load(path).bind(model.state_dict()))
+        for kernel, model in zip(kernels, models):
+            torch.testing.assert_close(kernel(x), model(x), atol=1e-6,
+                                       rtol=1e-5)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -136,6 +136,17 @@ void *LoadedCode::lookup(const std::string &symbol) const {
 
 namespace {
 
+/// A path to an open file that no other call has made. The number of a closed
+/// file is used again, and dlopen takes equal paths for the same library while
+/// the first is loaded.
+std::string uniquePath(int fd) {
+  static std::atomic<uint32_t> count = 0;
+  std::string path = "/proc/self/fd";
+  for (uint32_t n = count++; n; n >>= 1)
+    path += n & 1 ? "/." : "//.";
+  return path + "/" + std::to_string(fd);
+}
+
 /// A shared object, loaded by the system from a file without a name.
 class SharedObject : public LoadedCode {
 public:
@@ -144,7 +155,7 @@ public:
     if (fd < 0)
       throw Failure(FUSE_ERROR_IO,
                     std::string("a file in memory: ") + std::strerror(errno));
-    std::string path = "/proc/self/fd/" + std::to_string(fd);
+    std::string path = uniquePath(fd);
     while (!image.empty()) {
       ssize_t count = ::write(fd, image.data(), image.size());
       if (count < 0 && errno == EINTR)
