@@ -12,7 +12,7 @@ install(TARGETS dlpack fuse-rt
 install(TARGETS fuse-c
   EXPORT FuseCompilerTargets
   COMPONENT Compiler)
-install(TARGETS fuse-info COMPONENT Runtime)
+install(TARGETS fuse-cache fuse-info COMPONENT Runtime)
 install(TARGETS fuse-compile COMPONENT Compiler)
 install(DIRECTORY include/fuse-c
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT Runtime)

@@ -129,6 +129,32 @@ FUSE_C_EXPORT fuse_status fuse_module_compile(
     const fuse_module *module, const fuse_compile_options *options,
     fuse_artifact **artifact);
 
+/* A directory of artefacts, for any number of processes at the same time. */
+typedef struct fuse_cache fuse_cache;
+
+/* Opens a cache, and makes its directory if it is not there. Null stands for
+ * $FUSE_CACHE_DIR, $XDG_CACHE_HOME/fuse or ~/.cache/fuse. A directory that is a
+ * link, belongs to someone else, or that others can write to is refused. */
+FUSE_C_EXPORT fuse_status fuse_cache_open(const char *directory,
+                                          fuse_cache **cache);
+
+/* Null is allowed. */
+FUSE_C_EXPORT void fuse_cache_destroy(fuse_cache *cache);
+
+typedef enum fuse_cache_result {
+  FUSE_CACHE_COMPILED = 0, /* it was not there */
+  FUSE_CACHE_FOUND = 1,    /* it was on disk */
+  FUSE_CACHE_SHARED = 2    /* another thread was compiling it */
+} fuse_cache_result;
+
+/* As fuse_module_compile, unless the cache has what that would make. The key is
+ * a digest of the module, the options, the builds of compiler and LLVM, the
+ * processor where it matters, and the assembler. What is damaged is compiled
+ * again; what can not be stored is no failure. `result` may be null. */
+FUSE_C_EXPORT fuse_status fuse_module_compile_cached(
+    const fuse_module *module, const fuse_compile_options *options,
+    fuse_cache *cache, fuse_artifact **artifact, fuse_cache_result *result);
+
 #ifdef __cplusplus
 }
 #endif

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "CompileOptions.h"
 #include "Context.h"
 #include "fuse/Compiler/Compiler.h"
 #include "fuse/Target/ObjectLinker.h"
@@ -63,23 +64,8 @@ void fuse_compile_options_init(fuse_compile_options *options) {
   options->multiprocessors = CompileOptions().multiprocessors;
 }
 
-static CompileOptions getOptions(const fuse_compile_options &options) {
-  CompileOptions chosen;
-  chosen.cpu = options.cpu ? options.cpu : "native";
-  chosen.link = options.link != 0;
-  chosen.chip = options.chip ? options.chip : "";
-  chosen.scheduled = options.portable == 0;
-  chosen.tokens = options.tokens;
-  chosen.multiprocessors = options.multiprocessors;
-  chosen.assemble = static_cast<Assemble>(options.assemble);
-  return chosen;
-}
-
-fuse_status fuse_module_compile(const fuse_module *module,
-                                const fuse_compile_options *options,
-                                fuse_artifact **artifact) {
-  if (!module || !artifact)
-    return fail(FUSE_ERROR_INVALID_ARGUMENT, "'module' or 'artifact' is null");
+fuse_status fuse::readCompileOptions(const fuse_compile_options *options,
+                                     CompileOptions &chosen) {
   // Callers that were built with an earlier header have fewer fields.
   fuse_compile_options complete;
   fuse_compile_options_init(&complete);
@@ -95,8 +81,25 @@ fuse_status fuse_module_compile(const fuse_module *module,
     return fail(FUSE_ERROR_INVALID_ARGUMENT, "'assemble' is " +
                                                  Twine(complete.assemble) +
                                                  ", expected 0, 1 or 2");
+  chosen.cpu = complete.cpu ? complete.cpu : "native";
+  chosen.link = complete.link != 0;
+  chosen.chip = complete.chip ? complete.chip : "";
+  chosen.scheduled = complete.portable == 0;
+  chosen.tokens = complete.tokens;
+  chosen.multiprocessors = complete.multiprocessors;
+  chosen.assemble = static_cast<Assemble>(complete.assemble);
+  return FUSE_OK;
+}
+
+fuse_status fuse_module_compile(const fuse_module *module,
+                                const fuse_compile_options *options,
+                                fuse_artifact **artifact) {
+  if (!module || !artifact)
+    return fail(FUSE_ERROR_INVALID_ARGUMENT, "'module' or 'artifact' is null");
   return guard([&] {
-    CompileOptions chosen = getOptions(complete);
+    CompileOptions chosen;
+    if (fuse_status status = readCompileOptions(options, chosen))
+      return status;
     ContextState &state = *module->state;
     state.errors.clear();
     llvm::Expected<std::string> bytes =

@@ -31,6 +31,7 @@ using Module = Handle<fuse_module, fuse_module_destroy>;
 using ArtifactHandle = Handle<fuse_artifact, fuse_artifact_destroy>;
 using DeviceHandle = Handle<fuse_device, fuse_device_destroy>;
 using ProgramHandle = Handle<fuse_program, fuse_program_destroy>;
+using CacheHandle = Handle<fuse_cache, fuse_cache_destroy>;
 using InstanceHandle = Handle<fuse_instance, fuse_instance_destroy>;
 
 /// Calls `make` with a pointer to a handle, and owns what it makes.

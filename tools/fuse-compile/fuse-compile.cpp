@@ -69,6 +69,9 @@ struct Options {
           clEnumValN(Assemble::Auto, "auto", "if there is a ptxas in PATH"),
           clEnumValN(Assemble::Always, "always", "fail if there is none")),
       cl::init(Assemble::Auto), cl::cat(category)};
+  cl::opt<std::string> cache{
+      "cache", cl::desc("Directory to look for the artefact in first"),
+      cl::value_desc("directory"), cl::cat(category)};
   cl::opt<bool> remarks{"remarks",
                         cl::desc("Print what was fused and what was not"),
                         cl::cat(category)};
@@ -130,7 +133,19 @@ static llvm::Error compile(const Options &options) {
   chosen.tokens = options.tokens;
   chosen.multiprocessors = options.multiprocessors;
   chosen.assemble = static_cast<int32_t>(options.assemble.getValue());
+  CacheHandle cache;
+  if (!options.cache.empty()) {
+    auto opened = own<CacheHandle>([&](fuse_cache **cache) {
+      return fuse_cache_open(options.cache.c_str(), cache);
+    });
+    if (!opened)
+      return opened.takeError();
+    cache = std::move(*opened);
+  }
   auto artifact = own<ArtifactHandle>([&](fuse_artifact **artifact) {
+    if (cache)
+      return fuse_module_compile_cached(module->get(), &chosen, cache.get(),
+                                        artifact, nullptr);
     return fuse_module_compile(module->get(), &chosen, artifact);
   });
   if (!artifact)

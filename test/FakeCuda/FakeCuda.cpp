@@ -1,0 +1,372 @@
+//===- FakeCuda.cpp - A scripted stand-in for the CUDA driver -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "FakeCuda.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct State {
+  std::mutex mutex;
+  std::map<std::string, int> calls;
+  std::string failing;
+  int failAt = 0, failCode = 0;
+  std::string hidden;
+  std::map<std::string, int> settings = {
+      {"devices", 1},     {"capability", 90}, {"multiprocessors", 132},
+      {"version", 12040}, {"blocks", 1},      {"ready", 1},
+      {"cubin", 1}};
+  std::set<uint64_t> memory;
+  int contexts = 0, modules = 0, events = 0;
+  std::map<std::string, std::vector<int>> kernels;
+  std::vector<FakeLaunch> launches;
+};
+
+State &get() {
+  static State state;
+  return state;
+}
+
+thread_local int contextDepth = 0;
+
+/// Counts a call; gives the code that it fails with.
+int enter(const char *function, bool needsContext = false) {
+  State &state = get();
+  std::lock_guard<std::mutex> lock(state.mutex);
+  ++state.calls[function];
+  if (state.failing == function && --state.failAt == 0) {
+    state.failing.clear();
+    return state.failCode;
+  }
+  // CUDA_ERROR_INVALID_CONTEXT
+  return needsContext && contextDepth == 0 ? 201 : 0;
+}
+
+/// Functions of a driver fail, or do what `body` does.
+template <typename Body>
+int run(const char *function, bool needsContext, Body body) {
+  if (int code = enter(function, needsContext))
+    return code;
+  std::lock_guard<std::mutex> lock(get().mutex);
+  return body(get());
+}
+
+using Ptr = unsigned long long;
+
+int cuInit(unsigned) {
+  return run("cuInit", false, [](State &) { return 0; });
+}
+int cuDriverGetVersion(int *version) {
+  return run("cuDriverGetVersion", false, [&](State &state) {
+    *version = state.settings["version"];
+    return 0;
+  });
+}
+int cuGetErrorString(int code, const char **text) {
+  static thread_local std::string message;
+  message = "fake error " + std::to_string(code);
+  *text = message.c_str();
+  return 0;
+}
+int cuDeviceGetCount(int *count) {
+  return run("cuDeviceGetCount", false, [&](State &state) {
+    *count = state.settings["devices"];
+    return 0;
+  });
+}
+int cuDeviceGet(int *device, int ordinal) {
+  return run("cuDeviceGet", false, [&](State &) {
+    *device = ordinal;
+    return 0;
+  });
+}
+int cuDeviceGetAttribute(int *value, int attribute, int) {
+  return run("cuDeviceGetAttribute", false, [&](State &state) {
+    int capability = state.settings["capability"];
+    *value = attribute == 16   ? state.settings["multiprocessors"]
+             : attribute == 75 ? capability / 10
+             : attribute == 76 ? capability % 10
+                               : 0;
+    return 0;
+  });
+}
+int cuDevicePrimaryCtxRetain(void **context, int device) {
+  return run("cuDevicePrimaryCtxRetain", false, [&](State &state) {
+    ++state.contexts;
+    *context = reinterpret_cast<void *>(intptr_t(device) + 1);
+    return 0;
+  });
+}
+int cuDevicePrimaryCtxRelease(int) {
+  return run("cuDevicePrimaryCtxRelease", false, [](State &state) {
+    --state.contexts;
+    return 0;
+  });
+}
+int cuCtxPushCurrent(void *) {
+  return run("cuCtxPushCurrent", false, [](State &) {
+    ++contextDepth;
+    return 0;
+  });
+}
+int cuCtxPopCurrent(void **) {
+  return run("cuCtxPopCurrent", true, [](State &) {
+    --contextDepth;
+    return 0;
+  });
+}
+int cuModuleLoadDataEx(void **module, const void *image, unsigned count,
+                       int *options, void **values) {
+  return run("cuModuleLoadDataEx", true, [&](State &state) {
+    const char *text = static_cast<const char *>(image);
+    // Cubins are ELF files; CUDA_ERROR_NO_BINARY_FOR_GPU.
+    if (std::strncmp(text,
+                     "\x7f"
+                     "ELF",
+                     4) == 0 &&
+        !state.settings["cubin"])
+      return 209;
+    for (unsigned i = 0; i < count; ++i)
+      if (options[i] == 5)
+        std::strcpy(static_cast<char *>(values[i]), "log of the assembler\n");
+    ++state.modules;
+    *module = std::malloc(1);
+    return 0;
+  });
+}
+int cuModuleUnload(void *module) {
+  return run("cuModuleUnload", true, [&](State &state) {
+    --state.modules;
+    std::free(module);
+    return 0;
+  });
+}
+int cuModuleGetFunction(void **function, void *, const char *name) {
+  return run("cuModuleGetFunction", true, [&](State &state) {
+    auto it = state.kernels.find(name);
+    // CUDA_ERROR_NOT_FOUND
+    if (it == state.kernels.end())
+      return 500;
+    *function = const_cast<std::string *>(&it->first);
+    return 0;
+  });
+}
+int cuFuncSetAttribute(void *, int, int) {
+  return run("cuFuncSetAttribute", true, [](State &) { return 0; });
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *, int,
+                                                size_t) {
+  return run("cuOccupancyMaxActiveBlocksPerMultiprocessor", true,
+             [&](State &state) {
+               *blocks = state.settings["blocks"];
+               return 0;
+             });
+}
+int cuMemAlloc(Ptr *address, size_t bytes) {
+  return run("cuMemAlloc", true, [&](State &state) {
+    void *memory = bytes > size_t(1) << 30
+                       ? nullptr
+                       : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+    if (!memory)
+      return 2;
+    *address = reinterpret_cast<Ptr>(memory);
+    state.memory.insert(*address);
+    return 0;
+  });
+}
+int cuMemFree(Ptr address) {
+  return run("cuMemFree", true, [&](State &state) {
+    if (state.memory.erase(address) == 0)
+      return 1;
+    std::free(reinterpret_cast<void *>(address));
+    return 0;
+  });
+}
+int cuMemcpyHtoD(Ptr to, const void *from, size_t bytes) {
+  return run("cuMemcpyHtoD", true, [&](State &) {
+    std::memcpy(reinterpret_cast<void *>(to), from, bytes);
+    return 0;
+  });
+}
+int cuMemcpyDtoH(void *to, Ptr from, size_t bytes) {
+  return run("cuMemcpyDtoH", true, [&](State &) {
+    std::memcpy(to, reinterpret_cast<void *>(from), bytes);
+    return 0;
+  });
+}
+int cuMemsetD8(Ptr to, unsigned char value, size_t bytes) {
+  return run("cuMemsetD8", true, [&](State &) {
+    std::memset(reinterpret_cast<void *>(to), value, bytes);
+    return 0;
+  });
+}
+int cuEventCreate(void **event, unsigned) {
+  return run("cuEventCreate", true, [&](State &state) {
+    ++state.events;
+    *event = std::malloc(1);
+    return 0;
+  });
+}
+int cuEventRecord(void *, void *) {
+  return run("cuEventRecord", true, [](State &) { return 0; });
+}
+int cuEventQuery(void *) {
+  // CUDA_ERROR_NOT_READY
+  return run("cuEventQuery", true,
+             [](State &state) { return state.settings["ready"] ? 0 : 600; });
+}
+int cuEventDestroy(void *event) {
+  return run("cuEventDestroy", true, [&](State &state) {
+    --state.events;
+    std::free(event);
+    return 0;
+  });
+}
+int cuTensorMapEncodeTiled(uint64_t *map, int type, unsigned rank,
+                           void *address, const uint64_t *, const uint64_t *,
+                           const unsigned *, const unsigned *, int, int, int,
+                           int) {
+  return run("cuTensorMapEncodeTiled", true, [&](State &) {
+    // The driver wants 64-byte alignment, of the map here.
+    if (rank != 2 || reinterpret_cast<uintptr_t>(map) % 64 != 0)
+      return 1;
+    std::memset(map, 0, 128);
+    map[0] = reinterpret_cast<uint64_t>(address);
+    map[1] = type;
+    return 0;
+  });
+}
+
+struct Attribute {
+  int id;
+  int pad;
+  unsigned value[16];
+};
+struct Config {
+  unsigned grid[3], block[3], sharedBytes;
+  void *stream;
+  Attribute *attributes;
+  unsigned count;
+};
+
+int cuLaunchKernelEx(const Config *config, void *function, void **parameters,
+                     void **) {
+  return run("cuLaunchKernelEx", true, [&](State &state) {
+    const auto &name = *static_cast<std::string *>(function);
+    FakeLaunch launch = {};
+    std::strncpy(launch.kernel, name.c_str(), sizeof(launch.kernel) - 1);
+    std::memcpy(launch.grid, config->grid, sizeof(launch.grid));
+    std::memcpy(launch.block, config->block, sizeof(launch.block));
+    launch.sharedBytes = config->sharedBytes;
+    launch.stream = config->stream;
+    launch.cooperative = launch.programmatic = launch.cluster[0] = -1;
+    for (unsigned i = 0; i < config->count; ++i) {
+      const Attribute &attribute = config->attributes[i];
+      if (attribute.id == 2)
+        launch.cooperative = int(attribute.value[0]);
+      else if (attribute.id == 6)
+        launch.programmatic = int(attribute.value[0]);
+      else if (attribute.id == 4)
+        std::memcpy(launch.cluster, attribute.value, sizeof(launch.cluster));
+      else
+        return 1;
+    }
+    const std::vector<int> &sizes = state.kernels[name];
+    launch.numParameters = int(sizes.size());
+    for (size_t i = 0; i < sizes.size(); ++i)
+      std::memcpy(&launch.parameters[i], parameters[i],
+                  sizes[i] > 8 ? 8 : sizes[i]);
+    state.launches.push_back(launch);
+    return 0;
+  });
+}
+
+struct Entry {
+  const char *name;
+  void *address;
+};
+
+#define ENTRY(NAME) {#NAME, reinterpret_cast<void *>(NAME)}
+const Entry entries[] = {ENTRY(cuInit),
+                         ENTRY(cuDriverGetVersion),
+                         ENTRY(cuGetErrorString),
+                         ENTRY(cuDeviceGetCount),
+                         ENTRY(cuDeviceGet),
+                         ENTRY(cuDeviceGetAttribute),
+                         ENTRY(cuDevicePrimaryCtxRetain),
+                         ENTRY(cuDevicePrimaryCtxRelease),
+                         ENTRY(cuCtxPushCurrent),
+                         ENTRY(cuCtxPopCurrent),
+                         ENTRY(cuModuleLoadDataEx),
+                         ENTRY(cuModuleUnload),
+                         ENTRY(cuModuleGetFunction),
+                         ENTRY(cuFuncSetAttribute),
+                         ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor),
+                         ENTRY(cuMemAlloc),
+                         ENTRY(cuMemFree),
+                         ENTRY(cuMemcpyHtoD),
+                         ENTRY(cuMemcpyDtoH),
+                         ENTRY(cuMemsetD8),
+                         ENTRY(cuEventCreate),
+                         ENTRY(cuEventRecord),
+                         ENTRY(cuEventQuery),
+                         ENTRY(cuEventDestroy),
+                         ENTRY(cuTensorMapEncodeTiled),
+                         ENTRY(cuLaunchKernelEx)};
+#undef ENTRY
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// What the library shows
+//===----------------------------------------------------------------------===//
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+EXPORT int cuGetProcAddress_v2(const char *name, void **address, int, uint64_t,
+                               int *) {
+  *address = nullptr;
+  for (const Entry &entry : entries)
+    if (std::strcmp(entry.name, name) == 0 && get().hidden != name)
+      *address = entry.address;
+  return *address ? 0 : 500;
+}
+
+EXPORT const FakeCuda *getFakeCuda() {
+  static const FakeCuda fake = {
+      [] {
+        State &state = get();
+        state.calls.clear();
+        state.failing.clear();
+        state.launches.clear();
+      },
+      [](const char *function, int nth, int code) {
+        get().failing = function;
+        get().failAt = nth;
+        get().failCode = code;
+      },
+      [](const char *name, int value) { get().settings[name] = value; },
+      [](const char *function) { get().hidden = function ? function : ""; },
+      [](const char *function) { return get().calls[function]; },
+      [] {
+        State &state = get();
+        return int(state.memory.size()) + state.contexts + state.modules +
+               state.events;
+      },
+      [] { return int(get().launches.size()); },
+      [](int index) -> const FakeLaunch * { return &get().launches[index]; },
+      [](const char *name, int count, const int *bytes) {
+        get().kernels[name] = std::vector<int>(bytes, bytes + count);
+      }};
+  return &fake;
+}

@@ -1,0 +1,52 @@
+//===- FakeCuda.h - A scripted stand-in for the CUDA driver -----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A shared object called libcuda.so.1 with the functions of the driver that
+// fuse calls. Device memory is host memory, kernels do nothing, and every call
+// can be made to fail. These functions say how.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TEST_FAKECUDA_H
+#define FUSE_TEST_FAKECUDA_H
+
+#include <cstdint>
+
+/// What a launch was told.
+struct FakeLaunch {
+  char kernel[64];
+  unsigned grid[3], block[3], sharedBytes;
+  void *stream;
+  /// -1 for none.
+  int cooperative, programmatic;
+  int cluster[3];
+  int numParameters;
+  uint64_t parameters[16];
+};
+
+struct FakeCuda {
+  /// Forgets calls, launches and scripted failures. Handles stay.
+  void (*reset)();
+  /// Lets the n-th call of a function from now on fail, counted from one.
+  void (*fail)(const char *function, int nth, int code);
+  /// "devices", "capability", "multiprocessors", "version", "blocks" per
+  /// multiprocessor, "ready" (whether events complete), "cubin" (whether cubins
+  /// load).
+  void (*set)(const char *name, int value);
+  /// Makes a function missing; null for none.
+  void (*hide)(const char *function);
+  int (*countCalls)(const char *function);
+  /// Contexts, modules, events and blocks of memory that were not given back.
+  int (*countHandles)();
+  int (*countLaunches)();
+  const FakeLaunch *(*getLaunch)(int index);
+  /// Parameters of the kernel called `name`, in bytes each.
+  void (*declare)(const char *name, int numParameters, const int *bytes);
+};
+
+extern "C" const FakeCuda *getFakeCuda();
+
+#endif // FUSE_TEST_FAKECUDA_H

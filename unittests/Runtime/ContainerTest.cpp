@@ -1,0 +1,131 @@
+//===- ContainerTest.cpp - Tests of the outer form of artefacts -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestArtifact.h"
+#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Host/Instance.h"
+#include "gtest/gtest.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <unistd.h>
+
+using namespace fuse;
+using namespace fuse::host;
+using namespace fuse::test;
+
+TEST(Sha256Test, HasTheDigestsOfTheStandard) {
+  EXPECT_EQ(toHex(getDigest("abc")),
+            "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+  EXPECT_EQ(toHex(getDigest("")),
+            "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+  // In pieces that do not fit the blocks.
+  Sha256 sha;
+  for (int i = 0; i < 1000; ++i)
+    sha.update(std::string(1000, 'a'));
+  EXPECT_EQ(toHex(sha.finish()),
+            "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
+}
+
+TEST(ContainerTest, GivesBackWhatWasWritten) {
+  std::string bytes = writeContainer({{1, "manifest"}, {7, ""}, {5, "x"}});
+  std::vector<Section> sections = readContainer(bytes);
+  ASSERT_EQ(sections.size(), 3u);
+  EXPECT_EQ(sections[0].data, "manifest");
+  EXPECT_EQ(sections[1].kind, 7u);
+  EXPECT_EQ(sections[1].data, "");
+  EXPECT_EQ(sections[2].data, "x");
+  EXPECT_TRUE(readContainer(writeContainer({})).empty());
+}
+
+/// The failure of reading, or success.
+static fuse_status read(const std::string &bytes, std::string *why = nullptr) {
+  try {
+    Artifact artifact(bytes);
+    return FUSE_OK;
+  } catch (const Failure &failure) {
+    if (why)
+      *why = failure.getMessage();
+    EXPECT_FALSE(failure.getMessage().empty());
+    return failure.getStatus();
+  }
+}
+
+TEST(ContainerTest, NoticesEveryFlippedByte) {
+  std::string good = makeArtifact(kManifest);
+  ASSERT_EQ(read(good), FUSE_OK);
+  for (size_t i = 0; i < good.size(); ++i)
+    for (char mask : {'\x01', '\x80', '\xff'}) {
+      std::string bad = good;
+      bad[i] = static_cast<char>(bad[i] ^ mask);
+      fuse_status status = read(bad);
+      bool inVersion = i >= 8 && i < 12;
+      EXPECT_EQ(status, inVersion ? FUSE_ERROR_VERSION : FUSE_ERROR_FORMAT)
+          << "byte " << i;
+    }
+}
+
+TEST(ContainerTest, NoticesEveryOtherLength) {
+  std::string good = makeArtifact(kManifest);
+  for (size_t size = 0; size < good.size(); ++size)
+    EXPECT_EQ(read(good.substr(0, size)), FUSE_ERROR_FORMAT) << size;
+  EXPECT_EQ(read(good + '\0'), FUSE_ERROR_FORMAT);
+}
+
+/// Changes a number of the header or of an entry, and corrects the checksum.
+static std::string patch(std::string bytes, size_t offset, uint64_t value,
+                         size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    bytes[offset + i] = static_cast<char>(value >> (8 * i));
+  Sha256 sha;
+  sha.update(std::string_view(bytes).substr(0, 24));
+  sha.update(std::string_view(bytes).substr(56));
+  Digest digest = sha.finish();
+  bytes.replace(24, 32, reinterpret_cast<const char *>(digest.data()), 32);
+  return bytes;
+}
+
+// A right checksum is no reason to trust what it covers.
+TEST(ContainerTest, TrustsNoLength) {
+  std::string good = makeArtifact(kManifest), why;
+  for (uint64_t value :
+       {uint64_t(0), uint64_t(1) << 31, ~uint64_t(0), ~uint64_t(0) - 64}) {
+    EXPECT_NE(read(patch(good, 12, value, 4)), FUSE_OK);
+    for (size_t entry : {56, 80, 104})
+      for (size_t field : {8, 16})
+        EXPECT_EQ(read(patch(good, entry + field, value, 8)),
+                  FUSE_ERROR_FORMAT);
+  }
+  EXPECT_EQ(read(patch(good, 12, 1 << 20, 4), &why), FUSE_ERROR_FORMAT);
+  EXPECT_EQ(why, "the artefact is damaged: its header says there are 1048576 "
+                 "sections");
+  EXPECT_EQ(read(patch(good, 8, 2, 4), &why), FUSE_ERROR_VERSION);
+  EXPECT_EQ(why, "the artefact has version 2 of the format, this library reads "
+                 "version 1");
+}
+
+TEST(ContainerTest, WritesFilesAtOnce) {
+  auto directory = std::filesystem::temp_directory_path() /
+                   ("fuse-container-test." + std::to_string(::getpid()));
+  std::filesystem::create_directory(directory);
+  std::string path = directory / "a";
+  writeFileAtomically(path, "one");
+  writeFileAtomically(path, "two");
+  EXPECT_EQ(readFile(path), "two");
+  // Nothing is left beside it.
+  size_t files = 0;
+  for (const auto &entry : std::filesystem::directory_iterator(directory))
+    files += entry.is_regular_file();
+  EXPECT_EQ(files, 1u);
+  EXPECT_THROW(readFile(directory), Failure);
+  EXPECT_THROW(writeFileAtomically(directory / "no" / "a", "x"), Failure);
+  // A file over the limit is refused before it is read.
+  std::ofstream(directory / "large").close();
+  std::filesystem::resize_file(directory / "large", kMaxFileBytes + 1);
+  EXPECT_THROW(readFile(directory / "large"), Failure);
+  std::filesystem::remove_all(directory);
+}

@@ -1,0 +1,154 @@
+//===- TensorsTest.cpp - Tests of tensors of the caller -------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Runtime/Host/Tensors.h"
+#include "fuse/Runtime/Host/Failure.h"
+#include "gtest/gtest.h"
+
+#include <functional>
+
+using namespace fuse::host;
+
+namespace {
+
+/// A good tensor, to be spoilt.
+struct TestTensor {
+  alignas(64) char data[1024] = {};
+  int64_t shape[2] = {3, 4};
+  int64_t strides[2] = {4, 1};
+  DLTensor tensor = {data,  {kDLCPU, 0}, 2, {kDLFloat, 32, 1},
+                     shape, strides,     0};
+};
+
+const TensorSpec kSpec = {"f32", {kDLFloat, 32, 1}, {-1, 4}, ""};
+
+} // namespace
+
+/// What is wrong with a tensor after a change, or nothing.
+static std::string check(const std::function<void(TestTensor &)> &spoil) {
+  TestTensor test;
+  spoil(test);
+  try {
+    TensorView view = checkTensor(&test.tensor, kSpec, "it");
+    EXPECT_EQ(view.shape, test.tensor.shape);
+    return "";
+  } catch (const Failure &failure) {
+    EXPECT_EQ(failure.getStatus(), FUSE_ERROR_TENSOR);
+    return failure.getMessage();
+  }
+}
+
+TEST(TensorsTest, TakesRowMajorTensors) {
+  EXPECT_EQ(check([](TestTensor &) {}), "");
+  EXPECT_EQ(check([](TestTensor &t) { t.tensor.strides = nullptr; }), "");
+  EXPECT_EQ(check([](TestTensor &t) { t.tensor.byte_offset = 8; }), "");
+  // The stride of a dimension of one element says nothing, and without elements
+  // there is nothing to say.
+  EXPECT_EQ(check([](TestTensor &t) {
+              t.shape[0] = 1;
+              t.strides[0] = -7;
+            }),
+            "");
+  EXPECT_EQ(check([](TestTensor &t) {
+              t.shape[0] = 0;
+              t.strides[0] = t.strides[1] = 99;
+              t.tensor.data = nullptr;
+            }),
+            "");
+}
+
+TEST(TensorsTest, RefusesOthers) {
+  struct Row {
+    std::function<void(TestTensor &)> spoil;
+    const char *message;
+  };
+  const Row rows[] = {
+      {[](TestTensor &t) { t.tensor.ndim = 1; },
+       "it has 1 dimensions, expected ?x4xf32"},
+      {[](TestTensor &t) { t.tensor.ndim = -1; },
+       "it has -1 dimensions, expected ?x4xf32"},
+      {[](TestTensor &t) { t.tensor.ndim = INT32_MAX; },
+       "it has 2147483647 dimensions, expected ?x4xf32"},
+      {[](TestTensor &t) { t.tensor.shape = nullptr; }, "it has no shape"},
+      {[](TestTensor &t) { t.tensor.data = nullptr; }, "it has no data"},
+      {[](TestTensor &t) { t.tensor.dtype = {kDLBfloat, 16, 1}; },
+       "it has elements of bf16, expected ?x4xf32"},
+      {[](TestTensor &t) { t.tensor.dtype = {kDLFloat, 64, 1}; },
+       "it has elements of f64, expected ?x4xf32"},
+      {[](TestTensor &t) { t.tensor.dtype = {kDLFloat, 32, 4}; },
+       "it has elements of code 2 with 32 bits and 4 lanes, expected ?x4xf32"},
+      {[](TestTensor &t) { t.tensor.dtype = {kDLFloat8_e4m3fn, 8, 1}; },
+       "it has elements of f8E4M3FN, expected ?x4xf32"},
+      {[](TestTensor &t) { t.tensor.dtype = {200, 0, 0}; },
+       "it has elements of code 200 with 0 bits and 0 lanes, expected "
+       "?x4xf32"},
+      {[](TestTensor &t) { t.shape[1] = 5; },
+       "it has size 5 in dimension 1, expected ?x4xf32"},
+      {[](TestTensor &t) { t.shape[0] = -3; }, "it has size -3 in dimension 0"},
+      {[](TestTensor &t) { t.strides[0] = 5; },
+       "it has stride 5 in dimension 0, expected row-major order, where it is "
+       "4"},
+      {[](TestTensor &t) {
+         t.strides[0] = 1;
+         t.strides[1] = 3;
+       },
+       "it has stride 3 in dimension 1, expected row-major order, where it is "
+       "1"},
+      {[](TestTensor &t) {
+         t.shape[0] = INT64_MAX / 8;
+         t.tensor.strides = nullptr;
+       },
+       "it is larger than any memory"},
+      {[](TestTensor &t) {
+         t.shape[0] = INT64_MAX;
+         t.tensor.strides = nullptr;
+       },
+       "it is larger than any memory"},
+      {[](TestTensor &t) { t.tensor.byte_offset = 2; },
+       "it is not aligned to its elements of 4 bytes"},
+      {[](TestTensor &t) { t.tensor.byte_offset = ~uint64_t(0); },
+       "it has a byte offset of 18446744073709551615"},
+  };
+  for (const Row &row : rows)
+    EXPECT_EQ(check(row.spoil), row.message);
+  EXPECT_THROW(checkTensor(nullptr, kSpec, "it"), Failure);
+}
+
+TEST(TensorsTest, ChecksVersionAndFlags) {
+  DLManagedTensorVersioned managed = {};
+  managed.version = {1, 99};
+  EXPECT_NO_THROW(checkManaged(&managed, true, "it"));
+  managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
+  EXPECT_NO_THROW(checkManaged(&managed, false, "it"));
+  EXPECT_THROW(checkManaged(&managed, true, "it"), Failure);
+  managed.flags = 4;
+  EXPECT_THROW(checkManaged(&managed, false, "it"), Failure);
+  managed.flags = 0;
+  for (uint32_t major : {0, 2, 1000}) {
+    managed.version.major = major;
+    EXPECT_THROW(checkManaged(&managed, false, "it"), Failure);
+  }
+  EXPECT_THROW(checkManaged(nullptr, false, "it"), Failure);
+}
+
+TEST(TensorsTest, GivesAHeldTensorBackOnce) {
+  TestTensor test;
+  int released = 0;
+  {
+    HeldTensor held(test.tensor);
+    held.setRelease([&] { ++released; });
+    HeldTensor moved(std::move(held));
+    HeldTensor other;
+    EXPECT_FALSE(other);
+    other = std::move(moved);
+    EXPECT_TRUE(other);
+    // The shape may change after binding; what was checked is kept.
+    test.shape[0] = 77;
+    EXPECT_EQ(other.get().shape[0], 3);
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+}
