@@ -73,6 +73,13 @@ typedef void (*fuse_remark_handler)(const fuse_remark *remark, void *user_data);
 FUSE_C_EXPORT fuse_status fuse_context_set_remark_handler(
     fuse_context *context, fuse_remark_handler handler, void *user_data);
 
+/* Writes every pass and every phase of the compiler that runs in this context
+ * to a file, in the trace event format that chrome://tracing and Perfetto show.
+ * The file is complete when a null path is given or the context and its modules
+ * are destroyed. */
+FUSE_C_EXPORT fuse_status fuse_context_set_trace(fuse_context *context,
+                                                 const char *path);
+
 /* Parses and verifies text; `text` need not end with a zero byte. Texts over
  * 64 MiB, nested over 256 brackets deep, or in bytecode are refused. */
 FUSE_C_EXPORT fuse_status fuse_module_parse(fuse_context *context,

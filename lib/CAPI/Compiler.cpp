@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Trace.h"
 #include "fuse/Compiler/Compiler.h"
+#include "fuse/Compiler/Phase.h"
 #include "Context.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
@@ -185,8 +187,10 @@ fuse_status fuse_module_parse(fuse_context *context, const char *text,
     state.errors.clear();
     // The parser wants a zero byte behind the text.
     std::string copy = source.str();
-    OwningOpRef<ModuleOp> parsed =
-        parseSourceString<ModuleOp>(copy, &state.context);
+    OwningOpRef<ModuleOp> parsed;
+    runPhase(&state.context, "parse", [&] {
+      parsed = parseSourceString<ModuleOp>(copy, &state.context);
+    });
     if (!parsed)
       return fail(FUSE_ERROR_PARSE,
                   state.takeErrors("the text is not a module"));

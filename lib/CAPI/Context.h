@@ -35,9 +35,12 @@ fuse_status guard(Body body) {
   }
 }
 
+class Trace;
+
 /// What a context and its modules share. It goes with the last of them.
 struct ContextState {
   ContextState();
+  ~ContextState();
 
   void handle(mlir::Diagnostic &diagnostic);
 
@@ -52,6 +55,7 @@ struct ContextState {
   std::string errors;
   fuse_diagnostic_handler diagnosticHandler = nullptr;
   void *diagnosticData = nullptr;
+  std::unique_ptr<Trace> trace;
 };
 
 } // namespace fuse

@@ -7,6 +7,7 @@
 #include "fuse-c/Runtime.h"
 #include "fuse/Compiler/Compiler.h"
 #include "fuse/Compiler/DeviceCode.h"
+#include "fuse/Compiler/Phase.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Runtime/Host/Container.h"
@@ -140,12 +141,17 @@ llvm::Error ArtifactBuilder::compileForHost() {
   for (auto [index, function] : llvm::enumerate(functions))
     entries.push_back(
         {function.getSymName().str(), "fuse_entry_" + std::to_string(index)});
-  Expected<std::string> code = emitHostObject(*lowered, options.cpu, entries);
+  Expected<std::string> code = "";
+  runPhase(module.getContext(), "LLVM for the CPU", [&] {
+    code = emitHostObject(*lowered, options.cpu, entries);
+  });
   if (!code)
     return code.takeError();
   uint32_t kind = FUSE_SECTION_HOST_OBJECT;
   if (options.link) {
-    code = linkHostObject(*code, options.toolDirectories);
+    runPhase(module.getContext(), "link", [&] {
+      code = linkHostObject(*code, options.toolDirectories);
+    });
     if (!code)
       return code.takeError();
     kind = FUSE_SECTION_HOST_LIBRARY;
@@ -223,11 +229,16 @@ Expected<std::string> ArtifactBuilder::build() {
   // With locations: undoing a fusion restores those of its members.
   module.print(os, OpPrintingFlags().enableDebugInfo(true, false));
   int64_t ir = addSection(FUSE_SECTION_IR, text);
-  if (llvm::Error error = lowerForHost())
-    return std::move(error);
-  if (llvm::Error error = compileForHost())
-    return std::move(error);
-  if (llvm::Error error = compileForGPU())
+  llvm::Error error = llvm::Error::success();
+  auto runStep = [&](StringRef name,
+                     llvm::Error (ArtifactBuilder::*step)()) {
+    if (!error)
+      runPhase(module.getContext(), name, [&] { error = (this->*step)(); });
+  };
+  runStep("lower", &ArtifactBuilder::lowerForHost);
+  runStep("CPU", &ArtifactBuilder::compileForHost);
+  runStep("GPU", &ArtifactBuilder::compileForGPU);
+  if (error)
     return std::move(error);
 
   Expected<std::string> layers = getLayersDigest(module);

@@ -6,6 +6,7 @@
 
 #include "fuse/Compiler/DeviceCode.h"
 #include "fuse/Analysis/Chip.h"
+#include "fuse/Compiler/Phase.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Target/PTX.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -373,9 +374,15 @@ fuse::compileForDevice(ModuleOp module, ArrayRef<func::FuncOp> functions,
       cuda["ptx_version"] = *version;
     }
     if (options.assemble == Assemble::Always ||
-        (options.assemble == Assemble::IfPossible && canAssemble()))
-      if (llvm::Error error = assemble(made, options.chip))
+        (options.assemble == Assemble::IfPossible && canAssemble())) {
+      llvm::Error error = llvm::Error::success();
+      runPhase(module.getContext(), "ptxas", [&] {
+        if (!error)
+          error = assemble(made, options.chip);
+      });
+      if (error)
         return std::move(error);
+    }
   }
   return modules;
 }

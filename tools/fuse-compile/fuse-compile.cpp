@@ -75,6 +75,10 @@ struct Options {
   cl::opt<bool> remarks{"remarks",
                         cl::desc("Print what was fused and what was not"),
                         cl::cat(category)};
+  cl::opt<std::string> trace{
+      "trace",
+      cl::desc("File for the times of passes and phases, for Perfetto"),
+      cl::value_desc("file.json"), cl::cat(category)};
   cl::opt<bool> verify{
       "verify",
       cl::desc("Read an artefact instead of IR, undo its fusions (V0) and "
@@ -114,6 +118,10 @@ static llvm::Error compile(const Options &options) {
   fuse_context_set_diagnostic_handler(context->get(), printDiagnostic, nullptr);
   if (options.remarks)
     fuse_context_set_remark_handler(context->get(), printRemark, nullptr);
+  if (!options.trace.empty())
+    if (llvm::Error error = check(
+            fuse_context_set_trace(context->get(), options.trace.c_str())))
+      return error;
   auto module = own<Module>([&](fuse_module **module) {
     return fuse_module_parse(context->get(), (*buffer)->getBufferStart(),
                              (*buffer)->getBufferSize(), module);

@@ -1,0 +1,44 @@
+//===- Trace.h - Where the time of a context goes ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_CAPI_TRACE_H
+#define FUSE_CAPI_TRACE_H
+
+#include "mlir/Debug/ExecutionContext.h"
+#include "mlir/Debug/Observers/ActionProfiler.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace fuse {
+
+/// Writes the passes and phases of a context to a file while it lives.
+class Trace {
+public:
+  Trace(mlir::MLIRContext &context, llvm::StringRef path,
+        std::error_code &error);
+  ~Trace();
+
+private:
+  /// Leaves out the single patterns that passes apply.
+  struct Profiler : mlir::tracing::ActionProfiler {
+    using ActionProfiler::ActionProfiler;
+    void beforeExecute(const mlir::tracing::ActionActiveStack *action,
+                       mlir::tracing::Breakpoint *breakpoint,
+                       bool willExecute) override;
+    void
+    afterExecute(const mlir::tracing::ActionActiveStack *action) override;
+  };
+
+  mlir::MLIRContext &context;
+  llvm::raw_fd_ostream os;
+  /// Ends the list in the file when it goes, before the file does.
+  Profiler profiler;
+  mlir::tracing::ExecutionContext execution;
+};
+
+} // namespace fuse
+
+#endif // FUSE_CAPI_TRACE_H
