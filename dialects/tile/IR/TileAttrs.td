@@ -63,15 +63,26 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       serves any number of tokens up to it;
     - `blocks`: grid size; every block must be resident at the same time;
     - `split`: into how many ranges the reduction of the last product is cut;
+    - `rows`: outputs of the last product that a block computes, 256 or 128. A
+      stage of 128 rows holds two k-steps: half as many ranges keep as many
+      blocks busy, which halves the partial sums and doubles the tokens that a
+      block reads;
     - `weight_stages`, `token_stages`: depth of the two rings. A weight stage
       is 32 KB, a token stage `tokens` x 128 bytes;
     - `in_flight`: weight stages requested but not landed, at most; 0 means as
       many as the ring has. Deeper queues add latency for everyone else's
       loads and no bandwidth;
+    - `ahead`: while the ring of weights is full, up to so many stages behind
+      it are fetched into L2, so that device memory stays busy while blocks
+      wait for each other;
     - `partials`: element type of the split sums in the workspace, f32 or
       bf16. bf16 is a rounding that no contract names, so only kernels of
       `rounding(relaxed)` may use it;
+    - `staged`: hidden units leave through shared memory and one tensor copy
+      for each 128 bytes instead of a few bytes from each thread;
     - `hint`: cache policy of the weight stream;
+    - `launches`: 1, or 2 for one launch for each product; the second waits
+      for the first where it needs the hidden layer;
     - `dependent`: the weight stream may start under the tail of the previous
       kernel of the stream (programmatic dependent launch).
 
@@ -80,29 +91,43 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     token_stages = 4, in_flight = 2, partials = f32, hint = evict_first,
     dependent = true>`
   }];
+  // The names are those of the text.
   let parameters = (ins
     "int64_t":$tokens,
     "int64_t":$blocks,
     "int64_t":$split,
-    "int64_t":$weightStages,
-    "int64_t":$tokenStages,
-    "int64_t":$inFlight,
+    DefaultValuedParameter<"int64_t", "256">:$rows,
+    "int64_t":$weight_stages,
+    "int64_t":$token_stages,
+    "int64_t":$in_flight,
+    DefaultValuedParameter<"int64_t", "0">:$ahead,
     "::mlir::Type":$partials,
+    DefaultValuedParameter<"bool", "false">:$staged,
     EnumParameter<Tile_CachePolicyEnum>:$hint,
-    "bool":$dependent
+    "bool":$dependent,
+    DefaultValuedParameter<"int64_t", "1">:$launches
   );
-  let assemblyFormat = [{
-    `<` `tokens` `=` $tokens `,` `blocks` `=` $blocks `,`
-    `split` `=` $split `,` `weight_stages` `=` $weightStages `,`
-    `token_stages` `=` $tokenStages `,` `in_flight` `=` $inFlight `,`
-    `partials` `=` $partials `,` `hint` `=` $hint `,`
-    `dependent` `=` $dependent `>`
-  }];
+  let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Bytes of dynamic shared memory that the two rings take.
     int64_t getSharedBytes() const;
   }];
+}
+
+def Tile_RowScheduleAttr : AttrDef<Tile_Dialect, "RowSchedule"> {
+  let mnemonic = "row_schedule";
+  let summary = "schedule of a kernel that takes token rows one by one";
+  let description = [{
+    The discardable attribute `tile.schedule` of `fuse.norm_quantize` and
+    `fuse.act_quantize`: `blocks` of `threads` go round the rows. Several
+    blocks of a multiprocessor hide each other's waits.
+
+    Example: `#tile.row_schedule<blocks = 1056, threads = 256>`
+  }];
+  let parameters = (ins "int64_t":$blocks, "int64_t":$threads);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
 }
 
 #endif // TILE_IR_TILEATTRS_TD

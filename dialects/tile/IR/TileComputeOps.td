@@ -189,4 +189,20 @@ def Tile_UnpackOp : Tile_Op<"unpack", [Pure]> {
   let hasVerifier = 1;
 }
 
+class Tile_ApproximateOp<string mnemonic, string what, string instruction>
+    : Tile_Op<mnemonic, [Pure]> {
+  let summary = what;
+  let description = "Subnormal numbers count as zero.\n\n    Becomes `" #
+    instruction # "`.\n\n    Example: `%y = tile." # mnemonic # " %x`\n  ";
+  let arguments = (ins F32:$value);
+  let results = (outs F32:$result);
+  let assemblyFormat = "$value attr-dict";
+}
+
+def Tile_Exp2Op : Tile_ApproximateOp<"exp2", "Power of two to 2 ulp",
+    "ex2.approx.ftz.f32">;
+
+def Tile_ReciprocalOp : Tile_ApproximateOp<"reciprocal", "1 / x to 1 ulp",
+    "rcp.approx.ftz.f32">;
+
 #endif // TILE_IR_TILECOMPUTEOPS_TD

@@ -53,9 +53,11 @@ int64_t ScheduleAttr::getSharedBytes() const {
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t tokens, int64_t blocks,
-                                   int64_t split, int64_t weightStages,
-                                   int64_t tokenStages, int64_t inFlight,
-                                   Type partials, CachePolicy, bool) {
+                                   int64_t split, int64_t rows,
+                                   int64_t weightStages, int64_t tokenStages,
+                                   int64_t inFlight, int64_t ahead,
+                                   Type partials, bool, CachePolicy, bool,
+                                   int64_t launches) {
   if (tokens < 8 || tokens > 128 || tokens % 8 != 0)
     return emitError() << "tokens = " << tokens
                        << " is not a multiple of 8 from 8 to 128";
@@ -64,6 +66,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (split < 1 || split > blocks)
     return emitError() << "split = " << split
                        << " is not from 1 to blocks = " << blocks;
+  if (rows != 128 && rows != 256)
+    return emitError() << "rows = " << rows << " is not 128 or 256";
   if (weightStages < 2 || weightStages > 64 || tokenStages < 2 ||
       tokenStages > 64)
     return emitError() << "weight_stages = " << weightStages
@@ -72,6 +76,15 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (inFlight < 0 || inFlight > weightStages)
     return emitError() << "in_flight = " << inFlight
                        << " is not from 0 to weight_stages = " << weightStages;
+  if (ahead < 0 || ahead > 64)
+    return emitError() << "ahead = " << ahead << " is not from 0 to 64";
+  if (launches != 1 && launches != 2)
+    return emitError() << "launches = " << launches << " is not 1 or 2";
+  // A stage of 128 rows takes two token stages, and one group of products
+  // stays in flight.
+  if (rows == 128 && tokenStages < 3)
+    return emitError() << "token_stages = " << tokenStages
+                       << " is less than the 3 that rows = 128 takes";
   if (!partials || !(partials.isF32() || partials.isBF16()))
     return emitError() << "partials = " << partials << " is not f32 or bf16";
   // Mbarriers and reduction scratch are static shared memory beside the rings.
@@ -80,6 +93,17 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "rings of " << bytes << " bytes do not fit into the "
                        << kMaxSharedBytes - 2048
                        << " bytes of shared memory that they can use";
+  return success();
+}
+
+LogicalResult
+RowScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                        int64_t blocks, int64_t threads) {
+  if (blocks < 1 || blocks > 65535)
+    return emitError() << "blocks = " << blocks << " is not from 1 to 65535";
+  if (threads < 32 || threads > 1024 || threads % 32 != 0)
+    return emitError() << "threads = " << threads
+                       << " is not a multiple of 32 from 32 to 1024";
   return success();
 }
 

@@ -58,6 +58,23 @@ def Tile_RingAcquireOp : Tile_Op<"ring.acquire", [
   }];
 }
 
+def Tile_RingPollOp : Tile_Op<"ring.poll", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Whether a stage is free";
+  let description = [{
+    Whether `tile.ring.acquire` would not have to wait. Announces nothing.
+
+    Becomes `mbarrier.test_wait.parity` on the empty mbarrier.
+
+    Example: `%free = tile.ring.poll %r[%j] : !tile.ring<6 x 32768>`
+  }];
+  let arguments = (ins Tile_Ring:$ring, I32:$use);
+  let results = (outs I1:$free);
+  let assemblyFormat = [{
+    $ring `[` $use `]` attr-dict `:` qualified(type($ring))
+  }];
+}
+
 def Tile_RingWaitOp : Tile_Op<"ring.wait", [
     Tile_StageOf, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits until a stage has landed";
@@ -93,8 +110,9 @@ def Tile_RingReleaseOp : Tile_Op<"ring.release", [
 def Tile_CopyOp : Tile_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Bulk copy of consecutive bytes into a stage";
   let description = [{
-    Copies the bytes of the stage from element `offset` of the buffer (a
-    multiple of 16 bytes) and completes the stage when they have landed.
+    Copies the bytes of the stage, or `bytes` of them from byte `at`, from
+    element `offset` of the buffer (a multiple of 16 bytes) and counts them as
+    landed when they have. All bytes of a stage must be copied.
 
     Becomes `cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes`
     with `.L2::cache_hint` for a policy other than `normal`.
@@ -104,11 +122,32 @@ def Tile_CopyOp : Tile_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
   }];
   let arguments = (ins
     Tile_Buffer:$source, I64:$offset, Tile_Stage:$stage,
+    OptionalAttr<I64Attr>:$at, OptionalAttr<I64Attr>:$bytes,
     Tile_CachePolicyAttr:$policy
   );
   let assemblyFormat = [{
-    $source `[` $offset `]` `to` $stage custom<Keyword>($policy) attr-dict
+    $source `[` $offset `]` `to` $stage
+    (`at` `(` $at^ `)` `bytes` `(` $bytes `)`)?
+    custom<Keyword>($policy) attr-dict
     `:` qualified(type($source)) `,` qualified(type($stage))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_PrefetchOp : Tile_Op<"prefetch", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Fetch of consecutive bytes into L2";
+  let description = [{
+    From element `offset` of the buffer, a multiple of 16 bytes as `bytes` is.
+
+    Becomes `cp.async.bulk.prefetch.L2.global`.
+
+    Example: `tile.prefetch %w[%o] bytes(32768) : !tile.buffer<i8>`
+  }];
+  let arguments = (ins Tile_Buffer:$source, I64:$offset, I64Attr:$bytes);
+  let assemblyFormat = [{
+    $source `[` $offset `]` `bytes` `(` $bytes `)` attr-dict
+    `:` qualified(type($source))
   }];
   let hasVerifier = 1;
 }
@@ -134,6 +173,55 @@ def Tile_CopyTensorOp : Tile_Op<"copy_tensor", [
     $map `[` $column `,` $row `]` `to` $stage custom<Keyword>($policy) attr-dict
     `:` qualified(type($stage))
   }];
+}
+
+def Tile_StoreTensorOp : Tile_Op<"store_tensor", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Copy of a stage into a box of a tensor";
+  let description = [{
+    The counterpart of `tile.copy_tensor`: bytes of the stage are laid out with
+    the map's swizzle, elements outside the tensor are dropped. Ordinary stores
+    to the stage need `tile.fence_async shared` before.
+
+    Becomes `cp.async.bulk.tensor.2d.global.shared::cta.bulk_group` and
+    `cp.async.bulk.commit_group`.
+
+    Example: `tile.store_tensor %s to %m[%c, %r] : !tile.stage<7168>`
+  }];
+  let arguments = (ins
+    Tile_Stage:$stage, Tile_TensorMap:$map, I32:$column, I32:$row
+  );
+  let assemblyFormat = [{
+    $stage `to` $map `[` $column `,` $row `]` attr-dict
+    `:` qualified(type($stage))
+  }];
+}
+
+def Tile_StoreWaitOp : Tile_Op<"store_wait", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits until the tensor stores of a thread have been made";
+  let description = [{
+    Becomes `cp.async.bulk.wait_group 0`.
+
+    Example: `tile.store_wait`
+  }];
+  let assemblyFormat = "attr-dict";
+}
+
+def Tile_StageBufferOp : Tile_Op<"stage_buffer", [Pure]> {
+  let summary = "The bytes of a stage as a shared buffer";
+  let description = [{
+    Becomes the pointer of the stage.
+
+    Example:
+    `%b = tile.stage_buffer %s : !tile.stage<7168> -> !tile.buffer<i8, shared>`
+  }];
+  let arguments = (ins Tile_Stage:$stage);
+  let results = (outs Tile_Buffer:$buffer);
+  let assemblyFormat = [{
+    $stage attr-dict `:` qualified(type($stage)) `->` qualified(type($buffer))
+  }];
+  let hasVerifier = 1;
 }
 
 def Tile_ViewOp : Tile_Op<"view", [Pure]> {
@@ -213,13 +301,14 @@ def Tile_FenceAsyncOp : Tile_Op<"fence_async", [
   let description = [{
     Global memory written by ordinary stores and read by a tensor copy needs
     it on both sides: before the release of the writer, after the acquire of
-    the reader.
+    the reader. `shared` is for shared memory that a tensor store reads.
 
-    Becomes `fence.proxy.async.global`.
+    Becomes `fence.proxy.async.global` or `fence.proxy.async.shared::cta`.
 
-    Example: `tile.fence_async`
+    Example: `tile.fence_async shared`
   }];
-  let assemblyFormat = "attr-dict";
+  let arguments = (ins UnitAttr:$shared);
+  let assemblyFormat = "(`shared` $shared^)? attr-dict";
 }
 
 #endif // TILE_IR_TILEMEMORYOPS_TD

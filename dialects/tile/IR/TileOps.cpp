@@ -54,6 +54,33 @@ LogicalResult CopyOp::verify() {
   if (getSource().getType().getMemory() != Memory::Global)
     return emitOpError() << "copies from " << getSource().getType()
                          << ": expected a global buffer";
+  if (!getAt())
+    return success();
+  int64_t at = *getAt(), bytes = *getBytes();
+  int64_t all = getStage().getType().getBytes();
+  if (at < 0 || bytes < 16 || at % 16 != 0 || bytes % 16 != 0 ||
+      at > all - bytes)
+    return emitOpError() << "copies " << bytes << " bytes to byte " << at
+                         << " of a stage of " << all
+                         << ": expected multiples of 16 inside of it";
+  return success();
+}
+
+LogicalResult PrefetchOp::verify() {
+  if (getSource().getType().getMemory() != Memory::Global)
+    return emitOpError() << "fetches from " << getSource().getType()
+                         << ": expected a global buffer";
+  int64_t bytes = getBytes();
+  if (bytes < 16 || bytes % 16 != 0)
+    return emitOpError() << "fetches " << bytes
+                         << " bytes: expected a multiple of 16";
+  return success();
+}
+
+LogicalResult StageBufferOp::verify() {
+  if (getBuffer().getType().getMemory() != Memory::Shared)
+    return emitOpError() << "makes a " << getBuffer().getType()
+                         << ": expected a shared buffer";
   return success();
 }
 

@@ -317,6 +317,34 @@ private:
   }
 };
 
+/// Instructions that math has no op for: math.exp2 keeps subnormal numbers,
+/// which takes three more instructions.
+struct Exp2Lowering : OpConversionPattern<tile::Exp2Op> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(tile::Exp2Op op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<LLVM::CallIntrinsicOp>(
+        op, rewriter.getF32Type(),
+        rewriter.getStringAttr("llvm.nvvm.ex2.approx.ftz.f32"),
+        ValueRange{adaptor.getValue().front()});
+    return success();
+  }
+};
+
+struct ReciprocalLowering : OpConversionPattern<ReciprocalOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ReciprocalOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::RcpApproxFtzF32Op>(
+        op, rewriter.getF32Type(), adaptor.getValue().front());
+    return success();
+  }
+};
+
 struct UnpackLowering : OpConversionPattern<tile::UnpackOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -364,6 +392,6 @@ void fuse::populateTileComputePatterns(const TileTypeConverter &converter,
   patterns.add<TiedLowering<AccWaitOp>>(converter, context,
                                         "wgmma.wait_group.sync.aligned 0;");
   patterns.add<AccZeroLowering, MmaLowering, MmaCommitLowering, MmaWaitLowering,
-               EpilogueLowering, ReduceLowering, PackLowering, UnpackLowering>(
-      converter, context);
+               EpilogueLowering, ReduceLowering, PackLowering, Exp2Lowering,
+               ReciprocalLowering, UnpackLowering>(converter, context);
 }

@@ -41,9 +41,9 @@ struct RingUse {
   void waitFull() { wait(full, parity); }
   /// The first round of an empty ring waits for the phase before the first,
   /// which counts as complete.
-  void waitEmpty() {
-    wait(empty,
-         arith::XOrIOp::create(emit.builder, emit.loc, parity, emit.i32(1)));
+  void waitEmpty() { wait(empty, getEmptyParity()); }
+  Value getEmptyParity() {
+    return arith::XOrIOp::create(emit.builder, emit.loc, parity, emit.i32(1));
   }
 
   Emitter &emit;
@@ -122,6 +122,22 @@ struct RingAcquireLowering : OpConversionPattern<RingAcquireOp> {
   }
 };
 
+struct RingPollLowering : OpConversionPattern<RingPollOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(RingPollOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter emit(rewriter, op.getLoc());
+    RingUse use(emit, op.getRing().getType(), adaptor.getRing(),
+                adaptor.getUse().front());
+    rewriter.replaceOpWithNewOp<NVVM::MBarrierTestWaitOp>(
+        op, rewriter.getI1Type(), use.empty, use.getEmptyParity(),
+        NVVM::MemScopeKind::CTA, /*relaxed=*/false);
+    return success();
+  }
+};
+
 struct RingWaitLowering : OpConversionPattern<RingWaitOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -187,10 +203,34 @@ struct CopyLowering : OpConversionPattern<CopyOp> {
         op.getSource().getType().getElementType());
     Value source = emit.step(adaptor.getSource().front(), element,
                              adaptor.getOffset().front());
+    Value target = adaptor.getStage()[0];
+    int64_t bytes = op.getStage().getType().getBytes();
+    if (op.getAt()) {
+      target = emit.step(target, rewriter.getI8Type(), emit.i32(*op.getAt()));
+      bytes = *op.getBytes();
+    }
     NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
-        rewriter, op.getLoc(), toCluster(emit, adaptor.getStage()[0]), source,
-        adaptor.getStage()[1], emit.i32(op.getStage().getType().getBytes()),
-        Value(), getHint(emit, op.getPolicy()));
+        rewriter, op.getLoc(), toCluster(emit, target), source,
+        adaptor.getStage()[1], emit.i32(bytes), Value(),
+        getHint(emit, op.getPolicy()));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct PrefetchLowering : OpConversionPattern<tile::PrefetchOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(tile::PrefetchOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter emit(rewriter, op.getLoc());
+    Type element = getTypeConverter()->convertType(
+        op.getSource().getType().getElementType());
+    Value source = emit.step(adaptor.getSource().front(), element,
+                             adaptor.getOffset().front());
+    NVVM::CpAsyncBulkPrefetchOp::create(rewriter, op.getLoc(), source,
+                                        emit.i32(op.getBytes()), Value());
     rewriter.eraseOp(op);
     return success();
   }
@@ -211,6 +251,45 @@ struct CopyTensorLowering : OpConversionPattern<CopyTensorOp> {
         getHint(emit, op.getPolicy()), NVVM::TMALoadMode::TILE,
         /*isCTAOnly=*/false, NVVM::CTAGroupKindAttr(), Value());
     rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct StoreTensorLowering : OpConversionPattern<StoreTensorOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(StoreTensorOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(
+        rewriter, op.getLoc(), adaptor.getMap().front(),
+        adaptor.getStage().front(),
+        ValueRange{adaptor.getColumn().front(), adaptor.getRow().front()},
+        Value(), NVVM::TMAStoreMode::TILE, Value());
+    rewriter.replaceOpWithNewOp<NVVM::CpAsyncBulkCommitGroupOp>(op);
+    return success();
+  }
+};
+
+struct StoreWaitLowering : OpConversionPattern<StoreWaitOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(StoreWaitOp op, OneToNOpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<NVVM::CpAsyncBulkWaitGroupOp>(
+        op, rewriter.getI32IntegerAttr(0), UnitAttr());
+    return success();
+  }
+};
+
+struct StageBufferLowering : OpConversionPattern<StageBufferOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(StageBufferOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, adaptor.getStage().front());
     return success();
   }
 };
@@ -320,8 +399,14 @@ struct FenceAsyncLowering : OpConversionPattern<FenceAsyncOp> {
   LogicalResult
   matchAndRewrite(FenceAsyncOp op, OneToNOpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<NVVM::FenceProxyOp>(
-        op, NVVM::ProxyKind::async_global, NVVM::SharedSpaceAttr());
+    if (op.getShared())
+      rewriter.replaceOpWithNewOp<NVVM::FenceProxyOp>(
+          op, NVVM::ProxyKind::async_shared,
+          NVVM::SharedSpaceAttr::get(getContext(),
+                                     NVVM::SharedSpace::shared_cta));
+    else
+      rewriter.replaceOpWithNewOp<NVVM::FenceProxyOp>(
+          op, NVVM::ProxyKind::async_global, NVVM::SharedSpaceAttr());
     return success();
   }
 };
@@ -333,8 +418,9 @@ void fuse::populateTileMemoryPatterns(const TileTypeConverter &converter,
                                       RewritePatternSet &patterns) {
   patterns.add<RingCreateLowering, ScratchLowering>(
       converter, patterns.getContext(), state);
-  patterns.add<RingAcquireLowering, RingWaitLowering, RingReleaseLowering,
-               CopyLowering, CopyTensorLowering, ViewLowering, LoadLowering,
-               StoreLowering, FenceAsyncLowering>(converter,
-                                                  patterns.getContext());
+  patterns.add<RingAcquireLowering, RingPollLowering, RingWaitLowering,
+               RingReleaseLowering, CopyLowering, PrefetchLowering,
+               CopyTensorLowering, StoreTensorLowering, StoreWaitLowering,
+               StageBufferLowering, ViewLowering, LoadLowering, StoreLowering,
+               FenceAsyncLowering>(converter, patterns.getContext());
 }

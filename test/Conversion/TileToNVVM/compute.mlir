@@ -150,3 +150,18 @@ gpu.module @m {
     tile.return
   }
 }
+
+// -----
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @approximations
+  // CHECK:         %[[E:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%{{.*}})
+  // CHECK:         nvvm.rcp.approx.ftz.f %[[E]] : f32
+  tile.kernel @approximations(%x: f32, %y: !tile.buffer<f32>, %i: i32)
+      blocks(1) threads(32) shared_bytes(0) {
+    %e = tile.exp2 %x
+    %r = tile.reciprocal %e
+    tile.store %r, %y[%i] : f32, !tile.buffer<f32>
+    tile.return
+  }
+}

@@ -85,3 +85,44 @@ gpu.module @m {
     tile.return
   }
 }
+
+// -----
+
+// A stage is copied in pieces, its bytes are written as ordinary shared memory
+// and leave as a box of a tensor. Whether a stage is free is asked without a
+// wait.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @pieces
+  // CHECK-SAME:    (%{{.*}}: !llvm.ptr<1>, %[[M:.*]]: !llvm.ptr {{.*}}, %[[J:.*]]: i32)
+  // CHECK-DAG:     %[[HALF:.*]] = arith.constant 1024 : i32
+  // CHECK:         nvvm.mbarrier.test.wait
+  // CHECK:         nvvm.cp.async.bulk.prefetch %{{.*}}, %[[HALF]]
+  // CHECK:         nvvm.mbarrier.arrive.expect_tx
+  // CHECK:         %[[SECOND:.*]] = llvm.getelementptr %[[STAGE:.*]][1024]
+  // CHECK:         %[[TARGET:.*]] = llvm.addrspacecast %[[SECOND]]
+  // CHECK:         nvvm.cp.async.bulk.shared.cluster.global %[[TARGET]], %{{.*}}, %{{.*}}, %[[HALF]] :
+  // CHECK:         llvm.store %{{.*}} : i8, !llvm.ptr<3>
+  // CHECK:         nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+  // CHECK:         nvvm.cp.async.bulk.tensor.global.shared.cta %[[M]], %[[STAGE]], box[%[[J]], %[[J]]]
+  // CHECK:         nvvm.cp.async.bulk.commit.group
+  // CHECK:         nvvm.cp.async.bulk.wait_group 0
+  tile.kernel @pieces(%w: !tile.buffer<i8>, %m: !tile.tensor_map, %j: i32)
+      blocks(1) threads(32) shared_bytes(6144) {
+    %r = tile.ring.create at(0) consumers(1) : !tile.ring<3 x 2048>
+    %o = arith.extui %j : i32 to i64
+    %v = arith.trunci %j : i32 to i8
+    %free = tile.ring.poll %r[%j] : !tile.ring<3 x 2048>
+    scf.if %free {
+      tile.prefetch %w[%o] bytes(1024) : !tile.buffer<i8>
+    }
+    %s = tile.ring.acquire %r[%j] : !tile.ring<3 x 2048>
+    tile.copy %w[%o] to %s at(1024) bytes(1024) normal : !tile.buffer<i8>, !tile.stage<2048>
+    %b = tile.stage_buffer %s : !tile.stage<2048> -> !tile.buffer<i8, shared>
+    tile.store %v, %b[%j] : i8, !tile.buffer<i8, shared>
+    tile.fence_async shared
+    tile.store_tensor %s to %m[%j, %j] : !tile.stage<2048>
+    tile.store_wait
+    tile.return
+  }
+}

@@ -250,6 +250,38 @@ func.func @f(%w: !tile.buffer<i8, shared>, %o: i64, %s: !tile.stage<1024>) {
 
 // -----
 
+func.func @f(%w: !tile.buffer<i8>, %o: i64, %s: !tile.stage<1024>) {
+  // expected-error@+1 {{copies 512 bytes to byte 528 of a stage of 1024: expected multiples of 16 inside of it}}
+  tile.copy %w[%o] to %s at(528) bytes(512) normal : !tile.buffer<i8>, !tile.stage<1024>
+  return
+}
+
+// -----
+
+func.func @f(%w: !tile.buffer<i8>, %o: i64) {
+  // expected-error@+1 {{fetches 24 bytes: expected a multiple of 16}}
+  tile.prefetch %w[%o] bytes(24) : !tile.buffer<i8>
+  return
+}
+
+// -----
+
+func.func @f(%w: !tile.buffer<i8, shared>, %o: i64) {
+  // expected-error@+1 {{fetches from '!tile.buffer<i8, shared>': expected a global buffer}}
+  tile.prefetch %w[%o] bytes(16) : !tile.buffer<i8, shared>
+  return
+}
+
+// -----
+
+func.func @f(%s: !tile.stage<1024>) {
+  // expected-error@+1 {{makes a '!tile.buffer<i8>': expected a shared buffer}}
+  %b = tile.stage_buffer %s : !tile.stage<1024> -> !tile.buffer<i8>
+  return
+}
+
+// -----
+
 func.func @f(%o: i32, %s: !tile.stage<1024>) {
   // expected-error@+1 {{sees 8192 bytes of a stage of 1024}}
   %v = tile.view %s[%o] : !tile.stage<1024>
@@ -473,6 +505,50 @@ func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
     weight_stages = 1, token_stages = 4, in_flight = 0, partials = f32,
     hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{threads = 48 is not a multiple of 32 from 32 to 1024}}
+func.func private @f() attributes {
+  tile.schedule = #tile.row_schedule<blocks = 132, threads = 48>}
+
+// -----
+
+// expected-error@+2 {{blocks = 0 is not from 1 to 65535}}
+func.func private @f() attributes {
+  tile.schedule = #tile.row_schedule<blocks = 0, threads = 32>}
+
+// -----
+
+// expected-error@+2 {{rows = 64 is not 128 or 256}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    rows = 64, weight_stages = 6, token_stages = 4, in_flight = 2,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{token_stages = 2 is less than the 3 that rows = 128 takes}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    rows = 128, weight_stages = 6, token_stages = 2, in_flight = 2,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{ahead = 65 is not from 0 to 64}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, ahead = 65,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{launches = 3 is not 1 or 2}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+    hint = evict_first, dependent = true, launches = 3>}
 
 // -----
 

@@ -51,8 +51,10 @@ tile.kernel @words(%words: !tile.buffer<i32>, %i: i32, %n: i32)
   tile.word.arrive %w
   // CHECK: tile.word.wait %[[W]] epoch(%[[E]]) arrivals(%{{.*}})
   tile.word.wait %w epoch(%e) arrivals(%n)
-  // CHECK: tile.fence_async
+  // CHECK: tile.fence_async{{$}}
   tile.fence_async
+  // CHECK: tile.fence_async shared
+  tile.fence_async shared
   tile.return
 }
 
@@ -64,10 +66,22 @@ tile.kernel @copies(%w: !tile.buffer<i8>, %m: !tile.tensor_map, %j: i32)
   %r = tile.ring.create at(0) consumers(2) : !tile.ring<6 x 32768>
   // CHECK: %[[S:.*]] = tile.ring.acquire %[[R]][%{{.*}}] : !tile.ring<6 x 32768>
   %s = tile.ring.acquire %r[%j] : !tile.ring<6 x 32768>
+  // CHECK: tile.ring.poll %[[R]][%{{.*}}] : !tile.ring<6 x 32768>
+  %free = tile.ring.poll %r[%j] : !tile.ring<6 x 32768>
   // CHECK: tile.copy %{{.*}}[%{{.*}}] to %[[S]] evict_first : !tile.buffer<i8>, !tile.stage<32768>
   tile.copy %w[%o] to %s evict_first : !tile.buffer<i8>, !tile.stage<32768>
+  // CHECK: tile.copy %{{.*}}[%{{.*}}] to %[[S]] at(16384) bytes(16384) normal : !tile.buffer<i8>, !tile.stage<32768>
+  tile.copy %w[%o] to %s at(16384) bytes(16384) normal : !tile.buffer<i8>, !tile.stage<32768>
+  // CHECK: tile.prefetch %{{.*}}[%{{.*}}] bytes(32768) : !tile.buffer<i8>
+  tile.prefetch %w[%o] bytes(32768) : !tile.buffer<i8>
   // CHECK: tile.copy_tensor %{{.*}}[%{{.*}}, %{{.*}}] to %[[S]] normal : !tile.stage<32768>
   tile.copy_tensor %m[%j, %j] to %s normal : !tile.stage<32768>
+  // CHECK: tile.store_tensor %[[S]] to %{{.*}}[%{{.*}}, %{{.*}}] : !tile.stage<32768>
+  tile.store_tensor %s to %m[%j, %j] : !tile.stage<32768>
+  // CHECK: tile.store_wait
+  tile.store_wait
+  // CHECK: tile.stage_buffer %[[S]] : !tile.stage<32768> -> !tile.buffer<i8, shared>
+  %b = tile.stage_buffer %s : !tile.stage<32768> -> !tile.buffer<i8, shared>
   // CHECK: tile.ring.wait %[[R]][%{{.*}}] : !tile.ring<6 x 32768>
   %t = tile.ring.wait %r[%j] : !tile.ring<6 x 32768>
   // CHECK: tile.ring.release %[[R]][%{{.*}}] : !tile.ring<6 x 32768>
@@ -106,6 +120,15 @@ tile.kernel @products(%y: !tile.buffer<f32>, %o: i32)
   ^bb0(%column: i32, %ordinal: i32, %lo: f32, %hi: f32):
     tile.store %lo, %y[%column] : f32, !tile.buffer<f32>
   }
+  tile.return
+}
+
+// CHECK: tile.kernel @approximations
+tile.kernel @approximations(%x: f32) blocks(1) threads(32) shared_bytes(0) {
+  // CHECK: %[[E:.*]] = tile.exp2 %{{.*}}
+  %e = tile.exp2 %x
+  // CHECK: tile.reciprocal %[[E]]
+  %r = tile.reciprocal %e
   tile.return
 }
 
