@@ -23,21 +23,21 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   // The weight stream does not stop between the products, so the kernel lasts
   // as long as device memory needs for all weights, the busiest block for its
   // stages of both products, or L2 for weights and activations.
-  int64_t stages =
-      tiling.tiles1 * tiling.steps1 + tiling.tiles2 * tiling.steps2;
+  int64_t stepsPerStage = tiling.getStepsPerStage();
+  int64_t stages1 = tiling.tiles1 * tiling.steps1;
+  int64_t steps2 = tiling.tiles2 * tiling.steps2;
+  double bytes = (stages1 + steps2 / stepsPerStage) * kWeightStage;
   int64_t busiest = llvm::divideCeil(tiling.tiles1, blocks) * tiling.steps1 +
-                    tiling.stepsPerRange;
+                    tiling.stepsPerRange / stepsPerStage;
   double time =
-      std::max({stages * kWeightStage / gpu.memoryRate, busiest * stage,
-                stages * (kWeightStage + tokenStage) / gpu.l2Rate});
-  // Partial sums are written and read once, and blocks meet twice. A round of
-  // sums that not all ranges take part in waits for L2 once more.
+      std::max({bytes / gpu.memoryRate, busiest * stage,
+                (bytes + (stages1 + steps2) * tokenStage) / gpu.l2Rate});
+  // Partial sums are written and read once, and blocks meet twice.
   double partial = schedule.getPartials().getIntOrFloatBitWidth() / 8.0;
-  double sums = 2.0 * tiling.ranges * tiling.tiles2 * 256 *
+  double sums = 2.0 * tiling.ranges * tiling.tiles2 * tiling.rows *
                 schedule.getTokens() * partial;
-  int64_t columns = schedule.getTokens() / 4;
-  if (columns > tiling.ranges && columns % tiling.ranges != 0)
-    time += gpu.meeting / 2;
+  // A range waits for the slowest of its tiles.
+  time += gpu.tileWait * tiling.tilesPerRange;
   return time + sums / gpu.l2Rate + 2 * gpu.meeting;
 }
 
@@ -45,40 +45,50 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
                                       int64_t tokens, const GpuModel &gpu) {
   MLIRContext *context = problem.op->getContext();
   int64_t width = llvm::alignTo(tokens, 8);
-  // Few tokens leave room for a deeper ring of them, which hides more of the
-  // latency of L2; more than four do not help wide ones.
-  int64_t tokenStages = width <= 16 ? 8 : width <= 32 ? 6 : 4;
-  int64_t room = tile::kMaxSharedBytes - 2048 - tokenStages * width * 128;
-  int64_t weightStages = std::min<int64_t>(6, room / kWeightStage);
   // Rounding partial sums is not in the exact contract.
   bool relaxed = problem.rounding.getMode() == RoundingMode::Relaxed;
   Type partials = relaxed ? Type(BFloat16Type::get(context))
                           : Type(Float32Type::get(context));
   tile::ScheduleAttr best;
   double bestTime = 0;
-  for (int64_t split = 1; split <= gpu.multiprocessors; ++split) {
-    auto make = [&](int64_t blocks) {
-      return tile::ScheduleAttr::get(context, width, blocks, split,
-                                     weightStages, tokenStages, /*inFlight=*/2,
-                                     partials, tile::CachePolicy::EvictFirst,
-                                     /*dependent=*/true);
-    };
-    DecodeTiling tiling(problem, make(gpu.multiprocessors));
-    // Splits that leave ranges empty are the same as a smaller one.
-    int64_t units = tiling.tiles2 * tiling.ranges;
-    if (tiling.ranges != split || units > gpu.multiprocessors)
-      continue;
-    // As few blocks as finish the first product in the same number of rounds:
-    // equal shares, and fewer to meet.
-    int64_t rounds = llvm::divideCeil(tiling.tiles1, gpu.multiprocessors);
-    int64_t blocks = std::max(
-        units, static_cast<int64_t>(llvm::divideCeil(tiling.tiles1, rounds)));
-    tile::ScheduleAttr schedule = make(blocks);
-    double time = estimateDecode(problem, schedule, gpu);
-    if (!best || time < bestTime) {
-      best = schedule;
-      bestTime = time;
+  for (int64_t rows : {256, 128})
+    for (int64_t split = 1; split <= gpu.multiprocessors; ++split) {
+      // Few tokens leave room for a deeper ring of them, which hides more of
+      // the latency of L2. A wide one takes room from the weights, which can
+      // be fetched into L2 instead.
+      int64_t tokenStages = width <= 16                  ? 8
+                            : width <= 32                ? 6
+                            : width <= 64 || rows == 256 ? 4
+                                                         : 6;
+      int64_t room = tile::kMaxSharedBytes - 2048 - tokenStages * width * 128;
+      int64_t weightStages = std::min<int64_t>(6, room / kWeightStage);
+      auto make = [&](int64_t blocks, bool staged) {
+        return tile::ScheduleAttr::get(
+            context, width, blocks, split, rows, weightStages, tokenStages,
+            /*inFlight=*/2, /*ahead=*/8, partials, staged,
+            tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
+      };
+      DecodeTiling tiling(problem, make(gpu.multiprocessors, false));
+      // Splits that leave ranges empty are the same as a smaller one.
+      int64_t units = tiling.tiles2 * tiling.ranges;
+      if (tiling.ranges != split || units > gpu.multiprocessors ||
+          !tiling.getProblem().empty())
+        continue;
+      // As few blocks as finish the first product in the same number of
+      // rounds: equal shares, and fewer to meet.
+      int64_t rounds = std::max<int64_t>(
+          1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
+      int64_t blocks = std::max(
+          units, static_cast<int64_t>(llvm::divideCeil(tiling.tiles1, rounds)));
+      int64_t hiddenStages = tiling.getHiddenStages();
+      bool staged = hiddenStages > 0 &&
+                    hiddenStages <= std::min(tokenStages, tiling.steps1);
+      tile::ScheduleAttr schedule = make(blocks, staged);
+      double time = estimateDecode(problem, schedule, gpu);
+      if (!best || time < bestTime) {
+        best = schedule;
+        bestTime = time;
+      }
     }
-  }
   return best;
 }

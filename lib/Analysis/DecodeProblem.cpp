@@ -16,7 +16,10 @@ static constexpr int64_t kMaxTokens = 128;
 static constexpr int64_t kMaxWidth = 16384;
 
 int64_t DecodeProblem::getWeightBytes() const {
-  return ((isGated() ? 2 : 1) * width + output) * hidden * getElementBytes();
+  int64_t elements = (isGated() ? 2 : 1) * width * hidden;
+  for (const DecodeOutput &output : outputs)
+    elements += output.rows * getReduction();
+  return elements * getElementBytes();
 }
 
 bool DecodeProblem::roundsAt(StringRef point) const {
@@ -33,6 +36,11 @@ static Type getElement(Value value) {
   return cast<RankedTensorType>(value.getType()).getElementType();
 }
 
+static int64_t getSize(Value value, unsigned dimension) {
+  return cast<RankedTensorType>(value.getType()).getDimSize(dimension);
+}
+
+/// What all families have.
 template <typename OpT>
 static void describeCommon(OpT op, DecodeProblem &problem) {
   problem.op = op;
@@ -40,17 +48,47 @@ static void describeCommon(OpT op, DecodeProblem &problem) {
   problem.residual = op.getResidual();
   problem.normWeight = op.getNormWeight();
   problem.normBias = op.getNormBias();
-  problem.up = op.getUp();
-  problem.upBias = op.getUpBias();
-  problem.down = op.getDown();
-  problem.downBias = op.getDownBias();
-  problem.outputResidual = op.getOutputResidual();
   problem.norm = op.getNormAttr();
   problem.scales = op.getScalesAttr();
   problem.rounding = op.getRounding();
+}
+
+template <typename OpT>
+static void describeMLP(OpT op, DecodeProblem &problem) {
+  describeCommon(op, problem);
+  problem.up = op.getUp();
+  problem.upBias = op.getUpBias();
+  problem.outputResidual = op.getOutputResidual();
   problem.activation = op.getActivation();
   problem.addStream = op.getAddStream();
-  problem.returnsStream = op.getOutputs().size() > 1;
+  if (op.getOutputs().size() > 1)
+    problem.streamResult = 1;
+  problem.width = getSize(problem.up, 1);
+  problem.hidden = getSize(problem.up, 0);
+  problem.outputs.push_back(
+      {op.getDown(), op.getDownBias(), getSize(op.getDown(), 0), "down"});
+}
+
+static void describeNormLinear(NormLinearOp op, DecodeProblem &problem) {
+  describeCommon(op, problem);
+  ValueRange biases = op.getBiases();
+  for (auto [index, weight] : llvm::enumerate(op.getWeights())) {
+    DecodeOutput output;
+    output.weight = weight;
+    if (op.getBiasMask()[index]) {
+      output.bias = biases.front();
+      biases = biases.drop_front();
+    }
+    output.rows = getSize(weight, 0);
+    output.scale = ("weight" + Twine(index)).str();
+    problem.outputs.push_back(output);
+  }
+  problem.width = getSize(op.getWeights().front(), 1);
+  int64_t result = problem.outputs.size();
+  if (ArrayAttr extras = op.getExtrasAttr())
+    for (auto extra : extras.getAsRange<StringAttr>())
+      (extra.getValue() == "stream" ? problem.streamResult
+                                    : problem.normedResult) = result++;
 }
 
 /// The first reason why the kernel can not do `problem`, or an empty string.
@@ -62,15 +100,21 @@ static std::string getProblem(const DecodeProblem &problem) {
   };
   if (!getElement(problem.x).isBF16())
     return "the input is " + print(getElement(problem.x)) + ", not bf16";
-  for (Value value : {problem.residual, problem.normWeight, problem.normBias,
-                      problem.gateBias, problem.upBias, problem.downBias,
-                      problem.outputResidual})
+  SmallVector<Value> values = {problem.residual, problem.normWeight,
+                               problem.normBias, problem.gateBias,
+                               problem.upBias,   problem.outputResidual};
+  SmallVector<Value> weights = {problem.gate, problem.up};
+  for (const DecodeOutput &output : problem.outputs) {
+    values.push_back(output.bias);
+    weights.push_back(output.weight);
+  }
+  for (Value value : values)
     if (value && !getElement(value).isBF16())
       return "an operand is " + print(getElement(value)) + ", not bf16";
   for (Value result : problem.op->getResults())
     if (!getElement(result).isBF16())
       return "a result is " + print(getElement(result)) + ", not bf16";
-  for (Value weight : {problem.gate, problem.up, problem.down}) {
+  for (Value weight : weights) {
     if (!weight)
       continue;
     Type type = getElement(weight);
@@ -99,20 +143,21 @@ static std::string getProblem(const DecodeProblem &problem) {
   }
   if (problem.residual && !problem.roundsAt("stream"))
     return "the stream is kept in f32";
-  struct Width {
-    StringRef name;
-    int64_t value;
-  };
-  for (Width width :
-       {Width{"input", problem.width}, Width{"hidden", problem.hidden},
-        Width{"output", problem.output}})
-    if (width.value % 16 != 0)
-      return ("the " + width.name + " width " + Twine(width.value) +
+  SmallVector<std::pair<StringRef, int64_t>> widths = {
+      {"input", problem.width}, {"hidden", problem.hidden}};
+  int64_t widest = problem.width;
+  for (const DecodeOutput &output : problem.outputs) {
+    widths.push_back({"output", output.rows});
+    widest = std::max(widest, output.rows);
+  }
+  for (auto [name, width] : widths)
+    if (width % 16 != 0)
+      return ("the " + name + " width " + Twine(width) +
               " is not a multiple of 16")
           .str();
-  if (std::max(problem.width, problem.output) > kMaxWidth)
-    return ("a width of " + Twine(std::max(problem.width, problem.output)) +
-            " is more than " + Twine(kMaxWidth))
+  // Only a thread's part of a token row is kept in registers.
+  if (std::max(problem.width, problem.hasFirst() ? widest : 0) > kMaxWidth)
+    return ("a width of " + Twine(widest) + " is more than " + Twine(kMaxWidth))
         .str();
   if (problem.tokens && *problem.tokens > kMaxTokens)
     return (Twine(*problem.tokens) + " tokens are more than " +
@@ -127,22 +172,19 @@ std::optional<DecodeProblem> fuse::describeDecode(Operation *op,
                                                   std::string &reason) {
   DecodeProblem problem;
   if (auto mlp = dyn_cast<GatedMLPOp>(op)) {
-    describeCommon(mlp, problem);
+    describeMLP(mlp, problem);
     problem.gate = mlp.getGate();
     problem.gateBias = mlp.getGateBias();
   } else if (auto mlp = dyn_cast<MLPOp>(op)) {
-    describeCommon(mlp, problem);
+    describeMLP(mlp, problem);
+  } else if (auto linear = dyn_cast<NormLinearOp>(op)) {
+    describeNormLinear(linear, problem);
   } else {
     reason =
         ("there is no decode kernel for " + op->getName().getStringRef()).str();
     return std::nullopt;
   }
   auto x = cast<RankedTensorType>(problem.x.getType());
-  auto up = cast<RankedTensorType>(problem.up.getType());
-  auto down = cast<RankedTensorType>(problem.down.getType());
-  problem.width = up.getDimSize(1);
-  problem.hidden = up.getDimSize(0);
-  problem.output = down.getDimSize(0);
   ArrayRef<int64_t> leading = x.getShape().drop_back();
   if (llvm::none_of(leading, ShapedType::isDynamic)) {
     int64_t tokens = 1;
@@ -157,16 +199,38 @@ std::optional<DecodeProblem> fuse::describeDecode(Operation *op,
 }
 
 DecodeTiling::DecodeTiling(const DecodeProblem &problem,
-                           tile::ScheduleAttr schedule) {
-  int64_t bytes = problem.getElementBytes();
+                           tile::ScheduleAttr schedule)
+    : bytes(problem.getElementBytes()), rows(schedule.getRows()) {
+  for (const DecodeOutput &output : problem.outputs) {
+    // Linears begin at a packed tile, so that each can be packed by itself.
+    firstTiles.push_back(packedTiles2 * kTileRows / rows);
+    tiles2 = firstTiles.back() + llvm::divideCeil(output.rows, rows);
+    packedTiles2 += llvm::divideCeil(output.rows, kTileRows);
+  }
+  firstTiles.push_back(tiles2);
+  steps2 = llvm::divideCeil(problem.getReduction() * bytes, kStepBytes);
+  if (!problem.hasFirst()) {
+    stepsPerRange = llvm::alignTo(llvm::divideCeil(steps2, schedule.getSplit()),
+                                  getStepsPerStage());
+    ranges = llvm::divideCeil(steps2, stepsPerRange);
+    return;
+  }
   hiddenPerTile = problem.isGated() ? kTileRows / 2 : kTileRows;
   tiles1 = llvm::divideCeil(problem.hidden, hiddenPerTile);
   steps1 = llvm::divideCeil(problem.width * bytes, kStepBytes);
-  tiles2 = llvm::divideCeil(problem.output, kTileRows);
-  steps2 = llvm::divideCeil(problem.hidden * bytes, kStepBytes);
   // Ranges are whole tiles of the first product, so that each tile has one
   // word to arrive at.
   tilesPerRange = llvm::divideCeil(tiles1, schedule.getSplit());
   stepsPerRange = tilesPerRange * hiddenPerTile * bytes / kStepBytes;
   ranges = llvm::divideCeil(tiles1, tilesPerRange);
+}
+
+std::string DecodeTiling::getProblem() const {
+  int64_t last = steps2 - (ranges - 1) * stepsPerRange;
+  for (int64_t steps : {stepsPerRange, last})
+    if (steps % getStepsPerStage() != 0)
+      return ("a range of " + Twine(steps) + " k-steps is no whole number of " +
+              "stages of " + Twine(rows) + " rows")
+          .str();
+  return "";
 }

@@ -24,6 +24,7 @@ void fuse::buildHopperPipeline(OpPassManager &pm,
   SelectSchedulesPassOptions selection;
   selection.tokens = options.tokens;
   selection.multiprocessors = options.multiprocessors;
+  selection.table = options.table;
   pm.addPass(createSelectSchedulesPass(selection));
   pm.addPass(createConvertFuseToTilePass());
   pm.addPass(createCanonicalizerPass());

@@ -4,7 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Analysis/CostModel.h"
+#include "fuse/Analysis/RowProblem.h"
+#include "fuse/Analysis/ScheduleTable.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/IR/Remarks.h"
 
@@ -32,8 +33,19 @@ struct SelectSchedulesPass
           << " is not from 1 to " << most;
       return failure();
     };
-    return success(succeeded(check("tokens", tokens, 128)) &&
-                   succeeded(check("multiprocessors", multiprocessors, 65535)));
+    if (failed(check("tokens", tokens, 128)) ||
+        failed(check("multiprocessors", multiprocessors, 65535)))
+      return failure();
+    if (table.empty())
+      return success();
+    std::string error;
+    std::optional<ScheduleTable> read =
+        ScheduleTable::read(table, context, error);
+    if (!read)
+      return emitError(UnknownLoc::get(context))
+             << "fuse-select-schedules: " << error;
+    measured = std::move(*read);
+    return success();
   }
 
   void runOnOperation() override {
@@ -52,13 +64,25 @@ struct SelectSchedulesPass
       ++numDeclined;
     };
     std::string reason;
+    GpuModel gpu;
+    gpu.multiprocessors = multiprocessors;
+    if (takesRows(op)) {
+      std::optional<RowProblem> problem = describeRows(op, reason);
+      if (!problem)
+        return decline(reason);
+      op->setAttr(tile::kScheduleAttrName, selectRows(*problem, gpu));
+      remark::passed(op->getLoc(),
+                     remark::RemarkOpts::name("schedule").category("codegen"));
+      ++numSelected;
+      return;
+    }
     std::optional<DecodeProblem> problem = describeDecode(op, reason);
     if (!problem)
       return decline(reason);
-    GpuModel gpu;
-    gpu.multiprocessors = multiprocessors;
-    tile::ScheduleAttr schedule =
-        selectDecode(*problem, problem->tokens.value_or(tokens), gpu);
+    int64_t count = problem->tokens.value_or(tokens);
+    tile::ScheduleAttr schedule = measured.find(*problem, count);
+    if (!schedule)
+      schedule = selectDecode(*problem, count, gpu);
     if (!schedule)
       return decline("no split of the second product keeps all blocks on " +
                      Twine(multiprocessors) + " multiprocessors");
@@ -70,5 +94,7 @@ struct SelectSchedulesPass
         << remark::metric("weight_bytes", problem->getWeightBytes());
     ++numSelected;
   }
+
+  ScheduleTable measured;
 };
 } // namespace

@@ -8,12 +8,12 @@
 // RUN:   | FileCheck %s --check-prefix=REMARK
 
 // Every block has the same share of both products: 128 tiles of gate and up,
-// 8 output tiles in 16 ranges.
+// 16 output tiles of 128 rows in 8 ranges.
 
 // CHECK-LABEL: func @wide
-// CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 128, split = 16, weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32, hint = evict_first, dependent = true>
+// CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 128, split = 8, rows = 128, weight_stages = 6, token_stages = 4, in_flight = 2, ahead = 8, partials = f32, staged = true, hint = evict_first, dependent = true>
 // FEW-LABEL: func @wide
-// FEW: tokens = 16, blocks = 128, split = 15, weight_stages = 6, token_stages = 8
+// FEW: tokens = 16, blocks = 128, split = 8, rows = 128, weight_stages = 6, token_stages = 8
 // SMALL-LABEL: func @wide
 // SMALL: blocks = 72, split = 9
 // REMARK: [[@LINE+4]]:8: remark: [Passed] schedule | Category:codegen | microseconds={{.*}}, weight_bytes=100663296
@@ -56,11 +56,53 @@ func.func @kept(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
   return %y : tensor<?x64xbf16>
 }
 
+// Projections have no hidden layer; the input is cut into ranges.
+
+// CHECK-LABEL: func @projections
+// CHECK: fuse.norm_linear
+// CHECK-SAME: tile.schedule = #tile.schedule<tokens = 64, blocks = 120, split = 3, rows = 128,
+// CHECK-NOT: staged
+// CHECK: return
+func.func @projections(%x: tensor<?x4096xbf16>, %w: tensor<4096xbf16>,
+                       %q: tensor<4096x4096xbf16>, %k: tensor<1024x4096xbf16>)
+    -> (tensor<?x4096xbf16>, tensor<?x1024xbf16>) {
+  %y:2 = fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%q, %k)
+           rounding(exact)
+    : (tensor<?x4096xbf16>, tensor<4096xbf16>, tensor<4096x4096xbf16>,
+       tensor<1024x4096xbf16>) -> (tensor<?x4096xbf16>, tensor<?x1024xbf16>)
+  return %y#0, %y#1 : tensor<?x4096xbf16>, tensor<?x1024xbf16>
+}
+
+// A kernel that takes rows one by one needs enough threads, in blocks for
+// whole rows.
+
+// CHECK-LABEL: func @rows
+// CHECK: fuse.norm_quantize
+// CHECK-SAME: tile.schedule = #tile.row_schedule<blocks = 1056, threads = 256>
+// CHECK: fuse.act_quantize
+// CHECK-SAME: tile.schedule = #tile.row_schedule<blocks = 1056, threads = 256>
+// CHECK: fuse.act_quantize
+// CHECK-NOT: tile.schedule
+// CHECK: return
+// REMARK: [Missed] schedule | Category:codegen | Reason="values are quantized to i8, not f8E4M3FN or f8E5M2"
+func.func @rows(%x: tensor<?x4096xbf16>, %w: tensor<4096xbf16>)
+    -> (tensor<?x4096xf8E4M3FN>, tensor<?x4096xf8E4M3FN>, tensor<?x4096xi8>) {
+  %0 = fuse.norm_quantize %x norm(rms %w eps 1.0e-6)
+         scales(f8E4M3FN, input = 1.0) rounding(exact)
+    : (tensor<?x4096xbf16>, tensor<4096xbf16>) -> tensor<?x4096xf8E4M3FN>
+  %1 = fuse.act_quantize %x act(silu) scales(f8E4M3FN, hidden = 1.0)
+         rounding(exact) : (tensor<?x4096xbf16>) -> tensor<?x4096xf8E4M3FN>
+  %2 = fuse.act_quantize %x act(silu) scales(i8, hidden = 1.0)
+         rounding(exact) : (tensor<?x4096xbf16>) -> tensor<?x4096xi8>
+  return %0, %1, %2
+    : tensor<?x4096xf8E4M3FN>, tensor<?x4096xf8E4M3FN>, tensor<?x4096xi8>
+}
+
 // What the kernel can not do stays for the portable path, with the reason.
 
 // CHECK-LABEL: func @declined
 // CHECK-NOT: tile.schedule
-// REMARK: [Missed] schedule | Category:codegen | Reason="there is no decode kernel for fuse.norm_linear"
+// REMARK: [Missed] schedule | Category:codegen | Reason="there is no decode kernel for fuse.group"
 // REMARK: [Missed] schedule | Category:codegen | Reason="the input is f32, not bf16"
 // REMARK: [Missed] schedule | Category:codegen | Reason="the hidden width 40 is not a multiple of 16"
 // REMARK: [Missed] schedule | Category:codegen | Reason="256 tokens are more than 128"
@@ -70,9 +112,11 @@ func.func @declined(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
                     %fu: tensor<64x64xf32>, %o: tensor<40x64xbf16>,
                     %od: tensor<64x40xbf16>, %many: tensor<256x64xbf16>,
                     %q: tensor<64x64xf8E4M3FN>, %s: tensor<64xf32>) {
-  %0 = fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%a) rounding(exact)
-    : (tensor<?x64xbf16>, tensor<64xbf16>, tensor<64x64xbf16>)
-      -> tensor<?x64xbf16>
+  %0 = fuse.group(%g = %x : tensor<?x64xbf16>) -> (tensor<?x64xbf16>)
+         rounding(exact) {
+    %y = fuse.activation silu %g : tensor<?x64xbf16> -> tensor<?x64xbf16>
+    fuse.yield %y : tensor<?x64xbf16>
+  }
   %1 = fuse.mlp %f up(%fu) down(%fu) act(relu) rounding(exact)
     : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
       -> tensor<?x64xf32>

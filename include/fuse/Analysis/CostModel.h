@@ -24,6 +24,8 @@ struct GpuModel {
   double l2Rate = 7.0e6;
   /// Microseconds for a meeting of blocks on a word.
   double meeting = 1.5;
+  /// Microseconds that each tile more to wait for takes.
+  double tileWait = 0.03;
 };
 
 /// Microseconds that the kernel of `schedule` takes, launch not included.

@@ -15,26 +15,41 @@
 
 namespace fuse {
 
-/// A fused op that the scheduled path has a kernel for, families made alike.
-/// A dense MLP has no gate; its activation acts on `up`.
+/// A linear of the product that ends a kernel.
+struct DecodeOutput {
+  mlir::Value weight, bias;
+  /// Outputs of the linear, and the name of its scale.
+  int64_t rows = 0;
+  std::string scale;
+};
+
+/// A fused op that the scheduled path has a kernel for, families made alike:
+/// [norm] [first product, activation] and a last product whose linears share
+/// their input. A dense MLP has no gate, `fuse.norm_linear` no first product.
 struct DecodeProblem {
   mlir::Operation *op = nullptr;
   mlir::Value x, residual, normWeight, normBias;
-  mlir::Value gate, gateBias, up, upBias, down, downBias, outputResidual;
+  mlir::Value gate, gateBias, up, upBias, outputResidual;
+  llvm::SmallVector<DecodeOutput> outputs;
   NormAttr norm;
   StaticScalesAttr scales;
   RoundingAttr rounding;
   Activation activation = Activation::SiLU;
   bool addStream = false;
-  bool returnsStream = false;
-  /// Widths of the input, of the hidden layer and of the output.
-  int64_t width = 0, hidden = 0, output = 0;
+  /// Indices of the results that are the stream and the normed input, or -1.
+  int64_t streamResult = -1, normedResult = -1;
+  /// Widths of the input and of the hidden layer; without a first product the
+  /// last one reduces over the input.
+  int64_t width = 0, hidden = 0;
   /// Number of tokens where it is static.
   std::optional<int64_t> tokens;
 
+  bool hasFirst() const { return static_cast<bool>(up); }
   bool isGated() const { return static_cast<bool>(gate); }
   bool isF8() const { return static_cast<bool>(scales); }
   int64_t getElementBytes() const { return isF8() ? 1 : 2; }
+  /// What the last product reduces over.
+  int64_t getReduction() const { return hasFirst() ? hidden : width; }
   /// Bytes of all weights, which a decode kernel has to read.
   int64_t getWeightBytes() const;
   /// Whether a value is rounded to bf16 at a rounding point.
@@ -51,15 +66,28 @@ std::optional<DecodeProblem> describeDecode(mlir::Operation *op,
 struct DecodeTiling {
   DecodeTiling(const DecodeProblem &problem, tile::ScheduleAttr schedule);
 
+  /// Why the schedule can not be, or an empty string.
+  std::string getProblem() const;
+
+  /// Bytes of an operand of the products.
+  int64_t bytes;
   /// Hidden units that one tile of the first product makes.
-  int64_t hiddenPerTile;
+  int64_t hiddenPerTile = 0;
   /// Tiles and k-steps of the first product.
-  int64_t tiles1, steps1;
-  /// Tiles and k-steps of the second product.
-  int64_t tiles2, steps2;
-  /// Tiles of the first product that feed one range of the second, k-steps of
-  /// a range, and ranges that are not empty.
-  int64_t tilesPerRange, stepsPerRange, ranges;
+  int64_t tiles1 = 0, steps1 = 0;
+  /// Outputs of a unit of the last product, its units side by side, its
+  /// packed tiles of 256 rows, and its k-steps.
+  int64_t rows, tiles2 = 0, packedTiles2 = 0, steps2;
+  /// The first unit of each linear of the last product, and their end.
+  llvm::SmallVector<int64_t> firstTiles;
+  /// Tiles of the first product that feed one range of the last, k-steps of a
+  /// range, and ranges that are not empty.
+  int64_t tilesPerRange = 0, stepsPerRange, ranges;
+
+  /// Token stages that a tile of the hidden layer fills.
+  int64_t getHiddenStages() const { return hiddenPerTile * bytes / 128; }
+  /// k-steps in a stage of weights of the last product.
+  int64_t getStepsPerStage() const { return 256 / rows; }
 };
 
 } // namespace fuse

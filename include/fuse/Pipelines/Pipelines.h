@@ -143,6 +143,8 @@ struct HopperPipelineOptions
   Option<int64_t> multiprocessors{*this, "multiprocessors",
                                   llvm::cl::desc("Multiprocessors of the GPU"),
                                   llvm::cl::init(132)};
+  Option<std::string> table{*this, "table",
+                            llvm::cl::desc("JSON file of measured schedules")};
   Option<HopperStage> stage{
       *this, "stage", llvm::cl::desc("Where to stop"),
       llvm::cl::init(HopperStage::PTX),

@@ -415,16 +415,22 @@ def PrepareEntryPointsPass
 def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
   let summary = "Choose a Hopper schedule for each fused op";
   let description = [{
-    Gives every `fuse.mlp` and `fuse.gated_mlp` that the decode kernel can do a
-    `tile.schedule`: of the splits of the second product whose blocks are all
-    resident, the one with the smallest time by a roofline model (device
-    memory, the busiest block, L2, and what meeting of blocks costs).
+    Gives every `fuse.mlp`, `fuse.gated_mlp` and `fuse.norm_linear` that the
+    decode kernel can do a `tile.schedule`: of the splits of the last product
+    whose blocks are all resident, the one with the smallest time by a roofline
+    model (device memory, the busiest block, L2, and what meeting of blocks
+    costs). `fuse.norm_quantize` and `fuse.act_quantize` get a schedule of rows.
 
-    A schedule that an op already has is left alone. The pass declines ops that
-    the kernel can not do, and says why in a remark of category `codegen`:
-    other families, element types other than bf16 and static f8E4M3FN, scales
-    per channel, widths that are not multiples of 16, more than 128 tokens.
-    They stay for the portable path.
+    A schedule that an op already has is left alone. `table` names a JSON file
+    of measured schedules, which are taken before those of the model: an array
+    of objects `{"family": "gated_mlp", "widths": [2048, 16384, 2048],
+    "element": "f8E4M3FN", "tokens": 56, "schedule": "#tile.schedule<...>"}`,
+    widths of the input, the hidden layer where there is one, and the outputs.
+
+    The pass declines ops that the kernel can not do, and says why in a remark
+    of category `codegen`: other families, element types other than bf16 and
+    static f8E4M3FN, scales per channel, widths that are not multiples of 16,
+    more than 128 tokens. They stay for the portable path.
 
     After this pass an op has a schedule or a remark.
 
@@ -442,7 +448,9 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
            "Most tokens that a kernel of an op with a dynamic number of tokens "
            "serves, 1 to 128">,
     Option<"multiprocessors", "multiprocessors", "int64_t", /*default=*/"132",
-           "Multiprocessors of the GPU, one resident block on each">
+           "Multiprocessors of the GPU, one resident block on each">,
+    Option<"table", "table", "std::string", /*default=*/"",
+           "JSON file of measured schedules">
   ];
   let statistics = [
     Statistic<"numSelected", "schedules-selected", "Ops that got a schedule">,

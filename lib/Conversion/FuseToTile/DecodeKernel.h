@@ -1,4 +1,4 @@
-//===- DecodeKernel.h - The decode kernel of an MLP ----------- -*- C++ -*-===//
+//===- DecodeKernel.h - The kernels of fused ops -------------- -*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -20,12 +20,13 @@ struct PlannedKernel {
 };
 
 /// Builds the decode kernel of `problem` under `schedule` at the end of
-/// `module`. The kernel depends on shapes and on which parts are present, not
-/// on the values of scales.
-PlannedKernel buildDecodeKernel(const DecodeProblem &problem,
-                                tile::ScheduleAttr schedule,
-                                mlir::gpu::GPUModuleOp module,
-                                llvm::StringRef name);
+/// `module`, or the kernels of a schedule with two launches, in order. A
+/// kernel depends on shapes and on which parts are present, not on the values
+/// of scales.
+llvm::SmallVector<PlannedKernel>
+buildDecodeKernels(const DecodeProblem &problem, tile::ScheduleAttr schedule,
+                   mlir::gpu::GPUModuleOp module,
+                   llvm::function_ref<std::string()> getName);
 
 } // namespace fuse
 

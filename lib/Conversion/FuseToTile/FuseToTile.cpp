@@ -7,6 +7,7 @@
 #include "fuse/Conversion/FuseToTile/FuseToTile.h"
 
 #include "DecodeKernel.h"
+#include "RowKernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -28,6 +29,8 @@ using namespace tile;
 static std::string getProblem(const DecodeProblem &problem,
                               ScheduleAttr schedule) {
   DecodeTiling tiling(problem, schedule);
+  if (std::string reason = tiling.getProblem(); !reason.empty())
+    return reason;
   int64_t units = tiling.tiles2 * tiling.ranges;
   if (units > schedule.getBlocks())
     return ("the second product has " + Twine(units) + " units for " +
@@ -40,6 +43,16 @@ static std::string getProblem(const DecodeProblem &problem,
   if (schedule.getPartials().isBF16() &&
       problem.rounding.getMode() == RoundingMode::Exact)
     return "partial sums in bf16 are not in the exact contract";
+  if (schedule.getLaunches() == 2 && !problem.hasFirst())
+    return "there is one product for two launches";
+  // A tile of the hidden layer takes the place of the last token stages.
+  int64_t stages = tiling.getHiddenStages();
+  if (schedule.getStaged() &&
+      stages > std::min(schedule.getTokenStages(), tiling.steps1))
+    return ("a tile of the hidden layer takes " + Twine(stages) +
+            " token stages, there are " +
+            Twine(std::min(schedule.getTokenStages(), tiling.steps1)))
+        .str();
   return "";
 }
 
@@ -47,6 +60,7 @@ static std::string getProblem(const DecodeProblem &problem,
 static bool isSameKernel(tile::KernelOp lhs, tile::KernelOp rhs) {
   return lhs.getFunctionType() == rhs.getFunctionType() &&
          lhs.getBlocks() == rhs.getBlocks() &&
+         lhs.getThreads() == rhs.getThreads() &&
          lhs.getSharedBytes() == rhs.getSharedBytes() &&
          OperationEquivalence::isRegionEquivalentTo(
              &lhs.getBody(), &rhs.getBody(),
@@ -70,42 +84,81 @@ struct ConvertFuseToTilePass
   }
 
   LogicalResult convert(Operation *op) {
-    auto schedule = dyn_cast<ScheduleAttr>(op->getAttr(kScheduleAttrName));
-    if (!schedule)
-      return op->emitOpError()
-             << "has " << kScheduleAttrName << " = "
-             << op->getAttr(kScheduleAttrName) << ": expected #tile.schedule";
-    std::string reason;
-    std::optional<DecodeProblem> problem = describeDecode(op, reason);
-    if (!problem)
-      return op->emitOpError() << "has a schedule, but " << reason;
-    reason = getProblem(*problem, schedule);
-    if (!reason.empty())
-      return op->emitOpError() << "does not fit its schedule: " << reason;
-
+    FailureOr<SmallVector<PlannedKernel>> kernels =
+        takesRows(op) ? buildRows(op) : buildDecode(op);
+    if (failed(kernels))
+      return failure();
     gpu::GPUModuleOp module = getModule();
-    auto [kernel, plan] = buildDecodeKernel(*problem, schedule, module,
-                                            getKernelName(op, module));
-    for (auto other : module.getOps<tile::KernelOp>())
-      if (other != kernel && isSameKernel(other, kernel)) {
-        kernel.erase();
-        kernel = other;
-        ++numShared;
-        break;
-      }
     OpBuilder builder(op);
-    auto symbol =
-        SymbolRefAttr::get(module.getSymNameAttr(),
-                           FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
-    auto launch = LaunchOp::create(builder, op->getLoc(), op->getResultTypes(),
-                                   symbol, op->getOperands(), plan);
+    LaunchOp launch;
+    for (auto [index, planned] : llvm::enumerate(*kernels)) {
+      tile::KernelOp kernel = share(planned.kernel, module);
+      auto symbol =
+          SymbolRefAttr::get(module.getSymNameAttr(),
+                             FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
+      // The last launch has the results.
+      bool last = index + 1 == kernels->size();
+      launch =
+          LaunchOp::create(builder, op->getLoc(),
+                           last ? TypeRange(op->getResultTypes()) : TypeRange(),
+                           symbol, op->getOperands(), planned.plan);
+    }
     remark::passed(op->getLoc(),
                    remark::RemarkOpts::name("tile-kernel").category("codegen"))
-        << "decode kernel " << kernel.getSymName();
+        << "kernel " << launch.getKernel().getLeafReference();
     op->replaceAllUsesWith(launch);
     op->erase();
     ++numConverted;
     return success();
+  }
+
+  /// The schedule of an op, of the kind that its family has.
+  template <typename AttrT>
+  FailureOr<AttrT> getSchedule(Operation *op, StringRef expected) {
+    Attribute attr = op->getAttr(kScheduleAttrName);
+    if (auto schedule = dyn_cast<AttrT>(attr))
+      return schedule;
+    op->emitOpError() << "has " << kScheduleAttrName << " = " << attr
+                      << ": expected " << expected;
+    return failure();
+  }
+
+  FailureOr<SmallVector<PlannedKernel>> buildDecode(Operation *op) {
+    auto schedule = getSchedule<ScheduleAttr>(op, "#tile.schedule");
+    if (failed(schedule))
+      return failure();
+    std::string reason;
+    std::optional<DecodeProblem> problem = describeDecode(op, reason);
+    if (!problem)
+      return op->emitOpError() << "has a schedule, but " << reason;
+    reason = getProblem(*problem, *schedule);
+    if (!reason.empty())
+      return op->emitOpError() << "does not fit its schedule: " << reason;
+    return buildDecodeKernels(*problem, *schedule, getModule(),
+                              [&] { return getKernelName(op, "decode"); });
+  }
+
+  FailureOr<SmallVector<PlannedKernel>> buildRows(Operation *op) {
+    auto schedule = getSchedule<RowScheduleAttr>(op, "#tile.row_schedule");
+    if (failed(schedule))
+      return failure();
+    std::string reason;
+    std::optional<RowProblem> problem = describeRows(op, reason);
+    if (!problem)
+      return op->emitOpError() << "has a schedule, but " << reason;
+    return SmallVector<PlannedKernel>{buildRowKernel(
+        *problem, *schedule, getModule(), getKernelName(op, "rows"))};
+  }
+
+  /// The kernel that does the same as `kernel`, which is erased then.
+  tile::KernelOp share(tile::KernelOp kernel, gpu::GPUModuleOp module) {
+    for (auto other : module.getOps<tile::KernelOp>())
+      if (other != kernel && isSameKernel(other, kernel)) {
+        kernel.erase();
+        ++numShared;
+        return other;
+      }
+    return kernel;
   }
 
   /// The gpu.module of this pass, made when the first kernel needs it.
@@ -120,11 +173,11 @@ struct ConvertFuseToTilePass
     return gpuModule;
   }
 
-  std::string getKernelName(Operation *op, gpu::GPUModuleOp module) {
+  std::string getKernelName(Operation *op, StringRef kind) {
     StringRef family = op->getName().stripDialect();
     for (unsigned index = 0;; ++index) {
-      std::string name = (family + "_decode_" + Twine(index)).str();
-      if (!module.lookupSymbol(name))
+      std::string name = (family + "_" + kind + "_" + Twine(index)).str();
+      if (!getModule().lookupSymbol(name))
         return name;
     }
   }

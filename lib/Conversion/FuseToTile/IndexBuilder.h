@@ -43,6 +43,13 @@ public:
   Value rem(Value x, int64_t y) {
     return mlir::arith::RemUIOp::create(b, loc, x, c(y));
   }
+  /// x * y as i64.
+  Value scale(Value x, int64_t y) {
+    Value wide = mlir::arith::ExtUIOp::create(b, loc, b.getI64Type(), x);
+    Value factor =
+        mlir::arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(y));
+    return mlir::arith::MulIOp::create(b, loc, wide, factor);
+  }
   Value min(Value x, Value y) {
     return mlir::arith::MinUIOp::create(b, loc, x, y);
   }
@@ -81,6 +88,17 @@ public:
     mlir::OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(branch.thenBlock());
     body();
+  }
+
+  void either(Value condition, llvm::function_ref<void()> yes,
+              llvm::function_ref<void()> no) {
+    auto branch = mlir::scf::IfOp::create(b, loc, condition,
+                                          /*withElseRegion=*/true);
+    mlir::OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    yes();
+    b.setInsertionPointToStart(branch.elseBlock());
+    no();
   }
 
   /// A loop that carries values; `body` gets the induction variable and the

@@ -81,8 +81,8 @@ func.func @unscheduled(%x: tensor<?x64xbf16>, %u: tensor<64x64xbf16>,
 // CHECK:           %[[S:.*]] = tile.ring.acquire %[[W]]
 // CHECK:           tile.copy %{{.*}} to %[[S]] evict_first
 // CHECK-NOT:       tile.word.wait
-// CHECK:           tile.ring.acquire %[[W]]
-// CHECK:           tile.copy
+// CHECK:           } else {
+// CHECK:           tile.copy %{{.*}} to %[[S]] evict_first
 // CHECK:           tile.grid_dependency wait
 // CHECK:           %[[E:.*]] = tile.epoch
 // CHECK:           tile.word.wait %{{.*}} epoch(%[[E]]) arrivals(%c2_i32)
@@ -115,7 +115,8 @@ func.func @unscheduled(%x: tensor<?x64xbf16>, %u: tensor<64x64xbf16>,
 // CHECK:           tile.acc.wait
 // CHECK:           tile.epilogue
 // CHECK:             tile.pack {{.*}} : vector<2xbf16>
-// CHECK:             math.exp2
+// CHECK:             tile.exp2
+// CHECK:             tile.reciprocal
 // CHECK:             tile.pack {{.*}} : vector<2xf8E4M3FN>
 // CHECK:           tile.fence_async
 // CHECK:           tile.warp_sync

@@ -1,0 +1,126 @@
+//===- DecodeKernelBuilder.h - Emitter of decode kernels ------ -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_LIB_CONVERSION_FUSETOTILE_DECODEKERNELBUILDER_H
+#define FUSE_LIB_CONVERSION_FUSETOTILE_DECODEKERNELBUILDER_H
+
+#include "NormBuilder.h"
+
+namespace fuse {
+
+constexpr int64_t kWeightStage = 256 * 128;
+constexpr int64_t kCopyWarps = 4, kMathWarps = 8;
+constexpr int64_t kMathThreads = kMathWarps * 32;
+/// Named barrier of the math warps; barrier 0 is the whole block's.
+constexpr int64_t kMathBarrier = 1;
+
+/// Emits one kernel: both products, or one of them. DecodeKernel.cpp has the
+/// arguments and the frame, DecodeStreams.cpp the copying warps, the other
+/// files what the math warps do.
+class DecodeKernelBuilder : public NormBuilder {
+public:
+  /// Which products the kernel does. `Both` is one launch, with a meeting of
+  /// the blocks between the products.
+  enum class Part { Both, First, Last };
+
+  DecodeKernelBuilder(const DecodeProblem &problem, tile::ScheduleAttr schedule,
+                      Part part, mlir::OpBuilder &builder);
+
+  PlannedKernel build(llvm::StringRef name);
+
+private:
+  /// Uses of the two rings that come next.
+  struct Uses {
+    Value weight, token;
+  };
+
+  bool doesNorm() const { return part != Part::Last || !p.hasFirst(); }
+  bool doesFirst() const { return p.hasFirst() && part != Part::Last; }
+  bool doesLast() const { return part != Part::First; }
+
+  // Arguments.
+  void addArguments();
+  void addWorkspaces();
+  void addWeights();
+  void addScalars();
+
+  // Roles.
+  void streamWeights();
+  void streamTokens();
+  void multiply();
+
+  // Parts of the weight stream. `visit` gets a buffer, an offset in it, and
+  // the byte of the stage and the number of bytes that come from there.
+  using PieceVisitor = llvm::function_ref<void(Value, Value, int64_t, int64_t)>;
+  void visitFirst(Value use, PieceVisitor visit);
+  void visitLast(Value step, PieceVisitor visit);
+  void visitPieces(Value use, PieceVisitor visit);
+  Value fetchAhead(Value use, Value fetched);
+  Value countFirst();
+  Value countLast();
+
+  // Parts of the math role.
+  void normalizeRows();
+  llvm::SmallVector<Value> mainLoop(Uses &uses, Value stages,
+                                    int64_t stepsPerStage, int64_t accs,
+                                    int64_t kept);
+  void multiplyFirst(Uses &uses);
+  void storeHidden(Value tileIndex, mlir::ValueRange accs, Uses uses);
+  void storePartials(mlir::ValueRange accs);
+  void meet();
+  void sumPartials();
+  void finishColumn(Value token, Value condition, llvm::ArrayRef<Value> parts);
+
+  // Values.
+  /// Sum of a product of stored values, scaled and with its bias.
+  llvm::SmallVector<Value> finish(llvm::ArrayRef<Value> sums, Value alpha,
+                                  llvm::ArrayRef<Value> bias);
+  mlir::Type stageOf(Value ring);
+  Value acquire(Value ring, Value use) {
+    return tile::RingAcquireOp::create(b, loc, stageOf(ring), ring, use);
+  }
+  Value waitFor(Value ring, Value use) {
+    return tile::RingWaitOp::create(b, loc, stageOf(ring), ring, use);
+  }
+  Value word(Value index) {
+    return tile::WordOp::create(b, loc, tile::WordType::get(b.getContext()),
+                                words, index);
+  }
+  void depend() {
+    if (s.getDependent() || part == Part::Last)
+      tile::GridDependencyOp::create(b, loc, tile::Dependency::Wait);
+  }
+  /// k-steps of this block's range; the last range may be shorter.
+  Value rangeSteps();
+  /// Blocks that normalize token rows.
+  int64_t normBlocks() const { return std::min(tokens, s.getBlocks()); }
+  /// Arrivals that complete a tile of the hidden layer.
+  int64_t arrivalsPerTile() const { return s.getStaged() ? 1 : kMathWarps; }
+  /// Values that a thread has of a column of the last product.
+  int64_t width2() const { return tiling.rows / 64; }
+
+  tile::ScheduleAttr s;
+  DecodeTiling tiling;
+  Part part;
+  int64_t tokens, elementBytes;
+  tile::AccType acc;
+
+  /// Arguments; null where the problem has none.
+  Value inputMap, hiddenMap, weights1, weights2, gateBias, upBias,
+      outputResidual, hidden, partials, words, count;
+  Values outputs, biases, alphas;
+  Value alphaGate, alphaUp, hiddenScale;
+  /// Of the whole block.
+  Value weightRing, tokenRing, epochBuffer, block, hasUnit, tile2, range;
+  /// Of the weight stream: uses of the first product, and of both.
+  Value uses1, allUses;
+  /// Of the math role.
+  Value group, warpIndex, warp, lane, row8, leads;
+};
+
+} // namespace fuse
+
+#endif // FUSE_LIB_CONVERSION_FUSETOTILE_DECODEKERNELBUILDER_H

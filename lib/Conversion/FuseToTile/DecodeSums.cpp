@@ -1,0 +1,138 @@
+//===- DecodeSums.cpp - Decode kernels: sums over ranges ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DecodeKernelBuilder.h"
+
+using namespace mlir;
+using namespace fuse;
+using namespace tile;
+
+/// Registers of a thread that may hold partial sums at a time.
+static constexpr int64_t kSumRegisters = 128;
+
+void DecodeKernelBuilder::storePartials(ValueRange accs) {
+  // In fragment order: unit c of a range is the c-th column of every thread.
+  int64_t columns = tokens / 4;
+  Value first = mul(add(mul(tile2, tiling.ranges), range), columns);
+  auto epilogue = EpilogueOp::create(b, loc, accs);
+  Block *body = b.createBlock(&epilogue.getBody());
+  body->addArguments({b.getI32Type(), b.getI32Type()},
+                     SmallVector<Location>(2, loc));
+  for (int64_t index = 0; index < width2(); ++index)
+    body->addArgument(f32, loc);
+  when(less(body->getArgument(0), count), [&] {
+    Value unit = add(first, body->getArgument(1));
+    store(pack(s.getPartials(), body->getArguments().drop_front(2)), partials,
+          mul(add(mul(unit, kMathThreads), thread), width2()));
+  });
+  b.setInsertionPointAfter(epilogue);
+}
+
+/// A warp needs only the same warp of the other ranges.
+void DecodeKernelBuilder::meet() {
+  WarpSyncOp::create(b, loc);
+  Value index = add(add(mul(tile2, kMathWarps), warpIndex), 1 + tiling.ranges);
+  when(leads, [&] {
+    Value mine = word(index);
+    WordArriveOp::create(b, loc, mine);
+    Value epoch = load(b.getI32Type(), epochBuffer, c(0));
+    WordWaitOp::create(b, loc, mine, epoch, c(tiling.ranges));
+  });
+  WarpSyncOp::create(b, loc);
+}
+
+/// Sums the ranges in order, so that the result does not depend on which
+/// block is early. This block takes every `ranges`-th column.
+void DecodeKernelBuilder::sumPartials() {
+  int64_t columns = tokens / 4, ranges = tiling.ranges;
+  Value first = mul(tile2, ranges * columns);
+  struct Column {
+    Value token;
+    Values parts;
+  };
+  auto request = [&](Value column) {
+    Column entry;
+    entry.token =
+        add(add(mul(rem(lane, 4), 2), mul(div(column, 2), 8)), rem(column, 2));
+    Type vector = VectorType::get(width2(), s.getPartials());
+    for (int64_t index = 0; index < ranges; ++index) {
+      Value unit = add(add(first, index * columns), column);
+      entry.parts.push_back(load(
+          vector, partials, mul(add(mul(unit, kMathThreads), thread), width2()),
+          /*early=*/true));
+    }
+    return entry;
+  };
+  // Loads of many rounds first: a column after the other would wait for L2
+  // each time. In the last round blocks without a column load one again.
+  int64_t rounds = llvm::divideCeil(columns, ranges);
+  int64_t together = std::max<int64_t>(
+      1, std::min(rounds, kSumRegisters / (ranges * width2())));
+  for (int64_t begin = 0; begin < rounds; begin += together) {
+    SmallVector<std::pair<Column, Value>> entries;
+    for (int64_t round = begin; round < std::min(begin + together, rounds);
+         ++round) {
+      Value column = add(range, round * ranges), exists;
+      if ((round + 1) * ranges > columns) {
+        exists = less(column, c(columns));
+        column = min(column, c(columns - 1));
+      }
+      entries.push_back({request(column), exists});
+    }
+    for (auto &[entry, exists] : entries)
+      finishColumn(entry.token, both(exists, less(entry.token, count)),
+                   entry.parts);
+  }
+}
+
+/// Adds up the parts of one token's outputs and stores them.
+void DecodeKernelBuilder::finishColumn(Value token, Value condition,
+                                       ArrayRef<Value> parts) {
+  when(condition, [&] {
+    Values sums = unpack(parts[0]);
+    for (Value part : parts.drop_front())
+      sums = addEach(sums, unpack(part));
+    Type narrow = VectorType::get(width2(), bf16);
+    // First output of the thread in its unit: packing has put neighbours into
+    // one thread, or into the same thread of both warpgroups.
+    Value inUnit = add(mul(warp, 32), mul(row8, 4));
+    inUnit = tiling.rows == 256 ? add(inUnit, mul(group, 128))
+                                : add(inUnit, mul(group, 2));
+    for (size_t index = 0; index < p.outputs.size(); ++index) {
+      int64_t width = p.outputs[index].rows;
+      int64_t from = tiling.firstTiles[index],
+              to = tiling.firstTiles[index + 1];
+      Value row = add(mul(sub(tile2, c(from)), tiling.rows), inUnit);
+      Value inside;
+      if (from != 0)
+        inside = less(c(from - 1), tile2);
+      if (to != tiling.tiles2)
+        inside = both(inside, less(tile2, c(to)));
+      if (width != (to - from) * tiling.rows)
+        inside = both(inside, less(row, c(width)));
+      when(inside, [&] {
+        Value at = add(mul(token, width), row);
+        Values other, bias;
+        if (p.addStream) {
+          Value streamAt = add(mul(token, p.width), row);
+          other = unpack(load(narrow, x, streamAt));
+          if (residual)
+            other =
+                round("stream",
+                      addEach(other, unpack(load(narrow, residual, streamAt))));
+        } else if (outputResidual) {
+          other = unpack(load(narrow, outputResidual, at));
+        }
+        if (biases[index])
+          bias = unpack(load(narrow, biases[index], row));
+        Values values = finish(sums, alphas[index], bias);
+        if (!other.empty())
+          values = addEach(other, round("down", values));
+        store(pack(bf16, values), outputs[index], at);
+      });
+    }
+  });
+}

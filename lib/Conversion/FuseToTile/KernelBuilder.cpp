@@ -1,0 +1,104 @@
+//===- KernelBuilder.cpp - What emitters of kernels share -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelBuilder.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace fuse;
+using namespace tile;
+
+int64_t KernelBuilder::indexOf(Value operand) {
+  return llvm::find(op->getOperands(), operand) - op->operand_begin();
+}
+
+void KernelBuilder::addOperand(Value &slot, Value operand) {
+  if (!operand)
+    return;
+  auto type = cast<RankedTensorType>(operand.getType());
+  addArgument(slot, bufferOf(type.getElementType()),
+              {kind("operand"), entry("index", indexOf(operand))});
+}
+
+void KernelBuilder::addResult(Value &slot, int64_t index) {
+  auto type = cast<RankedTensorType>(op->getResult(index).getType());
+  addArgument(slot, bufferOf(type.getElementType()),
+              {kind("result"), entry("index", index)});
+}
+
+tile::KernelOp KernelBuilder::begin(StringRef name, int64_t blocks,
+                                    int64_t threads, int64_t sharedBytes,
+                                    bool cooperative) {
+  auto kernel = tile::KernelOp::create(
+      b, loc, b.getStringAttr(name),
+      TypeAttr::get(b.getFunctionType(types, {})), ArrayAttr(), ArrayAttr(),
+      b.getI64IntegerAttr(blocks), b.getI64IntegerAttr(threads),
+      b.getI64IntegerAttr(sharedBytes),
+      cooperative ? b.getUnitAttr() : UnitAttr());
+  Block *body = b.createBlock(&kernel.getBody());
+  for (auto [type, slot] : llvm::zip_equal(types, slots))
+    *slot = body->addArgument(type, loc);
+  return kernel;
+}
+
+DictionaryAttr KernelBuilder::getPlan(Plan rest) {
+  SmallVector<NamedAttribute> entries(rest);
+  entries.push_back(entry("arguments", b.getArrayAttr(plans)));
+  return b.getDictionaryAttr(entries);
+}
+
+void KernelBuilder::addQuantizer(Value &slot, StringRef name,
+                                 StaticScalesAttr scales) {
+  float scale = scales.getScale(name).value_or(1);
+  bool divides = scales.getOrder() == QuantOrder::Divide;
+  addScalar(slot, name, divides ? scale : 1.0f / scale);
+}
+
+Value KernelBuilder::quantize(ArrayRef<Value> values, Value scale,
+                              StaticScalesAttr scales, Type element) {
+  if (!scales)
+    return pack(bf16, values);
+  bool divides = scales.getOrder() == QuantOrder::Divide;
+  return pack(element, each(values, [&](Value v) {
+                return divides ? fdiv(v, scale) : fmul(v, scale);
+              }));
+}
+
+Value KernelBuilder::activate(Activation activation, Value v) {
+  // v / (1 + 2^z), with the hardware's power and reciprocal: their error is
+  // far below the rounding to bf16 that follows.
+  auto divide = [&](Value z) -> Value {
+    Value e = Exp2Op::create(b, loc, f32, z);
+    return fmul(v, ReciprocalOp::create(b, loc, f32, fadd(e, f(1))));
+  };
+  constexpr float kLog2e = 1.44269504f;
+  switch (activation) {
+  case Activation::SiLU:
+    return divide(fmul(v, f(-kLog2e)));
+  case Activation::QuickGELU:
+    return divide(fmul(v, f(-1.702f * kLog2e)));
+  case Activation::GELUTanh: {
+    // v/2 (1 + tanh(z)) = v / (1 + exp(-2z)), which keeps its relative
+    // accuracy for very negative v; z = sqrt(2 / pi) (v + 0.044715 v^3).
+    constexpr float kLinear = -1.59576912f * kLog2e;
+    Value factor = math::FmaOp::create(b, loc, fmul(v, v),
+                                       f(0.044715f * kLinear), f(kLinear));
+    return divide(fmul(v, factor));
+  }
+  case Activation::GELU: {
+    Value erf = math::ErfOp::create(b, loc, fmul(v, f(0.707106781f)));
+    return fmul(fmul(v, f(0.5f)), fadd(erf, f(1)));
+  }
+  case Activation::ReLU:
+    return arith::MaximumFOp::create(b, loc, v, f(0));
+  case Activation::ReLU2: {
+    Value r = arith::MaximumFOp::create(b, loc, v, f(0));
+    return fmul(r, r);
+  }
+  }
+  return v;
+}

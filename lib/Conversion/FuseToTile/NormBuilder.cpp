@@ -1,0 +1,151 @@
+//===- NormBuilder.cpp - Emitter of norms ---------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "NormBuilder.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+
+using namespace mlir;
+using namespace fuse;
+using namespace tile;
+
+NormBuilder::NormBuilder(const DecodeProblem &problem, Team team,
+                         OpBuilder &builder)
+    : KernelBuilder(problem.op, builder), p(problem), team(team),
+      element(p.isF8() ? p.scales.getStorageType() : bf16) {}
+
+void NormBuilder::addNormOperands() {
+  addOperand(x, p.x);
+  addOperand(residual, p.residual);
+  addOperand(normWeight, p.normWeight);
+  addOperand(normBias, p.normBias);
+}
+
+void NormBuilder::addNormResults() {
+  if (p.streamResult >= 0)
+    addResult(stream, p.streamResult);
+  if (p.normedResult >= 0)
+    addResult(normed, p.normedResult);
+}
+
+void NormBuilder::makeNormScratch() {
+  if (!p.norm)
+    return;
+  // The sums of a layer norm's mean are read while those of its variance are
+  // written.
+  int64_t count = p.norm.getKind() == NormKind::Layer ? 2 : 1;
+  for (int64_t index = 0; index < count; ++index)
+    sumBuffers.push_back(makeScratch(f32, team.last - team.first));
+}
+
+/// Requests a row: x, residual, weight and bias of every chunk, in order.
+NormBuilder::Values NormBuilder::loadRow(Value row, bool early) {
+  // Columns that all threads take at a time.
+  int64_t chunkSize = team.getThreads() * 8;
+  Values vectors;
+  Type vector = VectorType::get(8, bf16);
+  for (int64_t chunk = 0; chunk < p.width; chunk += chunkSize) {
+    Value column = add(mul(thread, 8), chunk);
+    if (chunk + chunkSize > p.width)
+      column = select(less(column, c(p.width)), column, c(0));
+    Value index = add(mul(row, p.width), column);
+    for (auto [buffer, at] :
+         {std::pair(x, index), std::pair(residual, index),
+          std::pair(normWeight, column), std::pair(normBias, column)})
+      vectors.push_back(buffer ? load(vector, buffer, at, early) : Value());
+  }
+  return vectors;
+}
+
+void NormBuilder::normalizeRow(Value row, ArrayRef<Value> loaded) {
+  struct Chunk {
+    Value column, inside;
+    SmallVector<Value> x, weight, bias;
+  };
+  int64_t chunkSize = team.getThreads() * 8;
+  SmallVector<Chunk> chunks;
+  for (size_t index = 0; index * chunkSize < static_cast<size_t>(p.width);
+       ++index) {
+    ArrayRef<Value> vectors = loaded.slice(4 * index, 4);
+    Chunk chunk;
+    chunk.column = add(mul(thread, 8), index * chunkSize);
+    if (static_cast<int64_t>(index + 1) * chunkSize > p.width)
+      chunk.inside = less(chunk.column, c(p.width));
+    chunk.x = unpack(vectors[0]);
+    if (residual)
+      chunk.x = round("stream", addEach(chunk.x, unpack(vectors[1])));
+    if (stream)
+      when(chunk.inside, [&] {
+        store(pack(bf16, chunk.x), stream,
+              add(mul(row, p.width), chunk.column));
+      });
+    // Columns past the end must not count in the statistics.
+    if (chunk.inside)
+      chunk.x =
+          each(chunk.x, [&](Value v) { return select(chunk.inside, v, f(0)); });
+    if (normWeight)
+      chunk.weight = unpack(vectors[2]);
+    if (normBias)
+      chunk.bias = unpack(vectors[3]);
+    chunks.push_back(chunk);
+  }
+
+  auto sum = [&](Value buffer, function_ref<Value(Value)> map) -> Value {
+    Value total;
+    for (Chunk &chunk : chunks) {
+      for (Value v : chunk.x) {
+        Value term = map(v);
+        if (chunk.inside)
+          term = select(chunk.inside, term, f(0));
+        total = total ? fadd(total, term) : term;
+      }
+    }
+    total = ReduceOp::create(b, loc, f32, total, buffer, team.first, team.last,
+                             team.barrier);
+    return fdiv(total, f(p.width));
+  };
+  Value mean, scale;
+  if (p.norm) {
+    if (p.norm.getKind() == NormKind::Layer) {
+      mean = sum(sumBuffers[1], [](Value v) { return v; });
+      for (Chunk &chunk : chunks)
+        chunk.x = each(chunk.x, [&](Value v) { return fsub(v, mean); });
+    }
+    Value square = sum(sumBuffers[0], [&](Value v) { return fmul(v, v); });
+    Value eps = f(p.norm.getEps().getValueAsDouble());
+    scale = fdiv(f(1), math::SqrtOp::create(b, loc, fadd(square, eps)));
+  }
+
+  for (Chunk &chunk : chunks) {
+    SmallVector<Value> values = chunk.x;
+    if (p.norm) {
+      values = each(values, [&](Value v) { return fmul(v, scale); });
+      bool rms = p.norm.getKind() == NormKind::RMS;
+      bool before = rms && p.norm.getCast() == NormCast::BeforeWeight;
+      SmallVector<Value> weight = chunk.weight;
+      if (rms && p.norm.getOffset() != 0 && !weight.empty()) {
+        weight = each(weight,
+                      [&](Value v) { return fadd(v, f(p.norm.getOffset())); });
+        if (before)
+          weight = unpack(pack(bf16, weight));
+      }
+      if (before && !weight.empty())
+        values = unpack(pack(bf16, values));
+      if (!weight.empty())
+        values = mulEach(values, weight);
+      if (!chunk.bias.empty())
+        values = addEach(values, chunk.bias);
+      values = round("normed", values);
+    }
+    if (normed)
+      when(chunk.inside, [&] {
+        store(pack(bf16, values), normed, add(mul(row, p.width), chunk.column));
+      });
+    Value packed = quantize(values, inputScale);
+    when(chunk.inside,
+         [&] { store(packed, input, add(mul(row, p.width), chunk.column)); });
+  }
+}

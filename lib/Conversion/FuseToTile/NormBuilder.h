@@ -1,0 +1,66 @@
+//===- NormBuilder.h - Emitter of norms ---------------------- -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_LIB_CONVERSION_FUSETOTILE_NORMBUILDER_H
+#define FUSE_LIB_CONVERSION_FUSETOTILE_NORMBUILDER_H
+
+#include "KernelBuilder.h"
+
+namespace fuse {
+
+/// Emits `[residual add] [norm] [quantize]` of token rows, each by all
+/// threads of a team of warps.
+class NormBuilder : public KernelBuilder {
+public:
+  /// The warps of the team and the named barrier of their threads.
+  struct Team {
+    int64_t first, last, barrier;
+    int64_t getThreads() const { return (last - first) * 32; }
+  };
+
+  NormBuilder(const DecodeProblem &problem, Team team,
+              mlir::OpBuilder &builder);
+
+protected:
+  /// x, residual, weight and bias of every vector of a row, in order; null
+  /// for those that the problem does not have.
+  /// `early` loads are issued before whatever follows.
+  Values loadRow(Value row, bool early);
+  void normalizeRow(Value row, llvm::ArrayRef<Value> loaded);
+  void addNormOperands();
+  void addNormResults();
+  /// Shared memory for the sums over a row.
+  void makeNormScratch();
+  /// All threads of the team.
+  void barrier() {
+    tile::BarrierOp::create(b, loc, b.getI64IntegerAttr(team.barrier),
+                            b.getI64IntegerAttr(team.getThreads()));
+  }
+
+  /// Rounds values where the contract has a rounding point.
+  Values round(llvm::StringRef point, llvm::ArrayRef<Value> values) {
+    if (!p.roundsAt(point))
+      return llvm::to_vector(values);
+    return unpack(pack(bf16, values));
+  }
+  /// Values over a scale, in the type that products read.
+  Value quantize(llvm::ArrayRef<Value> values, Value scale) {
+    return KernelBuilder::quantize(values, scale, p.scales, element);
+  }
+
+  const DecodeProblem &p;
+  Team team;
+  /// Type of the quantized input: that of its scales, or bf16.
+  mlir::Type element;
+  Value x, residual, normWeight, normBias, stream, normed, inputScale;
+  /// Where the quantized input goes, and the index of the thread in the team.
+  Value input, thread;
+  Values sumBuffers;
+};
+
+} // namespace fuse
+
+#endif // FUSE_LIB_CONVERSION_FUSETOTILE_NORMBUILDER_H

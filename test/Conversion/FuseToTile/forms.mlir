@@ -1,0 +1,121 @@
+// RUN: fuse-opt %s --convert-fuse-to-tile --canonicalize --cse \
+// RUN:   | FileCheck %s
+
+// A block of 128 outputs takes two k-steps in a stage, one behind the other.
+// The hidden layer takes the place of the last tokens and leaves as one box;
+// while the ring is full, weights go into L2.
+
+// CHECK-LABEL: func @narrow
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_0(
+// CHECK-NOT:     tile.launch
+func.func @narrow(%x: tensor<?x256xbf16>, %g: tensor<256x256xf8E4M3FN>,
+                  %u: tensor<256x256xf8E4M3FN>, %d: tensor<256x256xf8E4M3FN>)
+    -> tensor<?x256xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 0.5, gate = 0.25, up = 0.5, hidden = 0.25,
+                down = 1.0) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split = 1,
+          rows = 128, weight_stages = 3, token_stages = 4, in_flight = 2,
+          ahead = 4, partials = f32, staged = true, hint = evict_first,
+          dependent = true>}
+    : (tensor<?x256xbf16>, tensor<256x256xf8E4M3FN>,
+       tensor<256x256xf8E4M3FN>, tensor<256x256xf8E4M3FN>)
+      -> tensor<?x256xbf16>
+  return %y : tensor<?x256xbf16>
+}
+
+// Two launches share a workspace; the last has the result.
+
+// CHECK-LABEL: func @pair
+// CHECK:         tile.launch @fuse_kernels::@mlp_decode_0(%arg0, %arg1, %arg2)
+// CHECK-NOT:     shares_workspace
+// CHECK-SAME:    -> ()
+// CHECK:         %[[Y:.*]] = tile.launch @fuse_kernels::@mlp_decode_1(%arg0, %arg1, %arg2)
+// CHECK-SAME:      shares_workspace = true
+// CHECK-SAME:    -> tensor<?x64xbf16>
+// CHECK:         return %[[Y]]
+func.func @pair(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
+                %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
+          weight_stages = 2, token_stages = 4, in_flight = 0, partials = f32,
+          hint = normal, dependent = false, launches = 2>}
+    : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
+
+// Projections are the last product alone, with one packed buffer for all.
+
+// CHECK-LABEL: func @projections
+// CHECK:         %[[P:.*]]:3 = tile.launch @fuse_kernels::@norm_linear_decode_0(%arg0, %arg1, %arg2, %arg3, %arg4) plan
+// CHECK-SAME:      kind = "packed", operands = [2, 3], recipe = "rows_256", steps = 1 : i64, tiles = 2 : i64
+// CHECK-SAME:      {index = 4 : i64, kind = "operand"}, {index = 0 : i64, kind = "result"}, {index = 1 : i64, kind = "result"}, {index = 2 : i64, kind = "result"}
+// CHECK:         return %[[P]]#0, %[[P]]#1, %[[P]]#2
+func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
+                       %q: tensor<64x64xbf16>, %k: tensor<16x64xbf16>,
+                       %b: tensor<16xbf16>)
+    -> (tensor<?x64xbf16>, tensor<?x16xbf16>, tensor<?x64xbf16>) {
+  %y:3 = fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%q, %k bias %b)
+           also([normed]) rounding(exact)
+           {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split = 1,
+            weight_stages = 2, token_stages = 4, in_flight = 0,
+            partials = f32, hint = normal, dependent = false>}
+    : (tensor<?x64xbf16>, tensor<64xbf16>, tensor<64x64xbf16>,
+       tensor<16x64xbf16>, tensor<16xbf16>)
+      -> (tensor<?x64xbf16>, tensor<?x16xbf16>, tensor<?x64xbf16>)
+  return %y#0, %y#1, %y#2
+    : tensor<?x64xbf16>, tensor<?x16xbf16>, tensor<?x64xbf16>
+}
+
+// CHECK-LABEL: tile.kernel @gated_mlp_decode_0(
+// CHECK:         %[[W:.*]] = tile.ring.create at(0)
+// CHECK:         %[[T:.*]] = tile.ring.create at(98304)
+// CHECK:         role "stream"
+// CHECK:           scf.while
+// CHECK:             tile.ring.poll %[[W]]
+// CHECK:             tile.prefetch %{{.*}} bytes(32768)
+// CHECK:             tile.prefetch %{{.*}} bytes(16384)
+// CHECK:             tile.prefetch %{{.*}} bytes(16384)
+// CHECK:           %[[S:.*]] = tile.ring.acquire %[[W]]
+// CHECK:             tile.copy %{{.*}} to %[[S]] evict_first
+// CHECK:             tile.copy %{{.*}} to %[[S]] at(0) bytes(16384)
+// CHECK:             tile.copy %{{.*}} to %[[S]] at(16384) bytes(16384)
+// CHECK:         role "multiply"
+// CHECK:           tile.acc.wait %{{.*}}, %{{.*}} : !tile.acc<64x16xf32>, !tile.acc<64x16xf32>
+// CHECK:           tile.barrier 1 threads(256)
+// CHECK:           %[[KEPT:.*]] = tile.ring.wait %[[T]]
+// CHECK:           %[[BYTES:.*]] = tile.stage_buffer %[[KEPT]]
+// CHECK:           tile.epilogue
+// CHECK:             tile.store %{{.*}}, %[[BYTES]]
+// CHECK:           tile.fence_async shared
+// CHECK:           tile.barrier 1 threads(256)
+// CHECK:             tile.store_tensor
+// CHECK:             tile.store_wait
+// CHECK:             tile.word.arrive
+// CHECK:             tile.ring.release %[[T]]
+// CHECK:             tile.ring.release %[[T]]
+// CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x16xf32>
+// CHECK:           tile.epilogue
+// CHECK:             tile.pack %{{.*}}, %{{.*}} : vector<2xf32>
+
+// The first kernel of the pair ends with the hidden layer. The last one waits
+// for it, and not for a norm.
+
+// CHECK-LABEL: tile.kernel @mlp_decode_0(
+// CHECK:         tile.grid_dependency launch
+// CHECK:         tile.epilogue
+// CHECK-NOT:     tile.epilogue
+// CHECK-LABEL: tile.kernel @mlp_decode_1(
+// CHECK-NOT:     tile.word.wait
+// CHECK:         tile.grid_dependency wait
+// CHECK:         tile.copy_tensor
+// CHECK:         role "multiply"
+// CHECK-NOT:     tile.reduce
+// CHECK:         tile.grid_dependency wait
+// CHECK:         tile.word.wait
+
+// CHECK-LABEL: tile.kernel @norm_linear_decode_0(
+// CHECK:         tile.reduce
+// CHECK:         tile.epilogue
+// CHECK-NOT:     tile.epilogue
