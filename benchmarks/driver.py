@@ -281,7 +281,8 @@ class Runner:
     def __call__(self, programmatic: bool = False) -> list[Tensor]:
         """Launches; `programmatic` lets the start overlap the predecessor."""
         for item, function, arguments in self._launches:
-            overlap = programmatic and item.dependent
+            overlap = item.dependent and (programmatic or
+                                          item.shares_workspace)
             launch(function, item.blocks, item.threads, item.shared_bytes,
                    arguments, cooperative=item.cooperative and not overlap,
                    programmatic=overlap)

@@ -40,6 +40,8 @@ class Launch:
     arguments: list[dict[str, Any]]
     #: Blocks wait for each other, so that all have to be resident.
     cooperative: bool = True
+    #: The workspace is that of the launch before, which this one waits for.
+    shares_workspace: bool = False
 
     @staticmethod
     def from_json(entry: dict[str, Any]) -> Launch:
@@ -91,6 +93,9 @@ class Plan:
         """Where the workspace of each launch begins."""
         bases, end = [], 0
         for launch in self.launches:
+            if launch.shares_workspace:
+                bases.append(bases[-1])
+                continue
             bases.append(end)
             end += -(-launch.workspace_bytes // _LINE) * _LINE
         return bases
