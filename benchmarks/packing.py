@@ -11,7 +11,8 @@ warpgroup, its instruction, its warp, and the two 8-row halves of the warp's
 rows. A thread holds rows `lr` of both halves and both instructions:
 
 - `gate_up_256`: two neighbouring hidden units, gate in half 0, up in half 1;
-- `rows_256`: four neighbouring rows of the matrix.
+- `rows_256`: four neighbouring rows of the matrix. Several matrices with the
+  same columns lie one behind the other, each from a tile of its own on.
 """
 
 from __future__ import annotations
@@ -82,10 +83,18 @@ def _check(recipe: str, weights: Sequence[Tensor]) -> None:
     if recipe not in RECIPES:
         raise ValueError(f"unknown packing recipe '{recipe}': expected one "
                          f"of {', '.join(RECIPES)}")
-    count = 2 if recipe == "gate_up_256" else 1
-    if len(weights) != count:
+    count = {"gate_up_256": 2, "identity": 1}.get(recipe)
+    if count is not None and len(weights) != count:
         raise ValueError(f"recipe '{recipe}' packs {count} matrices, got "
                          f"{len(weights)}")
+    if not weights:
+        raise ValueError(f"recipe '{recipe}' packs matrices, got none")
+    if recipe == "rows_256":
+        if any(weight.shape[1:] != weights[0].shape[1:] or
+               weight.dtype != weights[0].dtype for weight in weights):
+            raise ValueError(f"recipe '{recipe}' packs matrices of one width "
+                             "and type")
+        return
     if any(weight.shape != weights[0].shape or
            weight.dtype != weights[0].dtype for weight in weights):
         raise ValueError(f"recipe '{recipe}' packs matrices of one shape and "
@@ -101,7 +110,8 @@ def pack(recipe: str, weights: Sequence[Tensor]) -> Tensor:
     if recipe == "gate_up_256":
         pair = torch.cat([_as_bytes(weight, 128) for weight in weights], 1)
         return _store(pair[:, _gate_up_order(device)])
-    return _store(_as_bytes(weights[0], TILE_ROWS)[:, _rows_order(device)])
+    tiles = torch.cat([_as_bytes(weight, TILE_ROWS) for weight in weights])
+    return _store(tiles[:, _rows_order(device)])
 
 
 def unpack(recipe: str, packed: Tensor, shape: tuple[int, int],
