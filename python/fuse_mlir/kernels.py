@@ -17,7 +17,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -25,13 +25,15 @@ from torch import nn
 from torch.export import Dim
 
 from fuse_mlir import native
-from fuse_mlir.importer import ImportedFunction, ImportFailure, import_program
+from fuse_mlir.importer import ImportFailure, import_program
 from fuse_mlir.sites import Plan, Source
 
 PIPELINE = ("builtin.module(func.func(fuse-raise-layers),canonicalize,"
             "func.func(fuse-form-kernels))")
 RAISE = "builtin.module(func.func(fuse-raise-layers),canonicalize)"
 FORM = "builtin.module(func.func(fuse-form-kernels))"
+FUSED_OP = re.compile(r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|"
+                      r"act_quantize|group)\b")
 #: Kernels that structurally equal chains share.
 CACHE_SIZE = 64
 
@@ -90,7 +92,10 @@ class InputType:
 class Compiled:
     """What structurally equal chains share."""
 
-    function: ImportedFunction
+    #: Type and shape of each parameter, by its name in the chain.
+    parameters: dict[str, tuple[torch.dtype, tuple[int, ...]]]
+    #: Tensors that a forward holds and no module does.
+    constants: dict[str, torch.Tensor]
     #: IR with the layers recognized, and with the kernel formed.
     layers: str
     formed: str
@@ -102,25 +107,53 @@ class Compiled:
     dtype: torch.dtype
     #: What the key refers to by id.
     kept: list[Any] = field(default_factory=list)
-    _artifact: native.Artifact | None = None
+    #: Whether every row is computed by itself.
+    by_rows: bool = False
+    _rows: "Compiled | None" = None
+    _artifacts: dict[str, native.Artifact] = field(default_factory=dict)
     _programs: dict[torch.device, native.Program] = field(
         default_factory=dict)
     _lock: Any = field(default_factory=threading.Lock)
 
-    def artifact(self) -> native.Artifact:
-        """Compiles once."""
+    def artifact(self, device: torch.device) -> native.Artifact:
+        """Compiles once per kind of device.
+
+        Raises:
+            KernelError: there is no code for the device.
+        """
+        chip = gpu_chip(device) if device.type == "cuda" else ""
         with self._lock:
-            if self._artifact is None:
-                self._artifact = native.Module(self.formed).compile()
-            return self._artifact
+            if chip not in self._artifacts:
+                try:
+                    self._artifacts[chip] = native.Module(
+                        self.formed).compile(chip=chip)
+                except native.NativeError as error:
+                    raise KernelError("no code for "
+                                      f"{chip or 'the CPU'}: {error}") \
+                        from error
+            return self._artifacts[chip]
 
     def instance(self, device: torch.device) -> native.Instance:
         """A new instance of the code on a device."""
-        artifact = self.artifact()
+        artifact = self.artifact(device)
         with self._lock:
             if device not in self._programs:
                 self._programs[device] = artifact.load_on(device)
             return self._programs[device].instance()
+
+    def for_rows(self, chain: Chain) -> "Compiled":
+        """The same for inputs of rank two."""
+        with self._lock:
+            if self._rows is None:
+                self._rows = _compile(chain, [replace(t, rank=2)
+                                              for t in self.inputs])
+            return self._rows
+
+
+def gpu_chip(device: torch.device) -> str:
+    """Name of a GPU for the compiler; with its own instructions on Hopper."""
+    major, minor = torch.cuda.get_device_capability(device)
+    return f"sm_{major}{minor}" + ("a" if major == 9 else "")
 
 
 _CACHE: OrderedDict[Any, Compiled] = OrderedDict()
@@ -212,11 +245,29 @@ def _compile(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
     except native.NativeError as error:
         raise KernelError(f"the compiler refuses the members: {error}") \
             from error
-    families = tuple(dict.fromkeys(re.findall(
-        r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|act_quantize|"
-        r"group)\b", formed)))
-    return Compiled(function, layers, formed, families, module.remarks,
-                    tuple(inputs), result, dtype)
+    families = tuple(dict.fromkeys(FUSED_OP.findall(formed)))
+    # The cache must not keep parameters of a model alive.
+    constants = {name: tensor for name, tensor in function.weights.items()
+                 if _owner(chain, name) is None}
+    parameters = {name: (tensor.dtype, tuple(tensor.shape))
+                  for name, tensor in function.weights.items()}
+    # One fused op computes every row by itself.
+    by_rows = len(FUSED_OP.findall(formed)) == 1 \
+        and len(re.findall(r"^ +%", formed, re.MULTILINE)) == 1
+    return Compiled(parameters, constants, layers, formed, families,
+                    module.remarks, tuple(inputs), result, dtype,
+                    by_rows=by_rows)
+
+
+def _owner(chain: nn.Module, name: str) -> nn.Module | None:
+    """The module that holds a parameter or buffer."""
+    path, _, attribute = name.rpartition(".")
+    try:
+        owner = chain.get_submodule(path)
+    except AttributeError:
+        return None
+    held = attribute in owner._parameters or attribute in owner._buffers
+    return owner if held else None
 
 
 def _export(chain: Chain, inputs: Sequence[InputType]) -> Any:
@@ -293,13 +344,14 @@ class Kernel:
         self.device = device
         self.id = next(Kernel._ids)
         Kernel._all[self.id] = self
-        self._instance = compiled.instance(device)
+        # Scheduled kernels of GPUs are made for rows.
+        self._flat = device.type == "cuda" and compiled.by_rows
+        code = compiled.for_rows(chain) if self._flat else compiled
+        self._instance = code.instance(device)
         self._lock = threading.Lock()
-        self._sources = [self._find(name, tensor) for name, tensor in
-                         compiled.function.weights.items()]
-        self._types = [(t.dtype, tuple(t.shape))
-                       for t in compiled.function.weights.values()]
-        self._names = list(compiled.function.weights)
+        self._names = list(compiled.parameters)
+        self._types = list(compiled.parameters.values())
+        self._sources = [self._find(name) for name in self._names]
         self._bound: list[tuple[int, int]] = [(0, -1)] * len(self._names)
         self._check(self.weights())
 
@@ -318,17 +370,14 @@ class Kernel:
                 "unfuse before saving a program")
         return kernel
 
-    def _find(self, name: str, tensor: torch.Tensor) \
-            -> tuple[nn.Module, str] | torch.Tensor:
-        path, _, attribute = name.rpartition(".")
-        try:
-            owner = self.chain.get_submodule(path)
-        except AttributeError:
-            return tensor.to(self.device)
-        if attribute in owner._parameters or attribute in owner._buffers:
-            return owner, attribute
-        # A constant of the forward, which no module holds.
-        return tensor.to(self.device)
+    def _find(self, name: str) -> tuple[nn.Module, str] | torch.Tensor:
+        if name in self.compiled.constants:
+            return self.compiled.constants[name].to(self.device)
+        owner = _owner(self.chain, name)
+        if owner is None:
+            raise KernelError(f"the members of site '{self.site}' have no "
+                              f"parameter '{name}'")
+        return owner, name.rpartition(".")[2]
 
     def weights(self) -> list[torch.Tensor]:
         """Parameters that the code reads, as they are now."""
@@ -355,8 +404,17 @@ class Kernel:
         inputs = [t.contiguous() for t in inputs]
         out = torch.empty(self.result_shape(inputs),
                           dtype=self.compiled.dtype, device=self.device)
-        if out.numel():
+        if out.numel() == 0:
+            return out
+        if not self._flat:
             self._instance.launch(inputs, [out])
+            return out
+        rows = [t.view(-1, t.shape[-1]) for t in inputs]
+        result = out.view(-1, out.shape[-1])
+        most = self._instance.max_tokens or len(result)
+        for start in range(0, len(result), most):
+            part = slice(start, start + most)
+            self._instance.launch([t[part] for t in rows], [result[part]])
         return out
 
     def _check(self, weights: Sequence[torch.Tensor]) -> None:

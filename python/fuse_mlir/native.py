@@ -14,6 +14,7 @@ from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int32,
                     c_void_p, sizeof)
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -34,6 +35,10 @@ DLPACK_TYPES = {
     torch.uint8: (1, 8),
 }
 DLPACK_CPU, DLPACK_CUDA = 1, 2
+
+
+# Key of the workspace of captured graphs; streams are addresses.
+_GRAPHS = -1
 
 
 class NativeError(RuntimeError):
@@ -59,7 +64,9 @@ class DLTensor(Structure):
 class _CompileOptions(Structure):
     # Larger than any version of the struct: the library fills in its size.
     _fields_ = [("size", c_size_t), ("cpu", c_char_p), ("link", c_int32),
-                ("rest", c_uint8 * 256)]
+                ("chip", c_char_p), ("portable", c_int32),
+                ("tokens", c_int32), ("multiprocessors", c_int32),
+                ("assemble", c_int32), ("rest", c_uint8 * 256)]
 
 
 class _LaunchArgs(Structure):
@@ -107,6 +114,8 @@ class Signature:
     name: str
     arguments: tuple[TensorType, ...]
     results: tuple[TensorType, ...]
+    #: Most rows that a launch takes, 0 for any.
+    max_tokens: int
 
 
 @dataclass(frozen=True)
@@ -273,12 +282,25 @@ class Module:
         finally:
             library().fuse_string_free(printed)
 
-    def compile(self, link: bool = False) -> "Artifact":
-        """Code for the CPU of this machine; `link` also for hosts without
-        the compiler."""
+    def compile(self, link: bool = False, chip: str = "",
+                tokens: int = 0) -> "Artifact":
+        """Code for the CPU of this machine, or for a GPU.
+
+        Args:
+            link: also for hosts without the compiler.
+            chip: such as `sm_90a`, instead of the CPU.
+            tokens: most rows that scheduled kernels take, if not the default.
+
+        Raises:
+            NativeError: there is no code for this IR and target.
+        """
         options = _CompileOptions()
         library().fuse_compile_options_init(byref(options))
         options.link = int(link)
+        if chip:
+            options.cpu, options.chip = b"", chip.encode()
+        if tokens:
+            options.tokens = tokens
         artifact = c_void_p()
         _check(library().fuse_module_compile(
             self._module.pointer, byref(options), byref(artifact)))
@@ -362,14 +384,17 @@ class Program:
             found.name.decode(),
             tuple(map(_tensor_type,
                       found.arguments[:found.num_arguments])),
-            tuple(map(_tensor_type, found.results[:found.num_results])))
+            tuple(map(_tensor_type, found.results[:found.num_results])),
+            found.max_tokens)
 
     def instance(self) -> "Instance":
         """The one function of the code, without weights yet."""
         instance = c_void_p()
         _check(library().fuse_instance_create(self._handle.pointer, None,
                                               byref(instance)))
-        return Instance(instance, len(self.signature().results[0].shape))
+        signature = self.signature()
+        return Instance(instance, len(signature.results[0].shape),
+                        signature.max_tokens)
 
 
 class Instance:
@@ -378,14 +403,17 @@ class Instance:
     Args:
         pointer: the handle.
         rank: of the first result.
+        max_tokens: most rows that a launch takes, 0 for any.
     """
 
-    def __init__(self, pointer: c_void_p, rank: int) -> None:
+    def __init__(self, pointer: c_void_p, rank: int, max_tokens: int) -> None:
         self.rank = rank
+        self.max_tokens = max_tokens
         self._handle = _Handle("instance", pointer)
         self._weights: dict[str, tuple[torch.Tensor, DLTensor]] = {}
         # A workspace serves one launch at a time.
         self._workspaces: dict[int, tuple[int, _Handle]] = {}
+        self._kept: list[Any] = []
 
     def bind(self, parameter: str, tensor: torch.Tensor) -> None:
         """Binds the memory of `tensor`, kept alive, to a parameter."""
@@ -398,6 +426,7 @@ class Instance:
     def prepare(self) -> None:
         """Does what a launch must not: packs weights, loads code."""
         _check(library().fuse_instance_prepare(self._handle.pointer))
+        self._kept += self._workspaces.values()
         self._workspaces.clear()
 
     def result_shape(self, inputs: Sequence[torch.Tensor]) -> list[int]:
@@ -427,16 +456,31 @@ class Instance:
         _check(lib.fuse_launch(self._handle.pointer, byref(args)))
 
     def _workspace(self, inputs, count: int, stream: int) -> c_void_p | None:
+        """Memory for a launch: one per stream, and one for all graphs, because
+        nothing can be allocated while a graph is captured."""
         lib, size = library(), c_size_t()
         _check(lib.fuse_instance_workspace_size(
             self._handle.pointer, inputs, c_size_t(count), byref(size)))
         if size.value == 0:
             return None
-        held = self._workspaces.get(stream)
+        if torch.cuda.is_current_stream_capturing():
+            held = self._workspaces.get(_GRAPHS)
+            if held is None or held[0] < size.value:
+                raise NativeError(
+                    "a graph is captured before the kernel ran with inputs "
+                    "of this size; call the model once before capturing it")
+            return held[1].pointer
+        self._allocate(_GRAPHS, size)
+        return self._allocate(stream, size)
+
+    def _allocate(self, key: int, size: c_size_t) -> c_void_p:
+        held = self._workspaces.get(key)
         if held is None or held[0] < size.value:
             workspace = c_void_p()
-            _check(lib.fuse_workspace_create(self._handle.pointer, size,
-                                             byref(workspace)))
+            _check(library().fuse_workspace_create(
+                self._handle.pointer, size, byref(workspace)))
+            # A graph may still use the smaller one.
+            self._kept.append(held)
             held = (size.value, _Handle("workspace", workspace))
-            self._workspaces[stream] = held
+            self._workspaces[key] = held
         return held[1].pointer

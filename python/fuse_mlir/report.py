@@ -236,7 +236,7 @@ def _check_exact(name: str, kernel: Kernel, inputs: list[torch.Tensor],
     # The same function before its kernel was formed.
     plain = copy.copy(kernel.compiled)
     plain = type(plain)(**{**plain.__dict__, "formed": plain.layers,
-                           "_artifact": None, "_programs": {}})
+                           "_artifacts": {}, "_programs": {}})
     theirs = Kernel(kernel.site, kernel.chain, plain, kernel.device).run(
         inputs, kernel.weights())
     bits = {2: torch.int16, 4: torch.int32}[ours.element_size()]

@@ -280,6 +280,25 @@ class State(unittest.TestCase):
         with torch.inference_mode():
             self.check(self.model)
 
+    def test_kernels_keep_no_weights_of_a_model_alive(self):
+        import gc
+        import weakref
+
+        weights = [weakref.ref(p) for p in self.model.parameters()]
+        self.model = None
+        gc.collect()
+        self.assertEqual([w for w in weights if w() is not None], [])
+
+    def test_rows_by_themselves(self):
+        # What scheduled kernels of GPUs take, here on the CPU.
+        model, _ = net(1)
+        fuse(model, torch.randn(2, 3, 8))
+        kernel = model.layers[0].norm._kernel
+        self.assertTrue(kernel.compiled.by_rows)
+        rows = kernel.compiled.for_rows(kernel.chain)
+        self.assertEqual([t.rank for t in rows.inputs], [2])
+        self.assertEqual(rows.parameters, kernel.compiled.parameters)
+
     def test_threads(self):
         from concurrent.futures import ThreadPoolExecutor
 
