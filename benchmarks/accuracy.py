@@ -23,6 +23,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -131,6 +132,24 @@ def write_block(shape: Shape, folder: Path, tokens: int, seed: int) -> None:
         np.save(folder / f"{name}.npy", x.bfloat16().float().numpy())
 
 
+def write_results(path: Path, blocks: Sequence[dict[str, Any]],
+                  environment: dict[str, Any]) -> None:
+    """JSON with a line for each row, so that changes can be read."""
+    parts = []
+    for block in blocks:
+        fields = {k: v for k, v in block.items()
+                  if k not in ("rows", "saturation")}
+        tables = ["".join(
+            [f' "{name}": [\n  ',
+             ",\n  ".join(json.dumps(row) for row in block[name]), "]"])
+            for name in ("rows", "saturation")]
+        parts.append(json.dumps(fields)[:-1] + ",\n"
+                     + ",\n".join(tables) + "}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f'{{"environment": {json.dumps(environment)},\n"blocks": '
+                    "[\n" + ",\n".join(parts) + "\n]}\n")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python3 -m benchmarks.accuracy", description=__doc__,
@@ -178,10 +197,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     "rows": [asdict(row) for row in report.rows],
                     "saturation": [asdict(s) for s in report.saturation],
                     "scales": report.calibration.scales})
-                options.output.parent.mkdir(parents=True, exist_ok=True)
-                options.output.write_text(json.dumps({
+                write_results(options.output, blocks, {
                     "commit": commit, "tokens": options.tokens,
-                    "seed": options.seed, "blocks": blocks}, indent=1) + "\n")
+                    "seed": options.seed})
     return 0
 
 

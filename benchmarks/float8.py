@@ -283,12 +283,13 @@ def check_all(options: argparse.Namespace) -> int:
     print(f"{len(rows)} comparisons of {codes:,} codes, {len(wrong)} differ, "
           f"{time.time() - begin:.1f} s")
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps({
-        "device": torch.cuda.get_device_name(),
-        "torch": torch.__version__,
-        "commit": (options.folder / "commit").read_text(),
-        "rows": [asdict(row) for row in rows],
-    }, indent=1) + "\n")
+    head = {"device": torch.cuda.get_device_name(),
+            "torch": torch.__version__,
+            "commit": (options.folder / "commit").read_text()}
+    # A row a line.
+    lines = ",\n".join(json.dumps(asdict(row)) for row in rows)
+    options.output.write_text(
+        f'{{"environment": {json.dumps(head)},\n"rows": [\n{lines}\n]}}\n')
     return 1 if wrong else 0
 
 
