@@ -15,7 +15,10 @@ function(_fuse_target_options name)
   if(FUSE_SANITIZERS)
     target_compile_options(${name} PRIVATE
       -fsanitize=${FUSE_SANITIZERS} -fno-omit-frame-pointer)
-    target_link_options(${name} PRIVATE -fsanitize=${FUSE_SANITIZERS})
+    # The sanitizer's functions are in the program, so shared libraries have
+    # undefined symbols, which LLVM's options would refuse.
+    target_link_options(${name} PRIVATE
+      -fsanitize=${FUSE_SANITIZERS} -Wl,-z,undefs)
   endif()
 endfunction()
 

@@ -6,6 +6,7 @@
 
 #include "CudaFixture.h"
 
+#include <algorithm>
 #include <cstring>
 #include <thread>
 
@@ -79,6 +80,22 @@ TEST(CudaTest, OverlapsWhereThePlanAllows) {
   EXPECT_EQ(fake.getLaunch(0)->programmatic, 1);
   EXPECT_EQ(fake.getLaunch(0)->cooperative, -1);
   EXPECT_EQ(fake.getLaunch(1)->programmatic, -1);
+}
+
+// Ranges are named by site, so that a profile shows what was fused.
+TEST(CudaTest, NamesRangesForProfilers) {
+  CudaSession session;
+  session.open();
+  session.prepare();
+  (void)takeRanges();
+  session.launch();
+  EXPECT_EQ(takeRanges(), "[fuse f#0]");
+  session.shapes[0][0] = 65;
+  EXPECT_NE(getStatus([&] { session.launch(); }).first, FUSE_OK);
+  // Also when a launch fails each range ends.
+  std::string ranges = takeRanges();
+  EXPECT_EQ(std::count(ranges.begin(), ranges.end(), '['),
+            std::count(ranges.begin(), ranges.end(), ']'));
 }
 
 TEST(CudaTest, SkipsEmptyGrids) {
