@@ -369,9 +369,10 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
             f"{first.reason}" + (f" (and {more} more)" if more else "")
             + "; pass strict=False to fuse the others")
     if not fused and patterns is None:
+        first = f": {results.refused[0].reason}" if results.refused else ""
         raise FuseError(
-            f"{type(model).__name__} has no chain to fuse; "
-            "fuse_mlir.explain(model) says why")
+            f"{type(model).__name__} has no chain to fuse{first}; "
+            "fuse_mlir.explain(model) lists all reasons")
     for site, module in fused:
         _place(model, site, module)
     for result in results:
