@@ -84,6 +84,14 @@ def Fuse_RoundingModeEnum : Fuse_Enum<"RoundingMode",
   I32EnumAttrCase<"Relaxed", 1, "relaxed">
 ]>;
 
+def Fuse_RecipeKindEnum : Fuse_Enum<"RecipeKind",
+    "how a stored weight is made of parameters", [
+  I32EnumAttrCase<"Concat", 0, "concat">,
+  I32EnumAttrCase<"Interleave", 1, "interleave">,
+  I32EnumAttrCase<"Fold", 2, "fold">,
+  I32EnumAttrCase<"Quantize", 3, "quantize">
+]>;
+
 def Fuse_ActivationAttr : Fuse_EnumAttr<Fuse_ActivationEnum, "activation">;
 def Fuse_LossReductionAttr
     : Fuse_EnumAttr<Fuse_LossReductionEnum, "loss_reduction">;
@@ -250,6 +258,59 @@ def Fuse_ProvenanceAttr : Fuse_Attr<"Provenance", "provenance"> {
     /// The text between the angle brackets, which ops print as a clause.
     static ::mlir::Attribute parseBody(::mlir::AsmParser &parser);
     void printBody(::mlir::AsmPrinter &printer) const;
+  }];
+}
+
+def Fuse_RecipeAttr : Fuse_Attr<"Recipe", "recipe"> {
+  let summary = "how a stored weight is made of parameters";
+  let description = [{
+    The name of a stored weight, and what it is made of:
+
+    - `concat("a", "b")`: the rows of `a`, then those of `b`;
+    - `interleave("a", "b" block 4)`: four rows of `a`, four of `b`, and so on;
+    - `fold("w", "n" offset 1)`: column `i` of the matrix `w` times
+      `1 + n[i]`, the offset of a norm being 0 unless given, one rounding to
+      the type of `w`;
+    - `quantize("w", f8E4M3FN scale 1.0e-3)`: `w` times the f32 reciprocal of
+      the scale, clamped to the range of the type, ties to even.
+
+    The first two are permutations of rows, so the parameters can be had back
+    byte by byte, and a checkpoint in this layout need not contain them. The
+    other two round; `keep` says that the parameters are stored as well. A
+    recipe that rounds and does not keep can not be undone, and where a site
+    would need one it is refused.
+
+    Names are those of a checkpoint, the path of a module and the name of its
+    parameter. In a `fuse.kernel`, a source is given by the position of its
+    member in the chain instead: `"1:gate.weight"`.
+
+    Example:
+    `#fuse.recipe<"layers.0.mlp.gate_up" = concat("layers.0.mlp.gate.weight",
+    "layers.0.mlp.up.weight")>`
+  }];
+  let parameters = (ins
+    "::mlir::StringAttr":$name,
+    EnumParameter<Fuse_RecipeKindEnum>:$kind,
+    ArrayRefParameter<"::mlir::StringAttr", "names of the parameters">:$sources,
+    "bool":$keep,
+    "int64_t":$block,
+    "int64_t":$offset,
+    "::mlir::Type":$storageType,
+    "::mlir::FloatAttr":$scale
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// Whether the sources can be had back from the result.
+    bool isInvertible() const;
+    /// The same with another name and other sources.
+    RecipeAttr withNames(::mlir::StringAttr name,
+                         ::llvm::ArrayRef<::mlir::StringAttr> sources) const;
+    /// Type of the result, or an error that says why there is none.
+    ::llvm::FailureOr<::mlir::RankedTensorType>
+    inferType(::llvm::ArrayRef<::mlir::RankedTensorType> sources,
+              ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError)
+        const;
   }];
 }
 

@@ -43,6 +43,40 @@ FunctionOpInterface fuse::getForward(SymbolTableCollection &tables,
       module, StringAttr::get(module->getContext(), kForwardName)));
 }
 
+/// The parameter below `scope` that the dotted `name` leads to, or null.
+static ParameterOp lookupBelow(SymbolTableCollection &tables, Operation *scope,
+                               StringRef name) {
+  SmallVector<StringRef> names;
+  name.split(names, '.');
+  for (StringRef symbol : names) {
+    if (!isa_and_nonnull<ModelOp, NetModuleOp>(scope))
+      return {};
+    scope = tables.lookupSymbolIn(scope,
+                                  StringAttr::get(scope->getContext(), symbol));
+  }
+  return dyn_cast_or_null<ParameterOp>(scope);
+}
+
+ParameterOp fuse::lookupParameter(SymbolTableCollection &tables, ModelOp model,
+                                  StringRef name) {
+  return lookupBelow(tables, model, name);
+}
+
+std::string fuse::getParameterName(ParameterOp parameter) {
+  std::string path = getModulePath(parameter->getParentOp());
+  if (!path.empty())
+    path += ".";
+  return path + parameter.getSymName().str();
+}
+
+ParameterOp fuse::getOwner(SymbolTableCollection &tables,
+                           ParameterOp parameter) {
+  if (!parameter.getTiedTo())
+    return parameter;
+  return lookupParameter(tables, parameter->getParentOfType<ModelOp>(),
+                         *parameter.getTiedTo());
+}
+
 NetModuleOp fuse::lookupModule(SymbolTableCollection &tables, Operation *user,
                                SymbolRefAttr name) {
   Operation *scope = getEnclosingModule(user);
@@ -167,7 +201,39 @@ LogicalResult ModelOp::verify() {
   return verifyClass(*this, getClassName());
 }
 
-LogicalResult ModelOp::verifyRegions() { return verifyMembers(*this); }
+/// Ties are verified here and not one by one: a table of symbols serves all.
+static LogicalResult verifyTies(ModelOp model) {
+  SymbolTableCollection tables;
+  WalkResult walk = model->walk([&](ParameterOp parameter) {
+    if (!parameter.getTiedTo())
+      return WalkResult::advance();
+    auto fail = [&](const Twine &why) {
+      parameter.emitOpError()
+          << "is tied to '" << *parameter.getTiedTo() << "', " << why;
+      return WalkResult::interrupt();
+    };
+    ParameterOp owner = getOwner(tables, parameter);
+    if (!owner)
+      return fail("which is no parameter of the model");
+    if (owner == parameter)
+      return fail("which is itself");
+    if (owner.getTiedTo())
+      return fail("which is tied to '" + *owner.getTiedTo() +
+                  "'; expected that one");
+    if (owner.getType() == parameter.getType())
+      return WalkResult::advance();
+    parameter.emitOpError()
+        << "has type " << parameter.getType() << ", '" << *parameter.getTiedTo()
+        << "' is " << owner.getType();
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+LogicalResult ModelOp::verifyRegions() {
+  return success(succeeded(verifyMembers(*this)) &&
+                 succeeded(verifyTies(*this)));
+}
 
 LogicalResult NetModuleOp::verify() {
   if (failed(verifyName(*this, getSymName())))
@@ -290,6 +356,42 @@ SmallVector<IdentityCallOp> fuse::getIdentities(FusedCallOp fused) {
   return identities;
 }
 
+/// The recipes of a call are made of parameters of its members, and can be
+/// undone.
+static LogicalResult verifyWeights(FusedCallOp call,
+                                   SymbolTableCollection &tables) {
+  Operation *scope = getEnclosingModule(call);
+  std::string prefix = getModulePath(scope);
+  if (!prefix.empty())
+    prefix += ".";
+  for (auto recipe : call.getWeightsAttr().getAsRange<RecipeAttr>()) {
+    if (!recipe.isInvertible() && !recipe.getKeep())
+      return call.emitOpError() << "recipe '" << recipe.getName().getValue()
+                                << "' rounds and does not keep its parameters";
+    SmallVector<RankedTensorType> types;
+    for (StringAttr source : recipe.getSources()) {
+      StringRef name = source.getValue();
+      bool inScope = name.consume_front(prefix);
+      bool inMember =
+          llvm::any_of(call.getMembers().getAsRange<SymbolRefAttr>(),
+                       [&](SymbolRefAttr member) {
+                         return name.starts_with(toPath(member) + ".");
+                       });
+      ParameterOp parameter;
+      if (inScope && inMember)
+        parameter = lookupBelow(tables, scope, name);
+      if (!parameter)
+        return call.emitOpError()
+               << "recipe '" << recipe.getName().getValue() << "' takes '"
+               << source.getValue() << "', which is no parameter of a member";
+      types.push_back(cast<RankedTensorType>(parameter.getType()));
+    }
+    if (failed(recipe.inferType(types, [&] { return call.emitOpError(); })))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getMembers().empty())
     return emitOpError("needs at least one member");
@@ -325,6 +427,8 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (getResultTypes() != TypeRange(outputs))
     return emitOpError() << "gives " << getResultTypes()
                          << ", its members give " << outputs;
+  if (getWeightsAttr() && failed(verifyWeights(*this, tables)))
+    return failure();
   SmallVector<Value> sides;
   SmallVector<Type> available;
   for (auto [i, identity] : llvm::enumerate(getIdentities(*this))) {
@@ -442,5 +546,17 @@ LogicalResult FusionPatternOp::verify() {
 LogicalResult KernelOp::verify() {
   if (getTargets().empty())
     return emitOpError("needs at least one target, such as cpu or sm_90");
+  if (!getWeightsAttr())
+    return success();
+  for (auto recipe : getWeightsAttr().getAsRange<RecipeAttr>())
+    for (StringAttr source : recipe.getSources()) {
+      auto [position, name] = source.getValue().split(':');
+      unsigned number;
+      if (position.getAsInteger(10, number) || name.empty())
+        return emitOpError()
+               << "recipe '" << recipe.getName().getValue() << "' takes '"
+               << source.getValue()
+               << "'; expected position:name, such as 1:gate.weight";
+    }
   return success();
 }

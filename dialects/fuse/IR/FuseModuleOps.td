@@ -7,11 +7,14 @@
 #ifndef FUSE_IR_FUSEMODULEOPS_TD
 #define FUSE_IR_FUSEMODULEOPS_TD
 
-include "FuseDialect.td"
+include "FuseAttrs.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/RegionKindInterface.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Fuse_RecipeArrayAttr
+    : TypedArrayAttrBase<Fuse_RecipeAttr, "array of weight recipes">;
 
 //===----------------------------------------------------------------------===//
 // Containers
@@ -44,6 +47,9 @@ def Fuse_ModelOp : Fuse_ModuleOp<"model"> {
     - `fuse.expect_sites = 36`: how many fused sites the model must have;
     - `fuse.no_fuse = ["model.layers.0.*"]`: path globs of modules that stay
       unfused.
+
+    A model without modules is a library of patterns and kernels: its class is
+    a glob of the classes of models that they are for.
 
     Example:
 
@@ -125,13 +131,25 @@ def Fuse_ParameterOp : Op<Fuse_Dialect, "parameter", [
     Its name in a checkpoint is the path of its module, a dot and its own name.
     Fusing never moves a parameter to another module.
 
-    Example: `fuse.parameter @weight : tensor<16x8xbf16>`
+    `tied_to` names the parameter, by its path below the model, that this one
+    is another name of: the two are one tensor, which belongs to the module
+    of the other. That one is not tied itself.
+
+    Example:
+
+    ```mlir
+    fuse.parameter @weight : tensor<16x8xbf16>
+    fuse.parameter @bias tied_to("embed.bias") : tensor<16xbf16>
+    ```
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
+    OptionalAttr<StrAttr>:$tied_to,
     TypeAttrOf<AnyStaticShapeTensor>:$type
   );
-  let assemblyFormat = "$sym_name `:` $type attr-dict";
+  let assemblyFormat = [{
+    $sym_name (`tied_to` `(` $tied_to^ `)`)? `:` $type attr-dict
+  }];
   let hasVerifier = 1;
 }
 
@@ -197,6 +215,11 @@ def Fuse_FusedCallOp : Op<Fuse_Dialect, "fused_call", [
     is that of calling them one after the other. `body` names the function
     beside the model into which `fuse-inline-modules` has put their forwards.
 
+    `weights` are the recipes by which the kernel's stored weights are made of
+    the members' parameters. What a model and a checkpoint call a parameter
+    stays what it was; docs/ModuleFusion.md says how a checkpoint is converted
+    and converted back.
+
     Example:
 
     ```mlir
@@ -213,12 +236,13 @@ def Fuse_FusedCallOp : Op<Fuse_Dialect, "fused_call", [
     Variadic<AnyType>:$sides,
     OptionalAttr<DenseI64ArrayAttr>:$also,
     StrAttr:$site,
-    OptionalAttr<FlatSymbolRefAttr>:$body
+    OptionalAttr<FlatSymbolRefAttr>:$body,
+    OptionalAttr<Fuse_RecipeArrayAttr>:$weights
   );
   let results = (outs Variadic<AnyType>:$outputs);
   let assemblyFormat = [{
     $kernel $members `(` $args `)` (`sides` `(` $sides^ `)`)? (`also` $also^)?
-    `site` `(` $site `)` (`body` `(` $body^ `)`)?
+    `site` `(` $site `)` (`body` `(` $body^ `)`)? (`weights` $weights^)?
     attr-dict `:` functional-type(operands, results)
   }];
   let extraClassDeclaration = [{
@@ -301,18 +325,28 @@ def Fuse_KernelOp : Op<Fuse_Dialect, "kernel", [
   let description = [{
     `targets` lists what it runs on: `cpu`, or chips such as `sm_90`. With
     `returns_intermediates` the kernel can also give the results of members
-    in the middle of the chain.
+    in the middle of the chain. `weights` are the stored weights that it takes
+    instead of parameters; a source is `position:name`, the position of a
+    member in the chain and the name of the parameter in that member.
 
-    Example: `fuse.kernel @RMSNormMLP targets(["sm_90", "sm_100"])`
+    Example:
+
+    ```mlir
+    fuse.kernel @RMSNormMLP targets(["sm_90", "sm_100"])
+        weights [#fuse.recipe<"gate_up" =
+                   interleave("1:gate.weight", "1:up.weight" block 8)>]
+    ```
   }];
   let arguments = (ins
     SymbolNameAttr:$sym_name,
     StrArrayAttr:$targets,
-    UnitAttr:$returns_intermediates
+    UnitAttr:$returns_intermediates,
+    OptionalAttr<Fuse_RecipeArrayAttr>:$weights
   );
   let assemblyFormat = [{
     $sym_name `targets` `(` $targets `)`
-    (`returns_intermediates` $returns_intermediates^)? attr-dict
+    (`returns_intermediates` $returns_intermediates^)?
+    (`weights` $weights^)? attr-dict
   }];
   let hasVerifier = 1;
 }

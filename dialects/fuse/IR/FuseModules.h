@@ -35,6 +35,17 @@ std::string getModulePath(mlir::Operation *module);
 mlir::FunctionOpInterface getForward(mlir::SymbolTableCollection &tables,
                                      mlir::Operation *module);
 
+/// The parameter called `name` in a checkpoint of `model`, or null.
+ParameterOp lookupParameter(mlir::SymbolTableCollection &tables, ModelOp model,
+                            llvm::StringRef name);
+
+/// What a checkpoint calls a parameter: the path of its module and its name.
+std::string getParameterName(ParameterOp parameter);
+
+/// The parameter that `parameter` is tied to, or itself.
+ParameterOp getOwner(mlir::SymbolTableCollection &tables,
+                     ParameterOp parameter);
+
 /// The module that `name` means in the forward that contains `user`, or null.
 NetModuleOp lookupModule(mlir::SymbolTableCollection &tables,
                          mlir::Operation *user, mlir::SymbolRefAttr name);
