@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/ModulePattern.h"
+#include "fuse/Analysis/WeightRecipes.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -22,11 +23,16 @@
 using namespace mlir;
 using namespace fuse;
 
-/// The families that fuse-form-kernels makes. The first two can not return
-/// what is between a norm and an MLP.
+/// What fuse-form-kernels makes. The first two can not return what is between
+/// a norm and an MLP.
 static constexpr llvm::StringLiteral kFamilies[] = {
-    "gated_mlp", "mlp", "norm_linear", "norm_quantize", "act_quantize"};
+    "gated_mlp",     "mlp",          "norm_linear",
+    "norm_quantize", "act_quantize", "group"};
 static constexpr unsigned kNumClosedFamilies = 2;
+
+bool fuse::isGeneratedKernel(StringRef kernel) {
+  return llvm::is_contained(kFamilies, kernel);
+}
 
 /// The children of one parent that match each path of the pattern.
 struct ModuleMatcher::ParentHits {
@@ -94,24 +100,28 @@ LogicalResult ModuleMatcher::checkHits(const ModulePattern &pattern,
 LogicalResult ModuleMatcher::checkKernel(const ModulePattern &pattern) {
   const auto *family = llvm::find(kFamilies, pattern.kernel);
   kernelIsGenerated = family != std::end(kFamilies);
+  declaredKernel = {};
   if (kernelIsGenerated) {
     kernelReturnsIntermediates = family - kFamilies >= kNumClosedFamilies;
     return success();
   }
-  auto model = cast<ModelOp>(graph.getRoot()->op);
-  auto kernel = dyn_cast_or_null<KernelOp>(graph.getTables().lookupSymbolIn(
-      model, StringAttr::get(model.getContext(), pattern.kernel)));
-  if (!kernel) {
+  for (KernelOp kernel : declarations.getKernels())
+    if (kernel.getSymName() == pattern.kernel)
+      declaredKernel = kernel;
+  if (!declaredKernel) {
     InFlightDiagnostic diag =
         patternError(graph, pattern, RefusalKind::UnknownKernel);
     diag << "no kernel '" << pattern.kernel << "'; generated families are "
          << llvm::join(ArrayRef(kFamilies), ", ");
-    for (auto [i, op] : llvm::enumerate(model.getBody().getOps<KernelOp>()))
-      diag << (i ? ", " : "; declared are ") << op.getSymName();
+    StringRef separator = "; declared are ";
+    for (KernelOp kernel : declarations.getKernels()) {
+      diag << separator << kernel.getSymName();
+      separator = ", ";
+    }
     return diag;
   }
-  kernelReturnsIntermediates = kernel.getReturnsIntermediates();
-  auto targets = kernel.getTargets().getAsValueRange<StringAttr>();
+  kernelReturnsIntermediates = declaredKernel.getReturnsIntermediates();
+  auto targets = declaredKernel.getTargets().getAsValueRange<StringAttr>();
   if (matching.target.empty() || llvm::is_contained(targets, matching.target))
     return success();
   return patternError(graph, pattern, RefusalKind::KernelNotForTarget)
@@ -281,6 +291,33 @@ bool ModuleMatcher::checkBodies(ModuleSite &site) {
   return true;
 }
 
+/// The members have the parameters that the kernel stores, and these can be
+/// had back from what it stores.
+bool ModuleMatcher::checkWeights(ModuleSite &site) {
+  if (!declaredKernel || !declaredKernel.getWeightsAttr())
+    return true;
+  Operation *head = site.calls.front();
+  SmallVector<NetModuleOp> members;
+  for (ModuleNode *member : site.members)
+    members.push_back(member->getModule());
+  // Calls of the same members share what is stored.
+  StringRef prefix = StringRef(site.id).rsplit('#').first;
+  for (auto wanted : declaredKernel.getWeightsAttr().getAsRange<RecipeAttr>()) {
+    if (!wanted.isInvertible() && !wanted.getKeep())
+      return refuse(site, RefusalKind::LossyLayout, head,
+                    "kernel '" + site.kernel + "' stores '" +
+                        wanted.getName().getValue() + "', a " +
+                        stringifyRecipeKind(wanted.getKind()) +
+                        " that rounds, and does not keep the parameters");
+    RecipeOrProblem recipe =
+        instantiate(wanted, prefix, members, graph.getTables());
+    if (auto *problem = std::get_if<std::string>(&recipe))
+      return refuse(site, RefusalKind::LayoutDoesNotFit, head, *problem);
+    site.weights.push_back(std::get<RecipeAttr>(recipe));
+  }
+  return true;
+}
+
 bool ModuleMatcher::isHeldBack(const ModuleNode &node) {
   return llvm::any_of(
       *heldBack, [&](const PathGlob &glob) { return glob.match(node.names); });
@@ -380,7 +417,7 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
           refuse(chain, RefusalKind::HeldBack, member->op,
                  "'" + member->path + "' stays unfused");
       if (!chain.refusal && checkUses(chain) && checkMarks(chain) &&
-          checkBodies(chain))
+          checkBodies(chain) && checkWeights(chain))
         claim(chain);
       sites.push_back(std::move(chain));
     }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/ModulePattern.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -47,7 +48,9 @@ namespace {
 
 class PatternReader {
 public:
-  PatternReader(ModelOp model, StringRef text) : model(model), text(text) {}
+  PatternReader(const Declarations &declarations, StringRef text)
+      : declarations(declarations), model(declarations.getModel()), text(text) {
+  }
 
   FailureOr<std::vector<ModulePattern>> read();
 
@@ -61,6 +64,7 @@ private:
   LogicalResult addDeclared(FusionPatternOp op);
   void listDeclared(InFlightDiagnostic &diag);
 
+  const Declarations &declarations;
   ModelOp model;
   StringRef text, kernel;
   std::vector<ModulePattern> patterns;
@@ -80,7 +84,7 @@ FailureOr<std::vector<ModulePattern>> PatternReader::read() {
   LogicalResult result = success();
   if (chain.consume_front("@")) {
     FusionPatternOp found;
-    for (auto op : model.getBody().getOps<FusionPatternOp>())
+    for (FusionPatternOp op : declarations.getPatterns())
       if (op.getSymName() == chain)
         found = op;
     if (!found) {
@@ -123,7 +127,7 @@ LogicalResult PatternReader::readInline(ArrayRef<StringRef> items) {
 
 /// A tuple of names stands for every declared pattern with these classes.
 LogicalResult PatternReader::readNames(ArrayRef<StringRef> classes) {
-  for (auto op : model.getBody().getOps<FusionPatternOp>())
+  for (FusionPatternOp op : declarations.getPatterns())
     if (llvm::equal(op.getClasses().getAsValueRange<StringAttr>(), classes))
       if (failed(addDeclared(op)))
         return failure();
@@ -165,7 +169,7 @@ LogicalResult PatternReader::add(ArrayRef<StringRef> classes,
 
 void PatternReader::listDeclared(InFlightDiagnostic &diag) {
   bool any = false;
-  for (auto op : model.getBody().getOps<FusionPatternOp>()) {
+  for (FusionPatternOp op : declarations.getPatterns()) {
     diag << (any ? ", " : "declared are ") << "@" << op.getSymName() << " ("
          << llvm::join(op.getClasses().getAsValueRange<StringAttr>(), ",")
          << ")";
@@ -176,6 +180,79 @@ void PatternReader::listDeclared(InFlightDiagnostic &diag) {
 }
 
 FailureOr<std::vector<ModulePattern>>
-fuse::parseModulePatterns(ModelOp model, StringRef text) {
-  return PatternReader(model, text.trim()).read();
+fuse::parseModulePatterns(const Declarations &declarations, StringRef text) {
+  return PatternReader(declarations, text.trim()).read();
+}
+
+//===----------------------------------------------------------------------===//
+// Libraries
+//===----------------------------------------------------------------------===//
+
+FailureOr<Declarations> Declarations::create(ModelOp model,
+                                             ArrayRef<ModelOp> libraries) {
+  Declarations declarations;
+  declarations.model = model;
+  SmallVector<ModelOp> sources = {model};
+  for (ModelOp library : libraries) {
+    llvm::Expected<PathGlob> glob = PathGlob::create(library.getClassName());
+    if (!glob)
+      return library.emitError()
+             << "class of a library: " << llvm::toString(glob.takeError());
+    if (glob->matchChild(model.getClassName()))
+      sources.push_back(library);
+  }
+  llvm::StringMap<Operation *> seen;
+  for (ModelOp source : sources)
+    for (Operation &op : source.getBody().getOps()) {
+      if (!isa<FusionPatternOp, KernelOp>(op))
+        continue;
+      StringRef name = SymbolTable::getSymbolName(&op).getValue();
+      auto [it, isNew] = seen.try_emplace(name, &op);
+      if (!isNew) {
+        InFlightDiagnostic diag = op.emitError();
+        diag << "'" << name << "' is declared twice for model '"
+             << model.getSymName() << "'";
+        diag.attachNote(it->second->getLoc()) << "declared here";
+        return diag;
+      }
+      if (auto pattern = dyn_cast<FusionPatternOp>(op))
+        declarations.patterns.push_back(pattern);
+      if (auto kernel = dyn_cast<KernelOp>(op))
+        declarations.kernels.push_back(kernel);
+    }
+  return declarations;
+}
+
+FailureOr<std::vector<OwningOpRef<ModuleOp>>>
+fuse::loadLibraries(MLIRContext *context, ArrayRef<std::string> files) {
+  std::vector<OwningOpRef<ModuleOp>> modules;
+  for (const std::string &file : files) {
+    OwningOpRef<ModuleOp> module =
+        parseSourceFile<ModuleOp>(file, ParserConfig(context));
+    if (!module) {
+      emitError(UnknownLoc::get(context))
+          << "library '" << file << "' can not be read";
+      return failure();
+    }
+    bool any = false;
+    for (Operation &op : module->getOps()) {
+      auto model = dyn_cast<ModelOp>(op);
+      if (!model)
+        return op.emitError()
+               << "in library '" << file << "'; expected fuse.model";
+      any = true;
+      for (Operation &inner : model.getBody().getOps())
+        if (!isa<FusionPatternOp, KernelOp>(inner))
+          return inner.emitError()
+                 << "in library '" << file
+                 << "'; expected fuse.fusion_pattern or fuse.kernel";
+    }
+    if (!any) {
+      emitError(UnknownLoc::get(context))
+          << "library '" << file << "' has no fuse.model";
+      return failure();
+    }
+    modules.push_back(std::move(module));
+  }
+  return std::move(modules);
 }

@@ -27,6 +27,7 @@ using namespace mlir;
 using namespace fuse;
 
 void fuse::buildLinalgPipeline(OpPassManager &pm) {
+  pm.addPass(createFlattenModelsPass());
   pm.addPass(createConvertFuseToLinalgPass());
   // Arithmetic on whole tensors, as front ends write it between layers.
   pm.addPass(createConvertElementwiseToLinalgPass());

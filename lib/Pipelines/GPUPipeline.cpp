@@ -29,6 +29,7 @@ static void addCleanup(OpPassManager &pm) {
 
 /// Layers on tensors become kernels on buffers and their launches.
 static void addLoweringToGPU(OpPassManager &pm) {
+  pm.addPass(createFlattenModelsPass());
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createConvertFuseToLinalgPass());

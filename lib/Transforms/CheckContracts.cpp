@@ -61,8 +61,8 @@ static void addFunction(FunctionOpInterface function, Fusions &fusions) {
   // Forming is tried on a copy, which stands nowhere.
   OwningOpRef<Operation *> copy = function->clone();
   KernelFormation formation;
-  formation.onRefusal = [&](StringRef site, const Refusal &refusal,
-                            Location at) {
+  formation.onRefusal = [&](StringRef site, const Refusal &refusal, Location at,
+                            Operation *) {
     fusions.missing.push_back({at, toText(site, refusal)});
     at->walk([&](Location loc) {
       if (auto name = dyn_cast<NameLoc>(loc))

@@ -28,7 +28,7 @@ struct CheckUnfuse : fuse::impl::CheckUnfusePassBase<CheckUnfuse> {
   void runOnOperation() override {
     Operation *expected = getOperation();
     OwningOpRef<Operation *> copy = expected->clone();
-    if (failed(fuseAllModules(copy.get())))
+    if (failed(fusePatterns(copy.get())))
       return signalPassFailure();
     KernelFormation formation{families, rounding, disable};
     WalkResult walk = copy->walk([&](FunctionOpInterface function) {
@@ -47,18 +47,27 @@ struct CheckUnfuse : fuse::impl::CheckUnfusePassBase<CheckUnfuse> {
 
 private:
   /// What fuse-match-modules and fuse-inline-modules do, when asked for.
-  LogicalResult fuseAllModules(Operation *root) {
+  LogicalResult fusePatterns(Operation *root) {
     if (patterns.empty())
       return success();
+    auto files =
+        loadLibraries(&getContext(), std::vector<std::string>(libraries.begin(),
+                                                              libraries.end()));
+    if (failed(files))
+      return failure();
+    ModuleMatching matching;
+    llvm::append_range(matching.libraries, getModels(*files));
     std::vector<std::string> texts(patterns.begin(), patterns.end());
+    FailureOr<ModuleFusionCounts> counts =
+        fuse::fuseAllModules(root, texts, matching);
+    if (failed(counts))
+      return failure();
+    numChecked += counts->fused;
     SmallVector<ModelOp> models;
     root->walk([&](ModelOp model) { models.push_back(model); });
-    for (ModelOp model : models) {
-      FailureOr<ModuleFusionCounts> counts = fuseModules(model, texts, {});
-      if (failed(counts) || failed(inlineFusedCalls(model)))
+    for (ModelOp model : models)
+      if (failed(inlineFusedCalls(model)))
         return failure();
-      numChecked += counts->fused;
-    }
     return success();
   }
 };

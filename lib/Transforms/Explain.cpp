@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Transforms/Explain.h"
+#include "ModuleInliner.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -40,6 +41,7 @@ static SiteGain computeGain(FusedOpInterface kernel, int64_t tokens) {
   Decomposition chain = kernel.decompose(builder);
   SiteGain gain;
   gain.launches = chain.members.size() - 1;
+  gain.flops = 0;
   for (Operation *member : chain.members) {
     for (Value value : member->getOperands())
       gain.bytes += countBytes(value, tokens);
@@ -51,7 +53,7 @@ static SiteGain computeGain(FusedOpInterface kernel, int64_t tokens) {
     auto weight = cast<RankedTensorType>(linear.getWeight().getType());
     int64_t rows =
         countElements(linear.getY().getType().getShape().drop_back(), tokens);
-    gain.flops += 2 * rows * countElements(weight.getShape(), tokens);
+    *gain.flops += 2 * rows * countElements(weight.getShape(), tokens);
   }
   llvm::SmallPtrSet<Value, 16> inputs(kernel->operand_begin(),
                                       kernel->operand_end());
@@ -63,6 +65,80 @@ static SiteGain computeGain(FusedOpInterface kernel, int64_t tokens) {
     member->dropAllUses();
     member->erase();
   }
+  return gain;
+}
+
+static SiteGain &operator+=(SiteGain &sum, const SiteGain &gain) {
+  sum.launches += gain.launches;
+  sum.bytes += gain.bytes;
+  if (gain.flops)
+    sum.flops = sum.flops.value_or(0) + *gain.flops;
+  return sum;
+}
+
+/// What the kernels of a function gain together, if there are any.
+static std::optional<SiteGain> sumKernels(Operation *function, int64_t tokens) {
+  SmallVector<FusedOpInterface> kernels;
+  function->walk([&](FusedOpInterface kernel) { kernels.push_back(kernel); });
+  if (kernels.empty())
+    return std::nullopt;
+  SiteGain sum;
+  for (FusedOpInterface kernel : kernels)
+    sum += computeGain(kernel, tokens);
+  return sum;
+}
+
+/// What a refused chain of modules would gain. Its bodies are fused on the
+/// side; without bodies, what the members hand to each other need not be
+/// written and read.
+static std::optional<SiteGain> predictGain(const ModuleSite &site,
+                                           SymbolTableCollection &tables,
+                                           int64_t tokens) {
+  if (site.calls.empty() || site.calls.size() != site.members.size())
+    return std::nullopt;
+  OwningOpRef<func::FuncOp> function =
+      inlineCalls(tables, site.calls, "predicted");
+  if (function && isGeneratedKernel(site.kernel)) {
+    if (site.kernel == "group")
+      (*function)->setAttr(kGroupAttrName,
+                           UnitAttr::get(function->getContext()));
+    KernelFormation formation;
+    formation.onRefusal = [](StringRef, const Refusal &, Location,
+                             Operation *) {};
+    // What is fused on the side is no news.
+    ScopedDiagnosticHandler silence(function->getContext(),
+                                    [](Diagnostic &) {});
+    if (succeeded(formKernels(*function, formation)))
+      if (std::optional<SiteGain> gain = sumKernels(*function, tokens))
+        return gain;
+  }
+  SiteGain gain;
+  gain.launches = site.calls.size() - 1;
+  for (CallModuleOp call : ArrayRef(site.calls).drop_back())
+    for (Value value : call.getOutputs())
+      gain.bytes += 2 * countBytes(value, tokens);
+  return gain;
+}
+
+/// What the op of a refused site would gain if it were one kernel with the
+/// layer ops that it reads from and those that read from it.
+static std::optional<SiteGain> predictGain(Operation *op, int64_t tokens) {
+  SiteGain gain;
+  auto addEdge = [&](Value value) {
+    ++gain.launches;
+    gain.bytes += 2 * countBytes(value, tokens);
+  };
+  for (Value operand : op->getOperands())
+    if (Operation *def = operand.getDefiningOp(); def && isLayerOp(def))
+      addEdge(operand);
+  for (Value result : op->getResults())
+    for (Operation *user : result.getUsers())
+      if (isLayerOp(user)) {
+        addEdge(result);
+        break;
+      }
+  if (!gain.launches)
+    return std::nullopt;
   return gain;
 }
 
@@ -78,6 +154,13 @@ static std::string toText(Location loc) {
   if (trimmed.consume_front("loc(") && trimmed.consume_back(")"))
     return trimmed.str();
   return text;
+}
+
+/// A recipe without the name of the attribute.
+static std::string toText(RecipeAttr recipe) {
+  std::string text;
+  llvm::raw_string_ostream(text) << recipe;
+  return StringRef(text).split('<').second.drop_back().str();
 }
 
 static SiteReport reportRefusal(StringRef id, StringRef level,
@@ -117,30 +200,23 @@ static std::string print(Operation *root) {
 }
 
 /// What kernels in the body of a fused call gain together, if there are any.
-static std::optional<SiteGain> sumBody(FusedCallOp call, Operation *root,
-                                       SymbolTableCollection &tables,
-                                       const llvm::StringMap<SiteGain> &gains) {
+static std::optional<SiteGain> sumBody(FusedCallOp call, int64_t tokens,
+                                       SymbolTableCollection &tables) {
   FlatSymbolRefAttr body = call.getBodyAttr();
   Operation *function =
       body
           ? tables.lookupSymbolIn(
                 call->getParentOfType<ModelOp>()->getParentOp(), body.getAttr())
           : nullptr;
-  if (!function)
-    return std::nullopt;
-  std::optional<SiteGain> sum;
-  function->walk([&](FusedOpInterface kernel) {
-    StringAttr site = kernel.getSiteAttr();
-    auto it = site ? gains.find(site.getValue()) : gains.end();
-    if (it == gains.end())
-      return;
-    if (!sum)
-      sum.emplace();
-    sum->launches += it->second.launches;
-    sum->bytes += it->second.bytes;
-    sum->flops += it->second.flops;
+  return function ? sumKernels(function, tokens) : std::nullopt;
+}
+
+/// The tied parameters of a member and of the modules in it.
+static void collectTies(Operation *member, std::vector<std::string> &tied) {
+  member->walk([&](ParameterOp parameter) {
+    if (std::optional<StringRef> owner = parameter.getTiedTo())
+      tied.push_back(getParameterName(parameter) + " = " + owner->str());
   });
-  return sum;
 }
 
 llvm::FailureOr<Explanation> fuse::explain(Operation *root,
@@ -153,25 +229,37 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
   SmallVector<ModelOp> models;
   copy->walk([&](ModelOp model) { models.push_back(model); });
   ModuleMatching matching;
+  auto libraries = loadLibraries(root->getContext(), options.libraries);
+  if (failed(libraries))
+    return failure();
+  llvm::append_range(matching.libraries, getModels(*libraries));
   matching.target = options.target;
+  SymbolTableCollection before;
   matching.onRefusal = [&](const ModuleSite &site) {
     refused.push_back(reportRefusal(site.id, "modules", *site.refusal,
                                     *site.location, site.detail));
+    SiteReport &report = refused.back();
+    report.gain = predictGain(site, before, options.tokens);
     for (ModuleNode *member : site.members)
-      if (member)
-        refused.back().members.push_back(member->path);
+      if (member) {
+        report.members.push_back(member->path);
+        collectTies(member->op, report.tied);
+      }
   };
-  if (!options.patterns.empty())
+  if (!options.patterns.empty()) {
+    if (failed(fuseAllModules(*copy, options.patterns, matching)))
+      return failure();
     for (ModelOp model : models)
-      if (failed(fuseModules(model, options.patterns, matching)) ||
-          failed(inlineFusedCalls(model)))
+      if (failed(inlineFusedCalls(model)))
         return failure();
+  }
 
   KernelFormation formation;
   formation.onRefusal = [&](StringRef site, const Refusal &refusal,
-                            Location loc) {
+                            Location loc, Operation *op) {
     refused.push_back(
         reportRefusal(site, "ops", refusal, loc, getText(refusal.kind).reason));
+    refused.back().gain = predictGain(op, options.tokens);
   };
   // Forwards stay as they are; what is fused of them is in functions.
   SmallVector<FunctionOpInterface> functions;
@@ -189,12 +277,9 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
 
   SmallVector<FusedOpInterface> kernels;
   copy->walk([&](FusedOpInterface kernel) { kernels.push_back(kernel); });
-  llvm::StringMap<SiteGain> gains;
   std::vector<SiteReport> formed;
-  for (FusedOpInterface kernel : kernels) {
+  for (FusedOpInterface kernel : kernels)
     formed.push_back(reportKernel(kernel, options.tokens));
-    gains[formed.back().id] = *formed.back().gain;
-  }
   SymbolTableCollection tables;
   copy->walk([&](FusedCallOp call) {
     SiteReport report;
@@ -202,11 +287,16 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
     report.level = "modules";
     report.kernel = call.getKernel();
     std::string scope = getModulePath(getEnclosingModule(call));
-    for (auto member : call.getMembers().getAsRange<SymbolRefAttr>())
-      report.members.push_back(
-          getModulePath(lookupModule(tables, call, member)));
+    for (auto member : call.getMembers().getAsRange<SymbolRefAttr>()) {
+      NetModuleOp module = lookupModule(tables, call, member);
+      report.members.push_back(getModulePath(module));
+      collectTies(module, report.tied);
+    }
+    if (ArrayAttr weights = call.getWeightsAttr())
+      for (auto recipe : weights.getAsRange<RecipeAttr>())
+        report.weights.push_back(toText(recipe));
     report.location = toText(call.getLoc());
-    report.gain = sumBody(call, copy.get(), tables, gains);
+    report.gain = sumBody(call, options.tokens, tables);
     explanation.sites.push_back(std::move(report));
   });
   llvm::append_range(explanation.sites, formed);
@@ -220,21 +310,27 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
 
 /// The columns of a site, as every format shows them.
 static SmallVector<std::string> getColumns(const SiteReport &site) {
-  auto number = [&](int64_t SiteGain::*field) {
-    return site.gain ? llvm::itostr((*site.gain).*field) : std::string("-");
+  // In brackets, what a refused site would gain.
+  auto number = [&](std::optional<int64_t> value) {
+    if (!value)
+      return std::string("-");
+    std::string text = llvm::itostr(*value);
+    return site.refusal ? "(" + text + ")" : text;
   };
+  std::optional<int64_t> launches, bytes, flops;
+  if (site.gain) {
+    launches = site.gain->launches;
+    bytes = site.gain->bytes;
+    flops = site.gain->flops;
+  }
   std::string verdict = site.kernel;
   if (site.refusal) {
     const RefusalText &text = getText(*site.refusal);
     verdict = (text.id + " " + text.name).str();
   }
-  return {site.id,
-          site.level,
-          site.refusal ? "refused" : "fused",
-          verdict,
-          number(&SiteGain::launches),
-          number(&SiteGain::bytes),
-          number(&SiteGain::flops)};
+  return {site.id,      site.level,       site.refusal ? "refused" : "fused",
+          verdict,      number(launches), number(bytes),
+          number(flops)};
 }
 
 static constexpr llvm::StringLiteral kHeads[] = {
@@ -245,10 +341,9 @@ static std::string summarize(const Explanation &explanation) {
   unsigned fused = 0;
   for (const SiteReport &site : explanation.sites) {
     fused += !site.refusal;
-    if (site.level != "ops" || !site.gain)
+    if (site.refusal || site.level != "ops" || !site.gain)
       continue;
-    sum.launches += site.gain->launches;
-    sum.bytes += site.gain->bytes;
+    sum += *site.gain;
   }
   return std::to_string(fused) + " sites fused, " +
          std::to_string(explanation.sites.size() - fused) +
@@ -275,6 +370,10 @@ void fuse::printText(const Explanation &explanation, raw_ostream &os) {
     if (index == 0)
       continue;
     const SiteReport &site = explanation.sites[index - 1];
+    for (const std::string &recipe : site.weights)
+      os << "  stores " << recipe << "\n";
+    for (const std::string &tie : site.tied)
+      os << "  tied: " << tie << "\n";
     if (!site.refusal)
       continue;
     os << "  at " << site.at << ", " << site.location << "\n  " << site.detail
@@ -302,10 +401,17 @@ llvm::json::Value fuse::toJSON(const Explanation &explanation) {
     } else {
       row["kernel"] = site.kernel;
     }
-    if (site.gain)
-      row["gain"] = llvm::json::Object{{"launches", site.gain->launches},
-                                       {"bytes", site.gain->bytes},
-                                       {"flops", site.gain->flops}};
+    if (!site.tied.empty())
+      row["tied"] = llvm::json::Array(site.tied);
+    if (!site.weights.empty())
+      row["weights"] = llvm::json::Array(site.weights);
+    if (site.gain) {
+      llvm::json::Object gain{{"launches", site.gain->launches},
+                              {"bytes", site.gain->bytes}};
+      if (site.gain->flops)
+        gain["flops"] = *site.gain->flops;
+      row[site.refusal ? "predicted_gain" : "gain"] = std::move(gain);
+    }
     sites.push_back(std::move(row));
   }
   return llvm::json::Object{{"summary", summarize(explanation)},
@@ -335,6 +441,10 @@ void fuse::printHTML(const Explanation &explanation, raw_ostream &os) {
       os << "</td>";
     }
     std::string details = llvm::join(site.members, ", ");
+    for (const std::string &recipe : site.weights)
+      details += "; stores " + recipe;
+    for (const std::string &tie : site.tied)
+      details += "; tied: " + tie;
     if (site.refusal)
       details = site.detail + " (at " + site.at + ", " + site.location + "); " +
                 getText(*site.refusal).suggestion.str();

@@ -15,8 +15,10 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FormGroups.h"
 #include "fuse/Analysis/KernelMatch.h"
 #include "fuse/IR/FuseOps.h"
+#include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Passes.h"
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/IR/Remarks.h"
@@ -584,10 +586,19 @@ static LogicalResult verifyOptions(FunctionOpInterface function,
 FailureOr<KernelFormationCounts>
 fuse::formKernels(FunctionOpInterface function,
                   const KernelFormation &formation) {
-  SmallVector<Site, 0> sites = matchSites(function, formation);
+  bool isGroup = function->hasAttr(kGroupAttrName);
+  SmallVector<Site, 0> sites;
+  if (isGroup)
+    sites.push_back({function, getGroupSite(function), {}, {}, {}});
+  else
+    sites = matchSites(function, formation);
   if (failed(verifyOptions(function, formation, sites)))
     return failure();
   RoundingMode mode = *symbolizeRoundingMode(formation.rounding);
+  // What is in a group keeps its roundings, whatever the others may skip.
+  if (isGroup)
+    return formGroup(function, formation,
+                     RoundingAttr::getExact(function->getContext()));
   llvm::MapVector<Block *, SmallVector<Site *>> matched;
   for (Site &site : sites)
     if (site.match)
@@ -613,7 +624,7 @@ fuse::formKernels(FunctionOpInterface function,
   for (Site &site : sites)
     if (site.refusal) {
       if (formation.onRefusal)
-        formation.onRefusal(site.id, *site.refusal, site.op->getLoc());
+        formation.onRefusal(site.id, *site.refusal, site.op->getLoc(), site.op);
       else
         remarkRefused(site);
       ++counts.refused;

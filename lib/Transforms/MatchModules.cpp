@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Analysis/WeightRecipes.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/IR/Remarks.h"
@@ -115,7 +116,10 @@ static void replaceCalls(const ModuleSite &site) {
       builder.getArrayAttr(members), head.getArgs(), sides,
       site.also.empty() ? DenseI64ArrayAttr()
                         : builder.getDenseI64ArrayAttr(site.also),
-      id, /*body=*/FlatSymbolRefAttr());
+      id, /*body=*/FlatSymbolRefAttr(),
+      site.weights.empty() ? ArrayAttr()
+                           : builder.getArrayAttr(SmallVector<Attribute>(
+                                 site.weights.begin(), site.weights.end())));
   fused->setDiscardableAttrs(head->getDiscardableAttrDictionary());
   ResultRange values = fused.getFinalOutputs();
   for (auto [i, call] : llvm::enumerate(llvm::drop_begin(calls))) {
@@ -141,12 +145,16 @@ static void replaceCalls(const ModuleSite &site) {
 FailureOr<ModuleFusionCounts>
 fuse::fuseModules(ModelOp model, ArrayRef<std::string> patterns,
                   const ModuleMatching &matching) {
+  FailureOr<Declarations> declarations =
+      Declarations::create(model, matching.libraries);
+  if (failed(declarations))
+    return failure();
   ModuleGraph graph(model);
-  ModuleMatcher matcher(graph, matching);
+  ModuleMatcher matcher(graph, *declarations, matching);
   std::vector<ModuleSite> sites;
   for (StringRef text : patterns) {
     FailureOr<std::vector<ModulePattern>> parsed =
-        parseModulePatterns(model, text);
+        parseModulePatterns(*declarations, text);
     if (failed(parsed))
       return failure();
     for (const ModulePattern &pattern : *parsed) {
@@ -159,13 +167,9 @@ fuse::fuseModules(ModelOp model, ArrayRef<std::string> patterns,
             StringAttr::get(model.getContext(), pattern.kernel).getValue();
     }
   }
-  for (StringRef id : matching.disable)
-    if (llvm::none_of(sites,
-                      [&](const ModuleSite &site) { return site.id == id; }))
-      return model.emitError() << "no site '" << id << "' to disable; there "
-                               << "are " << sites.size() << " sites";
   ModuleFusionCounts counts;
   for (const ModuleSite &site : sites) {
+    counts.sites.insert(site.id);
     if (site.refusal && matching.onRefusal)
       matching.onRefusal(site);
     else
@@ -176,7 +180,39 @@ fuse::fuseModules(ModelOp model, ArrayRef<std::string> patterns,
     if (!site.refusal)
       replaceCalls(site);
   recordRefusals(model, sites);
+  if (failed(collectRecipes(model)))
+    return failure();
   return counts;
+}
+
+FailureOr<ModuleFusionCounts>
+fuse::fuseAllModules(Operation *root, ArrayRef<std::string> patterns,
+                     const ModuleMatching &matching) {
+  ModuleFusionCounts all;
+  SmallVector<ModelOp> models;
+  root->walk([&](ModelOp model) { models.push_back(model); });
+  for (ModelOp model : models) {
+    FailureOr<ModuleFusionCounts> counts =
+        fuseModules(model, patterns, matching);
+    if (failed(counts))
+      return failure();
+    all.fused += counts->fused;
+    all.refused += counts->refused;
+    for (const auto &site : counts->sites)
+      all.sites.insert(site.getKey());
+  }
+  for (StringRef id : matching.disable)
+    if (!all.sites.contains(id))
+      return root->emitError() << "no site '" << id << "' to disable; there "
+                               << "are " << all.sites.size() << " sites";
+  return all;
+}
+
+SmallVector<ModelOp> fuse::getModels(ArrayRef<OwningOpRef<ModuleOp>> files) {
+  SmallVector<ModelOp> models;
+  for (const OwningOpRef<ModuleOp> &file : files)
+    llvm::append_range(models, ModuleOp(*file).getOps<ModelOp>());
+  return models;
 }
 
 namespace {
@@ -190,18 +226,20 @@ struct MatchModules : fuse::impl::MatchModulesPassBase<MatchModules> {
                                 "((Class,path),(Class,path))->kernel");
       return signalPassFailure();
     }
+    auto files =
+        loadLibraries(&getContext(), std::vector<std::string>(libraries.begin(),
+                                                              libraries.end()));
+    if (failed(files))
+      return signalPassFailure();
     ModuleMatching matching{target, disable};
+    llvm::append_range(matching.libraries, getModels(*files));
     std::vector<std::string> texts(patterns.begin(), patterns.end());
-    SmallVector<ModelOp> models;
-    getOperation()->walk([&](ModelOp model) { models.push_back(model); });
-    for (ModelOp model : models) {
-      FailureOr<ModuleFusionCounts> counts =
-          fuseModules(model, texts, matching);
-      if (failed(counts))
-        return signalPassFailure();
-      numFused += counts->fused;
-      numRefused += counts->refused;
-    }
+    FailureOr<ModuleFusionCounts> counts =
+        fuseAllModules(getOperation(), texts, matching);
+    if (failed(counts))
+      return signalPassFailure();
+    numFused += counts->fused;
+    numRefused += counts->refused;
   }
 };
 

@@ -23,32 +23,6 @@ fuse.model @m class "M" {
 
 fuse.model @m class "M" {
   fuse.module @a class "A" {
-    fuse.module @b class "B" {
-      func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-        return %x : tensor<8xf32>
-      }
-    }
-    func.func @forward(%x: tensor<8xf32>, %c: i1) -> tensor<8xf32> {
-      // expected-error @below {{a call or a parameter within 'scf.if' can not be inlined}}
-      %y = scf.if %c -> tensor<8xf32> {
-        %z = fuse.call_module @b(%x) : (tensor<8xf32>) -> tensor<8xf32>
-        scf.yield %z : tensor<8xf32>
-      } else {
-        scf.yield %x : tensor<8xf32>
-      }
-      return %y : tensor<8xf32>
-    }
-  }
-  func.func @forward(%x: tensor<8xf32>, %c: i1) -> tensor<8xf32> {
-    %y = fuse.call_module @a(%x, %c) : (tensor<8xf32>, i1) -> tensor<8xf32>
-    return %y : tensor<8xf32>
-  }
-}
-
-// -----
-
-fuse.model @m class "M" {
-  fuse.module @a class "A" {
     // expected-error @below {{forward of 'a' has several blocks; expected one}}
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
       cf.br ^next

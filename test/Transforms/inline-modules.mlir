@@ -1,7 +1,8 @@
-// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,a),(*,b))->norm_linear' \
+// RUN: fuse-opt %s -split-input-file \
+// RUN:   --fuse-match-modules='patterns=((*,a),(*,b))->norm_linear' \
 // RUN:   --fuse-inline-modules --mlir-print-debuginfo --mlir-print-local-scope \
 // RUN:   | FileCheck %s
-// RUN: fuse-opt %s -o /dev/null \
+// RUN: fuse-opt %s -split-input-file -o /dev/null \
 // RUN:   --fuse-check-unfuse='patterns=((*,a),(*,b))->norm_linear'
 
 // Arguments of the first member, sides, then parameters; a parameter that is
@@ -60,5 +61,59 @@ fuse.model @m class "M" {
     %b = fuse.call_module @b(%a, %s)
       : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
     return %b, %a : tensor<8x8xf32>, tensor<8x8xf32>
+  }
+}
+
+// -----
+
+// Calls and parameters inside of regions; tied parameters are one argument,
+// named after their owner.
+
+// CHECK-LABEL: fuse.model @regions
+// CHECK:      func.func @"a+b#0"(%[[X:arg0]]: tensor<8x8xf32>
+// CHECK-SAME:   %[[C:arg1]]: i1
+// CHECK-SAME:   %[[W:arg2]]: tensor<8x8xf32> {fuse.parameter = "embed.weight"}
+// CHECK-NEXT: scf.if %[[C]]
+// CHECK-NEXT:   %[[Y:.*]] = fuse.linear %[[X]], %[[W]]
+// CHECK-SAME:     loc("a.inner"(
+// CHECK-NEXT:   scf.yield %[[Y]]
+// CHECK:      fuse.linear %{{.*}}, %[[W]]
+fuse.model @regions class "M" {
+  fuse.module @embed class "Embedding" {
+    fuse.parameter @weight : tensor<8x8xf32>
+  }
+  fuse.module @a class "A" {
+    fuse.module @inner class "Linear" {
+      fuse.parameter @weight tied_to("embed.weight") : tensor<8x8xf32>
+      func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+        %w = fuse.get_parameter @weight : tensor<8x8xf32>
+        %y = fuse.linear %x, %w
+          : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+        return %y : tensor<8x8xf32>
+      }
+    }
+    func.func @forward(%x: tensor<8x8xf32>, %c: i1) -> tensor<8x8xf32> {
+      %y = scf.if %c -> tensor<8x8xf32> {
+        %z = fuse.call_module @inner(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+        scf.yield %z : tensor<8x8xf32>
+      } else {
+        scf.yield %x : tensor<8x8xf32>
+      }
+      return %y : tensor<8x8xf32>
+    }
+  }
+  fuse.module @b class "B" {
+    fuse.parameter @weight tied_to("embed.weight") : tensor<8x8xf32>
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %w = fuse.get_parameter @weight : tensor<8x8xf32>
+      %y = fuse.linear %x, %w
+        : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %y : tensor<8x8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8x8xf32>, %c: i1) -> tensor<8x8xf32> {
+    %a = fuse.call_module @a(%x, %c) : (tensor<8x8xf32>, i1) -> tensor<8x8xf32>
+    %b = fuse.call_module @b(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %b : tensor<8x8xf32>
   }
 }

@@ -50,7 +50,7 @@
 // NOTHING:  error: pattern '((RMSNorm,nrm),(MLP,a.mlp))->mlp': FUSE-N201 no-module-matches: no module matches path 'nrm' of member 0; modules of this class: norm
 // NOCLASS:  error: pattern '((Norm,nrm))->mlp': FUSE-N201 no-module-matches: no module matches path 'nrm' of member 0; no module has class 'Norm'
 // PARENTS:  error: pattern '((RMSNorm,norm),(MLP,a.mlp))->mlp': FUSE-N202 different-parents: no module is the parent of all members; 'norm' has parent '', 'a.mlp' has parent 'a'
-// KERNEL:   error: pattern '@just_norm->fast_norm': FUSE-N210 unknown-kernel: no kernel 'fast_norm'; generated families are gated_mlp, mlp, norm_linear, norm_quantize, act_quantize; declared are FastNorm
+// KERNEL:   error: pattern '@just_norm->fast_norm': FUSE-N210 unknown-kernel: no kernel 'fast_norm'; generated families are gated_mlp, mlp, norm_linear, norm_quantize, act_quantize, group; declared are FastNorm
 // TARGET:   error: pattern '@just_norm->FastNorm': FUSE-N211 kernel-not-for-target: kernel 'FastNorm' is not for target 'sm_80'; it runs on sm_90, sm_100
 // DISABLE:  error: no site 'norm#1' to disable; there are 1 sites
 

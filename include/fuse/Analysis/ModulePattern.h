@@ -15,6 +15,8 @@
 #include "fuse/Analysis/ModuleGraph.h"
 #include "fuse/Analysis/PathGlob.h"
 #include "fuse/Analysis/Refusal.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/StringSet.h"
 
 #include <functional>
@@ -34,11 +36,39 @@ struct ModulePattern {
   std::string kernel;
 };
 
-/// Parses `((Class,glob),(Class,glob))->kernel`, or a reference to patterns
-/// that `model` declares: `(Class,Class)->kernel` or `@name->kernel`. Emits an
-/// error at the model when that fails.
+/// The patterns and kernels that count as declared in a model: its own, and
+/// those of the libraries for its class.
+class Declarations {
+public:
+  /// A library is a model that holds nothing else; its class is a glob. Emits
+  /// an error when two of them declare the same name.
+  static llvm::FailureOr<Declarations>
+  create(ModelOp model, llvm::ArrayRef<ModelOp> libraries);
+
+  ModelOp getModel() const { return model; }
+  llvm::ArrayRef<FusionPatternOp> getPatterns() const { return patterns; }
+  llvm::ArrayRef<KernelOp> getKernels() const { return kernels; }
+
+private:
+  ModelOp model;
+  llvm::SmallVector<FusionPatternOp> patterns;
+  llvm::SmallVector<KernelOp> kernels;
+};
+
+/// The models of library files, each of which holds declarations only. Emits
+/// an error that names the file when one can not be used.
+llvm::FailureOr<std::vector<mlir::OwningOpRef<mlir::ModuleOp>>>
+loadLibraries(mlir::MLIRContext *context, llvm::ArrayRef<std::string> files);
+
+/// Whether `kernel` is made of the members' forwards: a family that
+/// `fuse-form-kernels` makes, or `group`.
+bool isGeneratedKernel(llvm::StringRef kernel);
+
+/// Parses `((Class,glob),(Class,glob))->kernel`, or a reference to declared
+/// patterns: `(Class,Class)->kernel` or `@name->kernel`. Emits an error at the
+/// model when that fails.
 llvm::FailureOr<std::vector<ModulePattern>>
-parseModulePatterns(ModelOp model, llvm::StringRef text);
+parseModulePatterns(const Declarations &declarations, llvm::StringRef text);
 
 /// A place where a pattern applies, or almost does.
 struct ModuleSite {
@@ -50,6 +80,8 @@ struct ModuleSite {
   /// Intermediates that are used outside of the chain, counted over the
   /// results of all calls but the last.
   llvm::SmallVector<int64_t> also;
+  /// The weights that the kernel stores.
+  llvm::SmallVector<RecipeAttr> weights;
   std::optional<Refusal> refusal;
   /// Where the refusing op stands.
   std::optional<mlir::Location> location;
@@ -62,6 +94,8 @@ struct ModuleMatching {
   /// `cpu` or a chip; every kernel will do when empty.
   std::string target;
   std::vector<std::string> disable;
+  /// Patterns and kernels from outside of the model, see `Declarations`.
+  std::vector<ModelOp> libraries = {};
   /// Takes what would be a remark on a refused site.
   std::function<void(const struct ModuleSite &)> onRefusal = nullptr;
 };
@@ -70,8 +104,9 @@ struct ModuleMatching {
 /// are not taken by a later one.
 class ModuleMatcher {
 public:
-  ModuleMatcher(ModuleGraph &graph, const ModuleMatching &matching)
-      : graph(graph), matching(matching) {}
+  ModuleMatcher(ModuleGraph &graph, const Declarations &declarations,
+                const ModuleMatching &matching)
+      : graph(graph), declarations(declarations), matching(matching) {}
 
   /// Appends the sites of a pattern. Fails with an error at the model when the
   /// pattern selects nothing or its kernel does not exist.
@@ -92,12 +127,15 @@ private:
   bool checkUses(ModuleSite &site);
   bool checkMarks(ModuleSite &site);
   bool checkBodies(ModuleSite &site);
+  bool checkWeights(ModuleSite &site);
   bool isHeldBack(const ModuleNode &node);
   void claim(const ModuleSite &site);
 
   ModuleGraph &graph;
+  const Declarations &declarations;
   const ModuleMatching &matching;
-  /// Of the pattern at hand.
+  /// Of the pattern at hand; null when the kernel is generated.
+  KernelOp declaredKernel;
   bool kernelIsGenerated = false, kernelReturnsIntermediates = false;
   llvm::DenseSet<mlir::Operation *> claimedCalls;
   llvm::DenseSet<ModuleNode *> claimedModules;

@@ -77,7 +77,8 @@ struct CPUPipelineOptions : mlir::PassPipelineOptions<CPUPipelineOptions> {
 
 /// Layers and fused ops in functions on tensors, down to linalg on tensors.
 ///
-/// Pre: a module of functions with fuse, arith, linalg, math and tensor ops.
+/// Pre: a module of functions with fuse, arith, linalg, math and tensor ops,
+/// and of models, which become functions first.
 /// Post: no op of the fuse dialect; reshapes between layers are gone.
 void buildLinalgPipeline(mlir::OpPassManager &pm);
 

@@ -23,7 +23,8 @@ struct SiteGain {
   /// Bytes that members read and write, less those that the kernel does.
   int64_t bytes = 0;
   /// Floating-point operations of the linears; they are the same fused.
-  int64_t flops = 0;
+  /// Unknown where there are no bodies.
+  std::optional<int64_t> flops;
 };
 
 /// One candidate site.
@@ -37,8 +38,14 @@ struct SiteReport {
   /// Why the site is not fused, and at which op.
   std::optional<RefusalKind> refusal;
   std::string detail, at, location;
-  /// Unknown for refused sites and for kernels from outside.
+  /// Of a refused site, what it would gain: exactly, where the bodies of its
+  /// members make kernels, otherwise what is between members or ops. Unknown
+  /// for kernels from outside and for sites that are no chain.
   std::optional<SiteGain> gain;
+  /// Parameters of members that are other names of a tensor: `name = owner`.
+  std::vector<std::string> tied;
+  /// What the kernel stores in place of parameters.
+  std::vector<std::string> weights;
 };
 
 struct Explanation {
@@ -51,6 +58,8 @@ struct ExplainOptions {
   /// As in `fuse-match-modules`; without any, only ops are fused.
   std::vector<std::string> patterns;
   std::string target;
+  /// Files with patterns and kernels, as in `fuse-match-modules`.
+  std::vector<std::string> libraries = {};
   /// What dynamic dimensions count as.
   int64_t tokens = 1;
 };

@@ -20,17 +20,32 @@ namespace fuse {
 inline constexpr llvm::StringLiteral kRefusalsAttrName = "fuse.refusals";
 /// Attribute of a function argument: the parameter that it stands for.
 inline constexpr llvm::StringLiteral kParameterAttrName = "fuse.parameter";
+/// Attribute of a function: all that is in it becomes one `fuse.group`.
+inline constexpr llvm::StringLiteral kGroupAttrName = "fuse.group";
 
 struct ModuleFusionCounts {
   unsigned fused = 0;
   unsigned refused = 0;
+  /// The ids of all sites, fused or not.
+  llvm::StringSet<> sites;
 };
 
 /// Replaces the calls of chains that `patterns` select by fused calls, with
-/// one remark per site. Fails on a pattern that selects nothing.
+/// one remark per site. Fails on a pattern that selects nothing, and when
+/// kernels want one parameter in two layouts.
 llvm::FailureOr<ModuleFusionCounts>
 fuseModules(ModelOp model, llvm::ArrayRef<std::string> patterns,
             const ModuleMatching &matching);
+
+/// The same for every model inside `root`. Fails when `matching` disables a
+/// site that no model has.
+llvm::FailureOr<ModuleFusionCounts>
+fuseAllModules(mlir::Operation *root, llvm::ArrayRef<std::string> patterns,
+               const ModuleMatching &matching);
+
+/// The models that `files` hold, for `ModuleMatching::libraries`.
+llvm::SmallVector<ModelOp>
+getModels(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> files);
 
 /// Puts the forwards of the members of every fused call of a generated kernel
 /// into a function beside the model. Returns how many functions there are.

@@ -40,6 +40,61 @@ def CheckContractsPass : Pass<"fuse-check-contracts"> {
   let dependentDialects = ["::fuse::FuseDialect"];
 }
 
+def FlattenModelsPass : Pass<"fuse-flatten-models"> {
+  let summary = "Turn models into functions that can run";
+  let description = [{
+    Makes one function of every model, with its name: the forward of the model
+    with the forwards of all modules that it calls, level by level. It takes
+    the arguments of the forward, then one argument per parameter, which
+    `fuse.parameter` names; parameters that are tied are one argument. Where a
+    fused call has a body, that body takes the place of its members, so that
+    what was fused stays fused; elsewhere a fused call is what it means, the
+    forwards of its members one after the other. The model and the bodies of
+    its sites are dropped.
+
+    With `sites`, the bodies stay and nothing is made of the model, which is
+    dropped: each site can then run by itself.
+
+    A model without a forward, a module that is declared only and a forward
+    with several blocks are errors, unless `sites` is given.
+
+    After this pass there are no models. There is no way back: unfuse first
+    what should be unfused.
+
+    Example:
+
+    ```mlir
+    fuse.model @m class "M" {
+      fuse.parameter @bias : tensor<8xf32>
+      func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+        %b = fuse.get_parameter @bias : tensor<8xf32>
+        %y = arith.addf %x, %b : tensor<8xf32>
+        return %y : tensor<8xf32>
+      }
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @m(%x: tensor<8xf32>,
+                 %b: tensor<8xf32> {fuse.parameter = "bias"}) -> tensor<8xf32> {
+      %y = arith.addf %x, %b : tensor<8xf32>
+      return %y : tensor<8xf32>
+    }
+    ```
+  }];
+  let options = [
+    Option<"sites", "sites", "bool", /*default=*/"false",
+           "Keep the functions of fused sites, and make none of the model">
+  ];
+  let statistics = [
+    Statistic<"numFlattened", "models-flattened", "Functions made of models">
+  ];
+  let dependentDialects = ["::fuse::FuseDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect"];
+}
+
 def InlineModulesPass : Pass<"fuse-inline-modules"> {
   let summary = "Put the forwards of fused members into one function";
   let description = [{
@@ -51,8 +106,10 @@ def InlineModulesPass : Pass<"fuse-inline-modules"> {
     that kernels formed of it know their origins. Kernels that the model
     declares have code of their own and are left alone.
 
-    A member without a body, a forward with several blocks and a call within a
-    nested region are errors.
+    The function of a `group` has `fuse.group`, which makes `fuse-form-kernels`
+    form one group of everything in it.
+
+    A member without a body and a forward with several blocks are errors.
 
     After this pass every fused call of a generated kernel names its body, and
     `fuse-form-kernels` makes fused ops in it. Members keep their forwards, and
@@ -112,7 +169,11 @@ def MatchModulesPass : Pass<"fuse-match-modules"> {
     - `@norm_mlp->gated_mlp`: the `fuse.fusion_pattern` of this name.
 
     Classes and paths are globs (docs/PathGlobs.md). A kernel is a family that
-    `fuse-form-kernels` makes, or a `fuse.kernel` of the model.
+    `fuse-form-kernels` makes, `group` for a group of whatever the members
+    consist of, or a `fuse.kernel` of the model.
+
+    `libraries` are files of models that hold patterns and kernels only; they
+    count as declared in every model whose class matches theirs, a glob.
 
     A path that selects nothing, members that never share a parent, an unknown
     kernel and a kernel that does not run on `target` are errors. Then every
@@ -152,13 +213,72 @@ def MatchModulesPass : Pass<"fuse-match-modules"> {
     Option<"target", "target", "std::string", /*default=*/"\"\"",
            "What declared kernels must run on: cpu or a chip; any when empty">,
     ListOption<"disable", "disable", "std::string",
-               "Site ids that are left alone">
+               "Site ids that are left alone">,
+    ListOption<"libraries", "libraries", "std::string",
+               "Files with patterns and kernels for models of a class">
   ];
   let statistics = [
     Statistic<"numFused", "sites-fused", "Chains replaced by a fused call">,
     Statistic<"numRefused", "sites-refused", "Sites refused with a remark">
   ];
   let dependentDialects = ["::fuse::FuseDialect"];
+}
+
+def PackWeightsPass : Pass<"fuse-pack-weights"> {
+  let summary = "Store the weights of generated kernels in another layout";
+  let description = [{
+    A layout is a name and a permutation of rows, of parameters that are given
+    by the position of their member in the chain and their name in it:
+
+    - `gate_up=concat(1:gate.weight,1:up.weight)`: the rows of one after those
+      of the other;
+    - `gate_up=interleave(1:gate.weight,1:up.weight,block=8)`: eight rows of
+      each in turn.
+
+    For every fused call of a generated kernel whose members have these
+    parameters, the recipe is recorded in `weights` of the call. Where the call
+    has a body, its function takes the stored weight in place of the
+    parameters and takes it apart with slices, which a kernel reads in place;
+    only blocks of several rows are sorted first.
+
+    Errors are a layout that fits no site, parameters whose shapes do not fit,
+    a parameter that is wanted in two layouts, and one that a module outside of
+    the site reads as well, be it by another name. `keep` in a layout, as in
+    `gate_up=concat(1:gate.weight,1:up.weight,keep)`, stores the parameters too,
+    which resolves the latter.
+
+    After this pass the function of each such site takes packed weights, which
+    `fuse-weights pack` makes of a checkpoint. `fuse-unfuse` removes recipe and
+    function, and `fuse-weights unpack` restores the checkpoint.
+
+    Example: `%wg` and `%wu` of
+
+    ```mlir
+    func.func @"norm+mlp#0"(%x: tensor<?x8xf32>,
+        %wg: tensor<16x8xf32> {fuse.parameter = "mlp.gate.weight"},
+        %wu: tensor<16x8xf32> {fuse.parameter = "mlp.up.weight"}, ...
+    ```
+
+    become
+
+    ```mlir
+        %w: tensor<32x8xf32> {fuse.parameter = "norm+mlp.gate_up"}, ...
+      %wg = tensor.extract_slice %w[0, 0] [16, 8] [1, 1]
+        : tensor<32x8xf32> to tensor<16x8xf32>
+      %wu = tensor.extract_slice %w[16, 0] [16, 8] [1, 1]
+        : tensor<32x8xf32> to tensor<16x8xf32>
+    ```
+  }];
+  let options = [
+    ListOption<"layouts", "layouts", "std::string",
+               "Layouts, each with a name and the parameters in it">
+  ];
+  let statistics = [
+    Statistic<"numPacked", "weights-packed", "Recipes recorded">
+  ];
+  let dependentDialects = ["::fuse::FuseDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
 }
 
 #endif // FUSE_TRANSFORMS_MODULEPASSES_TD

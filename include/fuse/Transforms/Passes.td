@@ -19,8 +19,8 @@ def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
     they differ the pass fails and shows the first differing line. The options
     are those of `fuse-form-kernels`.
 
-    With `patterns`, those of `fuse-match-modules`, modules are fused in the
-    copy and their members inlined before.
+    With `patterns` and `libraries`, those of `fuse-match-modules`, modules are
+    fused in the copy and their members inlined before.
 
     After this pass the IR is what it was before.
 
@@ -34,7 +34,9 @@ def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
     ListOption<"disable", "disable", "std::string",
                "Site ids that are left alone">,
     ListOption<"patterns", "patterns", "std::string",
-               "Patterns of modules to fuse before">
+               "Patterns of modules to fuse before">,
+    ListOption<"libraries", "libraries", "std::string",
+               "Files with patterns and kernels for models of a class">
   ];
   let statistics = [
     Statistic<"numChecked", "sites-checked", "Kernels formed and undone">
@@ -138,6 +140,10 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
 
     Sites are numbered in the order of their ops, `<function>#<n>`, whether
     they are fused or not, so that ids do not depend on options.
+
+    In a function with `fuse.group`, which `fuse-inline-modules` makes of the
+    members that a pattern wants in a `group`, all ops become one `fuse.group`.
+    An op with effects, or a fused op that is there already, declines that.
 
     `rounding=relaxed` permits kernels to skip the roundings of intermediates.
 

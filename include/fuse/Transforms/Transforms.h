@@ -30,7 +30,8 @@ struct KernelFormation {
   /// Ids of sites that are left alone.
   std::vector<std::string> disable;
   /// Takes what would be a remark on a refused site.
-  std::function<void(llvm::StringRef site, const Refusal &, mlir::Location)>
+  std::function<void(llvm::StringRef site, const Refusal &, mlir::Location,
+                     mlir::Operation *op)>
       onRefusal = nullptr;
 };
 

@@ -1,0 +1,246 @@
+//===- WeightRecipes.cpp - Layouts that kernels store weights in ----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Analysis/WeightRecipes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace fuse;
+
+/// The parameter that the dotted `name` leads to below `module`, or null.
+static ParameterOp lookupIn(SymbolTableCollection &tables, Operation *module,
+                            StringRef name) {
+  SmallVector<StringRef> names;
+  name.split(names, '.');
+  for (StringRef symbol : names) {
+    if (!isa_and_nonnull<NetModuleOp>(module))
+      return {};
+    module = tables.lookupSymbolIn(
+        module, StringAttr::get(module->getContext(), symbol));
+  }
+  return dyn_cast_or_null<ParameterOp>(module);
+}
+
+RecipeOrProblem fuse::instantiate(RecipeAttr wanted, StringRef prefix,
+                                  ArrayRef<NetModuleOp> members,
+                                  SymbolTableCollection &tables) {
+  MLIRContext *context = wanted.getContext();
+  std::string about = "recipe '" + wanted.getName().str() + "' ";
+  SmallVector<StringAttr> sources;
+  SmallVector<RankedTensorType> types;
+  for (StringAttr source : wanted.getSources()) {
+    auto [position, name] = source.getValue().split(':');
+    unsigned number;
+    if (position.getAsInteger(10, number) || name.empty())
+      return about + "takes '" + source.str() + "'; expected position:name";
+    if (number >= members.size())
+      return about + "takes a parameter of member " + std::to_string(number) +
+             ", there are " + std::to_string(members.size());
+    ParameterOp parameter = lookupIn(tables, members[number], name);
+    if (!parameter)
+      return about + "takes '" + name.str() + "', which '" +
+             getModulePath(members[number]) + "' does not have";
+    sources.push_back(StringAttr::get(context, getParameterName(parameter)));
+    types.push_back(cast<RankedTensorType>(parameter.getType()));
+  }
+  RecipeAttr recipe = wanted.withNames(
+      StringAttr::get(context, prefix + "." + wanted.getName().getValue()),
+      sources);
+  std::string problem;
+  ScopedDiagnosticHandler handler(
+      context, [&](Diagnostic &diag) { problem = diag.str(); });
+  if (failed(recipe.inferType(
+          types, [&] { return emitError(UnknownLoc::get(context)); })))
+    return problem;
+  return recipe;
+}
+
+//===----------------------------------------------------------------------===//
+// Conflicts
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Who stores a parameter in another layout.
+struct Claim {
+  RecipeAttr recipe;
+  FusedCallOp call;
+};
+
+/// Follows the calls of a model and finds who reads which parameter as it is.
+class Readers {
+public:
+  Readers(ModelOp model,
+          const DenseMap<Operation *, SmallVector<Claim, 1>> &claims)
+      : model(model), claims(claims) {}
+
+  LogicalResult check(SymbolTableCollection &tables);
+
+private:
+  /// What is known of the code that reads a parameter: the fused call that it
+  /// is a member of, or null.
+  using Context = FusedCallOp;
+
+  void add(Operation *module, Context context);
+  LogicalResult checkForward(Operation *module, Context context,
+                             SymbolTableCollection &tables);
+  LogicalResult checkRead(ParameterOp parameter, Operation *reader,
+                          Context context, SymbolTableCollection &tables);
+
+  ModelOp model;
+  const DenseMap<Operation *, SmallVector<Claim, 1>> &claims;
+  llvm::SetVector<std::pair<Operation *, Operation *>> pending;
+};
+
+} // namespace
+
+void Readers::add(Operation *module, Context context) {
+  if (module)
+    pending.insert({module, context.getOperation()});
+}
+
+LogicalResult Readers::checkRead(ParameterOp parameter, Operation *reader,
+                                 Context context,
+                                 SymbolTableCollection &tables) {
+  auto it = claims.find(getOwner(tables, parameter));
+  if (it == claims.end())
+    return success();
+  for (Claim claim : it->second) {
+    // A member of the site reads the stored weight instead.
+    bool fromRecipe =
+        context && context.getWeightsAttr() &&
+        llvm::is_contained(context.getWeightsAttr(), claim.recipe);
+    if (claim.recipe.getKeep() || fromRecipe)
+      continue;
+    InFlightDiagnostic diag = emitError(claim.call.getLoc());
+    diag << "site '" << claim.call.getSite() << "' stores '"
+         << getParameterName(it->first == parameter.getOperation()
+                                 ? parameter
+                                 : cast<ParameterOp>(it->first))
+         << "' as '" << claim.recipe.getName().getValue() << "', and '"
+         << getModulePath(reader) << "' reads it as it is";
+    if (parameter.getTiedTo())
+      diag << ", by the tied name '" << getParameterName(parameter) << "'";
+    diag << "; write 'keep' to store it as well";
+    return diag;
+  }
+  return success();
+}
+
+LogicalResult Readers::checkForward(Operation *module, Context context,
+                                    SymbolTableCollection &tables) {
+  FunctionOpInterface forward = getForward(tables, module);
+  if (!forward)
+    return success();
+  if (forward.isExternal()) {
+    // What is declared only may read whatever it owns.
+    WalkResult walk = module->walk([&](ParameterOp parameter) {
+      return WalkResult(checkRead(parameter, module, context, tables));
+    });
+    return failure(walk.wasInterrupted());
+  }
+  WalkResult walk = forward->walk([&](Operation *op) {
+    if (auto get = dyn_cast<GetParameterOp>(op)) {
+      auto parameter = cast<ParameterOp>(
+          tables.lookupSymbolIn(module, get.getParameterAttr()));
+      return WalkResult(checkRead(parameter, module, context, tables));
+    }
+    if (auto call = dyn_cast<CallModuleOp>(op))
+      add(lookupModule(tables, call, call.getCallee()), context);
+    if (auto call = dyn_cast<FusedCallOp>(op))
+      for (auto member : call.getMembers().getAsRange<SymbolRefAttr>())
+        add(lookupModule(tables, call, member), call);
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}
+
+LogicalResult Readers::check(SymbolTableCollection &tables) {
+  add(model, {});
+  // Nobody may call a module, but then somebody outside may.
+  llvm::DenseSet<Operation *> called;
+  model->walk([&](Operation *op) {
+    if (auto call = dyn_cast<CallModuleOp>(op))
+      called.insert(lookupModule(tables, call, call.getCallee()));
+    if (auto call = dyn_cast<FusedCallOp>(op))
+      for (auto member : call.getMembers().getAsRange<SymbolRefAttr>())
+        called.insert(lookupModule(tables, call, member));
+  });
+  model->walk<WalkOrder::PreOrder>([&](NetModuleOp module) {
+    FunctionOpInterface forward = getForward(tables, module);
+    if (forward && !called.contains(module))
+      add(module, {});
+    // What a declared forward does, it does with the modules below.
+    return forward && forward.isExternal() ? WalkResult::skip()
+                                           : WalkResult::advance();
+  });
+  for (size_t i = 0; i < pending.size(); ++i) {
+    auto [module, context] = pending[i];
+    if (failed(
+            checkForward(module, cast_or_null<FusedCallOp>(context), tables)))
+      return failure();
+  }
+  return success();
+}
+
+FailureOr<SmallVector<RecipeAttr>> fuse::collectRecipes(ModelOp model) {
+  SymbolTableCollection tables;
+  llvm::SetVector<RecipeAttr> recipes;
+  DenseMap<StringAttr, RecipeAttr> byName;
+  DenseMap<Operation *, SmallVector<Claim, 1>> claims;
+  WalkResult walk = model->walk([&](FusedCallOp call) {
+    if (!call.getWeightsAttr())
+      return WalkResult::advance();
+    for (auto recipe : call.getWeightsAttr().getAsRange<RecipeAttr>()) {
+      RecipeAttr other =
+          byName.try_emplace(recipe.getName(), recipe).first->second;
+      if (other != recipe) {
+        call.emitError() << "site '" << call.getSite() << "' stores '"
+                         << recipe.getName().getValue() << "' as " << recipe
+                         << ", another site as " << other;
+        return WalkResult::interrupt();
+      }
+      if (lookupParameter(tables, model, recipe.getName().getValue())) {
+        call.emitError() << "site '" << call.getSite() << "' stores '"
+                         << recipe.getName().getValue()
+                         << "', which is the name of a parameter";
+        return WalkResult::interrupt();
+      }
+      if (!recipes.insert(recipe))
+        continue;
+      for (StringAttr source : recipe.getSources()) {
+        ParameterOp parameter =
+            lookupParameter(tables, model, source.getValue());
+        if (!parameter) {
+          call.emitError() << "no parameter '" << source.getValue() << "'";
+          return WalkResult::interrupt();
+        }
+        auto &claimed = claims[getOwner(tables, parameter)];
+        for (Claim claim : claimed) {
+          // Both names of a tied parameter may be in one recipe.
+          if (claim.recipe == recipe ||
+              (claim.recipe.getKeep() && recipe.getKeep()))
+            continue;
+          InFlightDiagnostic diag = call.emitError();
+          diag << "parameter '" << source.getValue()
+               << "' is wanted in two layouts: as " << recipe << " by site '"
+               << call.getSite() << "' and as " << claim.recipe << " by site '"
+               << claim.call.getSite() << "'";
+          return WalkResult::interrupt();
+        }
+        claimed.push_back({recipe, call});
+      }
+    }
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  if (!claims.empty() && failed(Readers(model, claims).check(tables)))
+    return failure();
+  return llvm::to_vector(recipes);
+}

@@ -1,0 +1,94 @@
+//===- FlattenModels.cpp - Turn models into functions that can run --------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ModuleInliner.h"
+#include "fuse/Transforms/Passes.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace fuse {
+#define GEN_PASS_DEF_FLATTENMODELSPASS
+#include "fuse/Transforms/Passes.h.inc"
+} // namespace fuse
+
+using namespace mlir;
+using namespace fuse;
+
+/// A function that stands nowhere with all of the forward of `model`, or null.
+static OwningOpRef<func::FuncOp> flatten(ModelOp model,
+                                         SymbolTableCollection &tables) {
+  FunctionOpInterface forward = getForward(tables, model);
+  if (!forward) {
+    model.emitError() << "model '" << model.getSymName()
+                      << "' has no forward to make a function of; 'sites' "
+                         "keeps the functions of its sites";
+    return {};
+  }
+  // Beside the model, whose name it has, it would be there twice.
+  OwningOpRef<func::FuncOp> function = func::FuncOp::create(
+      forward.getLoc(), model.getSymName(),
+      FunctionType::get(model.getContext(), forward.getArgumentTypes(),
+                        forward.getResultTypes()));
+  function->addEntryBlock();
+  ModuleInliner::Values args(function->getArguments());
+  for (unsigned i = 0; i < args.size(); ++i) {
+    if (!forward.isExternal())
+      args[i].setLoc(forward.getArgument(i).getLoc());
+    if (Attribute name = forward.getArgAttr(i, "fuse.name"))
+      function->setArgAttr(i, "fuse.name", name);
+  }
+  ModuleInliner inliner(tables, *function);
+  FailureOr<ModuleInliner::Values> results = inliner.inlineForward(model, args);
+  if (failed(results))
+    return {};
+  inliner.finish(*results);
+  return function;
+}
+
+namespace {
+
+struct FlattenModels : fuse::impl::FlattenModelsPassBase<FlattenModels> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    SmallVector<ModelOp> models;
+    getOperation()->walk<WalkOrder::PreOrder>([&](ModelOp model) {
+      models.push_back(model);
+      return WalkResult::skip();
+    });
+    for (ModelOp model : models)
+      if (failed(replace(model)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult replace(ModelOp model) {
+    if (!sites) {
+      SymbolTableCollection tables;
+      OwningOpRef<func::FuncOp> function = flatten(model, tables);
+      if (!function)
+        return failure();
+      ++numFlattened;
+      // Sites may share a function only by mistake; it is dropped once.
+      llvm::SetVector<Operation *> bodies;
+      Operation *home = model->getParentOp();
+      model->walk([&](FusedCallOp call) {
+        if (call.getBodyAttr() && home->hasTrait<OpTrait::SymbolTable>())
+          if (Operation *body = tables.lookupSymbolIn(home, call.getBodyAttr()))
+            if (isa<func::FuncOp>(body))
+              bodies.insert(body);
+      });
+      for (Operation *body : bodies)
+        body->erase();
+      OpBuilder(model).insert(function.release());
+    }
+    model->erase();
+    return success();
+  }
+};
+
+} // namespace

@@ -1,0 +1,268 @@
+//===- ModuleInliner.cpp - Copy forwards into one function ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "ModuleInliner.h"
+#include "fuse/Transforms/ModuleFusion.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace fuse;
+
+FailureOr<ModuleInliner::Values>
+ModuleInliner::inlineForward(Operation *module, ArrayRef<Value> args) {
+  FunctionOpInterface forward = getForward(tables, module);
+  std::string path = getModulePath(module);
+  std::string subject = isa<ModelOp>(module) ? "the model" : "'" + path + "'";
+  if (!forward)
+    return module->emitError() << subject << " has no forward to inline";
+  if (forward.isExternal())
+    return module->emitError()
+           << "forward of " << subject << " is declared only; nothing to "
+           << "inline";
+  if (!forward.getFunctionBody().hasOneBlock())
+    return forward.emitError()
+           << "forward of " << subject << " has several blocks; expected one";
+  StringAttr name = builder.getStringAttr(path);
+  IRMapping mapping;
+  for (auto [arg, value] : llvm::zip(forward.getArguments(), args))
+    mapping.map(arg, value);
+  for (unsigned i = args.size(); i < forward.getNumArguments(); ++i) {
+    auto value =
+        dyn_cast_or_null<TypedAttr>(forward.getArgAttr(i, kDefaultAttrName));
+    if (!value || !arith::ConstantOp::isBuildableWith(value, value.getType()))
+      return forward.emitError() << "default of argument " << i << " of "
+                                 << subject << " is no constant of arith";
+    Location loc = path.empty()
+                       ? forward.getLoc()
+                       : Location(NameLoc::get(name, forward.getLoc()));
+    mapping.map(forward.getArgument(i),
+                arith::ConstantOp::create(builder, loc, value).getResult());
+  }
+  Block &block = forward.getFunctionBody().front();
+  for (Operation &op : block.without_terminator())
+    if (failed(copy(op, path, mapping)))
+      return failure();
+  Values results;
+  for (Value value : block.getTerminator()->getOperands())
+    results.push_back(mapping.lookup(value));
+  return results;
+}
+
+FailureOr<ModuleInliner::Values>
+ModuleInliner::inlineMembers(FusedCallOp call, ArrayRef<Value> operands) {
+  size_t numArgs = call.getArgs().size();
+  Values intermediates, outputs;
+  ArrayRef<Value> sides = operands.drop_front(numArgs);
+  SmallVector<IdentityCallOp> identities = getIdentities(call);
+  for (auto [i, member] :
+       llvm::enumerate(call.getMembers().getAsRange<SymbolRefAttr>())) {
+    Values args(operands.take_front(numArgs));
+    if (i > 0) {
+      IdentityCallOp identity = identities[i - 1];
+      args.clear();
+      for (int64_t source : identity.getInterface())
+        args.push_back(source >= 0 ? sides[source]
+                                   : intermediates[-1 - source]);
+      sides = sides.drop_front(identity.getIgnored().size());
+    }
+    FailureOr<Values> results =
+        inlineForward(lookupModule(tables, call, member), args);
+    if (failed(results))
+      return failure();
+    outputs = *results;
+    llvm::append_range(intermediates, outputs);
+  }
+  for (int64_t position : call.getAlso().value_or(ArrayRef<int64_t>()))
+    outputs.push_back(intermediates[position]);
+  return outputs;
+}
+
+FailureOr<ModuleInliner::Values>
+ModuleInliner::inlineFusedCall(FusedCallOp call, ArrayRef<Value> operands) {
+  Operation *home = call->getParentOfType<ModelOp>()->getParentOp();
+  func::FuncOp body;
+  if (call.getBodyAttr() && home && home->hasTrait<OpTrait::SymbolTable>())
+    body = dyn_cast_or_null<func::FuncOp>(
+        tables.lookupSymbolIn(home, call.getBodyAttr()));
+  if (!body)
+    return inlineMembers(call, operands);
+  auto fail = [&](const Twine &what) {
+    return body.emitError()
+           << "body of site '" << call.getSite() << "' " << what;
+  };
+  if (!body.getBody().hasOneBlock())
+    return fail("has " + Twine(body.getBody().getBlocks().size()) +
+                " blocks; expected one");
+  if (body.getNumArguments() < operands.size())
+    return fail("takes " + Twine(body.getNumArguments()) +
+                " values, the call "
+                "has " +
+                Twine(operands.size()));
+  IRMapping mapping;
+  for (auto [i, arg] : llvm::enumerate(body.getArguments())) {
+    if (i < operands.size()) {
+      if (arg.getType() != operands[i].getType())
+        return fail("takes another type as argument " + Twine(i) +
+                    " than the call has");
+      mapping.map(arg, operands[i]);
+      continue;
+    }
+    auto name = body.getArgAttrOfType<StringAttr>(i, kParameterAttrName);
+    if (!name)
+      return fail("takes more values than the call has");
+    mapping.map(arg,
+                getParameter(name.getValue(), arg.getType(), arg.getLoc()));
+  }
+  Block &block = body.getBody().front();
+  for (Operation &op : block.without_terminator())
+    builder.clone(op, mapping);
+  Values results;
+  for (Value value : block.getTerminator()->getOperands())
+    results.push_back(mapping.lookup(value));
+  if (TypeRange(ValueRange(results)) != call.getResultTypes())
+    return fail("gives other types than the call");
+  return results;
+}
+
+LogicalResult ModuleInliner::copy(Operation &op, StringRef path,
+                                  IRMapping &mapping) {
+  auto lookup = [&](OperandRange operands) {
+    Values values;
+    for (Value operand : operands)
+      values.push_back(mapping.lookup(operand));
+    return values;
+  };
+  if (auto get = dyn_cast<GetParameterOp>(op)) {
+    ParameterOp owner =
+        getOwner(tables, cast<ParameterOp>(tables.lookupSymbolIn(
+                             getEnclosingModule(get), get.getParameterAttr())));
+    mapping.map(get.getValue(), getParameter(getParameterName(owner),
+                                             get.getType(), owner.getLoc()));
+    return success();
+  }
+  if (auto identity = dyn_cast<IdentityCallOp>(op)) {
+    mapping.map(identity.getOutputs(), lookup(identity.getValues()));
+    return success();
+  }
+  if (isa<CallModuleOp, FusedCallOp>(op)) {
+    Values operands = lookup(op.getOperands());
+    auto call = dyn_cast<CallModuleOp>(op);
+    FailureOr<Values> results =
+        call ? inlineForward(lookupModule(tables, call, call.getCallee()),
+                             operands)
+             : inlineFusedCall(cast<FusedCallOp>(op), operands);
+    if (failed(results))
+      return failure();
+    mapping.map(op.getResults(), *results);
+    return success();
+  }
+  auto isOfModules = [](Operation *inner) {
+    return isa<GetParameterOp, CallModuleOp, FusedCallOp, IdentityCallOp>(inner)
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  };
+  auto relocate = [&](Operation *inner) {
+    if (!path.empty())
+      inner->setLoc(NameLoc::get(builder.getStringAttr(path), inner->getLoc()));
+  };
+  if (!op.walk(isOfModules).wasInterrupted()) {
+    builder.clone(op, mapping)->walk(relocate);
+    return success();
+  }
+  Operation *clone = builder.cloneWithoutRegions(op, mapping);
+  relocate(clone);
+  return copyRegions(op, clone, path, mapping);
+}
+
+LogicalResult ModuleInliner::copyRegions(Operation &op, Operation *clone,
+                                         StringRef path, IRMapping &mapping) {
+  OpBuilder::InsertionGuard guard(builder);
+  for (auto [from, to] :
+       llvm::zip_equal(op.getRegions(), clone->getRegions())) {
+    for (Block &block : from) {
+      SmallVector<Location> locs;
+      for (BlockArgument arg : block.getArguments())
+        locs.push_back(arg.getLoc());
+      Block *copied =
+          builder.createBlock(&to, to.end(), block.getArgumentTypes(), locs);
+      mapping.map(&block, copied);
+      mapping.map(block.getArguments(), copied->getArguments());
+    }
+    for (Block &block : from) {
+      builder.setInsertionPointToEnd(mapping.lookup(&block));
+      for (Operation &inner : block)
+        if (failed(copy(inner, path, mapping)))
+          return failure();
+    }
+  }
+  return success();
+}
+
+Value ModuleInliner::getParameter(StringRef name, Type type, Location loc) {
+  Value &value = parameters[name];
+  // A stored weight and a parameter never have the same name.
+  if (value && value.getType() == type)
+    return value;
+  unsigned index = function.getNumArguments();
+  NamedAttribute attr =
+      builder.getNamedAttr(kParameterAttrName, builder.getStringAttr(name));
+  (void)function.insertArgument(index, type, builder.getDictionaryAttr(attr),
+                                loc);
+  return value = function.getArgument(index);
+}
+
+void ModuleInliner::finish(ValueRange results) {
+  func::ReturnOp::create(builder, function.getLoc(), results);
+}
+
+OwningOpRef<func::FuncOp> fuse::inlineCalls(SymbolTableCollection &tables,
+                                            ArrayRef<CallModuleOp> calls,
+                                            StringRef name) {
+  CallModuleOp head = calls.front(), tail = calls.back();
+  llvm::SetVector<Value> inputs;
+  SmallVector<Value> outputs(tail.getOutputs());
+  auto isMember = [&](Operation *op) {
+    return llvm::is_contained(calls, dyn_cast_or_null<CallModuleOp>(op));
+  };
+  for (CallModuleOp call : calls) {
+    for (Value arg : call.getArgs())
+      if (!isMember(arg.getDefiningOp()))
+        inputs.insert(arg);
+    if (call == tail)
+      continue;
+    for (Value value : call.getOutputs())
+      if (!llvm::all_of(value.getUsers(), isMember))
+        outputs.push_back(value);
+  }
+  OpBuilder builder(head.getContext());
+  OwningOpRef<func::FuncOp> function = func::FuncOp::create(
+      head.getLoc(), name,
+      builder.getFunctionType(TypeRange(inputs.getArrayRef()),
+                              TypeRange(ArrayRef(outputs))));
+  function->addEntryBlock();
+  IRMapping mapping;
+  mapping.map(inputs.getArrayRef(), function->getArguments());
+  // That there is nothing to inline is no error here.
+  ScopedDiagnosticHandler silence(head.getContext(), [](Diagnostic &) {});
+  ModuleInliner inliner(tables, *function);
+  for (CallModuleOp call : calls) {
+    SmallVector<Value> args;
+    for (Value arg : call.getArgs())
+      args.push_back(mapping.lookup(arg));
+    auto results = inliner.inlineForward(
+        lookupModule(tables, call, call.getCallee()), args);
+    if (failed(results))
+      return {};
+    mapping.map(call.getOutputs(), *results);
+  }
+  SmallVector<Value> results;
+  for (Value value : outputs)
+    results.push_back(mapping.lookup(value));
+  inliner.finish(results);
+  return function;
+}

@@ -1,0 +1,251 @@
+//===- PackWeights.cpp - Store weights of kernels in another layout -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Only permutations of rows: a generated kernel computes what its members
+// compute, so nothing in a stored weight may be rounded once more.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Analysis/WeightRecipes.h"
+#include "fuse/Transforms/ModuleFusion.h"
+#include "fuse/Transforms/Passes.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace fuse {
+#define GEN_PASS_DEF_PACKWEIGHTSPASS
+#include "fuse/Transforms/Passes.h.inc"
+} // namespace fuse
+
+using namespace mlir;
+using namespace fuse;
+
+/// Parses `name=concat(1:a,1:b)` or `name=interleave(1:a,1:b,block=8)`, either
+/// with `keep` as the last item.
+static FailureOr<RecipeAttr> parseLayout(Operation *root, StringRef text) {
+  auto fail = [&](const Twine &why) {
+    return root->emitError() << "layout '" << text << "': " << why;
+  };
+  constexpr llvm::StringLiteral forms =
+      "expected name=concat(1:a,1:b) or name=interleave(1:a,1:b,block=8)";
+  auto [name, recipe] = text.trim().split('=');
+  name = name.trim();
+  recipe = recipe.trim();
+  auto [kindName, list] = recipe.split('(');
+  if (name.empty() || !list.consume_back(")"))
+    return fail(forms);
+  std::optional<RecipeKind> kind = symbolizeRecipeKind(kindName.trim());
+  if (kind != RecipeKind::Concat && kind != RecipeKind::Interleave)
+    return fail("unknown permutation '" + kindName.trim() + "'; " + forms);
+  MLIRContext *context = root->getContext();
+  SmallVector<StringRef> items;
+  list.split(items, ',');
+  SmallVector<StringAttr> sources;
+  int64_t block = 0;
+  bool keep = false;
+  for (StringRef item : items) {
+    item = item.trim();
+    if (item == "keep") {
+      keep = true;
+      continue;
+    }
+    if (item.consume_front("block=")) {
+      if (item.getAsInteger(10, block) || block < 1)
+        return fail("block of '" + item + "' rows");
+      continue;
+    }
+    sources.push_back(StringAttr::get(context, item));
+  }
+  RecipeAttr attr = RecipeAttr::getChecked(
+      [&] { return root->emitError() << "layout '" << text << "': "; }, context,
+      StringAttr::get(context, name), *kind, ArrayRef(sources), keep, block,
+      /*offset=*/int64_t(0), Type(), FloatAttr());
+  if (!attr)
+    return failure();
+  return attr;
+}
+
+/// Rows `first`, `first + step`, ... of a matrix or a vector.
+static Value takeRows(OpBuilder &builder, Value stored, int64_t first,
+                      int64_t step, RankedTensorType type) {
+  SmallVector<OpFoldResult> offsets(type.getRank(), builder.getIndexAttr(0));
+  SmallVector<OpFoldResult> strides(type.getRank(), builder.getIndexAttr(1));
+  SmallVector<OpFoldResult> sizes;
+  for (int64_t size : type.getShape())
+    sizes.push_back(builder.getIndexAttr(size));
+  offsets[0] = builder.getIndexAttr(first);
+  strides[0] = builder.getIndexAttr(step);
+  return tensor::ExtractSliceOp::create(builder, stored.getLoc(), type, stored,
+                                        offsets, sizes, strides);
+}
+
+/// An interleaved weight with the rows of each source together.
+static Value sortBlocks(OpBuilder &builder, RecipeAttr recipe, Value stored) {
+  auto type = cast<RankedTensorType>(stored.getType());
+  Location loc = stored.getLoc();
+  int64_t block = recipe.getBlock(), count = recipe.getSources().size();
+  SmallVector<int64_t> shape = {type.getDimSize(0) / (block * count), count,
+                                block};
+  llvm::append_range(shape, type.getShape().drop_front());
+  SmallVector<ReassociationIndices> rows = {{0, 1, 2}};
+  for (int64_t dim = 1; dim < type.getRank(); ++dim)
+    rows.push_back({dim + 2});
+  Value blocks = tensor::ExpandShapeOp::create(
+      builder, loc, type.clone(ArrayRef(shape)), stored, rows);
+  auto order = llvm::to_vector(llvm::seq<int64_t>(0, shape.size()));
+  std::swap(shape[0], shape[1]);
+  std::swap(order[0], order[1]);
+  Value empty =
+      tensor::EmptyOp::create(builder, loc, shape, type.getElementType());
+  Value sorted = linalg::TransposeOp::create(builder, loc, blocks, empty, order)
+                     ->getResult(0);
+  return tensor::CollapseShapeOp::create(builder, loc, type, sorted, rows);
+}
+
+/// Makes the function of a site take a stored weight instead of parameters.
+static LogicalResult packArguments(func::FuncOp function, RecipeAttr recipe,
+                                   ArrayRef<ParameterOp> owners) {
+  SmallVector<unsigned> positions;
+  SmallVector<RankedTensorType> types;
+  for (ParameterOp owner : owners) {
+    std::string name = getParameterName(owner);
+    std::optional<unsigned> position;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (auto attr =
+              function.getArgAttrOfType<StringAttr>(i, kParameterAttrName);
+          attr && attr.getValue() == name)
+        position = i;
+    if (!position)
+      return function.emitError()
+             << "function of the site has no argument for parameter '" << name
+             << "'";
+    positions.push_back(*position);
+    types.push_back(
+        cast<RankedTensorType>(function.getArgument(*position).getType()));
+  }
+  FailureOr<RankedTensorType> type =
+      recipe.inferType(types, [&] { return function.emitError(); });
+  if (failed(type))
+    return failure();
+  Builder attrs(function.getContext());
+  unsigned place = *llvm::min_element(positions);
+  NamedAttribute named =
+      attrs.getNamedAttr(kParameterAttrName, recipe.getName());
+  if (failed(function.insertArgument(place, *type,
+                                     attrs.getDictionaryAttr(named),
+                                     function.getArgument(place).getLoc())))
+    return failure();
+  OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
+  Value stored = function.getArgument(place);
+  // Single rows in turn can be read in place, larger blocks can not.
+  int64_t step = recipe.getBlock() == 1 ? positions.size() : 1;
+  if (recipe.getBlock() > 1)
+    stored = sortBlocks(builder, recipe, stored);
+  llvm::BitVector dead(function.getNumArguments());
+  int64_t row = 0;
+  for (unsigned i = 0; i < positions.size(); ++i) {
+    // The new argument stands in front of all of them.
+    unsigned position = positions[i] + 1;
+    Value value =
+        takeRows(builder, stored, step == 1 ? row : i, step, types[i]);
+    function.getArgument(position).replaceAllUsesWith(value);
+    dead.set(position);
+    row += types[i].getDimSize(0);
+  }
+  return function.eraseArguments(dead);
+}
+
+namespace {
+
+struct PackWeights : fuse::impl::PackWeightsPassBase<PackWeights> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    for (StringRef text : layouts) {
+      FailureOr<RecipeAttr> layout = parseLayout(getOperation(), text);
+      if (failed(layout))
+        return signalPassFailure();
+      FailureOr<unsigned> count = pack(*layout);
+      if (failed(count))
+        return signalPassFailure();
+      if (*count == 0) {
+        getOperation()->emitError()
+            << "layout '" << text << "' fits no site of a generated kernel"
+            << (problem.empty() ? "" : "; ") << problem;
+        return signalPassFailure();
+      }
+      numPacked += *count;
+    }
+    WalkResult walk = getOperation()->walk([&](ModelOp model) {
+      return WalkResult(success(succeeded(collectRecipes(model))));
+    });
+    if (walk.wasInterrupted())
+      signalPassFailure();
+  }
+
+private:
+  /// Records a layout wherever it fits; returns how often.
+  FailureOr<unsigned> pack(RecipeAttr layout);
+
+  /// Why the last site that a layout did not fit has not the parameters.
+  std::string problem;
+};
+
+} // namespace
+
+FailureOr<unsigned> PackWeights::pack(RecipeAttr layout) {
+  unsigned count = 0;
+  problem.clear();
+  SymbolTableCollection tables;
+  WalkResult walk = getOperation()->walk([&](FusedCallOp call) {
+    if (!isGeneratedKernel(call.getKernel()))
+      return WalkResult::advance();
+    SmallVector<NetModuleOp> members;
+    for (auto member : call.getMembers().getAsRange<SymbolRefAttr>())
+      members.push_back(lookupModule(tables, call, member));
+    RecipeOrProblem result =
+        instantiate(layout, call.getSite().rsplit('#').first, members, tables);
+    if (auto *why = std::get_if<std::string>(&result)) {
+      problem = *why;
+      return WalkResult::advance();
+    }
+    auto recipe = std::get<RecipeAttr>(result);
+    SmallVector<Attribute> recipes;
+    if (ArrayAttr old = call.getWeightsAttr())
+      llvm::append_range(recipes, old);
+    for (Attribute other : recipes) {
+      auto taken = cast<RecipeAttr>(other);
+      for (StringAttr source : recipe.getSources())
+        if (llvm::is_contained(taken.getSources(), source)) {
+          call.emitError() << "parameter '" << source.getValue()
+                           << "' is wanted in two layouts: as " << recipe
+                           << " and as " << taken << " by site '"
+                           << call.getSite() << "'";
+          return WalkResult::interrupt();
+        }
+    }
+    recipes.push_back(recipe);
+    call.setWeightsAttr(ArrayAttr::get(call.getContext(), recipes));
+    ++count;
+    auto model = call->getParentOfType<ModelOp>();
+    Operation *home = model->getParentOp();
+    if (!call.getBodyAttr() || !home || !home->hasTrait<OpTrait::SymbolTable>())
+      return WalkResult::advance();
+    auto body = dyn_cast_or_null<func::FuncOp>(
+        tables.lookupSymbolIn(home, call.getBodyAttr()));
+    if (!body || body.isExternal())
+      return WalkResult::advance();
+    SmallVector<ParameterOp> owners;
+    for (StringAttr source : recipe.getSources())
+      owners.push_back(
+          getOwner(tables, lookupParameter(tables, model, source.getValue())));
+    return WalkResult(packArguments(body, recipe, owners));
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  return count;
+}

@@ -1,0 +1,4 @@
+fuse.model @whole class "*" {
+  fuse.module @norm class "RMSNorm" {
+  }
+}

@@ -1,0 +1,3 @@
+fuse.model @more class "*" {
+  fuse.kernel @NormMLP targets(["sm_80"])
+}

@@ -1,0 +1,89 @@
+// RUN: fuse-opt %s --fuse-flatten-models | FileCheck %s
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,a),(*,b))->mlp' \
+// RUN:   --fuse-inline-modules --fuse-form-kernels --fuse-flatten-models \
+// RUN:   | FileCheck %s --check-prefix=FUSED
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,a),(*,b))->mlp' \
+// RUN:   --fuse-inline-modules --fuse-form-kernels \
+// RUN:   --fuse-flatten-models=sites=true | FileCheck %s --check-prefix=SITES
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,a),(*,b))->Declared' \
+// RUN:   --fuse-flatten-models | FileCheck %s
+// RUN: fuse-opt %s --fuse-flatten-models --mlir-print-debuginfo \
+// RUN:   --mlir-print-local-scope | FileCheck %s --check-prefix=LOC
+
+// The forward of the model, with those of all modules that it calls, level by
+// level and inside of regions. Arguments first, then parameters, each once;
+// what is tied is one argument. A fused call of a declared kernel means its
+// members.
+
+// CHECK:      func.func @m(%[[X:.*]]: tensor<8x8xf32> {fuse.name = "input"},
+// CHECK-SAME:   %[[C:.*]]: i1,
+// CHECK-SAME:   %[[W:.*]]: tensor<8x8xf32> {fuse.parameter = "a.w"})
+// CHECK-NEXT: %[[N:.*]] = fuse.rms_norm %[[X]]
+// CHECK-NEXT: %[[U:.*]] = fuse.linear %[[N]], %[[W]]
+// CHECK-NEXT: %[[A:.*]] = fuse.activation silu %[[U]]
+// CHECK-NEXT: %[[D:.*]] = fuse.linear %[[A]], %[[W]]
+// CHECK-NEXT: %[[R:.*]] = scf.if %[[C]]
+// CHECK-NEXT:   %[[L:.*]] = fuse.linear %[[D]], %[[W]]
+// CHECK-NEXT:   scf.yield %[[L]]
+// CHECK:      return %[[R]]
+// CHECK-NOT:  fuse.model
+// CHECK-NOT:  func.func
+
+// LOC: fuse.rms_norm {{.*}} loc("a"("here"))
+
+// What was fused stays fused.
+
+// FUSED:      func.func @m(
+// FUSED-NEXT: %[[M:.*]] = fuse.mlp
+// FUSED-NEXT: scf.if
+// FUSED-NOT:  func.func
+
+// SITES-NOT:  fuse.model
+// SITES:      func.func @"a+b#0"(
+// SITES-NEXT: fuse.mlp
+// SITES-NOT:  func.func
+
+fuse.model @m class "M" {
+  fuse.kernel @Declared targets(["cpu"])
+  fuse.module @a class "Norm" {
+    fuse.parameter @w : tensor<8x8xf32>
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %y = fuse.rms_norm %x eps 1.0e-6
+        : (tensor<8x8xf32>) -> tensor<8x8xf32> loc("here")
+      return %y : tensor<8x8xf32>
+    }
+  }
+  fuse.module @b class "MLP" {
+    fuse.parameter @up tied_to("a.w") : tensor<8x8xf32>
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %w = fuse.get_parameter @up : tensor<8x8xf32>
+      %u = fuse.linear %x, %w
+        : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      %a = fuse.activation silu %u : tensor<8x8xf32> -> tensor<8x8xf32>
+      %d = fuse.linear %a, %w
+        : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %d : tensor<8x8xf32>
+    }
+  }
+  fuse.module @c class "Linear" {
+    fuse.parameter @w tied_to("a.w") : tensor<8x8xf32>
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %w = fuse.get_parameter @w : tensor<8x8xf32>
+      %y = fuse.linear %x, %w
+        : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %y : tensor<8x8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8x8xf32> {fuse.name = "input"}, %c: i1)
+      -> tensor<8x8xf32> {
+    %a = fuse.call_module @a(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %b = fuse.call_module @b(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %r = scf.if %c -> tensor<8x8xf32> {
+      %y = fuse.call_module @c(%b) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      scf.yield %y : tensor<8x8xf32>
+    } else {
+      scf.yield %b : tensor<8x8xf32>
+    }
+    return %r : tensor<8x8xf32>
+  }
+}

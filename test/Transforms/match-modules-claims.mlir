@@ -1,0 +1,90 @@
+// RUN: fuse-opt %s -split-input-file -o /dev/null \
+// RUN:     --fuse-match-modules='patterns=((*,**.a),(*,**.b))->Kernel,((*,**.b),(*,**.c))->Kernel,((*,outer))->Kernel' \
+// RUN:     --remarks-filter=fuse --remark-format=emitRemark 2>&1 \
+// RUN:   | FileCheck %s
+// RUN: fuse-opt %s -split-input-file \
+// RUN:     --fuse-match-modules='patterns=((*,**.a),(*,**.b))->Kernel disable=outer.a+b#0' \
+// RUN:   | FileCheck %s --check-prefix=OFF
+// RUN: not fuse-opt %s \
+// RUN:     --fuse-match-modules='patterns=((*,**.a),(*,**.b))->Kernel disable=outer.a+b#7' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=UNKNOWN
+
+// A call belongs to one site: the pattern that is given first has it, and says
+// so where a later one wants it. A module around a fused site, or inside of
+// one, is not fused once more.
+
+// CHECK: [Passed] outer.a+b#0
+// CHECK: [Missed] outer.b+c#0
+// CHECK-SAME: FUSE-N213 already-fused: {{.*}}'outer.b' belongs to another site
+// CHECK: [Missed] outer#0
+// CHECK-SAME: FUSE-N213 already-fused: {{.*}}'outer' belongs to another site
+
+// Models are fused one by one: a site that is switched off is off in every
+// model that has it, and one that no model has is an error.
+
+// CHECK: [Passed] outer.a+b#0
+// OFF-LABEL: fuse.model @first
+// OFF-NOT:   fuse.fused_call
+// OFF-LABEL: fuse.model @second
+// OFF-NOT:   site("outer.a+b#0")
+// OFF:       site("other.a+b#0")
+// OFF-NOT:   fuse.fused_call
+// UNKNOWN:   error: no site 'outer.a+b#7' to disable; there are 2 sites
+
+fuse.model @first class "M" {
+  fuse.kernel @Kernel targets(["cpu"])
+  fuse.module @outer class "Outer" {
+    fuse.module @a class "A" {
+      func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+    }
+    fuse.module @b class "B" {
+      func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+    }
+    fuse.module @c class "C" {
+      func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+    }
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %a = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %b = fuse.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
+      %c = fuse.call_module @c(%b) : (tensor<8xf32>) -> tensor<8xf32>
+      return %c : tensor<8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %y = fuse.call_module @outer(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    return %y : tensor<8xf32>
+  }
+}
+
+fuse.model @second class "M" {
+  fuse.kernel @Kernel targets(["cpu"])
+  fuse.module @outer class "Outer" {
+    fuse.module @a class "A" {
+      func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+    }
+    fuse.module @b class "B" {
+      func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+    }
+    fuse.module @c class "C" {
+      func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+    }
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %a = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %b = fuse.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
+      return %b : tensor<8xf32>
+    }
+  }
+  fuse.module @other class "Outer" {
+    fuse.module @a class "A" {
+      func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+    }
+    fuse.module @b class "B" {
+      func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+    }
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %a = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %b = fuse.call_module @b(%a) : (tensor<8xf32>) -> tensor<8xf32>
+      return %b : tensor<8xf32>
+    }
+  }
+}

@@ -1,0 +1,61 @@
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' --fuse-pack-weights='layouts=w=concat' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=FORM
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' --fuse-pack-weights='layouts=w=fold(0:p,0:v)' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=KIND
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' --fuse-pack-weights='layouts=w=interleave(0:p,0:q,block=x)' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=BLOCK
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' --fuse-pack-weights='layouts=w=concat(0:p)' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=ONE
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' --fuse-pack-weights='layouts=w=concat(0:p,0:z)' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=NAME
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' --fuse-pack-weights='layouts=w=concat(0:p,3:q)' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=MEMBER
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' --fuse-pack-weights='layouts=w=concat(0:p,0:v)' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=SHAPE
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' --fuse-pack-weights='layouts=w=interleave(0:p,0:q,block=3)' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=ROWS
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' --fuse-pack-weights='layouts=w=concat(0:p,0:q),u=concat(0:q,0:p)' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=TWICE
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' --fuse-pack-weights='layouts=w=concat(0:p,0:t)' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=TIED
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,a))->mlp' --fuse-pack-weights='layouts=w=concat(0:p,0:t,keep)' -o /dev/null
+
+// FORM:   error: layout 'w=concat': expected name=concat(1:a,1:b) or name=interleave(1:a,1:b,block=8)
+// KIND:   error: layout 'w=fold(0:p,0:v)': unknown permutation 'fold'
+// BLOCK:  error: layout 'w=interleave(0:p,0:q,block=x)': block of 'x' rows
+// ONE:    error: layout 'w=concat(0:p)': recipe 'w' takes at least two parameters, got 1
+// NAME:   error: layout 'w=concat(0:p,0:z)' fits no site of a generated kernel; recipe 'w' takes 'z', which 'a' does not have
+// MEMBER: error: layout 'w=concat(0:p,3:q)' fits no site of a generated kernel; recipe 'w' takes a parameter of member 3, there are 1
+// SHAPE:  recipe 'a.w' takes 'a.p' of type 'tensor<4x8xf32>' with 'a.v' of type 'tensor<8xf32>'
+// ROWS:   recipe 'a.w' takes blocks of 3 rows, 'tensor<4x8xf32>' has 4
+// TWICE:  error: parameter 'a.q' is wanted in two layouts: as #fuse.recipe<"a.u" = concat("a.q", "a.p")> and as #fuse.recipe<"a.w" = concat("a.p", "a.q")> by site 'a#0'
+
+// The parameter is also read by another name, which `keep` resolves.
+
+// TIED:   error: site 'a#0' stores 'e.t' as 'a.w', and 'e' reads it as it is; write 'keep' to store it as well
+
+fuse.model @m class "M" {
+  fuse.module @a class "A" {
+    fuse.parameter @p : tensor<4x8xf32>
+    fuse.parameter @q : tensor<4x8xf32>
+    fuse.parameter @v : tensor<8xf32>
+    fuse.parameter @t tied_to("e.t") : tensor<4x8xf32>
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      return %x : tensor<8x8xf32>
+    }
+  }
+  fuse.module @e class "E" {
+    fuse.parameter @t : tensor<4x8xf32>
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x4xf32> {
+      %w = fuse.get_parameter @t : tensor<4x8xf32>
+      %y = fuse.linear %x, %w
+        : (tensor<8x8xf32>, tensor<4x8xf32>) -> tensor<8x4xf32>
+      return %y : tensor<8x4xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x4xf32> {
+    %a = fuse.call_module @a(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %e = fuse.call_module @e(%a) : (tensor<8x8xf32>) -> tensor<8x4xf32>
+    return %e : tensor<8x4xf32>
+  }
+}

@@ -1,0 +1,88 @@
+// RUN: fuse-opt %s -o %t.input
+// RUN: fuse-opt %s -o %t.concat \
+// RUN:   --fuse-match-modules='patterns=((*,norm),(*,mlp))->gated_mlp' \
+// RUN:   --fuse-inline-modules --fuse-form-kernels \
+// RUN:   --fuse-pack-weights='layouts=gate_up=concat(1:gate,1:up)'
+// RUN: FileCheck %s --input-file=%t.concat
+// RUN: fuse-opt %t.concat --fuse-unfuse -o %t.output
+// RUN: diff %t.input %t.output
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,norm),(*,mlp))->gated_mlp' \
+// RUN:   --fuse-inline-modules --fuse-form-kernels \
+// RUN:   --fuse-pack-weights='layouts=gate_up=interleave(1:gate,1:up,block=4)' \
+// RUN:   | FileCheck %s --check-prefix=BLOCKS
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,norm),(*,mlp))->gated_mlp' \
+// RUN:   --fuse-inline-modules --fuse-form-kernels \
+// RUN:   --fuse-pack-weights='layouts=gate_up=interleave(1:gate,1:up,block=1)' \
+// RUN:   | FileCheck %s --check-prefix=ROWS
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,norm),(*,mlp))->gated_mlp' \
+// RUN:   --fuse-pack-weights='layouts=gate_up=concat(1:gate,1:up,keep)' \
+// RUN:   | FileCheck %s --check-prefix=KEEP
+
+// Gate and up as one stored weight. The call records how it is made; the
+// function of the site takes it in place of the two, and reads them in place.
+
+// CHECK:      fuse.fused_call "gated_mlp" [@norm, @mlp]
+// CHECK-SAME:   body(@"norm+mlp#0") weights
+// CHECK-SAME:   [#fuse.recipe<"norm+mlp.gate_up" = concat("mlp.gate", "mlp.up")>]
+// CHECK:      func.func @"norm+mlp#0"(%[[X:.*]]: tensor<?x8xf32>,
+// CHECK-SAME:   %[[W:.*]]: tensor<32x8xf32> {fuse.parameter = "norm+mlp.gate_up"},
+// CHECK-SAME:   %[[D:.*]]: tensor<8x16xf32> {fuse.parameter = "mlp.down"})
+// CHECK-NEXT: %[[G:.*]] = tensor.extract_slice %[[W]][0, 0] [16, 8] [1, 1]
+// CHECK-NEXT: %[[U:.*]] = tensor.extract_slice %[[W]][16, 0] [16, 8] [1, 1]
+// CHECK-NEXT: fuse.gated_mlp %[[X]] norm(rms eps 1.0e-06) gate(%[[G]])
+// CHECK-SAME:   up(%[[U]]) down(%[[D]])
+
+// Rows in turn are read in place too, larger blocks are sorted first.
+
+// ROWS:      #fuse.recipe<"norm+mlp.gate_up" = interleave("mlp.gate", "mlp.up" block 1)>
+// ROWS:      %[[G:.*]] = tensor.extract_slice %[[W:.*]][0, 0] [16, 8] [2, 1]
+// ROWS-NEXT: %[[U:.*]] = tensor.extract_slice %[[W]][1, 0] [16, 8] [2, 1]
+// ROWS-NEXT: fuse.gated_mlp {{.*}} gate(%[[G]]) up(%[[U]])
+
+// BLOCKS:      #fuse.recipe<"norm+mlp.gate_up" = interleave("mlp.gate", "mlp.up" block 4)>
+// BLOCKS:      %[[B:.*]] = tensor.expand_shape %{{.*}} {{\[\[}}0, 1, 2], [3]]
+// BLOCKS-SAME:   into tensor<4x2x4x8xf32>
+// BLOCKS:      %[[T:.*]] = linalg.transpose ins(%[[B]]
+// BLOCKS-SAME:   permutation = [1, 0, 2, 3]
+// BLOCKS-NEXT: %[[W:.*]] = tensor.collapse_shape %[[T]]
+// BLOCKS-NEXT: %[[G:.*]] = tensor.extract_slice %[[W]][0, 0] [16, 8] [1, 1]
+// BLOCKS-NEXT: %[[U:.*]] = tensor.extract_slice %[[W]][16, 0] [16, 8] [1, 1]
+// BLOCKS-NEXT: fuse.gated_mlp {{.*}} gate(%[[G]]) up(%[[U]])
+
+// Without a body, the recipe is all there is.
+
+// KEEP: weights [#fuse.recipe<"norm+mlp.gate_up" = concat("mlp.gate", "mlp.up") keep>]
+
+fuse.model @m class "M" {
+  fuse.module @norm class "RMSNorm" {
+    func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+      %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      return %y : tensor<?x8xf32>
+    }
+  }
+  fuse.module @mlp class "MLP" {
+    fuse.parameter @gate : tensor<16x8xf32>
+    fuse.parameter @up : tensor<16x8xf32>
+    fuse.parameter @down : tensor<8x16xf32>
+    func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+      %wg = fuse.get_parameter @gate : tensor<16x8xf32>
+      %wu = fuse.get_parameter @up : tensor<16x8xf32>
+      %wd = fuse.get_parameter @down : tensor<8x16xf32>
+      %g = fuse.linear %x, %wg
+        : (tensor<?x8xf32>, tensor<16x8xf32>) -> tensor<?x16xf32>
+      %a = fuse.activation silu %g : tensor<?x16xf32> -> tensor<?x16xf32>
+      %u = fuse.linear %x, %wu
+        : (tensor<?x8xf32>, tensor<16x8xf32>) -> tensor<?x16xf32>
+      %p = fuse.gated_mul %a, %u
+        : (tensor<?x16xf32>, tensor<?x16xf32>) -> tensor<?x16xf32>
+      %d = fuse.linear %p, %wd
+        : (tensor<?x16xf32>, tensor<8x16xf32>) -> tensor<?x8xf32>
+      return %d : tensor<?x8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+    %n = fuse.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    %m = fuse.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    return %m : tensor<?x8xf32>
+  }
+}
