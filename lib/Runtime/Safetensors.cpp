@@ -59,6 +59,20 @@ static size_t countKeys(const json::Value &value) {
   return count;
 }
 
+Expected<json::Value> fuse::parseShallowJSON(StringRef text) {
+  if (!json::isUTF8(text))
+    return createStringError("header is not UTF-8");
+  Expected<size_t> numKeys = scanJSON(text);
+  if (!numKeys)
+    return numKeys.takeError();
+  Expected<json::Value> parsed = json::parse(text);
+  if (!parsed)
+    return createStringError("header: " + llvm::toString(parsed.takeError()));
+  if (countKeys(*parsed) != *numKeys)
+    return createStringError("header has a key twice");
+  return parsed;
+}
+
 /// Bits of an element, or 0 for a type that the format does not have.
 static unsigned getBits(StringRef dtype) {
   return StringSwitch<unsigned>(dtype)
@@ -71,7 +85,7 @@ static unsigned getBits(StringRef dtype) {
       .Default(0);
 }
 
-static std::optional<ElementType> getElementType(StringRef dtype) {
+std::optional<ElementType> fuse::parseSafetensorsType(StringRef dtype) {
   return StringSwitch<std::optional<ElementType>>(dtype)
       .Case("F64", ElementType::F64)
       .Case("F32", ElementType::F32)
@@ -85,6 +99,30 @@ static std::optional<ElementType> getElementType(StringRef dtype) {
       .Default(std::nullopt);
 }
 
+StringRef fuse::getSafetensorsType(ElementType type) {
+  switch (type) {
+  case ElementType::F64:
+    return "F64";
+  case ElementType::F32:
+    return "F32";
+  case ElementType::F16:
+    return "F16";
+  case ElementType::BF16:
+    return "BF16";
+  case ElementType::F8E4M3FN:
+    return "F8_E4M3";
+  case ElementType::F8E5M2:
+    return "F8_E5M2";
+  case ElementType::I64:
+    return "I64";
+  case ElementType::I32:
+    return "I32";
+  case ElementType::I8:
+    return "I8";
+  }
+  llvm_unreachable("unknown element type");
+}
+
 Error SafetensorsFile::parse(StringRef bytes) {
   constexpr uint64_t maxHeader = 100'000'000;
   if (bytes.size() < 8)
@@ -94,23 +132,17 @@ Error SafetensorsFile::parse(StringRef bytes) {
   if (length > maxHeader || length > bytes.size() - 8)
     return createStringError("header of " + Twine(length) +
                              " bytes does not fit into the file");
-  StringRef text = bytes.substr(8, length).rtrim(' ');
+  header = bytes.substr(8, length);
+  StringRef text = header.rtrim(' ');
   StringRef data = bytes.drop_front(8 + length);
   if (!text.starts_with("{"))
     return createStringError("header does not start with '{'");
-  if (!json::isUTF8(text))
-    return createStringError("header is not UTF-8");
-  Expected<size_t> numKeys = scanJSON(text);
-  if (!numKeys)
-    return numKeys.takeError();
-  Expected<json::Value> header = json::parse(text);
-  if (!header)
-    return createStringError("header: " + llvm::toString(header.takeError()));
-  const json::Object *object = header->getAsObject();
+  Expected<json::Value> parsed = parseShallowJSON(text);
+  if (!parsed)
+    return parsed.takeError();
+  const json::Object *object = parsed->getAsObject();
   if (!object)
     return createStringError("header is no object");
-  if (countKeys(*header) != *numKeys)
-    return createStringError("header has a key twice");
 
   SmallVector<std::pair<uint64_t, uint64_t>> ranges;
   for (const auto &[key, value] : *object) {
@@ -122,10 +154,13 @@ Error SafetensorsFile::parse(StringRef bytes) {
     if (!fields)
       return fail("is no object");
     if (name == "__metadata__") {
-      for (const auto &[metaKey, metaValue] : *fields)
-        if (!metaValue.getAsString())
+      for (const auto &[metaKey, metaValue] : *fields) {
+        std::optional<StringRef> metaText = metaValue.getAsString();
+        if (!metaText)
           return createStringError("__metadata__ has a value that is no "
                                    "string");
+        metadata[StringRef(metaKey)] = metaText->str();
+      }
       continue;
     }
     std::optional<StringRef> dtype = fields->getString("dtype");
@@ -202,7 +237,7 @@ Expected<HostTensor> SafetensorsFile::read(StringRef name,
                              join(names, ", "));
   }
   const Entry &entry = it->second;
-  std::optional<ElementType> type = getElementType(entry.dtype);
+  std::optional<ElementType> type = parseSafetensorsType(entry.dtype);
   bool sameShape = entry.shape.size() == spec.shape.size();
   for (auto [actual, expected] : zip(entry.shape, spec.shape))
     sameShape &= expected < 0 || actual == expected;
@@ -218,6 +253,18 @@ Expected<HostTensor> SafetensorsFile::read(StringRef name,
   if (tensor)
     std::memcpy(tensor->getData(), entry.data.data(), entry.data.size());
   return tensor;
+}
+
+const SafetensorsFile::Entry *SafetensorsFile::lookup(StringRef name) const {
+  auto it = entries.find(name);
+  return it == entries.end() ? nullptr : &it->second;
+}
+
+std::optional<StringRef> SafetensorsFile::getMetadata(StringRef key) const {
+  auto it = metadata.find(key);
+  if (it == metadata.end())
+    return std::nullopt;
+  return it->second;
 }
 
 SmallVector<StringRef> SafetensorsFile::getNames() const {

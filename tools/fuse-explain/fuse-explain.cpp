@@ -39,6 +39,10 @@ int main(int argc, char **argv) {
       llvm::cl::desc("Pattern of modules, as in fuse-match-modules; may be "
                      "given many times"),
       llvm::cl::cat(category));
+  llvm::cl::list<std::string> libraries(
+      "libraries",
+      llvm::cl::desc("File with patterns and kernels; may be given many times"),
+      llvm::cl::cat(category));
   llvm::cl::opt<std::string> target(
       "target", llvm::cl::desc("What declared kernels must run on"),
       llvm::cl::cat(category));
@@ -81,6 +85,7 @@ int main(int argc, char **argv) {
 
   fuse::ExplainOptions options;
   options.patterns.assign(patterns.begin(), patterns.end());
+  options.libraries.assign(libraries.begin(), libraries.end());
   options.target = target;
   options.tokens = tokens;
   FailureOr<fuse::Explanation> explanation =

@@ -7,11 +7,13 @@
 #include "Inputs.h"
 #include "Program.h"
 #include "Verify.h"
+#include "fuse/IR/FuseOps.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Runtime/Npy.h"
 #include "fuse/Support/TextLimits.h"
 #include "fuse/Target/PTX.h"
+#include "fuse/Transforms/Passes.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -42,6 +44,11 @@ struct Options {
                             cl::Required, cl::cat(category)};
   cl::opt<std::string> entry{
       "entry", cl::desc("Function to run; may be left out if there is one"),
+      cl::cat(category)};
+  cl::opt<bool> sites{
+      "sites",
+      cl::desc("Of a model, run the fused sites by themselves (name one with "
+               "--entry) and not the whole"),
       cl::cat(category)};
   cl::list<std::string> inputs{
       "input",
@@ -347,6 +354,16 @@ static llvm::Expected<bool> runTool(MLIRContext &context,
       parseSourceFile<ModuleOp>(sourceMgr, ParserConfig(&context));
   if (!module)
     return llvm::createStringError(options.file + ": not a valid module");
+  // Only functions can run.
+  if (!module->getOps<ModelOp>().empty()) {
+    FlattenModelsPassOptions flatten;
+    flatten.sites = options.sites;
+    PassManager pm(&context);
+    pm.addPass(createFlattenModelsPass(flatten));
+    if (failed(pm.run(*module)))
+      return llvm::createStringError(options.file +
+                                     ": a model that can not run");
+  }
   if (options.emit == Emit::GPU || options.emit == Emit::NVVM ||
       options.emit == Emit::PTX) {
     if (llvm::Error error = emitGPUCode(*module, options))

@@ -9,9 +9,19 @@
 
 #include "fuse/Runtime/HostTensor.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 namespace fuse {
+
+/// Parses JSON that may come from anywhere: limits its nesting and refuses
+/// duplicate keys.
+llvm::Expected<llvm::json::Value> parseShallowJSON(llvm::StringRef text);
+
+/// Element type of a type as safetensors spells it, if kernels can have it.
+std::optional<ElementType> parseSafetensorsType(llvm::StringRef dtype);
+/// A type as safetensors spells it.
+llvm::StringRef getSafetensorsType(ElementType type);
 
 /// A safetensors file, mapped into memory.
 ///
@@ -28,18 +38,27 @@ public:
                                   const TensorSpec &spec) const;
   llvm::SmallVector<llvm::StringRef> getNames() const;
 
-private:
+  /// A tensor as the file stores it.
   struct Entry {
     /// Type as the file spells it.
     std::string dtype;
     llvm::SmallVector<int64_t> shape;
     llvm::StringRef data;
   };
+  /// The tensor called `name`, or null.
+  const Entry *lookup(llvm::StringRef name) const;
+  /// The whole header, as it stands in the file.
+  llvm::StringRef getHeader() const { return header; }
+  /// What the file says of itself under `key`, or nothing.
+  std::optional<llvm::StringRef> getMetadata(llvm::StringRef key) const;
 
+private:
   llvm::Error parse(llvm::StringRef bytes);
 
   std::string path;
   std::unique_ptr<llvm::MemoryBuffer> buffer;
+  llvm::StringRef header;
+  llvm::StringMap<std::string> metadata;
   llvm::StringMap<Entry> entries;
 };
 

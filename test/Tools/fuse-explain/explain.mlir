@@ -16,12 +16,13 @@
 // Layer `a` is fused: the norm and three ops of the MLP as one launch. The
 // intermediates are the normed value (written once, read once, 4 x 8 x 4
 // bytes) and the hidden values before and after the activation (4 x 16 x 4).
-// Each linear makes 2 x 4 x 8 x 16 operations.
+// Each linear makes 2 x 4 x 8 x 16 operations. Layer `b` is refused; in brackets
+// is what it would gain at least, which is the normed value.
 
 // CHECK:      site level state kernel or reason launches bytes flop
 // CHECK-NEXT: a.norm+mlp#0 modules fused mlp 3 1280 2048
 // CHECK-NEXT: a.norm+mlp#0#1 ops fused mlp 3 1280 2048
-// CHECK-NEXT: b.norm+mlp#0 modules refused FUSE-N208 has-hooks - - -
+// CHECK-NEXT: b.norm+mlp#0 modules refused FUSE-N208 has-hooks (1) (256) -
 // CHECK-NEXT:   at fuse.module,
 // CHECK-NEXT:   'b.mlp' has hooks accelerate
 // CHECK-NEXT:   do: remove the hooks before fusing

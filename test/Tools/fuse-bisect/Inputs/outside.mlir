@@ -1,0 +1,3 @@
+fuse.model @outside class "Qwen3*" {
+  fuse.kernel @Outside targets(["cpu"])
+}

@@ -1,0 +1,92 @@
+// RUN: fuse-explain %s --tokens=4 --patterns='@pair->mlp' | FileCheck %s
+// RUN: fuse-explain %s --tokens=4 --patterns='@pair->mlp' --format=json \
+// RUN:   | FileCheck %s --check-prefix=JSON
+// RUN: fuse-explain %s --tokens=4 --patterns='@pair->Stores' \
+// RUN:   | FileCheck %s --check-prefix=STORES
+
+// A refused site with bodies would gain what the kernel in it gains: what layer
+// `a` gains is what layer `b` would. Tied parameters are named. A refused norm
+// would gain what is between it and the layers around it.
+
+// CHECK: a.norm+mlp#0 modules fused mlp 3 1280 2048
+// CHECK-NEXT: tied: a.mlp.down = b.mlp.down
+// CHECK: b.norm+mlp#0 modules refused FUSE-N209 tensor-parallel (3) (1280) (2048)
+// CHECK: alone#0 ops refused FUSE-N012 no-consumer (1) (256) -
+// CHECK: kernels save 3 launches and 1280 bytes
+
+// JSON:      "fused": false,
+// JSON:      "predicted_gain": {
+// JSON-NEXT:   "bytes": 1280,
+// JSON-NEXT:   "flops": 2048,
+// JSON-NEXT:   "launches": 3
+
+// STORES: a.norm+mlp#0 modules fused Stores
+// STORES-NEXT: stores "a.norm+mlp.both" = concat("a.mlp.up", "a.mlp.again")
+
+func.func @alone(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+  %s = fuse.residual_add %x, %x
+    : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
+  %y = fuse.rms_norm %s eps 1.0e-6 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}
+
+fuse.model @m class "M" {
+  fuse.fusion_pattern @pair [("RMSNorm", "*.norm"), ("MLP", "*.mlp")]
+  fuse.kernel @Stores targets(["cpu"])
+    weights [#fuse.recipe<"both" = concat("1:up", "1:again")>]
+  fuse.module @a class "Layer" {
+    fuse.module @norm class "RMSNorm" {
+      func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+        %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+        return %y : tensor<?x8xf32>
+      }
+    }
+    fuse.module @mlp class "MLP" {
+      fuse.parameter @up : tensor<16x8xf32>
+      fuse.parameter @again : tensor<16x8xf32>
+      fuse.parameter @down tied_to("b.mlp.down") : tensor<8x16xf32>
+      func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+        %wu = fuse.get_parameter @up : tensor<16x8xf32>
+        %wd = fuse.get_parameter @down : tensor<8x16xf32>
+        %u = fuse.linear %x, %wu
+          : (tensor<?x8xf32>, tensor<16x8xf32>) -> tensor<?x16xf32>
+        %a = fuse.activation gelu %u : tensor<?x16xf32> -> tensor<?x16xf32>
+        %d = fuse.linear %a, %wd
+          : (tensor<?x16xf32>, tensor<8x16xf32>) -> tensor<?x8xf32>
+        return %d : tensor<?x8xf32>
+      }
+    }
+    func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+      %n = fuse.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      %m = fuse.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      return %m : tensor<?x8xf32>
+    }
+  }
+  fuse.module @b class "Layer" {
+    fuse.module @norm class "RMSNorm" {
+      func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+        %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+        return %y : tensor<?x8xf32>
+      }
+    }
+    fuse.module @mlp class "MLP" tensor_parallel("colwise") {
+      fuse.parameter @up : tensor<16x8xf32>
+      fuse.parameter @down : tensor<8x16xf32>
+      func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+        %wu = fuse.get_parameter @up : tensor<16x8xf32>
+        %wd = fuse.get_parameter @down : tensor<8x16xf32>
+        %u = fuse.linear %x, %wu
+          : (tensor<?x8xf32>, tensor<16x8xf32>) -> tensor<?x16xf32>
+        %a = fuse.activation gelu %u : tensor<?x16xf32> -> tensor<?x16xf32>
+        %d = fuse.linear %a, %wd
+          : (tensor<?x16xf32>, tensor<8x16xf32>) -> tensor<?x8xf32>
+        return %d : tensor<?x8xf32>
+      }
+    }
+    func.func @forward(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
+      %n = fuse.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      %m = fuse.call_module @mlp(%n) : (tensor<?x8xf32>) -> tensor<?x8xf32>
+      return %m : tensor<?x8xf32>
+    }
+  }
+}

@@ -1,0 +1,166 @@
+//===- fuse-weights.cpp - Convert checkpoints to kernel layouts -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Analysis/WeightRecipes.h"
+#include "fuse/InitAllDialects.h"
+#include "fuse/Runtime/WeightPacking.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace mlir;
+using namespace fuse;
+namespace cl = llvm::cl;
+
+/// A recipe without MLIR.
+static WeightRecipe convert(RecipeAttr attr) {
+  WeightRecipe recipe;
+  recipe.name = attr.getName().str();
+  switch (attr.getKind()) {
+  case RecipeKind::Concat:
+    recipe.kind = WeightRecipe::Concat;
+    break;
+  case RecipeKind::Interleave:
+    recipe.kind = WeightRecipe::Interleave;
+    break;
+  case RecipeKind::Fold:
+    recipe.kind = WeightRecipe::Fold;
+    break;
+  case RecipeKind::Quantize:
+    recipe.kind = WeightRecipe::Quantize;
+    recipe.scale = attr.getScale().getValueAsDouble();
+    recipe.storage =
+        isa<Float8E4M3FNType>(attr.getStorageType()) ? ElementType::F8E4M3FN
+        : isa<Float8E5M2Type>(attr.getStorageType()) ? ElementType::F8E5M2
+                                                     : ElementType::I8;
+    break;
+  }
+  for (StringAttr source : attr.getSources())
+    recipe.sources.push_back(source.str());
+  recipe.keep = attr.getKeep();
+  recipe.block = attr.getBlock();
+  recipe.offset = attr.getOffset();
+  return recipe;
+}
+
+namespace {
+
+/// What the models of a file say of weights.
+struct Recipes {
+  SmallVector<RecipeAttr> list;
+  llvm::StringMap<std::string> ties;
+};
+
+} // namespace
+
+static FailureOr<Recipes> readRecipes(MLIRContext &context, StringRef path) {
+  OwningOpRef<ModuleOp> module =
+      parseSourceFile<ModuleOp>(path, ParserConfig(&context));
+  if (!module)
+    return failure();
+  Recipes recipes;
+  WalkResult walk = module->walk([&](ModelOp model) {
+    FailureOr<SmallVector<RecipeAttr>> list = collectRecipes(model);
+    if (failed(list))
+      return WalkResult::interrupt();
+    llvm::append_range(recipes.list, *list);
+    model->walk([&](ParameterOp parameter) {
+      if (std::optional<StringRef> owner = parameter.getTiedTo())
+        recipes.ties[getParameterName(parameter)] = owner->str();
+    });
+    return WalkResult::advance();
+  });
+  if (walk.wasInterrupted())
+    return failure();
+  return recipes;
+}
+
+/// Writes a file, or nothing when that fails half way.
+static llvm::Error
+writeFile(StringRef path, llvm::function_ref<llvm::Error(raw_ostream &)> body) {
+  std::string message;
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &message);
+  if (!file)
+    return llvm::createStringError(message);
+  if (llvm::Error error = body(file->os()))
+    return error;
+  file->os().flush();
+  if (file->os().has_error())
+    return llvm::createStringError(path + ": " + file->os().error().message());
+  file->keep();
+  return llvm::Error::success();
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::SubCommand pack("pack", "Make a checkpoint in the layouts of kernels");
+  cl::SubCommand unpack("unpack", "Make the checkpoint that was packed");
+  cl::SubCommand list("list", "Print the recipes of a model");
+  cl::opt<std::string> model(cl::Positional, cl::desc("<model.mlir>"),
+                             cl::Required, cl::sub(pack));
+  cl::opt<std::string> checkpoint(cl::Positional,
+                                  cl::desc("<checkpoint.safetensors>"),
+                                  cl::Required, cl::sub(pack));
+  cl::opt<std::string> packed(cl::Positional, cl::desc("<packed.safetensors>"),
+                              cl::Required, cl::sub(unpack));
+  cl::opt<std::string> listed(cl::Positional, cl::desc("<model.mlir>"),
+                              cl::Required, cl::sub(list));
+  cl::opt<std::string> output("o", cl::desc("Where to write the checkpoint"),
+                              cl::value_desc("file"), cl::Required,
+                              cl::sub(pack), cl::sub(unpack));
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "fuse-weights: convert checkpoints to the layouts that the kernels of a "
+      "model store, and back\n");
+
+  auto fail = [](const Twine &message) {
+    llvm::WithColor::error(llvm::errs(), "fuse-weights") << message << "\n";
+    return 1;
+  };
+  if (unpack) {
+    llvm::Expected<SafetensorsFile> file = SafetensorsFile::open(packed);
+    if (!file)
+      return fail(llvm::toString(file.takeError()));
+    if (llvm::Error error = writeFile(
+            output, [&](raw_ostream &os) { return unpackWeights(*file, os); }))
+      return fail(llvm::toString(std::move(error)));
+    return 0;
+  }
+  if (!pack && !list)
+    return fail("no command; expected one of pack, unpack, list");
+
+  DialectRegistry registry;
+  mlir::registerAllDialects(registry);
+  fuse::registerAllDialects(registry);
+  MLIRContext context(registry);
+  FailureOr<Recipes> recipes =
+      readRecipes(context, pack ? model.getValue() : listed.getValue());
+  if (failed(recipes))
+    return 1;
+  if (list) {
+    for (RecipeAttr recipe : recipes->list)
+      llvm::outs() << recipe << "\n";
+    return 0;
+  }
+  if (recipes->list.empty())
+    return fail(model + ": no site of a model has recipes");
+  llvm::Expected<SafetensorsFile> file = SafetensorsFile::open(checkpoint);
+  if (!file)
+    return fail(llvm::toString(file.takeError()));
+  SmallVector<WeightRecipe> steps(llvm::map_range(recipes->list, convert));
+  if (llvm::Error error = writeFile(output, [&](raw_ostream &os) {
+        return packWeights(*file, steps, recipes->ties, os);
+      }))
+    return fail(llvm::toString(std::move(error)));
+  return 0;
+}
