@@ -162,6 +162,40 @@ FUSE_C_EXPORT fuse_status fuse_module_compile_cached(
     const fuse_module *module, const fuse_compile_options *options,
     fuse_cache *cache, fuse_artifact **artifact, fuse_cache_result *result);
 
+typedef enum fuse_explain_format {
+  /* A table. */
+  FUSE_EXPLAIN_TEXT = 0,
+  FUSE_EXPLAIN_JSON = 1,
+  /* One page without links to anything outside. */
+  FUSE_EXPLAIN_HTML = 2
+} fuse_explain_format;
+
+/* What to fuse. `fuse_explain_options_init` fills in what is not said. */
+typedef struct fuse_explain_options {
+  /* sizeof(fuse_explain_options). */
+  size_t size;
+  /* Patterns of modules, as `fuse-match-modules` takes them; without any, only
+   * ops are fused. */
+  const char *const *patterns;
+  size_t num_patterns;
+  /* Files with patterns and kernels from outside of the model. */
+  const char *const *libraries;
+  size_t num_libraries;
+  /* What declared kernels must run on: cpu or a chip; any when "" (default). */
+  const char *target;
+  /* What dynamic dimensions count as, 1 by default. */
+  int64_t tokens;
+} fuse_explain_options;
+
+FUSE_C_EXPORT void fuse_explain_options_init(fuse_explain_options *options);
+
+/* Says of every site of a module whether it is fused or why not, and what it
+ * gains. The module stays as it is. Options may be null; the text is as in
+ * `fuse_module_print`. */
+FUSE_C_EXPORT fuse_status fuse_module_explain(
+    const fuse_module *module, const fuse_explain_options *options,
+    fuse_explain_format format, char **text, size_t *length);
+
 #ifdef __cplusplus
 }
 #endif

@@ -28,6 +28,7 @@ _EXPORTS = {
     "bench": "report",
     "compile": "compiled",
     "explain": "report",
+    "explain_ir": "ir_report",
     "export": "compiled",
     "fuse_modules": "modules",
     "fused": "modules",

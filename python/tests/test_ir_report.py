@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Reports on the sites of a model."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+from fuse_mlir import explain_ir
+from fuse_mlir.ir_report import ExplainError
+from tests.support import ROOT, tool
+
+EXAMPLE = ROOT / "examples" / "decoder-model.mlir"
+
+
+class Explain(unittest.TestCase):
+
+    def setUp(self):
+        self.tools = Path(tool("fuse-explain")).parent
+
+    def test_fused_sites(self):
+        report = explain_ir(EXAMPLE, ["@norm_mlp->gated_mlp"], tokens=16,
+                            tools=self.tools)
+        self.assertEqual(
+            [site.id for site in report.fused if site.level == "modules"],
+            ["layers.0.norm+mlp#0", "layers.1.norm+mlp#0"])
+        self.assertEqual(report.refused, ())
+        site = report.sites[0]
+        self.assertEqual(site.kernel, "gated_mlp")
+        self.assertEqual(site.members, ("layers.0.norm", "layers.0.mlp"))
+        # Norm, two linears, activation, product and linear in one launch.
+        self.assertEqual(site.gain.launches, 5)
+        self.assertEqual(site.gain.flops, 3 * 2 * 16 * 64 * 128)
+
+    def test_refused_sites_have_a_reason_and_a_prediction(self):
+        text = EXAMPLE.read_text().replace(
+            'fuse.module @mlp class "GatedMLP"',
+            'fuse.module @mlp class "GatedMLP" hooks(["accelerate"])', 1)
+        report = explain_ir(text, ["@norm_mlp->gated_mlp"], tokens=16,
+                            tools=self.tools)
+        (site,) = report.refused
+        self.assertEqual(site.reason, "FUSE-N208")
+        self.assertIn("hooks accelerate", site.detail)
+        self.assertEqual(site.suggestion, "remove the hooks before fusing")
+        fused = next(s for s in report.fused if s.level == "modules")
+        self.assertEqual(site.gain, fused.gain)
+
+    def test_page(self):
+        with tempfile.TemporaryDirectory() as directory:
+            page = Path(directory) / "report.html"
+            explain_ir(EXAMPLE, ["@norm_mlp->gated_mlp"], html=page,
+                       tools=self.tools)
+            self.assertIn("layers.1.norm+mlp#0", page.read_text())
+
+    def test_errors(self):
+        with self.assertRaisesRegex(ExplainError, "no pattern 'other'"):
+            explain_ir(EXAMPLE, ["@other->mlp"], tools=self.tools)
+        with self.assertRaisesRegex(ExplainError, "expected"):
+            explain_ir("fuse.model", tools=self.tools)
+        with tempfile.TemporaryDirectory() as directory:
+            with self.assertRaisesRegex(ExplainError, "no fuse-explain in"):
+                explain_ir(EXAMPLE, tools=directory)
