@@ -99,6 +99,7 @@ class CalibrateTest(unittest.TestCase):
         for text in (report_text(result), report_html(result)):
             self.assertIn("up.input", text)
             self.assertIn("up.weight", text)
+            self.assertIn("used  saturated", text)
         self.assertNotIn("http", report_html(result))
         self.assertEqual(json.loads(report_json(result))["storage"], "i8")
 
