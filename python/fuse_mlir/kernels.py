@@ -167,7 +167,10 @@ def compile_chain(names: Sequence[str], members: Sequence[nn.Module],
     Raises:
         KernelError: PyTorch can not export the members, they hold an op that
             has no translation, or no kernel forms; with the place.
+        NativeError: there is no libfuse.
     """
+    # A missing library is no property of the members.
+    native.library()
     kept: list[Any] = []
     key = (tuple(names), plan.structure(), tuple(inputs),
            tuple(_structure(m, kept) for m in members))
