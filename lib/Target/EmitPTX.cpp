@@ -38,9 +38,20 @@ void fuse::registerPTXTranslation(DialectRegistry &registry) {
   registerNVVMDialectTranslation(registry);
 }
 
+bool fuse::isExternalBinary(Operation *binary) {
+  return binary->hasAttr("fuse.external");
+}
+
 FailureOr<std::string> fuse::getPTX(ModuleOp module) {
   std::string text;
+  bool hasExternal = false;
   for (auto binary : module.getOps<gpu::BinaryOp>()) {
+    // Its version and target may differ, so that it can not stand in one text
+    // with the rest.
+    if (isExternalBinary(binary)) {
+      hasExternal = true;
+      continue;
+    }
     for (auto object : binary.getObjects().getAsRange<gpu::ObjectAttr>()) {
       if (object.getFormat() != gpu::CompilationTarget::Assembly)
         continue;
@@ -49,7 +60,7 @@ FailureOr<std::string> fuse::getPTX(ModuleOp module) {
       text += ptx.take_until([](char c) { return c == '\0'; });
     }
   }
-  if (text.empty())
+  if (text.empty() && !hasExternal)
     return module.emitError("has no kernel in PTX");
   return text;
 }

@@ -14,6 +14,7 @@
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -47,8 +48,17 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> getHostMachine() {
   return builder->createTargetMachine();
 }
 
-llvm::Expected<std::unique_ptr<HostJIT>> HostJIT::create(ModuleOp module,
-                                                         unsigned optLevel) {
+llvm::Expected<std::unique_ptr<HostJIT>>
+HostJIT::create(ModuleOp module, unsigned optLevel,
+                llvm::ArrayRef<llvm::StringRef> libraries) {
+  // The engine would go on without a library that it can not load.
+  for (llvm::StringRef library : libraries) {
+    std::string message;
+    if (llvm::sys::DynamicLibrary::LoadLibraryPermanently(library.str().c_str(),
+                                                          &message))
+      return llvm::createStringError("library '" + library +
+                                     "' can not be loaded: " + message);
+  }
   auto machine = getHostMachine();
   if (!machine)
     return machine.takeError();
@@ -60,6 +70,7 @@ llvm::Expected<std::unique_ptr<HostJIT>> HostJIT::create(ModuleOp module,
     return codeMachine.takeError();
   ExecutionEngineOptions options;
   options.transformer = optimize;
+  options.sharedLibPaths = libraries;
   options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Aggressive;
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/IR/AffineExpr.h"
 #include "mlir/IR/AffineMap.h"
+#include "llvm/Support/Base64.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -79,7 +80,8 @@ static std::optional<json::Value> argumentToJSON(Attribute attr) {
   return std::nullopt;
 }
 
-static std::optional<json::Object> launchToJSON(DictionaryAttr launch) {
+static std::optional<json::Object> launchToJSON(DictionaryAttr launch,
+                                                const json::Object &external) {
   auto kernel = launch.getAs<SymbolRefAttr>("kernel");
   auto grid = launch.getAs<AffineMapAttr>("grid");
   auto block = launch.getAs<DenseI64ArrayAttr>("block");
@@ -95,14 +97,20 @@ static std::optional<json::Object> launchToJSON(DictionaryAttr launch) {
       return std::nullopt;
     arguments.push_back(std::move(*argument));
   }
-  return json::Object{{"kernel", kernel.getLeafReference().getValue()},
+  json::Object result{{"kernel", kernel.getLeafReference().getValue()},
                       {"grid", std::move(gridSizes)},
                       {"block", toJSON(block.asArrayRef())},
                       {"args", std::move(arguments)}};
+  if (auto shared = launch.getAs<IntegerAttr>("shared"))
+    result["shared_bytes"] = shared.getInt();
+  if (external.get(kernel.getRootReference().getValue()))
+    result["module"] = kernel.getRootReference().getValue();
+  return result;
 }
 
 static std::optional<json::Object> planToJSON(func::FuncOp function,
-                                              DictionaryAttr plan) {
+                                              DictionaryAttr plan,
+                                              const json::Object &external) {
   auto symbols = plan.getAs<ArrayAttr>("symbols");
   auto workspace = plan.getAs<ArrayAttr>("workspace");
   auto launches = plan.getAs<ArrayAttr>("launches");
@@ -139,7 +147,7 @@ static std::optional<json::Object> planToJSON(func::FuncOp function,
     auto dictionary = dyn_cast<DictionaryAttr>(attr);
     std::optional<json::Object> launch;
     if (dictionary)
-      launch = launchToJSON(dictionary);
+      launch = launchToJSON(dictionary, external);
     if (!launch)
       return std::nullopt;
     launchList.push_back(std::move(*launch));
@@ -151,7 +159,25 @@ static std::optional<json::Object> planToJSON(func::FuncOp function,
                       {"launches", std::move(launchList)}};
 }
 
+/// Code from files, which stays apart from generated code: PTX as text, a cubin
+/// in base 64.
+static json::Object getExternalModules(ModuleOp module) {
+  json::Object modules;
+  for (auto binary : module.getOps<gpu::BinaryOp>()) {
+    if (!isExternalBinary(binary))
+      continue;
+    auto object = cast<gpu::ObjectAttr>(binary.getObjects()[0]);
+    StringRef code = object.getObject().getValue();
+    bool isText = object.getFormat() == gpu::CompilationTarget::Assembly;
+    modules[binary.getSymName()] =
+        json::Object{{isText ? "ptx" : "cubin",
+                      isText ? code.str() : llvm::encodeBase64(code)}};
+  }
+  return modules;
+}
+
 FailureOr<json::Value> fuse::getLaunchPlans(ModuleOp module) {
+  json::Object external = getExternalModules(module);
   json::Array functions;
   for (auto function : module.getOps<func::FuncOp>()) {
     Attribute attr = function->getAttr("fuse.launch_plan");
@@ -159,12 +185,14 @@ FailureOr<json::Value> fuse::getLaunchPlans(ModuleOp module) {
       continue;
     std::optional<json::Object> plan;
     if (auto dictionary = dyn_cast<DictionaryAttr>(attr))
-      plan = planToJSON(function, dictionary);
+      plan = planToJSON(function, dictionary, external);
     if (!plan)
       return function.emitOpError("has a malformed fuse.launch_plan");
     functions.push_back(std::move(*plan));
   }
   json::Object result{{"functions", std::move(functions)}};
+  if (!external.empty())
+    result["modules"] = std::move(external);
   for (auto binary : module.getOps<gpu::BinaryOp>())
     for (auto object : binary.getObjects().getAsRange<gpu::ObjectAttr>())
       if (StringRef chip = getTargetChip(object.getTarget()); !chip.empty())

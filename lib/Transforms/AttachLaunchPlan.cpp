@@ -234,11 +234,19 @@ FailureOr<DictionaryAttr> PlanBuilder::getLaunch(gpu::LaunchFuncOp launch) {
     arguments.push_back(*argument);
   }
   // Symbols may have been found since; maps are completed at the end.
-  return builder.getDictionaryAttr(
-      {builder.getNamedAttr("args", builder.getArrayAttr(arguments)),
-       builder.getNamedAttr("block", builder.getDenseI64ArrayAttr(block)),
-       builder.getNamedAttr("grid", AffineMapAttr::get(getMap(grid))),
-       builder.getNamedAttr("kernel", launch.getKernelAttr())});
+  SmallVector<NamedAttribute> entries = {
+      builder.getNamedAttr("args", builder.getArrayAttr(arguments)),
+      builder.getNamedAttr("block", builder.getDenseI64ArrayAttr(block)),
+      builder.getNamedAttr("grid", AffineMapAttr::get(getMap(grid))),
+      builder.getNamedAttr("kernel", launch.getKernelAttr())};
+  if (Value bytes = launch.getDynamicSharedMemorySize()) {
+    std::optional<int64_t> constant = getConstantIntValue(bytes);
+    if (!constant)
+      return launch.emitOpError("expected a constant amount of shared memory");
+    entries.push_back(
+        builder.getNamedAttr("shared", builder.getI64IntegerAttr(*constant)));
+  }
+  return builder.getDictionaryAttr(entries);
 }
 
 DictionaryAttr PlanBuilder::build() {

@@ -7,6 +7,7 @@
 #ifndef FUSE_TARGET_HOSTJIT_H
 #define FUSE_TARGET_HOSTJIT_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
@@ -32,9 +33,11 @@ void registerHostTranslations(mlir::DialectRegistry &registry);
 class HostJIT {
 public:
   /// Compiles a module in the state in which `fuse-cpu-pipeline` leaves it, at
-  /// an optimization level of LLVM from 0 to 3.
-  static llvm::Expected<std::unique_ptr<HostJIT>> create(mlir::ModuleOp module,
-                                                         unsigned optLevel = 3);
+  /// an optimization level of LLVM from 0 to 3. Functions that it declares are
+  /// looked up in `libraries`, then in this process.
+  static llvm::Expected<std::unique_ptr<HostJIT>>
+  create(mlir::ModuleOp module, unsigned optLevel = 3,
+         llvm::ArrayRef<llvm::StringRef> libraries = {});
   ~HostJIT();
 
   /// The C interface of the public function `name`, behind an array of

@@ -20,13 +20,17 @@ namespace fuse {
 /// Registers what compiling a `gpu.module` to PTX needs in a context.
 void registerPTXTranslation(mlir::DialectRegistry &registry);
 
-/// The text of all `gpu.binary` ops of a module that hold PTX. Reports an error
-/// when there is none.
+/// The text of all `gpu.binary` ops of a module that hold generated PTX, which
+/// may be empty where all kernels are external. Reports an error when there is
+/// no kernel.
 mlir::FailureOr<std::string> getPTX(mlir::ModuleOp module);
 
 /// The chip of the target of a compiled object, such as "sm_90a"; empty for a
 /// target that is not of NVIDIA's.
 llvm::StringRef getTargetChip(mlir::Attribute target);
+
+/// Whether a `gpu.binary` is a file that a user registered as a kernel.
+bool isExternalBinary(mlir::Operation *binary);
 
 /// The launch plans of all functions, in the form of `fuse-emit-ptx`. Reports
 /// an error when a plan is malformed.

@@ -36,6 +36,10 @@ def EmitPTXPass : Pass<"fuse-emit-ptx", "::mlir::ModuleOp"> {
     `workspace` (pointers), `size` (a 64-bit integer) or `value` with its
     `type`. The rest is as `fuse-attach-launch-plan` says.
 
+    A launch of a kernel that a user registered names its `module`, and
+    `shared_bytes` where it needs some; `modules` at the top has the code of
+    these, as text in `ptx` or in base 64 in `cubin`.
+
     Fails when there is no kernel, when a `gpu.module` has not exactly one
     target or that for an unknown chip, when a launch plan is malformed, and
     when a file cannot be written.

@@ -23,6 +23,7 @@ def AttachLaunchPlanPass : Pass<"fuse-attach-launch-plan", "::mlir::ModuleOp"> {
       results), `block`, and `args`. An argument is `"arg<i>"`, the address of
       a buffer (or the value) that the function was called with; `"ws<i>"`, the
       address of a workspace buffer; a map, a 64-bit integer; or a constant.
+      `shared` is the number of bytes of dynamic shared memory, if any.
 
     Function arguments with `fuse.result` are results, written by the kernels.
     A launch whose grid has a zero is skipped. Every launch comes after the
