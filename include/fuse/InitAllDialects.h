@@ -8,15 +8,18 @@
 #define FUSE_INITALLDIALECTS_H
 
 #include "fuse/IR/FuseDialect.h"
+#include "fuse/Registry/KernelRegistry.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "tile/IR/TileDialect.h"
 
 namespace fuse {
 
-/// Registers the dialects of this project. Upstream dialects and extensions
+/// Registers the dialects of this project, with the kernels that fuse has for
+/// slots. Upstream dialects and extensions
 /// are the caller's choice; passes name those that they create.
 inline void registerAllDialects(mlir::DialectRegistry &registry) {
   registry.insert<FuseDialect, tile::TileDialect>();
+  registerKernels(registry);
 }
 
 } // namespace fuse

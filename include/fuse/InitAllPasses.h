@@ -9,6 +9,7 @@
 
 #include "fuse/Conversion/Passes.h"
 #include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Slots/Passes.h"
 #include "fuse/Target/Passes.h"
 #include "fuse/Transforms/Passes.h"
 
@@ -17,6 +18,7 @@ namespace fuse {
 /// Registers the passes and pipelines of this project.
 inline void registerAllPasses() {
   registerConversionPasses();
+  registerSlotsPasses();
   registerTargetPasses();
   registerTransformsPasses();
   registerPipelines();

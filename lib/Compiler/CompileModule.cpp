@@ -84,7 +84,16 @@ llvm::Error ArtifactBuilder::findFunctions() {
       functions.push_back(function);
   if (functions.empty())
     return createStringError("the module has no public function");
-  return llvm::Error::success();
+  // An artefact has all of its code in itself.
+  llvm::Error error = llvm::Error::success();
+  module.walk([&](BoundKernelOp kernel) {
+    auto code = dyn_cast_or_null<HostCodeAttr>(kernel.getCodeAttr());
+    if (code && !error)
+      error = createStringError("kernel '" + kernel.getSymName() +
+                                "' is in library '" + code.getLibrary() +
+                                "', which an artefact can not carry");
+  });
+  return error;
 }
 
 /// Runs the phases of the CPU pipeline from `first` on, up to and with `last`.

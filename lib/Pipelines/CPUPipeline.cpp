@@ -6,6 +6,7 @@
 
 #include "fuse/Conversion/Passes.h"
 #include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Slots/Passes.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/BufferizationToMemRef/BufferizationToMemRef.h"
@@ -86,6 +87,7 @@ SmallVector<Phase> fuse::getCPUPhases(const CPUPipelineOptions &options) {
   bool reference = options.reference;
   return {{"linalg",
            [](OpPassManager &pm) {
+             pm.addPass(createLowerSlotsPass());
              buildLinalgPipeline(pm);
              pm.addNestedPass<func::FuncOp>(createPrepareEntryPointsPass());
            }},

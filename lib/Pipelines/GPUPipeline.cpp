@@ -7,6 +7,7 @@
 #include "fuse/Analysis/Chip.h"
 #include "fuse/Conversion/Passes.h"
 #include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Slots/Passes.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
@@ -28,7 +29,11 @@ static void addCleanup(OpPassManager &pm) {
 }
 
 /// Layers on tensors become kernels on buffers and their launches.
-static void addLoweringToGPU(OpPassManager &pm) {
+static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
+  LowerSlotsPassOptions slots;
+  slots.device = "gpu";
+  slots.chip = chip.name.str();
+  pm.addPass(createLowerSlotsPass(slots));
   pm.addPass(createFlattenModelsPass());
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
@@ -85,7 +90,7 @@ fuse::buildGPUPipeline(OpPassManager &pm, const GPUPipelineOptions &options,
   FailureOr<Chip> chip = lookupChip(options.chip, reportError);
   if (failed(chip))
     return failure();
-  addLoweringToGPU(pm);
+  addLoweringToGPU(pm, *chip);
   if (options.stage == "gpu")
     return success();
   addLoweringToNVVM(pm, *chip);

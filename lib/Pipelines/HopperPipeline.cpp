@@ -7,6 +7,7 @@
 #include "fuse/Conversion/FuseToTile/FuseToTile.h"
 #include "fuse/Conversion/TileToNVVM/TileToNVVM.h"
 #include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Slots/Passes.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Conversion/ConvertToLLVM/ToLLVMPass.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
@@ -21,6 +22,10 @@ using namespace fuse;
 
 void fuse::buildHopperPipeline(OpPassManager &pm,
                                const HopperPipelineOptions &options) {
+  LowerSlotsPassOptions slots;
+  slots.device = "gpu";
+  slots.chip = "sm_90a";
+  pm.addPass(createLowerSlotsPass(slots));
   SelectSchedulesPassOptions selection;
   selection.tokens = options.tokens;
   selection.multiprocessors = options.multiprocessors;

@@ -83,6 +83,7 @@ struct MappingTraits<SlotConfig> {
     io.mapOptional("rebind", value.rebind);
     io.mapOptional("force", value.force);
     io.mapOptional("only", value.only);
+    io.mapOptional("check", value.check);
   }
 };
 
@@ -170,16 +171,14 @@ std::string SlotTarget::toText() const {
 llvm::Expected<SlotTarget> SlotConfig::getTarget() const {
   SlotTarget result;
   if (!target.empty() && target != "cpu") {
-    std::string problem;
-    FailureOr<Chip> chip = lookupChip(target, [&](const Twine &message) {
-      problem = message.str();
-      return failure();
-    });
-    if (failed(chip))
-      return createStringError("target '" + target + "': expected cpu, or an " +
-                               problem);
+    SmallVector<StringRef> names = {"cpu"};
+    for (const Chip &chip : getChips())
+      names.push_back(chip.name);
+    if (!llvm::is_contained(names, target))
+      return createStringError("unknown target '" + target +
+                               "', expected one of " + llvm::join(names, ", "));
     result.device = DeviceType::GPU;
-    StringRef digits = chip->name;
+    StringRef digits = target;
     digits.consume_front("sm_");
     digits = digits.take_while(llvm::isDigit);
     (void)digits.getAsInteger(10, result.capability);

@@ -5,9 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Program.h"
+#include "fuse/IR/FuseOps.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -148,8 +150,15 @@ Expected<Program> Program::compile(func::FuncOp function, bool reference,
     return module.takeError();
   Program program;
   program.signature = std::move(*signature);
+  // Functions of users that slots are bound to.
+  llvm::SetVector<StringRef> libraries;
+  function->getParentOfType<ModuleOp>().walk([&](BoundKernelOp kernel) {
+    if (auto code = dyn_cast_or_null<HostCodeAttr>(kernel.getCodeAttr()))
+      libraries.insert(code.getLibrary());
+  });
   // Loops of the reference stay as they were written.
-  auto jit = HostJIT::create(**module, reference ? 1 : 3);
+  auto jit =
+      HostJIT::create(**module, reference ? 1 : 3, libraries.getArrayRef());
   if (!jit)
     return jit.takeError();
   program.jit = std::move(*jit);

@@ -69,6 +69,8 @@ struct SlotConfig {
   bool force = false;
   /// Bind the calls of these models only; all when empty.
   std::vector<std::string> only;
+  /// Only decide and report: no kernel is built and no call changes.
+  bool check = false;
 
   /// Reads YAML, of which JSON is a part. `name` is for messages; relative
   /// paths of kernels start at `directory`.

@@ -1,0 +1,8 @@
+fuse.slot_kernel "mine" op "scale" variant "standard" {
+  fuse.implementation on <any> {
+    func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = arith.addf %x, %x : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+  }
+}

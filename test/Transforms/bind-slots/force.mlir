@@ -1,0 +1,31 @@
+// RUN: not fuse-opt %s --fuse-bind-slots="bind=scale=mine kernels=%S/Inputs/mine.mlir" 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=DUPLICATE
+// RUN: fuse-opt %s --fuse-bind-slots="bind=scale=mine kernels=%S/Inputs/mine.mlir force=true" \
+// RUN:   --remarks-filter=".*" --remark-format=emitRemark 2>&1 | FileCheck %s --check-prefix=FORCED
+
+// Kernels beside a model are for the models of the module. One that a file has
+// as well is a mistake, unless it is meant to replace it; a remark says so.
+
+// DUPLICATE: error: duplicate kernel registration: op=scale, variant=standard, name=mine; it is registered by {{.*}}mine.mlir
+
+// FORCED: remark: [Analysis] mine | Category:fuse:fuse-kernel-registry | Reason="replaces kernel op=scale, variant=standard, name=mine of {{.*}}mine.mlir"
+// FORCED: remark: [Passed] scale | Category:slot:fuse-bind-slots | Because="bind scale", Kernel=mine, Path=
+// FORCED: fuse.bound_kernel @mine
+// FORCED: arith.subf
+
+fuse.slot_kernel "mine" op "scale" variant "standard" {
+  fuse.implementation on <any> {
+    func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = arith.subf %x, %x : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+  }
+}
+
+fuse.model @m class "M" {
+  fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {}
+  func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}

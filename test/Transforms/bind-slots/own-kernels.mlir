@@ -1,0 +1,38 @@
+// RUN: not fuse-opt %s --fuse-bind-slots="bind=scale=own" 2>&1 | FileCheck %s --check-prefix=OTHER
+// RUN: fuse-opt %s --fuse-bind-slots="bind=first@scale=own,second@scale=eager" | FileCheck %s
+
+// A kernel in a model is for that model. The slot of another model does not
+// have it.
+
+// OTHER: error: slot 'scale' (op=scale, variant=standard) at '': unknown kernel 'own' for op=scale, variant=standard; available: eager
+
+// CHECK-LABEL: fuse.model @first
+// CHECK:         bound @own
+// CHECK-LABEL: fuse.model @second
+// CHECK:         bound @eager
+
+fuse.model @first class "M" {
+  fuse.slot_kernel "own" op "scale" variant "standard" {
+    fuse.implementation on <any> {
+      func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
+        return %x : tensor<4xf32>
+      }
+    }
+  }
+  fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {}
+  func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+fuse.model @second class "M" {
+  fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+    func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
+      return %x : tensor<4xf32>
+    }
+  }
+  func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}

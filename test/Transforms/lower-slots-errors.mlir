@@ -1,0 +1,57 @@
+// RUN: fuse-opt %s --fuse-lower-slots --split-input-file --verify-diagnostics
+
+// What has not been bound does not become eager by itself.
+
+fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+  func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
+    return %x : tensor<4xf32>
+  }
+}
+func.func @unbound(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{slot 'scale' (op=scale, variant=standard) at 'unbound' has no kernel bound; bind it with fuse-bind-slots, to eager for the slot's own body}}
+  %0 = fuse.call_slot @scale(%x) : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+  fuse.bound_kernel @fast on <gpu from 80> {
+    func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
+      return %x : tensor<4xf32>
+    }
+  }
+}
+func.func @device(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{slot 'scale' (op=scale, variant=standard) at 'device' is bound to 'fast', which is for a gpu; this lowers for a cpu}}
+  %0 = fuse.call_slot @scale(%x) bound @fast : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+  func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = fuse.call_slot @scale(%x) bound @eager : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+func.func @recursive(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{slot 'scale' (op=scale, variant=standard) at 'recursive': the body of 'eager' calls itself}}
+  %0 = fuse.call_slot @scale(%x) bound @eager : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+// Two kernels may not mean different functions by one symbol.
+
+fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+  fuse.bound_kernel @mine on <cpu> code #fuse.host_code<library = "libmine.so",
+    symbol = "taken", sizes = [], args = ["arg0", "result0"]> {}
+}
+func.func @taken(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{slot 'scale' (op=scale, variant=standard) at 'taken': symbol 'taken' is already a function of type '(tensor<4xf32>) -> tensor<4xf32>', the kernel has type '(i64, i64) -> ()'}}
+  %0 = fuse.call_slot @scale(%x) bound @mine : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
