@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Slots of PyTorch modules: instances, errors, detaching."""
+
+import copy
+import unittest
+
+import torch
+from torch import nn
+
+from fuse_mlir import native, slots
+
+EPS = 2.0**-10
+
+#: Doubles by way of bf16, by which its results can be told from exact ones.
+ROUGH = """
+fuse.slot_kernel "rough" op "scale" variant "standard" aliases ["coarse"] {
+  fuse.implementation on <cpu> mode <inference> {
+    func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = arith.truncf %x : tensor<4xf32> to tensor<4xbf16>
+      %1 = arith.extf %0 : tensor<4xbf16> to tensor<4xf32>
+      %2 = arith.addf %1, %1 : tensor<4xf32>
+      return %2 : tensor<4xf32>
+    }
+  }
+}
+fuse.slot_kernel "chip" op "scale" variant "standard" {
+  fuse.implementation on <gpu from 80> {
+    func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
+      return %x : tensor<4xf32>
+    }
+  }
+}
+fuse.slot_kernel "other" op "scale" variant "shifted" {
+  fuse.implementation on <any> {
+    func.func @body(%x: tensor<4xf32>) -> tensor<4xf32> {
+      return %x : tensor<4xf32>
+    }
+  }
+}
+"""
+
+
+def rms_norm(x, weight):
+    return x * (x.square().mean(-1, keepdim=True) + EPS).rsqrt() * weight
+
+
+class Scale(nn.Module):
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.scale = slots.OpSlot("scale", eager=lambda x: x + x)
+
+    def forward(self, x):
+        return self.scale(x)
+
+
+class Model(nn.Module):
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Scale(), Scale()])
+
+    def forward(self, x):
+        return [layer(x) for layer in self.layers]
+
+
+class Norm(nn.Module):
+
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(width) + 0.5)
+        self.norm = slots.OpSlot("rms_norm", params={"eps": EPS},
+                                 eager=rms_norm)
+
+    def forward(self, x):
+        return self.norm(x, self.weight)
+
+
+@unittest.skipUnless(native.available(), "libfuse is not built")
+class Slots(unittest.TestCase):
+
+    def setUp(self):
+        self.context = slots.Context()
+        self.context.register_kernels(ROUGH)
+        self.x = torch.tensor([1.0, 1.001, -3.0, 257.0])
+        self.exact = self.x + self.x
+        self.rough = self.x.bfloat16().float() * 2
+
+    def bind(self, model, bind, **config):
+        return slots.bind(model, {"bind": bind, **config}, self.context)
+
+    def fails(self, text, model, bind, **config):
+        with self.assertRaises(native.NativeError) as caught:
+            self.bind(model, bind, **config)
+        self.assertIn(text, str(caught.exception))
+
+
+class Instances(Slots):
+
+    def test_two_models_are_bound_differently(self):
+        teacher, student = Scale(), Scale()
+        self.bind(teacher, {"scale": "eager"})
+        self.bind(student, {"scale": "rough"})
+        self.assertFalse(torch.equal(self.exact, self.rough))
+        for _ in range(2):
+            self.assertTrue(torch.equal(teacher(self.x), self.exact))
+            self.assertTrue(torch.equal(student(self.x), self.rough))
+
+    def test_copies_have_slots_of_their_own(self):
+        student = Scale()
+        self.bind(student, {"scale": "rough"})
+        twin = copy.deepcopy(student)
+        slots.unbind(student)
+        self.assertIsNone(student.scale.kernel)
+        self.assertTrue(torch.equal(twin(self.x), self.rough))
+
+    def test_override_by_path(self):
+        model = Model()
+        report = self.bind(
+            model, {"scale": "rough"},
+            overrides=[{"path": "layers.1", "bind": {"scale": "eager"}}])
+        self.assertEqual([(c["path"], c["kernel"], c["because"])
+                          for c in report["calls"]],
+                         [("layers.0", "rough", "bind scale"),
+                          ("layers.1", "eager", "override layers.1")])
+        first, second = model(self.x)
+        self.assertTrue(torch.equal(first, self.rough))
+        self.assertTrue(torch.equal(second, self.exact))
+
+    def test_two_models_of_one_ir_module(self):
+        function = ("func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {"
+                    "%0 = fuse.call_slot @s(%x) : (tensor<4xf32>) -> "
+                    "tensor<4xf32> return %0 : tensor<4xf32>}")
+        slot = ('fuse.slot @s op "scale" variant "standard" : (tensor<4xf32>) '
+                "-> tensor<4xf32> {}")
+        module = self.context.parse("\n".join(
+            f'fuse.model @{name} class "M" {{ {slot} {function} }}'
+            for name in ("teacher", "student")))
+        before = str(module)
+        report = module.bind({"models": {
+            "student": {"bind": {"scale": "rough"}}}})
+        self.assertEqual([(c["model"], c["kernel"]) for c in report["calls"]],
+                         [("teacher", None), ("student", "rough")])
+        module.unbind("student")
+        self.assertEqual(str(module), before)
+
+
+class Tree(Slots):
+
+    def test_slots_never_enter_the_module_tree(self):
+        model = Model()
+        modules = [name for name, _ in model.named_modules()]
+        state = list(model.state_dict())
+        self.assertEqual(modules, ["", "layers", "layers.0", "layers.0.linear",
+                                   "layers.1", "layers.1.linear"])
+        self.bind(model, {"scale": "rough"})
+        model(self.x)
+        self.assertEqual([name for name, _ in model.named_modules()], modules)
+        self.assertEqual(list(model.state_dict()), state)
+        slots.unbind(model)
+        self.assertEqual([name for name, _ in model.named_modules()], modules)
+        self.assertEqual(vars(model.layers[0].scale)["_kernel"], None)
+
+
+class Errors(Slots):
+
+    def test_unbound_slot_does_not_run(self):
+        with self.assertRaisesRegex(
+                slots.SlotError, "op=scale, variant=standard has no kernel"):
+            Scale()(self.x)
+
+    def test_unknown_kernel(self):
+        self.fails("unknown kernel 'fast' for op=scale, variant=standard; "
+                   "available: eager, chip, rough", Scale(), {"scale": "fast"})
+
+    def test_other_variant(self):
+        self.fails("kernel 'other' for op=scale is of variant shifted",
+                   Scale(), {"scale": "other"})
+
+    def test_mode(self):
+        self.fails("is for mode inference, not for training", Scale(),
+                   {"scale": "rough"}, mode="training")
+
+    def test_hardware(self):
+        self.fails("kernel 'chip' for op=scale, variant=standard requires "
+                   "device_type=gpu, compute_capability>=80, but the target "
+                   "is device_type=cpu; available for it: eager, rough",
+                   Scale(), {"scale": "chip"})
+        self.fails("target 'sm_90': kernels of PyTorch modules run on the cpu",
+                   Scale(), {"scale": "eager"}, target="sm_90")
+
+    def test_unknown_op_and_path(self):
+        self.fails("no call of a slot of op 'rope'", Scale(),
+                   {"rope": "eager"})
+        self.fails("override 'layers.7': no call of a slot of op 'scale'",
+                   Model(), {}, overrides=[
+                       {"path": "layers.7", "bind": {"scale": "eager"}}])
+
+    def test_nothing_is_bound_after_an_error(self):
+        model = Model()
+        self.fails("unknown kernel", model, {"scale": "rough"}, overrides=[
+            {"path": "layers.1", "bind": {"scale": "fast"}}])
+        self.assertEqual([layer.scale.kernel for layer in model.layers],
+                         [None, None])
+
+    def test_rebinding_has_to_be_asked_for(self):
+        model = Scale()
+        self.bind(model, {"scale": "rough"})
+        self.bind(model, {"scale": "rough"})
+        self.fails("is bound to 'rough'; to bind it to 'eager' set rebind",
+                   model, {"scale": "eager"})
+        slots.bind(model, {"bind": {"scale": "eager"}}, self.context,
+                   rebind=True)
+        self.assertTrue(torch.equal(model(self.x), self.exact))
+
+    def test_duplicate_registration(self):
+        with self.assertRaisesRegex(native.NativeError,
+                                    "duplicate kernel registration: op=scale"):
+            self.context.register_kernels(ROUGH)
+        self.context.register_kernels(ROUGH, force=True)
+
+    def test_kernels_give_no_gradients(self):
+        model = Norm(8)
+        self.bind(model, {"rms_norm": "fuse"})
+        with self.assertRaisesRegex(slots.SlotError, "gives no gradients"):
+            model(torch.randn(3, 8))
+
+
+class Numbers(Slots):
+
+    def test_generated_norm_is_the_eager_one(self):
+        torch.manual_seed(0)
+        model = Norm(48)
+        reference = copy.deepcopy(model)
+        self.bind(model, {"rms_norm": "fuse"})
+        self.bind(reference, {"rms_norm": "eager"})
+        for shape in ((5, 48), (2, 3, 48), (1, 48)):
+            x = torch.randn(shape)
+            with torch.no_grad():
+                actual, expected = model(x), reference(x)
+                wrong = rms_norm(x, 1 + model.weight)
+            off = (actual - expected).abs().max()
+            self.assertLess(off, 2e-6)
+            # (1 + w) in place of w would be found.
+            self.assertGreater((wrong - expected).abs().max(), 0.1)
+
+    def test_list_kernels(self):
+        found = {(entry["op"], entry["variant"]):
+                 [kernel["name"] for kernel in entry["kernels"]]
+                 for entry in self.context.list_kernels()}
+        self.assertEqual(found["scale", "standard"], ["chip", "rough"])
+        self.assertEqual(found["rms_norm", "standard"], ["fuse"])
+
+
+if __name__ == "__main__":
+    unittest.main()
