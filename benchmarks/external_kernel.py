@@ -145,7 +145,8 @@ class Plan:
                         evaluate(arg["size"], symbols)))
                 else:
                     kinds = {"f32": ctypes.c_float, "f64": ctypes.c_double,
-                             "i32": ctypes.c_int32, "i64": ctypes.c_int64}
+                             "i32": ctypes.c_int32, "i64": ctypes.c_int64,
+                             "index": ctypes.c_int64}
                     values.append(kinds[arg["type"]](arg["value"]))
             pointers = (ctypes.c_void_p * len(values))(
                 *[ctypes.addressof(value) for value in values])
