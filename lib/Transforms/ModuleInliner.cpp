@@ -129,6 +129,17 @@ ModuleInliner::inlineFusedCall(FusedCallOp call, ArrayRef<Value> operands) {
   return results;
 }
 
+/// Names the slot of a copied call from beside the model that it belongs to.
+static void qualify(CallSlotOp call, ModelOp model) {
+  SymbolRefAttr callee = call.getCallee();
+  if (!model || !model.lookupSymbol(callee))
+    return;
+  SmallVector<FlatSymbolRefAttr> nested = {
+      FlatSymbolRefAttr::get(callee.getRootReference())};
+  llvm::append_range(nested, callee.getNestedReferences());
+  call.setCalleeAttr(SymbolRefAttr::get(model.getSymNameAttr(), nested));
+}
+
 LogicalResult ModuleInliner::copy(Operation &op, StringRef path,
                                   IRMapping &mapping) {
   auto lookup = [&](OperandRange operands) {
@@ -169,6 +180,8 @@ LogicalResult ModuleInliner::copy(Operation &op, StringRef path,
   auto relocate = [&](Operation *inner) {
     if (!path.empty())
       inner->setLoc(NameLoc::get(builder.getStringAttr(path), inner->getLoc()));
+    if (auto call = dyn_cast<CallSlotOp>(inner))
+      qualify(call, op.getParentOfType<ModelOp>());
   };
   if (!op.walk(isOfModules).wasInterrupted()) {
     builder.clone(op, mapping)->walk(relocate);

@@ -152,9 +152,13 @@ Expected<Program> Program::compile(func::FuncOp function, bool reference,
   program.signature = std::move(*signature);
   // Functions of users that slots are bound to.
   llvm::SetVector<StringRef> libraries;
-  function->getParentOfType<ModuleOp>().walk([&](BoundKernelOp kernel) {
-    if (auto code = dyn_cast_or_null<HostCodeAttr>(kernel.getCodeAttr()))
-      libraries.insert(code.getLibrary());
+  function->getParentOfType<ModuleOp>().walk([&](Operation *op) {
+    if (auto kernel = dyn_cast<BoundKernelOp>(op))
+      if (auto code = dyn_cast_or_null<HostCodeAttr>(kernel.getCodeAttr()))
+        libraries.insert(code.getLibrary());
+    // What fuse-lower-slots leaves of it.
+    if (auto library = op->getAttrOfType<StringAttr>("fuse.library"))
+      libraries.insert(library);
   });
   // Loops of the reference stay as they were written.
   auto jit =

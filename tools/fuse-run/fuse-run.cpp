@@ -11,6 +11,7 @@
 #include "fuse/InitAllDialects.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Runtime/Npy.h"
+#include "fuse/Slots/Passes.h"
 #include "fuse/Support/TextLimits.h"
 #include "fuse/Target/PTX.h"
 #include "fuse/Transforms/Passes.h"
@@ -358,7 +359,13 @@ static llvm::Expected<bool> runTool(MLIRContext &context,
   if (!module->getOps<ModelOp>().empty()) {
     FlattenModelsPassOptions flatten;
     flatten.sites = options.sites;
+    LowerSlotsPassOptions slots;
+    bool isForGPU = options.emit == Emit::GPU || options.emit == Emit::NVVM ||
+                    options.emit == Emit::PTX;
+    slots.device = isForGPU ? "gpu" : "cpu";
+    slots.chip = options.chip;
     PassManager pm(&context);
+    pm.addPass(createLowerSlotsPass(slots));
     pm.addPass(createFlattenModelsPass(flatten));
     if (failed(pm.run(*module)))
       return llvm::createStringError(options.file +
