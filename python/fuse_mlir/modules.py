@@ -107,7 +107,7 @@ class FusedModule(FusedPlace):
         names: of the members among the children of their parent.
         members: the modules, the first of which this one stands for.
         plan: how the model calls them.
-        kernel: `fuse`, the family it has to be, or a `.fuse` file.
+        kernel: `fuse`, or the family that it has to be.
         gradients: `recompute` runs the members again in the backward pass;
             `error` refuses calls that need gradients.
     """

@@ -183,17 +183,17 @@ def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
 
 
 def _kernel(kernel: Any) -> str:
-    """`fuse`, a family, or the path of an artefact."""
+    """`fuse` or a family."""
     if not isinstance(kernel, str):
         raise PatternError(f"kernel {kernel!r} is a {type(kernel).__name__}; "
                            "expected a string")
     name = kernel.removeprefix("fuse:")
-    if name == ANY_FAMILY or name in FAMILIES or name.endswith(".fuse"):
+    if name == ANY_FAMILY or name in FAMILIES:
         return name
     raise PatternError(
-        f"unknown kernel '{kernel}'; expected '{ANY_FAMILY}', a family "
-        f"({', '.join(FAMILIES)}), or the path of a .fuse file; kernels of "
-        "the Hub replace single layers and are given to KernelConfig")
+        f"unknown kernel '{kernel}'; expected '{ANY_FAMILY}' or a "
+        f"family ({', '.join(FAMILIES)}); kernels of the Hub replace single "
+        "layers, whose key is a name")
 
 
 class KernelConfig:
@@ -205,8 +205,7 @@ class KernelConfig:
             - tuples of names: a chain that the model declares;
             - names: single layers, whose values are those that transformers
               takes for kernels of the Hub;
-            and whose values for chains are `fuse`, `fuse:<family>` or the
-            path of a `.fuse` file.
+            and whose values for chains are `fuse` or `fuse:<family>`.
 
     Raises:
         PatternError: a key or value is of another form.
