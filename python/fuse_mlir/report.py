@@ -150,7 +150,8 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None) \
     """Holds every fused site of `model` against what it replaces.
 
     - V0: undoing the kernel in the IR gives the layers, letter by letter.
-    - V1: the kernel and the layers, compiled alike, have the same bits.
+    - V1: the kernel and the layers, compiled alike, have the same bits; on
+      the CPU only.
     - V2: the kernel is about as near to the members in double precision as
       the members themselves are, in the L2 norm.
     - V4: how far results of the fused model are from those of the unfused.
@@ -215,7 +216,9 @@ def _check_site(name: str, module: FusedModule,
     checks = [Check(name, "V0", same, "the IR is restored" if same else
                     "undoing the kernel gives other IR")]
     ours = kernel.run(inputs, kernel.weights())
-    checks.append(_check_exact(name, kernel, inputs, ours))
+    # GPUs add up in another order than the compiled layers would.
+    if kernel.device.type == "cpu":
+        checks.append(_check_exact(name, kernel, inputs, ours))
     members = copy.deepcopy(kernel.chain).double()
     exact = members(*(t.double() for t in inputs))
     eager = kernel.recompute(inputs, kernel.weights())
@@ -231,8 +234,6 @@ def _check_site(name: str, module: FusedModule,
 
 def _check_exact(name: str, kernel: Kernel, inputs: list[torch.Tensor],
                  ours: torch.Tensor) -> Check:
-    if kernel.device.type != "cpu":
-        return Check(name, "V1", True, "holds on the CPU, not checked here")
     # The same function before its kernel was formed.
     plain = copy.copy(kernel.compiled)
     plain = type(plain)(**{**plain.__dict__, "formed": plain.layers,
