@@ -26,7 +26,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .kernels import read_commit
 from .slot_cases import Case, Error, all_cases, error
+from .timing import read_device
 
 ROOT = Path(__file__).resolve().parents[1]
 TOKENS = (0, 1, 7, 67, 300)
@@ -199,6 +201,8 @@ def main() -> int:
     if not cases:
         parser.error(f"no case is called '{options.only}'")
     if options.step == "compile":
+        options.directory.mkdir(parents=True, exist_ok=True)
+        (options.directory / "commit").write_text(read_commit())
         for case in cases:
             compile_case(case, options.directory / case.name(), options.bin)
             print(f"{case.name()}: compiled", flush=True)
@@ -211,7 +215,11 @@ def main() -> int:
         print(f"{case.name()}: {verdict}", flush=True)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps(
-        {"device": torch.cuda.get_device_name(), "chip": CHIP, "rows": rows},
+        {"gpu": torch.cuda.get_device_name(),
+         "driver": read_device().get("driver_version", ""),
+         "versions": {"torch": torch.__version__, "cuda": torch.version.cuda},
+         "commit": (options.directory / "commit").read_text(), "chip": CHIP,
+         "rows": rows},
         indent=1) + "\n")
     # Without tokens, or with one, some wrong variants compute the same.
     wrong = [row for row in rows if not row["right"] or
