@@ -131,7 +131,9 @@ def add_compiler_options(parser: argparse.ArgumentParser) -> None:
 def read_schedules(path: Path | None) -> dict[tuple[str, int], str]:
     """The schedules that `benchmarks.tune` found, by problem and tile."""
     rows = json.loads(path.read_text()) if path else []
-    return {(row["case"], row["tokens"]): row["schedule"] for row in rows}
+    return {(row["case"], row["tokens"]):
+            row["schedule"].removeprefix("#tile.schedule<").removesuffix(">")
+            for row in rows}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

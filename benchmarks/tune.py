@@ -5,8 +5,8 @@
     python3 -m benchmarks.tune measure                     # GPU's machine
 
 `compile` writes one kernel per schedule to out/tune, `measure` times them all
-in turn and writes the table benchmarks/results/schedules.json, which
-`benchmarks.kernels --schedules` compiles with.
+in turn and writes the table benchmarks/results/schedules.json, which the
+compiler takes as `--fuse-hopper-pipeline=table=FILE`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from .cases import SETS, Case, all_cases
 from .kernels import (ROOT, CompileError, add_compiler_options, build,
                       read_commit)
 from .plan import Plan, PlanError, load_plans
+from .problem import Problem
 
 #: What a block can use next to static shared memory, in bytes.
 SHARED_BYTES = 226 * 1024
@@ -133,6 +134,15 @@ def compile_all(options: argparse.Namespace) -> int:
     return 0 if failed < len(work) else 1
 
 
+def table_row(problem: Problem, tokens: int, body: str,
+              times: dict[str, float]) -> dict[str, Any]:
+    """A row as `fuse-select-schedules` reads it, with the times in it."""
+    return {"case": problem.label(), "family": problem.family,
+            "widths": [problem.width, problem.hidden, problem.width],
+            "element": problem.dtype, "tokens": tokens,
+            "schedule": f"#tile.schedule<{body}>", **times}
+
+
 def measure_group(plans: list[Plan], rounds: int) -> list[dict[str, Any]]:
     """Times all schedules of one problem; microseconds, best first."""
     import torch
@@ -182,9 +192,9 @@ def measure_group(plans: list[Plan], rounds: int) -> list[dict[str, Any]]:
         if f"{index} single" in samples:
             single = samples[f"{index} single"].per(1)["median_us"]
             chain_us = samples[f"{index} chain"].per(LAYERS)["median_us"]
-            rows.append({"case": problem.label(), "tokens": tokens,
-                         "schedule": plan.schedule, "single_us": single,
-                         "chain_us": chain_us})
+            rows.append(table_row(problem, tokens, plan.schedule,
+                                  {"single_us": single,
+                                   "chain_us": chain_us}))
     return sorted(rows, key=lambda row: row["single_us"] + row["chain_us"])
 
 

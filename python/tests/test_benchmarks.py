@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT))
 # pylint: disable=wrong-import-position
 from benchmarks import data, packing, peers, tune  # noqa: E402
 from benchmarks.cases import SETS, Case, all_cases  # noqa: E402
+from benchmarks.kernels import read_schedules  # noqa: E402
 from benchmarks.plan import Plan, PlanError  # noqa: E402
 from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
 from benchmarks.reference import (Chain, Range, activate,  # noqa: E402
@@ -303,6 +304,20 @@ class Tuning(unittest.TestCase):
                     schedule.weight_stages * tune.STAGE_BYTES +
                     schedule.token_stages * 128 * schedule.tokens,
                     tune.SHARED_BYTES)
+
+    def test_the_compiler_reads_the_table(self):
+        problem = Problem("gated_mlp", 2048, 16384, FP8, "silu", None)
+        schedule = next(tune.candidates(Case(problem, 16)))
+        row = tune.table_row(problem, 16, schedule.body(), {"single_us": 1.0})
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "schedules.json"
+            path.write_text(json.dumps([row]))
+            chosen = fuse_opt(problem.to_mlir(16),
+                              "--fuse-select-schedules="
+                              f"tokens=16 table={path}")
+            self.assertIn(row["schedule"], chosen)
+            self.assertEqual(read_schedules(path),
+                             {(problem.label(), 16): schedule.body()})
 
 
 class ResultFiles(unittest.TestCase):
