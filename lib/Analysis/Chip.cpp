@@ -29,8 +29,8 @@ ArrayRef<Chip> fuse::getChips() { return kChips; }
 FailureOr<Chip>
 fuse::lookupChip(StringRef name,
                  function_ref<LogicalResult(const Twine &)> reportError) {
-  auto it = llvm::find_if(kChips,
-                          [&](const Chip &chip) { return chip.name == name; });
+  const auto *it = llvm::find_if(
+      kChips, [&](const Chip &chip) { return chip.name == name; });
   if (it != std::end(kChips))
     return *it;
   auto names = llvm::map_range(

@@ -65,7 +65,7 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
       auto make = [&](int64_t blocks, bool staged) {
         return tile::ScheduleAttr::get(
             context, width, blocks, split, rows, weightStages, tokenStages,
-            /*inFlight=*/2, /*ahead=*/8, partials, staged,
+            /*in_flight=*/2, /*ahead=*/8, partials, staged,
             tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
       };
       DecodeTiling tiling(problem, make(gpu.multiprocessors, false));

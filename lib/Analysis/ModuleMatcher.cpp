@@ -399,6 +399,7 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
       refuse(start, RefusalKind::MemberNotCalled, head->op,
              "no forward calls '" + head->path + "'");
       sites.push_back(std::move(start));
+      continue;
     }
     for (auto [number, call] : llvm::enumerate(head->calls)) {
       ModuleSite chain = start;

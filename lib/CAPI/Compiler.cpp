@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Trace.h"
 #include "fuse/Compiler/Compiler.h"
-#include "fuse/Compiler/Phase.h"
 #include "Context.h"
+#include "Trace.h"
+#include "fuse/Compiler/Phase.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
 #include "fuse/Support/TextLimits.h"

@@ -28,8 +28,7 @@ private:
     void beforeExecute(const mlir::tracing::ActionActiveStack *action,
                        mlir::tracing::Breakpoint *breakpoint,
                        bool willExecute) override;
-    void
-    afterExecute(const mlir::tracing::ActionActiveStack *action) override;
+    void afterExecute(const mlir::tracing::ActionActiveStack *action) override;
   };
 
   mlir::MLIRContext &context;

@@ -151,16 +151,14 @@ llvm::Error ArtifactBuilder::compileForHost() {
     entries.push_back(
         {function.getSymName().str(), "fuse_entry_" + std::to_string(index)});
   Expected<std::string> code = "";
-  runPhase(module.getContext(), "LLVM for the CPU", [&] {
-    code = emitHostObject(*lowered, options.cpu, entries);
-  });
+  runPhase(module.getContext(), "LLVM for the CPU",
+           [&] { code = emitHostObject(*lowered, options.cpu, entries); });
   if (!code)
     return code.takeError();
   uint32_t kind = FUSE_SECTION_HOST_OBJECT;
   if (options.link) {
-    runPhase(module.getContext(), "link", [&] {
-      code = linkHostObject(*code, options.toolDirectories);
-    });
+    runPhase(module.getContext(), "link",
+             [&] { code = linkHostObject(*code, options.toolDirectories); });
     if (!code)
       return code.takeError();
     kind = FUSE_SECTION_HOST_LIBRARY;
@@ -239,8 +237,7 @@ Expected<std::string> ArtifactBuilder::build() {
   module.print(os, OpPrintingFlags().enableDebugInfo(true, false));
   int64_t ir = addSection(FUSE_SECTION_IR, text);
   llvm::Error error = llvm::Error::success();
-  auto runStep = [&](StringRef name,
-                     llvm::Error (ArtifactBuilder::*step)()) {
+  auto runStep = [&](StringRef name, llvm::Error (ArtifactBuilder::*step)()) {
     if (!error)
       runPhase(module.getContext(), name, [&] { error = (this->*step)(); });
   };

@@ -60,7 +60,7 @@ static SmallVector<SizeClass> getSizeClasses(func::FuncOp function) {
       if (!tensor.isDynamicDim(dim))
         continue;
       size_t fromEnd = tensor.getRank() - dim;
-      auto it = llvm::find_if(
+      auto *it = llvm::find_if(
           classes, [&](const SizeClass &c) { return c.fromEnd == fromEnd; });
       if (it == classes.end())
         it = classes.insert(classes.end(), {fromEnd, {}, std::nullopt});
@@ -121,7 +121,7 @@ static std::optional<AffineExpr> getResultSize(Value result, int64_t dim,
       return std::nullopt;
     auto type = cast<RankedTensorType>(argument.getType());
     size_t fromEnd = type.getRank() - *operandDim;
-    auto it = llvm::find_if(
+    const auto *it = llvm::find_if(
         classes, [&](const SizeClass &c) { return c.fromEnd == fromEnd; });
     if (it == classes.end())
       return std::nullopt;

@@ -29,7 +29,7 @@ std::optional<unsigned> fuse::getModeDistance(KernelMode wanted,
     chain.push_back(training);
   chain.push_back(training | compile);
   chain.push_back(KernelMode::Any);
-  auto it = llvm::find(chain, offered);
+  auto *it = llvm::find(chain, offered);
   if (it == chain.end())
     return std::nullopt;
   return it - chain.begin();

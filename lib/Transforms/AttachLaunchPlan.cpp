@@ -85,7 +85,7 @@ public:
 
 AffineExpr PlanBuilder::getSymbol(Symbol symbol) {
   symbols.insert(symbol);
-  auto it = llvm::find(symbols, symbol);
+  const auto *it = llvm::find(symbols, symbol);
   return builder.getAffineSymbolExpr(std::distance(symbols.begin(), it));
 }
 

@@ -95,7 +95,7 @@ static void replaceCalls(const ModuleSite &site) {
     SmallVector<int64_t> &interface = interfaces.emplace_back();
     SmallVector<Value> &others = ignored.emplace_back();
     for (Value arg : call.getArgs()) {
-      auto it = llvm::find(intermediates, arg);
+      auto *it = llvm::find(intermediates, arg);
       if (it != intermediates.end()) {
         interface.push_back(-1 - (it - intermediates.begin()));
         continue;

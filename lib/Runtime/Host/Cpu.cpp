@@ -23,9 +23,10 @@ using EntryPoint = void (*)(void **);
 
 /// A memref descriptor: allocated pointer, aligned pointer, offset, sizes and
 /// strides, each of 8 bytes.
-size_t getDescriptorWords(size_t rank) { return 3 + 2 * rank; }
+static size_t getDescriptorWords(size_t rank) { return 3 + 2 * rank; }
 
-void writeDescriptor(const TensorView &view, size_t rank, int64_t *words) {
+static void writeDescriptor(const TensorView &view, size_t rank,
+                            int64_t *words) {
   words[0] = words[1] = reinterpret_cast<intptr_t>(view.data);
   words[2] = 0;
   int64_t stride = 1;

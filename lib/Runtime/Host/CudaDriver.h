@@ -106,6 +106,8 @@ enum : int {
 
 /// The functions of libcuda.so.1.
 struct Driver {
+// A name and a list of parameters: parentheses would change what they mean.
+// NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define FUSE_CUDA_MEMBER(NAME, VERSION, PARAMETERS) int(*NAME) PARAMETERS;
   FUSE_CUDA_FUNCTIONS(FUSE_CUDA_MEMBER)
 #undef FUSE_CUDA_MEMBER

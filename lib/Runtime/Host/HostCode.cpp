@@ -139,7 +139,7 @@ namespace {
 /// A path to an open file that no other call has made. The number of a closed
 /// file is used again, and dlopen takes equal paths for the same library while
 /// the first is loaded.
-std::string uniquePath(int fd) {
+static std::string uniquePath(int fd) {
   static std::atomic<uint32_t> count = 0;
   std::string path = "/proc/self/fd";
   for (uint32_t n = count++; n; n >>= 1)

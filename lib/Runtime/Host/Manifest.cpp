@@ -20,7 +20,7 @@ static constexpr size_t kMaxRank = 16;
 
 namespace {
 
-[[noreturn]] void malformed(const std::string &why) {
+[[noreturn]] static void malformed(const std::string &why) {
   throw Failure(FUSE_ERROR_FORMAT, "the manifest is malformed: " + why);
 }
 
