@@ -10,8 +10,7 @@ Every layer has three modules; norm and MLP are fused by one pattern. The table
 shows MLIR's own timing of each phase per layer, the least of --repeat runs
 (more of small models). With --limit the script fails when the total times per
 layer differ by more than that factor; with --output it writes what it measured
-as JSON. Up to some 3,000 layers the IR fits into caches, so that a layer is
-cheaper there; beyond, the time per layer shows how the compiler scales.
+as JSON.
 """
 
 import argparse
