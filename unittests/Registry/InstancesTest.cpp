@@ -31,7 +31,8 @@ fuse.slot_kernel "rough" op "scale" variant "standard" {
 )mlir";
 
 const char *program = R"mlir(
-fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+fuse.slot @scale op "scale" variant "standard"
+    : (tensor<4xf32>) -> tensor<4xf32> {
   func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
     %0 = arith.addf %x, %x : tensor<4xf32>
     return %0 : tensor<4xf32>

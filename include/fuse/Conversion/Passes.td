@@ -143,10 +143,11 @@ def ConvertLinalgToGPUPass
 
     A kernel's parameters are, in this order: one pointer per distinct buffer
     of the op, then of its body (a memref of rank 0, which the bare-pointer
-    convention passes as one address), one value per scalar operand that is not constant, one index
-    per size, stride or offset that is not static. The number of threads is
-    `known_block_size`, and the grid is an expression of sizes in front of the
-    launch. A launch whose grid has a zero must be skipped.
+    convention passes as one address), one value per scalar operand that is not
+    constant, one index per size, stride or offset that is not static. The
+    number of threads is `known_block_size`, and the grid is an expression of
+    sizes in front of the launch. A launch whose grid has a zero must be
+    skipped.
 
     The pass fails on ops that it can neither put into a kernel nor leave on
     the host, which keeps allocations (the workspace), views, sizes and
