@@ -8,6 +8,7 @@
 #include "fuse/Runtime/Host/Failure.h"
 #include "gtest/gtest.h"
 
+#include <algorithm>
 #include <numeric>
 
 using namespace fuse::host;
@@ -87,6 +88,35 @@ TEST(PackingTest, PutsEveryByteInItsPlace) {
   checkRecipe({"gate_up_256", {0, 1}}, 200, 272);
 }
 
+/// Projections of one input are one packed weight.
+TEST(PackingTest, PutsMatricesOneBehindTheOther) {
+  Function function;
+  std::vector<std::vector<char>> matrices;
+  for (int64_t rows : {300, 1, 256}) {
+    function.arguments.push_back({"i8", *getDataType("i8"), {rows, 144}, ""});
+    matrices.emplace_back(rows * 144, static_cast<char>('a' + matrices.size()));
+  }
+  PackedWeight packed{"rows_256", {2, 0, 1}, 4, 2, 4 * 2 * 32768};
+  checkPacking(packed, function);
+  std::vector<char> output(packed.bytes, 'x');
+  packWeights(packed, function,
+              {matrices[2].data(), matrices[0].data(), matrices[1].data()},
+              output.data());
+  size_t firstTile = 0;
+  for (size_t which : packed.operands) {
+    const TensorSpec &spec = function.arguments[which];
+    for (int64_t row = 0; row < spec.shape[0]; ++row)
+      for (int64_t column = 0; column < spec.shape[1]; ++column) {
+        PackedWeight single{"rows_256", {which}, packed.tiles};
+        size_t place = getPlace(single, 0, firstTile * 256 + row, column);
+        ASSERT_EQ(output[place], static_cast<char>('a' + which));
+        output[place] = 0;
+      }
+    firstTile += (spec.shape[0] + 255) / 256;
+  }
+  EXPECT_EQ(std::count(output.begin(), output.end(), 0), int64_t(packed.bytes));
+}
+
 TEST(PackingTest, KeepsTheIdentity) {
   PackedWeight packed{"identity", {0}, 0, 0, 6};
   Function function = makeFunction(2, 3);
@@ -100,11 +130,16 @@ TEST(PackingTest, RefusesOtherPlans) {
   Function function = makeFunction(256, 128);
   for (PackedWeight packed : {PackedWeight{"magic", {0}, 1, 1, 32768},
                               PackedWeight{"rows_256", {0, 1}, 1, 1, 32768},
+                              PackedWeight{"rows_256", {}, 0, 1, 0},
                               PackedWeight{"gate_up_256", {0}, 1, 1, 32768},
                               PackedWeight{"rows_256", {0}, 2, 1, 65536},
                               PackedWeight{"rows_256", {0}, 1, 2, 65536},
                               PackedWeight{"rows_256", {0}, 1, 1, 32767}})
     EXPECT_THROW(checkPacking(packed, function), Failure) << packed.recipe;
+  // One behind the other they need one width.
+  function.arguments[1].shape[1] = 64;
+  EXPECT_THROW(checkPacking({"rows_256", {0, 1}, 2, 1, 65536}, function),
+               Failure);
   function.arguments[0].shape[0] = -1;
   EXPECT_THROW(checkPacking({"rows_256", {0}, 1, 1, 32768}, function), Failure);
 }

@@ -20,47 +20,51 @@ static constexpr uint64_t kTileRows = 256, kStepBytes = 128, kChunkBytes = 16;
   throw Failure(FUSE_ERROR_FORMAT, "recipe '" + packed.recipe + "' " + why);
 }
 
-namespace {
-
-/// Rows and bytes of a row of the matrices of a recipe.
-struct Matrix {
-  uint64_t rows, rowBytes;
-};
-
-} // namespace
-
-static Matrix getMatrix(const PackedWeight &packed, const Function &function) {
-  const TensorSpec &spec = function.arguments[packed.operands.front()];
-  return {static_cast<uint64_t>(spec.shape[0]),
-          static_cast<uint64_t>(spec.shape[1]) * spec.dtype.bits / 8};
-}
-
 /// Matrix rows in a tile: those of one matrix.
 static uint64_t getSourceRows(const PackedWeight &packed) {
   return packed.recipe == "gate_up_256" ? kTileRows / 2 : kTileRows;
 }
 
+static uint64_t getRows(const TensorSpec &spec) {
+  return static_cast<uint64_t>(spec.shape[0]);
+}
+
+static uint64_t getRowBytes(const TensorSpec &spec) {
+  return static_cast<uint64_t>(spec.shape[1]) * spec.dtype.bits / 8;
+}
+
+static uint64_t countTiles(const PackedWeight &packed, const TensorSpec &spec) {
+  uint64_t tileRows = getSourceRows(packed);
+  return (getRows(spec) + tileRows - 1) / tileRows;
+}
+
 void fuse::host::checkPacking(const PackedWeight &packed,
                               const Function &function) {
-  if (packed.recipe != "gate_up_256" && packed.recipe != "rows_256" &&
-      packed.recipe != "identity")
+  bool isPair = packed.recipe == "gate_up_256",
+       isRows = packed.recipe == "rows_256";
+  if (!isPair && !isRows && packed.recipe != "identity")
     fail(packed, "is unknown; there are gate_up_256, rows_256, identity");
-  size_t count = packed.recipe == "gate_up_256" ? 2 : 1;
-  if (packed.operands.size() != count)
-    fail(packed, "packs " + std::to_string(count) + " matrices, got " +
+  size_t count = isPair ? 2 : 1;
+  if (isRows ? packed.operands.empty() : packed.operands.size() != count)
+    fail(packed, std::string("packs ") + (isRows ? "at least " : "") +
+                     std::to_string(count) + " matrices, got " +
                      std::to_string(packed.operands.size()));
   const TensorSpec &first = function.arguments[packed.operands[0]];
+  uint64_t tiles = 0;
   for (size_t operand : packed.operands) {
     const TensorSpec &spec = function.arguments[operand];
     if (spec.shape.size() != 2 || spec.shape[0] < 0 || spec.shape[1] < 0 ||
-        spec.shape != first.shape || spec.element != first.element)
+        spec.shape[1] != first.shape[1] || spec.element != first.element ||
+        (!isRows && spec.shape != first.shape))
       fail(packed, "packs matrices of one type with known sizes, got " +
                        toString(spec));
+    tiles += countTiles(packed, spec);
   }
-  auto [rows, rowBytes] = getMatrix(packed, function);
-  uint64_t tileRows = getSourceRows(packed), bytes = rows * rowBytes;
-  if (packed.recipe != "identity") {
-    if (packed.tiles != (rows + tileRows - 1) / tileRows ||
+  // Those of a pair share their tiles.
+  tiles /= count;
+  uint64_t rowBytes = getRowBytes(first), bytes = getRows(first) * rowBytes;
+  if (isPair || isRows) {
+    if (packed.tiles != tiles ||
         packed.steps != (rowBytes + kStepBytes - 1) / kStepBytes)
       fail(packed, "makes other tiles and steps of " + toString(first) +
                        " than the plan has");
@@ -71,19 +75,14 @@ void fuse::host::checkPacking(const PackedWeight &packed,
                      std::to_string(packed.bytes));
 }
 
-void fuse::host::packWeights(const PackedWeight &packed,
-                             const Function &function,
-                             const std::vector<const char *> &operands,
-                             char *output) {
-  if (packed.recipe == "identity") {
-    std::memcpy(output, operands[0], packed.bytes);
-    return;
-  }
-  auto [rows, rowBytes] = getMatrix(packed, function);
-  bool isPair = operands.size() == 2;
-  uint64_t tileRows = getSourceRows(packed);
-  std::memset(output, 0, packed.bytes);
-  for (uint64_t tile = 0; tile < packed.tiles; ++tile) {
+/// Packs matrices that share their tiles, from tile `first` of the output on.
+static void packTiles(const PackedWeight &packed, const TensorSpec &spec,
+                      const char *const *matrices, uint64_t first,
+                      char *output) {
+  bool isPair = packed.recipe == "gate_up_256";
+  uint64_t rows = getRows(spec), rowBytes = getRowBytes(spec);
+  uint64_t tileRows = getSourceRows(packed), tiles = countTiles(packed, spec);
+  for (uint64_t tile = 0; tile < tiles; ++tile) {
     for (uint64_t p = 0; p < kTileRows; ++p) {
       uint64_t group = p / 128, m = p / 64 % 2, warp = p / 16 % 4,
                half = p / 8 % 2, lr = p % 8;
@@ -93,10 +92,11 @@ void fuse::host::packWeights(const PackedWeight &packed,
       row += tile * tileRows;
       if (row >= rows)
         continue;
-      const char *source = operands[isPair ? half : 0] + row * rowBytes;
+      const char *source = matrices[isPair ? half : 0] + row * rowBytes;
       for (uint64_t step = 0; step < packed.steps; ++step) {
-        char *target = output + ((step * packed.tiles + tile) * kTileRows + p) *
-                                    kStepBytes;
+        char *target =
+            output +
+            ((step * packed.tiles + first + tile) * kTileRows + p) * kStepBytes;
         uint64_t begin = step * kStepBytes;
         uint64_t end = std::min(begin + kStepBytes, rowBytes);
         for (uint64_t offset = begin; offset < end; offset += kChunkBytes) {
@@ -106,5 +106,25 @@ void fuse::host::packWeights(const PackedWeight &packed,
         }
       }
     }
+  }
+}
+
+void fuse::host::packWeights(const PackedWeight &packed,
+                             const Function &function,
+                             const std::vector<const char *> &operands,
+                             char *output) {
+  if (packed.recipe == "identity") {
+    std::memcpy(output, operands[0], packed.bytes);
+    return;
+  }
+  std::memset(output, 0, packed.bytes);
+  // Matrices of rows_256 lie one behind the other, each from a tile of its own
+  // on; the two of a pair are one.
+  size_t together = packed.recipe == "gate_up_256" ? 2 : 1;
+  uint64_t first = 0;
+  for (size_t i = 0; i < operands.size(); i += together) {
+    const TensorSpec &spec = function.arguments[packed.operands[i]];
+    packTiles(packed, spec, &operands[i], first, output);
+    first += countTiles(packed, spec);
   }
 }
