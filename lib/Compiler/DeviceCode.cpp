@@ -43,31 +43,39 @@ static llvm::Error run(PassManager &pm, ModuleOp module, StringRef what) {
 // The scheduled path
 //===----------------------------------------------------------------------===//
 
-/// The only op of a function if it is a launch of the function's own arguments
-/// whose results are returned as they are.
-static tile::LaunchOp getOnlyLaunch(func::FuncOp function) {
-  if (!function.getBody().hasOneBlock() || function.front().empty())
+/// The ops of a function if they are the launches of one fused op on the
+/// function's own arguments, whose results are returned as they are; nothing
+/// otherwise. All launches of an op see one workspace.
+static SmallVector<tile::LaunchOp> getLaunches(func::FuncOp function) {
+  if (!function.getBody().hasOneBlock())
     return {};
-  auto launch = dyn_cast<tile::LaunchOp>(function.front().front());
-  if (!launch || !launch.getPlan() ||
-      launch->getNextNode() != function.front().getTerminator())
-    return {};
-  Operation *returnOp = function.front().getTerminator();
-  if (returnOp->getOperands() != launch.getResults())
-    return {};
-  for (Value input : launch.getInputs())
-    if (!isa<BlockArgument>(input))
+  SmallVector<tile::LaunchOp> launches;
+  for (Operation &op : function.front().without_terminator()) {
+    auto launch = dyn_cast<tile::LaunchOp>(op);
+    if (!launch || !launch.getPlan())
       return {};
-  return launch;
+    auto shares = launch.getPlanAttr().getAs<BoolAttr>("shares_workspace");
+    if (launches.empty() == (shares && shares.getValue()))
+      return {};
+    for (Value input : launch.getInputs())
+      if (!isa<BlockArgument>(input))
+        return {};
+    launches.push_back(launch);
+  }
+  Operation *returnOp = function.front().getTerminator();
+  if (launches.empty() ||
+      returnOp->getOperands() != launches.back().getResults())
+    return {};
+  return launches;
 }
 
 namespace {
 
-/// Writes the plan of a tile kernel in the form of the manifest.
+/// Writes the plans of tile kernels in the form of the manifest.
 class TilePlanWriter {
 public:
-  explicit TilePlanWriter(tile::LaunchOp launch)
-      : launch(launch), plan(launch.getPlanAttr()) {}
+  explicit TilePlanWriter(ArrayRef<tile::LaunchOp> launches)
+      : launches(launches) {}
 
   Expected<json::Object> write();
 
@@ -88,7 +96,10 @@ private:
   json::Object writeArgument(DictionaryAttr entry);
   json::Object writeMap(DictionaryAttr entry);
   json::Object writePacked(DictionaryAttr entry);
+  json::Object writeLaunch();
 
+  ArrayRef<tile::LaunchOp> launches;
+  /// The launch that is being written, and its plan.
   tile::LaunchOp launch;
   DictionaryAttr plan;
   json::Array packed;
@@ -160,14 +171,14 @@ json::Object TilePlanWriter::writeArgument(DictionaryAttr entry) {
   return {};
 }
 
-Expected<json::Object> TilePlanWriter::write() {
+json::Object TilePlanWriter::writeLaunch() {
   json::Array arguments;
   if (auto list = plan.getAs<ArrayAttr>("arguments"))
     for (auto entry : list.getAsRange<DictionaryAttr>())
       arguments.push_back(writeArgument(entry));
   auto cooperative = plan.getAs<BoolAttr>("cooperative");
   auto dependent = plan.getAs<BoolAttr>("dependent");
-  json::Object entry{
+  return json::Object{
       {"kernel", launch.getKernel().getLeafReference().getValue()},
       {"grid", json::Array{getInt(plan, "blocks"), 1, 1}},
       {"block", json::Array{getInt(plan, "threads"), 1, 1}},
@@ -175,14 +186,24 @@ Expected<json::Object> TilePlanWriter::write() {
       {"cooperative", !cooperative || cooperative.getValue()},
       {"dependent", dependent && dependent.getValue()},
       {"args", std::move(arguments)}};
-  // The first operand has a row for each token.
+}
+
+Expected<json::Object> TilePlanWriter::write() {
+  json::Array entries;
+  for (tile::LaunchOp current : launches) {
+    launch = current;
+    plan = launch.getPlanAttr();
+    entries.push_back(writeLaunch());
+  }
+  // What they have in common is in each plan; the first operand has a row for
+  // each token.
   json::Object cuda{{"path", "scheduled"},
                     {"symbols", json::Array{json::Array{getArgument(0), 0}}},
                     {"max_tokens", getInt(plan, "max_tokens")},
                     {"workspace", json::Array{getInt(plan, "workspace_bytes")}},
                     {"zeroed_bytes", getInt(plan, "zeroed_bytes")},
                     {"packed", std::move(packed)},
-                    {"launches", json::Array{std::move(entry)}}};
+                    {"launches", std::move(entries)}};
   if (!problem.empty())
     return createStringError(problem);
   return cuda;
@@ -208,15 +229,16 @@ static Expected<DeviceModule> compileTile(ModuleOp module,
   llvm::StringSet<> kernels;
   for (func::FuncOp function : functions) {
     auto planned = copy->lookupSymbol<func::FuncOp>(function.getSymName());
-    tile::LaunchOp launch = getOnlyLaunch(planned);
-    if (!launch)
+    SmallVector<tile::LaunchOp> launches = getLaunches(planned);
+    if (launches.empty())
       continue;
-    Expected<json::Object> cuda = TilePlanWriter(launch).write();
+    Expected<json::Object> cuda = TilePlanWriter(launches).write();
     if (!cuda)
       return cuda.takeError();
     result.functions.push_back({function.getSymName().str(), std::move(*cuda)});
     done.insert(function.getSymName());
-    kernels.insert(launch.getKernel().getLeafReference().getValue());
+    for (tile::LaunchOp launch : launches)
+      kernels.insert(launch.getKernel().getLeafReference().getValue());
   }
   if (result.functions.empty())
     return result;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaFixture.h"
+#include "fuse/Runtime/Host/Instance.h"
 
 #include <algorithm>
 #include <cstring>
@@ -80,6 +81,53 @@ TEST(CudaTest, OverlapsWhereThePlanAllows) {
   EXPECT_EQ(fake.getLaunch(0)->programmatic, 1);
   EXPECT_EQ(fake.getLaunch(0)->cooperative, -1);
   EXPECT_EQ(fake.getLaunch(1)->programmatic, -1);
+}
+
+// The second kernel of a function follows the first whatever was before.
+TEST(CudaTest, OverlapsKernelsOfOneFunction) {
+  const FakeCuda &fake = getFake();
+  std::string manifest = kManifest;
+  size_t place = manifest.find("\"grid\": [[");
+  CudaSession session(manifest.insert(place, "\"dependent\": true, "));
+  session.open();
+  session.prepare();
+  fake.reset();
+  session.launch();
+  EXPECT_EQ(fake.getLaunch(0)->programmatic, -1);
+  EXPECT_EQ(fake.getLaunch(1)->programmatic, 1);
+}
+
+// Several kernels of one block need its weights in memory once.
+TEST(CudaTest, SharesPackedWeights) {
+  const FakeCuda &fake = getFake();
+  CudaSession session;
+  auto device = host::openCuda(0);
+  auto program =
+      device->load(std::make_shared<host::Artifact>(makeArtifact(kManifest)));
+  host::SharedWeights shared;
+  auto prepare = [&](int weight, host::SharedWeights *shared) {
+    auto instance = program->instantiate(*program->functions[0]);
+    DLTensor up = session.getView(1, kDLCPU), norm = session.getView(2, kDLCPU);
+    up.data = session.data[weight];
+    instance->bind(1, &up, nullptr);
+    instance->bind(2, &norm, nullptr);
+    fake.reset();
+    instance->prepare(shared);
+    return instance;
+  };
+  // The packed weight and the copy of the norm's.
+  auto first = prepare(1, &shared);
+  EXPECT_EQ(fake.countCalls("cuMemAlloc"), 2);
+  auto second = prepare(1, &shared);
+  EXPECT_EQ(fake.countCalls("cuMemAlloc"), 1);
+  // Another tensor is another weight, and nothing is shared unasked.
+  EXPECT_EQ((prepare(0, &shared), fake.countCalls("cuMemAlloc")), 2);
+  EXPECT_EQ((prepare(1, nullptr), fake.countCalls("cuMemAlloc")), 2);
+  // Weights leave with the last instance that has them.
+  first.reset();
+  EXPECT_EQ((prepare(1, &shared), fake.countCalls("cuMemAlloc")), 1);
+  second.reset();
+  EXPECT_EQ((prepare(1, &shared), fake.countCalls("cuMemAlloc")), 2);
 }
 
 // Ranges are named by site, so that a profile shows what was fused.

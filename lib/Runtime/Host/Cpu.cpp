@@ -60,7 +60,7 @@ protected:
                         std::to_string(view.device.device_type) +
                         ", expected the CPU (1)");
   }
-  void prepareCode(const Views &arguments) override {}
+  void prepareCode(const Views &arguments, SharedWeights *) override {}
   size_t computeWorkspaceSize(const Views &arguments) const override {
     return 0;
   }

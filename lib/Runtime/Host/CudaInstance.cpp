@@ -45,7 +45,7 @@ public:
 protected:
   void checkPlace(const TensorView &view, bool isBound,
                   const std::string &what) const override;
-  void prepareCode(const Views &arguments) override;
+  void prepareCode(const Views &arguments, SharedWeights *shared) override;
   size_t computeWorkspaceSize(const Views &arguments) const override;
   void launchCode(const Views &tensors, const LaunchOptions &options) override;
 
@@ -62,7 +62,11 @@ private:
                            std::vector<int64_t> &values) const;
   uint64_t layOut(const std::vector<int64_t> &symbols, DevicePtr base,
                   std::vector<DevicePtr> *buffers) const;
-  void pack(const PackedWeight &packed, const Views &arguments);
+  std::shared_ptr<DeviceMemory> pack(const PackedWeight &packed,
+                                     const Views &arguments);
+  std::shared_ptr<DeviceMemory> findOrPack(const PackedWeight &packed,
+                                           const Views &arguments,
+                                           SharedWeights &shared);
   std::vector<char> download(const TensorView &view, const TensorSpec &spec);
   void checkResidency(const Launch &launch, KernelFunction kernel) const;
   void encodeMap(const KernelArgument &argument, DevicePtr address,
@@ -71,7 +75,8 @@ private:
                      Scratch &scratch, CudaWorkspace *workspace,
                      size_t &nextMap) const;
   void launchKernel(const Launch &launch, KernelFunction kernel,
-                    const LaunchOptions &options, Scratch &scratch) const;
+                    const LaunchOptions &options, bool overlaps,
+                    Scratch &scratch) const;
 
   /// Declared before what lives in its context.
   std::shared_ptr<CudaProgram> cudaProgram;
@@ -81,7 +86,7 @@ private:
   std::vector<KernelFunction> kernels;
   /// Device copies of bound arguments that are on the CPU, by argument.
   std::vector<DeviceMemory> copies;
-  std::vector<DeviceMemory> packedWeights;
+  std::vector<std::shared_ptr<DeviceMemory>> packedWeights;
 };
 
 } // namespace
@@ -117,7 +122,8 @@ std::vector<char> CudaInstance::download(const TensorView &view,
   return bytes;
 }
 
-void CudaInstance::pack(const PackedWeight &packed, const Views &arguments) {
+std::shared_ptr<DeviceMemory> CudaInstance::pack(const PackedWeight &packed,
+                                                 const Views &arguments) {
   std::vector<std::vector<char>> downloads;
   std::vector<const char *> operands;
   for (size_t operand : packed.operands) {
@@ -134,9 +140,29 @@ void CudaInstance::pack(const PackedWeight &packed, const Views &arguments) {
   }
   std::vector<char> image(packed.bytes);
   packWeights(packed, function, operands, image.data());
-  DeviceMemory memory(device, image.size(), "packed weights");
-  memory.upload(image.data(), image.size());
-  packedWeights.push_back(std::move(memory));
+  auto memory =
+      std::make_shared<DeviceMemory>(device, image.size(), "packed weights");
+  memory->upload(image.data(), image.size());
+  return memory;
+}
+
+/// What was packed of the same matrices in the same way, or packs them.
+std::shared_ptr<DeviceMemory>
+CudaInstance::findOrPack(const PackedWeight &packed, const Views &arguments,
+                         SharedWeights &shared) {
+  std::vector<const char *> sources;
+  for (size_t operand : packed.operands)
+    sources.push_back(arguments[operand].data);
+  for (const SharedWeights::Entry &entry : shared.entries)
+    if (entry.packed.recipe == packed.recipe &&
+        entry.packed.tiles == packed.tiles &&
+        entry.packed.steps == packed.steps &&
+        entry.packed.bytes == packed.bytes && entry.sources == sources)
+      if (std::shared_ptr<void> memory = entry.memory.lock())
+        return std::static_pointer_cast<DeviceMemory>(memory);
+  std::shared_ptr<DeviceMemory> memory = pack(packed, arguments);
+  shared.entries.push_back({packed, sources, memory});
+  return memory;
 }
 
 /// Blocks that wait for each other have to be resident together.
@@ -160,7 +186,7 @@ void CudaInstance::checkResidency(const Launch &launch,
                                          " holds " + std::to_string(most));
 }
 
-void CudaInstance::prepareCode(const Views &arguments) {
+void CudaInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
   device->check();
   ProfilerRange range("fuse prepare " + function.name);
   // What was there before is given up first: there may be room for one only.
@@ -183,7 +209,8 @@ void CudaInstance::prepareCode(const Views &arguments) {
     kernels.push_back(kernel);
   }
   for (const PackedWeight &packed : code.packed)
-    pack(packed, arguments);
+    packedWeights.push_back(shared ? findOrPack(packed, arguments, *shared)
+                                   : pack(packed, arguments));
   // Only what kernels read as it is has to be on the device.
   copies.resize(function.arguments.size());
   for (const Launch &launch : code.launches)
@@ -337,7 +364,7 @@ void *CudaInstance::getParameter(const KernelArgument &argument,
     value = argument.bits;
     break;
   case Kind::Packed:
-    value = packedWeights[argument.index].get();
+    value = packedWeights[argument.index]->get();
     break;
   case Kind::TensorMap: {
     if (!workspace)
@@ -359,7 +386,7 @@ void *CudaInstance::getParameter(const KernelArgument &argument,
 }
 
 void CudaInstance::launchKernel(const Launch &launch, KernelFunction kernel,
-                                const LaunchOptions &options,
+                                const LaunchOptions &options, bool overlaps,
                                 Scratch &scratch) const {
   unsigned grid[3];
   for (size_t i = 0; i < 3; ++i) {
@@ -375,8 +402,6 @@ void CudaInstance::launchKernel(const Launch &launch, KernelFunction kernel,
   }
   LaunchAttribute attributes[3] = {};
   unsigned count = 0;
-  bool overlaps =
-      launch.dependent && (options.flags & FUSE_LAUNCH_OVERLAP) != 0;
   if (overlaps) {
     attributes[count].id = kAttributeProgrammatic;
     attributes[count++].value.numbers[0] = 1;
@@ -432,7 +457,10 @@ void CudaInstance::launchCode(const Views &tensors,
     for (const KernelArgument &argument : launch.arguments)
       scratch.pointers.push_back(
           getParameter(argument, tensors, scratch, workspace, nextMap));
-    launchKernel(launch, kernels[i], options, scratch);
+    // What goes before is this function's own, or what the caller says.
+    bool overlaps = launch.dependent &&
+                    (i > 0 || (options.flags & FUSE_LAUNCH_OVERLAP) != 0);
+    launchKernel(launch, kernels[i], options, overlaps, scratch);
   }
 }
 

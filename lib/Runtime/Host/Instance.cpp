@@ -54,7 +54,7 @@ void Instance::bind(size_t argument, const DLTensor *tensor,
   lock.unlock();
 }
 
-void Instance::prepare() {
+void Instance::prepare(SharedWeights *shared) {
   ExclusiveLock lock(mutex);
   if (prepared)
     return;
@@ -71,7 +71,7 @@ void Instance::prepare() {
                                           " is a parameter and is not "
                                           "bound");
   }
-  prepareCode(views);
+  prepareCode(views, shared);
   prepared = true;
 }
 

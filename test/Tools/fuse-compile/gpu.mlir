@@ -53,3 +53,24 @@ func.func @add(%x: tensor<?x64xbf16>, %y: tensor<?x64xbf16>)
     : (tensor<?x64xbf16>, tensor<?x64xbf16>) -> tensor<?x64xbf16>
   return %0 : tensor<?x64xbf16>
 }
+
+// A schedule with two launches: each kernel reads its own weights, and both see
+// one workspace.
+// TILE: @two_launches
+// TILE: workspace {{[0-9]+}} bytes
+// TILE: packed rows_256 of arguments [1]
+// TILE: packed rows_256 of arguments [2]
+// TILE: launch mlp_decode_1 grid (2, 1, 1)
+// TILE-SAME: cooperative dependent
+// TILE: launch mlp_decode_2 grid (2, 1, 1)
+// TILE-SAME: cooperative dependent
+func.func @two_launches(%x: tensor<?x64xbf16>, %up: tensor<256x64xbf16>,
+    %down: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+  %0 = fuse.mlp %x up(%up) down(%down) act(relu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split = 1,
+          weight_stages = 2, token_stages = 2, in_flight = 1, partials = f32,
+          hint = normal, dependent = true, launches = 2>}
+    : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<?x64xbf16>
+  return %0 : tensor<?x64xbf16>
+}

@@ -31,6 +31,18 @@ public:
   virtual ~Workspace();
 };
 
+/// Packed weights that instances on one device share. Entries live as long as
+/// an instance that was prepared with them.
+struct SharedWeights {
+  struct Entry {
+    PackedWeight packed;
+    /// Where the matrices lie that were packed; they have not changed since.
+    std::vector<const char *> sources;
+    std::weak_ptr<void> memory;
+  };
+  std::vector<Entry> entries;
+};
+
 /// The code of an artefact on a device.
 class Program : public std::enable_shared_from_this<Program> {
 public:
@@ -87,7 +99,9 @@ public:
   /// the tensor was taken.
   void bind(size_t argument, const DLTensor *tensor,
             std::function<void()> release);
-  void prepare();
+  /// With `shared`, tensors that another instance has packed in the same way
+  /// are not packed again.
+  void prepare(SharedWeights *shared = nullptr);
   size_t getNumInputs() const;
   void getResultShape(const DLTensor *const *inputs, size_t numInputs,
                       size_t result, int64_t *shape) const;
@@ -106,7 +120,7 @@ protected:
   virtual void checkPlace(const TensorView &view, bool isBound,
                           const std::string &what) const = 0;
   /// Called with a view of each argument that is bound.
-  virtual void prepareCode(const Views &arguments) = 0;
+  virtual void prepareCode(const Views &arguments, SharedWeights *shared) = 0;
   virtual size_t computeWorkspaceSize(const Views &arguments) const = 0;
   virtual void launchCode(const Views &tensors,
                           const LaunchOptions &options) = 0;
