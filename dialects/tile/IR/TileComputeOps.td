@@ -104,6 +104,24 @@ def Tile_AccWaitOp : Tile_Op<"acc.wait", [
   let assemblyFormat = "$accs attr-dict `:` qualified(type($accs))";
 }
 
+def Tile_AccValuesOp : Tile_Op<"acc.values", [Pure]> {
+  let summary = "The values of an accumulator that a thread holds";
+  let description = [{
+    In the order of the registers: value `4g + 2h + b` is column
+    `8g + 2 (l mod 4) + b` of row `16w + l / 4 + 8h`, for warp w and lane l. For
+    epilogues that work on several columns at a time; those of one column are
+    a `tile.epilogue`.
+
+    Becomes the registers.
+
+    Example: `%v:4 = tile.acc.values %a : !tile.acc<64x8xf32>`
+  }];
+  let arguments = (ins Tile_Acc:$acc);
+  let results = (outs Variadic<F32>:$values);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
 def Tile_EpilogueOp : Tile_Op<"epilogue", [
     NoTerminator, SingleBlock, RecursiveMemoryEffects]> {
   let summary = "Runs a body on every column a thread holds";

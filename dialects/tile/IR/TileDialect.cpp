@@ -97,6 +97,36 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
 }
 
 LogicalResult
+PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                            int64_t tokens, int64_t blocks, int64_t split,
+                            int64_t rows, int64_t stages, int64_t group,
+                            int64_t lag, int64_t cluster, bool dependent) {
+  if (tokens < 1 || tokens > kMaxPrefillTokens)
+    return emitError() << "tokens = " << tokens << " is not from 1 to "
+                       << kMaxPrefillTokens;
+  if (cluster != 1 && cluster != 2)
+    return emitError() << "cluster = " << cluster << " is not 1 or 2";
+  if (blocks < 1 || blocks > 65535 || blocks % cluster != 0)
+    return emitError() << "blocks = " << blocks
+                       << " is not a multiple of cluster = " << cluster
+                       << " from 1 to 65535";
+  if (split < 1 || split > 16 || (split & (split - 1)) != 0)
+    return emitError() << "split = " << split << " is not 1, 2, 4, 8 or 16";
+  if (rows != 128 && rows != 256)
+    return emitError() << "rows = " << rows << " is not 128 or 256";
+  // Mbarriers are static shared memory beside the ring.
+  int64_t most = (kMaxSharedBytes - 2048) / ((128 + 256) * 128);
+  if (stages < 2 || stages > most)
+    return emitError() << "stages = " << stages << " is not from 2 to " << most;
+  if (group < 1)
+    return emitError() << "group = " << group << " is less than 1";
+  if (lag < 0 || lag > stages - 2)
+    return emitError() << "lag = " << lag
+                       << " is not from 0 to stages - 2 = " << stages - 2;
+  return success();
+}
+
+LogicalResult
 RowScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                         int64_t blocks, int64_t threads) {
   if (blocks < 1 || blocks > 65535)

@@ -47,6 +47,13 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   if (succeeded(parser.parseOptionalKeyword("cooperative")))
     properties.setCooperative(parser.getBuilder().getUnitAttr());
+  IntegerAttr cluster = parser.getBuilder().getI64IntegerAttr(1);
+  if (succeeded(parser.parseOptionalKeyword("cluster")) &&
+      (parser.parseLParen() ||
+       parser.parseAttribute(cluster, parser.getBuilder().getI64Type()) ||
+       parser.parseRParen()))
+    return failure();
+  properties.setCluster(cluster);
   properties.setBlocks(blocks);
   properties.setThreads(threads);
   properties.setSharedBytes(sharedBytes);
@@ -75,11 +82,14 @@ void KernelOp::print(OpAsmPrinter &printer) {
           << ") shared_bytes(" << getSharedBytes() << ")";
   if (getCooperative())
     printer << " cooperative";
+  if (getCluster() != 1)
+    printer << " cluster(" << getCluster() << ")";
   printer.printOptionalAttrDictWithKeyword(
       (*this)->getAttrs(),
       {getSymNameAttrName(), getFunctionTypeAttrName(), getArgAttrsAttrName(),
        getResAttrsAttrName(), getBlocksAttrName(), getThreadsAttrName(),
-       getSharedBytesAttrName(), getCooperativeAttrName()});
+       getSharedBytesAttrName(), getCooperativeAttrName(),
+       getClusterAttrName()});
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
@@ -100,6 +110,11 @@ LogicalResult KernelOp::verify() {
     return emitOpError() << "has " << static_cast<int64_t>(getSharedBytes())
                          << " bytes of shared memory: expected at most "
                          << kMaxSharedBytes;
+  int64_t cluster = getCluster();
+  if (cluster < 1 || cluster > 8 || getBlocks() % cluster != 0)
+    return emitOpError() << "has clusters of " << cluster << " for "
+                         << getBlocks()
+                         << " blocks: expected 1 to 8 that divide them";
   for (Type type : getArgumentTypes())
     if (!isa<BufferType, TensorMapType>(type) && !type.isInteger(32) &&
         !type.isF32())
@@ -271,4 +286,11 @@ LogicalResult EpochOp::verify() {
 
 LogicalResult WordOp::verify() {
   return verifyWords(*this, getWords().getType());
+}
+
+LogicalResult WordMeetOp::verify() {
+  if (static_cast<int64_t>(getArrivals()) < 1)
+    return emitOpError() << "has " << static_cast<int64_t>(getArrivals())
+                         << " arrivals: expected 1 or more";
+  return success();
 }

@@ -24,11 +24,13 @@ def Tile_KernelOp : Tile_Op<"kernel", [
   let description = [{
     Lies in a `gpu.module`. `blocks` and `threads` are the launch shape,
     `shared_bytes` the dynamic shared memory that the rings use. `cooperative`
-    says that all blocks must be resident at the same time. Arguments are
-    buffers, tensor maps, i32 and f32.
+    says that all blocks must be resident at the same time. `cluster(n)` makes
+    clusters of n neighbouring blocks. Arguments are buffers, tensor maps, i32
+    and f32.
 
-    Becomes `.entry` with `.reqntid threads` and `.minnctapersm 1`; a tensor
-    map becomes `.param .align 64 .b8 [128]`.
+    Becomes `.entry` with `.reqntid threads` and `.minnctapersm 1`, a cluster
+    `.explicitcluster` and `.reqnctapercluster n`; a tensor map becomes
+    `.param .align 64 .b8 [128]`.
 
     Example:
 
@@ -47,7 +49,8 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     I64Attr:$blocks,
     I64Attr:$threads,
     I64Attr:$shared_bytes,
-    UnitAttr:$cooperative
+    UnitAttr:$cooperative,
+    DefaultValuedAttr<I64Attr, "1">:$cluster
   );
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -105,7 +108,8 @@ def Tile_LaunchOp : Tile_Op<"launch", [
 def Tile_IdOp : Tile_Op<"id", [Pure]> {
   let summary = "Index of the executing thread, its warp, lane or block";
   let description = [{
-    `thread` is `%tid.x`, `block` is `%ctaid.x`, `lane` is `thread mod 32`.
+    `thread` is `%tid.x`, `block` is `%ctaid.x`, `lane` is `thread mod 32`,
+    `cluster_rank` is `%cluster_ctarank`, the index of a block in its cluster.
     `warp` is `thread / 32`, made uniform with `shfl.sync.idx` so that
     branches on it are known not to diverge.
 
@@ -162,6 +166,20 @@ def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemWrite]>]> {
   let arguments = (ins I64Attr:$id, OptionalAttr<I64Attr>:$threads);
   let assemblyFormat = "$id (`threads` `(` $threads^ `)`)? attr-dict";
   let hasVerifier = 1;
+}
+
+def Tile_ClusterBarrierOp : Tile_Op<"cluster_barrier", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Barrier among all threads of a cluster";
+  let description = [{
+    What a thread wrote to shared memory before is visible to the blocks of its
+    cluster afterwards. Blocks whose shared memory others use end with one.
+
+    Becomes `barrier.cluster.arrive.aligned` and `barrier.cluster.wait.aligned`.
+
+    Example: `tile.cluster_barrier`
+  }];
+  let assemblyFormat = "attr-dict";
 }
 
 def Tile_WarpSyncOp : Tile_Op<"warp_sync", [MemoryEffects<[MemWrite]>]> {
@@ -255,6 +273,25 @@ def Tile_WordWaitOp : Tile_Op<"word.wait", [
   let assemblyFormat = [{
     $word `epoch` `(` $epoch `)` `arrivals` `(` $arrivals `)` attr-dict
   }];
+}
+
+def Tile_WordMeetOp : Tile_Op<"word.meet", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Arrives at a word and waits for the others";
+  let description = [{
+    `arrivals` threads meet at a word again and again, each at most once a
+    meeting. Unlike `tile.word.wait` it needs no epoch, so that a word may be
+    left out of a launch; the waiter is always an arriver. The word counts in
+    64 bits and is not used by other ops.
+
+    Becomes `atom.acq_rel.gpu.global.add.u64` and a loop around
+    `ld.acquire.gpu.global.b64`.
+
+    Example: `tile.word.meet %w arrivals(4)`
+  }];
+  let arguments = (ins Tile_Word:$word, I64Attr:$arrivals);
+  let assemblyFormat = "$word `arrivals` `(` $arrivals `)` attr-dict";
+  let hasVerifier = 1;
 }
 
 #endif // TILE_IR_TILEKERNELOPS_TD

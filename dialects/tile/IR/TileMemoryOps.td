@@ -97,14 +97,21 @@ def Tile_RingReleaseOp : Tile_Op<"ring.release", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "One consumer is done with a stage";
   let description = [{
-    Becomes `mbarrier.arrive.shared.b64` on the empty mbarrier.
+    With `in`, tells the producer of that block of the cluster, which fills the
+    same stage here too.
+
+    Becomes `mbarrier.arrive.shared.b64` on the empty mbarrier; with `in`,
+    `mapa.shared::cluster` and `mbarrier.arrive.release.cluster`.
 
     Example: `tile.ring.release %r[%j] : !tile.ring<6 x 32768>`
   }];
-  let arguments = (ins Tile_Ring:$ring, I32:$use);
+  let arguments = (ins Tile_Ring:$ring, I32:$use, Optional<I32>:$rank);
   let assemblyFormat = [{
-    $ring `[` $use `]` attr-dict `:` qualified(type($ring))
+    $ring `[` $use `]` (`in` `(` $rank^ `)`)? attr-dict
+    `:` qualified(type($ring))
   }];
+  let builders = [OpBuilder<(ins "::mlir::Value":$ring, "::mlir::Value":$use),
+    [{ build($_builder, $_state, ring, use, ::mlir::Value()); }]>];
 }
 
 def Tile_CopyOp : Tile_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -112,10 +119,13 @@ def Tile_CopyOp : Tile_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
   let description = [{
     Copies the bytes of the stage, or `bytes` of them from byte `at`, from
     element `offset` of the buffer (a multiple of 16 bytes) and counts them as
-    landed when they have. All bytes of a stage must be copied.
+    landed when they have. All bytes of a stage must be copied. With
+    `multicast`, they go to the same place in every block of the cluster whose
+    bit is set, and are counted there.
 
     Becomes `cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes`
-    with `.L2::cache_hint` for a policy other than `normal`.
+    with `.L2::cache_hint` for a policy other than `normal` and
+    `.multicast::cluster` for more than one block.
 
     Example:
     `tile.copy %w[%o] to %s evict_first : !tile.buffer<i8>, !tile.stage<32768>`
@@ -123,11 +133,18 @@ def Tile_CopyOp : Tile_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins
     Tile_Buffer:$source, I64:$offset, Tile_Stage:$stage,
     OptionalAttr<I64Attr>:$at, OptionalAttr<I64Attr>:$bytes,
-    Tile_CachePolicyAttr:$policy
+    OptionalAttr<I64Attr>:$multicast, Tile_CachePolicyAttr:$policy
   );
+  let builders = [OpBuilder<(ins "::mlir::Value":$source,
+    "::mlir::Value":$offset, "::mlir::Value":$stage,
+    "::mlir::IntegerAttr":$at, "::mlir::IntegerAttr":$bytes,
+    "::tile::CachePolicy":$policy),
+    [{ build($_builder, $_state, source, offset, stage, at, bytes,
+             ::mlir::IntegerAttr(), policy); }]>];
   let assemblyFormat = [{
     $source `[` $offset `]` `to` $stage
     (`at` `(` $at^ `)` `bytes` `(` $bytes `)`)?
+    (`multicast` `(` $multicast^ `)`)?
     custom<Keyword>($policy) attr-dict
     `:` qualified(type($source)) `,` qualified(type($stage))
   }];

@@ -54,6 +54,10 @@ LogicalResult CopyOp::verify() {
   if (getSource().getType().getMemory() != Memory::Global)
     return emitOpError() << "copies from " << getSource().getType()
                          << ": expected a global buffer";
+  if (getMulticast() && (*getMulticast() < 1 || *getMulticast() > 255))
+    return emitOpError() << "goes to the blocks of mask "
+                         << static_cast<int64_t>(*getMulticast())
+                         << ": expected 1 to 255";
   if (!getAt())
     return success();
   int64_t at = *getAt(), bytes = *getBytes();
@@ -152,6 +156,33 @@ LogicalResult MmaWaitOp::verify() {
   if (static_cast<int64_t>(getPending()) < 0 || getPending() > 7)
     return emitOpError() << "leaves " << static_cast<int64_t>(getPending())
                          << " groups pending: expected 0 to 7";
+  return success();
+}
+
+ParseResult AccValuesOp::parse(OpAsmParser &parser, OperationState &result) {
+  OpAsmParser::UnresolvedOperand operand;
+  AccType type;
+  if (parser.parseOperand(operand) ||
+      parser.parseOptionalAttrDict(result.attributes) || parser.parseColon() ||
+      parser.parseType(type) ||
+      parser.resolveOperand(operand, type, result.operands))
+    return failure();
+  result.addTypes(
+      SmallVector<Type>(type.getNumRegisters(), type.getElementType()));
+  return success();
+}
+
+void AccValuesOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getAcc();
+  printer.printOptionalAttrDict((*this)->getAttrs());
+  printer << " : " << getAcc().getType();
+}
+
+LogicalResult AccValuesOp::verify() {
+  int64_t count = getAcc().getType().getNumRegisters();
+  if (count != static_cast<int64_t>(getNumResults()))
+    return emitOpError() << "has " << getNumResults() << " results for "
+                         << count << " registers";
   return success();
 }
 

@@ -25,6 +25,9 @@ namespace tile {
 /// Bytes of shared memory that a block of sm_90 can use, static and dynamic.
 constexpr int64_t kMaxSharedBytes = 227 * 1024;
 
+/// Most tokens that one launch of kernels for many tokens serves.
+constexpr int64_t kMaxPrefillTokens = 16384;
+
 /// Name of the discardable attribute that holds the schedule of a fused op.
 constexpr llvm::StringLiteral kScheduleAttrName = "tile.schedule";
 

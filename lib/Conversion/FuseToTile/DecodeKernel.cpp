@@ -27,12 +27,11 @@ using namespace tile;
 DecodeKernelBuilder::DecodeKernelBuilder(const DecodeProblem &problem,
                                          ScheduleAttr schedule, Part part,
                                          OpBuilder &builder)
-    : NormBuilder(problem, {kCopyWarps, kCopyWarps + kMathWarps, kMathBarrier},
-                  builder),
+    : ProductBuilder(problem,
+                     {kCopyWarps, kCopyWarps + kMathWarps, kMathBarrier},
+                     builder),
       s(schedule), tiling(problem, schedule), part(part),
-      tokens(schedule.getTokens()), elementBytes(problem.getElementBytes()),
-      outputs(problem.outputs.size()), biases(problem.outputs.size()),
-      alphas(problem.outputs.size()) {
+      tokens(schedule.getTokens()), elementBytes(problem.getElementBytes()) {
   acc = AccType::get(b.getContext(), 64, tokens, f32);
 }
 
@@ -97,60 +96,18 @@ void DecodeKernelBuilder::addWorkspaces() {
 }
 
 void DecodeKernelBuilder::addWeights() {
-  auto addPacked = [&](Value &slot, StringRef recipe, ArrayRef<Value> sources,
-                       int64_t tiles, int64_t steps) {
-    SmallVector<Attribute> indices;
-    for (Value source : sources)
-      indices.push_back(b.getI64IntegerAttr(indexOf(source)));
-    addArgument(slot, bufferOf(b.getI8Type()),
-                {kind("packed"), entry("recipe", b.getStringAttr(recipe)),
-                 entry("operands", b.getArrayAttr(indices)),
-                 entry("tiles", tiles), entry("steps", steps),
-                 entry("bytes", tiles * steps * kWeightStage)});
-  };
-  if (doesFirst() && p.isGated())
-    addPacked(weights1, "gate_up_256", {p.gate, p.up}, tiling.tiles1,
-              tiling.steps1);
-  else if (doesFirst())
-    addPacked(weights1, "rows_256", {p.up}, tiling.tiles1, tiling.steps1);
-  if (doesLast()) {
-    Values sources;
-    for (const DecodeOutput &output : p.outputs)
-      sources.push_back(output.weight);
-    addPacked(weights2, "rows_256", sources, tiling.packedTiles2,
-              tiling.steps2);
-  }
-}
-
-void DecodeKernelBuilder::addScalars() {
-  if (!p.isF8())
-    return;
-  auto get = [&](StringRef name) {
-    return p.scales.getScale(name).value_or(1);
-  };
-  addQuantizer(inputScale, "input", p.scales);
-  if (p.isGated())
-    addScalar(alphaGate, "gate", get("input") * get("gate"));
-  if (p.hasFirst()) {
-    addScalar(alphaUp, "up", get("input") * get("up"));
-    addQuantizer(hiddenScale, "hidden", p.scales);
-  }
-  float read = get(p.hasFirst() ? "hidden" : "input");
-  for (auto [slot, output] : llvm::zip_equal(alphas, p.outputs))
-    addScalar(slot, output.scale, read * get(output.scale));
+  if (doesFirst())
+    addFirstWeights(weights1, tiling.tiles1, tiling.steps1);
+  if (doesLast())
+    addLastWeights(weights2, tiling.packedTiles2, tiling.steps2);
 }
 
 void DecodeKernelBuilder::addArguments() {
   addWorkspaces();
   addWeights();
   addNormOperands();
-  addOperand(gateBias, p.gateBias);
-  addOperand(upBias, p.upBias);
-  for (auto [slot, output] : llvm::zip_equal(biases, p.outputs))
-    addOperand(slot, output.bias);
-  addOperand(outputResidual, p.outputResidual);
-  for (auto [index, slot] : llvm::enumerate(outputs))
-    addResult(slot, index);
+  addHiddenBiases();
+  addOutputOperands();
   addNormResults();
   addTokens(count);
   addScalars();

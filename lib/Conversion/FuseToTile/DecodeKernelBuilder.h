@@ -7,11 +7,10 @@
 #ifndef FUSE_LIB_CONVERSION_FUSETOTILE_DECODEKERNELBUILDER_H
 #define FUSE_LIB_CONVERSION_FUSETOTILE_DECODEKERNELBUILDER_H
 
-#include "NormBuilder.h"
+#include "ProductBuilder.h"
 
 namespace fuse {
 
-constexpr int64_t kWeightStage = 256 * 128;
 constexpr int64_t kCopyWarps = 4, kMathWarps = 8;
 constexpr int64_t kMathThreads = kMathWarps * 32;
 /// Named barrier of the math warps; barrier 0 is the whole block's.
@@ -20,7 +19,7 @@ constexpr int64_t kMathBarrier = 1;
 /// Emits one kernel: both products, or one of them. DecodeKernel.cpp has the
 /// arguments and the frame, DecodeStreams.cpp the copying warps, the other
 /// files what the math warps do.
-class DecodeKernelBuilder : public NormBuilder {
+class DecodeKernelBuilder : public ProductBuilder {
 public:
   /// Which products the kernel does. `Both` is one launch, with a meeting of
   /// the blocks between the products.
@@ -45,7 +44,6 @@ private:
   void addArguments();
   void addWorkspaces();
   void addWeights();
-  void addScalars();
 
   // Roles.
   void streamWeights();
@@ -75,9 +73,6 @@ private:
   void finishColumn(Value token, Value condition, llvm::ArrayRef<Value> parts);
 
   // Values.
-  /// Sum of a product of stored values, scaled and with its bias.
-  llvm::SmallVector<Value> finish(llvm::ArrayRef<Value> sums, Value alpha,
-                                  llvm::ArrayRef<Value> bias);
   mlir::Type stageOf(Value ring);
   Value acquire(Value ring, Value use) {
     return tile::RingAcquireOp::create(b, loc, stageOf(ring), ring, use);
@@ -109,10 +104,7 @@ private:
   tile::AccType acc;
 
   /// Arguments; null where the problem has none.
-  Value inputMap, hiddenMap, weights1, weights2, gateBias, upBias,
-      outputResidual, hidden, partials, words, count;
-  Values outputs, biases, alphas;
-  Value alphaGate, alphaUp, hiddenScale;
+  Value inputMap, hiddenMap, weights1, weights2, hidden, partials, words, count;
   /// Of the whole block.
   Value weightRing, tokenRing, epochBuffer, block, hasUnit, tile2, range;
   /// Of the weight stream: uses of the first product, and of both.

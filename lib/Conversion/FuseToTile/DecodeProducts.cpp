@@ -72,17 +72,6 @@ SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
   return llvm::to_vector_of<Value>(done.getResults());
 }
 
-SmallVector<Value> DecodeKernelBuilder::finish(ArrayRef<Value> sums,
-                                               Value alpha,
-                                               ArrayRef<Value> bias) {
-  Values values = llvm::to_vector(sums);
-  if (alpha)
-    values = each(values, [&](Value x) { return fmul(x, alpha); });
-  if (!bias.empty())
-    values = addEach(values, bias);
-  return values;
-}
-
 /// Activation and gate of one tile of the first product. Packing puts the
 /// rows of a thread next to each other: gate and up of two hidden units, or
 /// four hidden units.
@@ -101,12 +90,8 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
     inside = less(unit, c(p.hidden));
     safe = select(inside, unit, c(0));
   }
-  auto loadBias = [&](Value buffer) -> Values {
-    if (!buffer)
-      return {};
-    return unpack(load(VectorType::get(units, bf16), buffer, safe));
-  };
-  Values biasGate = loadBias(gateBias), biasUp = loadBias(upBias);
+  Values biasGate = loadBias(gateBias, safe, units),
+         biasUp = loadBias(upBias, safe, units);
 
   // A tile that leaves through shared memory takes the place of the last
   // tokens, which both warpgroups have read by then.
@@ -132,22 +117,9 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
   Value token = body->getArgument(0);
   Value v0 = body->getArgument(2), v1 = body->getArgument(3),
         v2 = body->getArgument(4), v3 = body->getArgument(5);
-  auto compute = [&]() -> Value {
-    Values values;
-    auto activateAll = [&](ArrayRef<Value> inputs) {
-      return round("act", each(inputs, [&](Value v) {
-                     return activate(p.activation, v);
-                   }));
-    };
-    if (p.isGated()) {
-      Values g = round("gate", finish({v0, v2}, alphaGate, biasGate));
-      Values u = round("up", finish({v1, v3}, alphaUp, biasUp));
-      values = round("product", mulEach(activateAll(g), u));
-    } else {
-      values =
-          activateAll(round("up", finish({v0, v1, v2, v3}, alphaUp, biasUp)));
-    }
-    return quantize(values, hiddenScale);
+  auto compute = [&] {
+    return p.isGated() ? activateHidden({v0, v2}, {v1, v3}, biasGate, biasUp)
+                       : activateHidden({}, {v0, v1, v2, v3}, {}, biasUp);
   };
   // Rows past the last token belong to the workspace too. Storing them spares
   // a branch for each column, which would keep the columns from overlapping.

@@ -95,7 +95,6 @@ void DecodeKernelBuilder::finishColumn(Value token, Value condition,
     Values sums = unpack(parts[0]);
     for (Value part : parts.drop_front())
       sums = addEach(sums, unpack(part));
-    Type narrow = VectorType::get(width2(), bf16);
     // First output of the thread in its unit: packing has put neighbours into
     // one thread, or into the same thread of both warpgroups.
     Value inUnit = add(mul(warp, 32), mul(row8, 4));
@@ -113,26 +112,7 @@ void DecodeKernelBuilder::finishColumn(Value token, Value condition,
         inside = both(inside, less(tile2, c(to)));
       if (width != (to - from) * tiling.rows)
         inside = both(inside, less(row, c(width)));
-      when(inside, [&] {
-        Value at = add(mul(token, width), row);
-        Values other, bias;
-        if (p.addStream) {
-          Value streamAt = add(mul(token, p.width), row);
-          other = unpack(load(narrow, x, streamAt));
-          if (residual)
-            other =
-                round("stream",
-                      addEach(other, unpack(load(narrow, residual, streamAt))));
-        } else if (outputResidual) {
-          other = unpack(load(narrow, outputResidual, at));
-        }
-        if (biases[index])
-          bias = unpack(load(narrow, biases[index], row));
-        Values values = finish(sums, alphas[index], bias);
-        if (!other.empty())
-          values = addEach(other, round("down", values));
-        store(pack(bf16, values), outputs[index], at);
-      });
+      when(inside, [&] { storeOutputs(index, token, row, sums); });
     }
   });
 }

@@ -159,6 +159,17 @@ struct MmaWaitLowering : OpConversionPattern<MmaWaitOp> {
   }
 };
 
+struct AccValuesLowering : OpConversionPattern<AccValuesOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(AccValuesOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, adaptor.getAcc());
+    return success();
+  }
+};
+
 struct EpilogueLowering : OpConversionPattern<EpilogueOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -392,6 +403,7 @@ void fuse::populateTileComputePatterns(const TileTypeConverter &converter,
   patterns.add<TiedLowering<AccWaitOp>>(converter, context,
                                         "wgmma.wait_group.sync.aligned 0;");
   patterns.add<AccZeroLowering, MmaLowering, MmaCommitLowering, MmaWaitLowering,
-               EpilogueLowering, ReduceLowering, PackLowering, Exp2Lowering,
-               ReciprocalLowering, UnpackLowering>(converter, context);
+               AccValuesLowering, EpilogueLowering, ReduceLowering,
+               PackLowering, Exp2Lowering, ReciprocalLowering, UnpackLowering>(
+      converter, context);
 }

@@ -38,6 +38,9 @@ struct KernelLowering : OpConversionPattern<KernelOp> {
                   rewriter.getDenseI32ArrayAttr({threads, 1, 1}));
     func->setAttr(NVVM::NVVMDialect::getMinctasmAttrName(),
                   rewriter.getI32IntegerAttr(1));
+    if (int32_t cluster = op.getCluster(); cluster > 1)
+      func->setAttr(NVVM::NVVMDialect::getClusterDimAttrName(),
+                    rewriter.getDenseI32ArrayAttr({cluster, 1, 1}));
     // A tensor map is passed by value and used where it lies.
     Type map = LLVM::LLVMArrayType::get(rewriter.getI8Type(), 128);
     for (auto [index, argument] : llvm::enumerate(op.getArgumentTypes())) {
@@ -93,6 +96,10 @@ struct IdLowering : OpConversionPattern<IdOp> {
     case IdKind::Block:
       id = NVVM::BlockIdXOp::create(rewriter, op.getLoc(),
                                     rewriter.getI32Type());
+      break;
+    case IdKind::ClusterRank:
+      id =
+          NVVM::ClusterId::create(rewriter, op.getLoc(), rewriter.getI32Type());
       break;
     }
     rewriter.replaceOp(op, id);
@@ -163,6 +170,19 @@ struct BarrierLowering : OpConversionPattern<tile::BarrierOp> {
     NVVM::BarrierOp::create(rewriter, op.getLoc(), TypeRange{}, id, threads,
                             NVVM::BarrierReductionAttr(), Value());
     rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+struct ClusterBarrierLowering : OpConversionPattern<ClusterBarrierOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(ClusterBarrierOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    UnitAttr aligned = rewriter.getUnitAttr();
+    NVVM::ClusterArriveOp::create(rewriter, op.getLoc(), aligned);
+    rewriter.replaceOpWithNewOp<NVVM::ClusterWaitOp>(op, aligned);
     return success();
   }
 };
@@ -272,14 +292,53 @@ struct WordWaitLowering : OpConversionPattern<WordWaitOp> {
   }
 };
 
+struct WordMeetLowering : OpConversionPattern<WordMeetOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(WordMeetOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Emitter emit(rewriter, loc);
+    Type i64 = rewriter.getI64Type();
+    Value ticket = NVVM::InlinePtxOp::create(
+                       rewriter, loc, TypeRange{i64},
+                       ValueRange{adaptor.getWord(), emit.i64(1)}, ValueRange{},
+                       "atom.acq_rel.gpu.global.add.u64 $0, [$1], $2;", Value())
+                       .getResult(0);
+    // The meeting that this arrival belongs to is complete at the next
+    // multiple of its size.
+    Value size = emit.i64(op.getArrivals());
+    Value goal = arith::MulIOp::create(
+        rewriter, loc,
+        arith::AddIOp::create(
+            rewriter, loc, arith::DivUIOp::create(rewriter, loc, ticket, size),
+            emit.i64(1)),
+        size);
+    auto loop = scf::WhileOp::create(rewriter, loc, TypeRange{}, ValueRange{});
+    rewriter.createBlock(&loop.getBefore());
+    Value count = LLVM::LoadOp::create(
+        rewriter, loc, i64, adaptor.getWord(), /*alignment=*/8,
+        /*isVolatile=*/false, /*isNonTemporal=*/false, /*isInvariant=*/false,
+        /*isInvariantGroup=*/false, LLVM::AtomicOrdering::acquire, "device");
+    Value again = arith::CmpIOp::create(rewriter, loc,
+                                        arith::CmpIPredicate::ult, count, goal);
+    scf::ConditionOp::create(rewriter, loc, again, ValueRange{});
+    rewriter.createBlock(&loop.getAfter());
+    scf::YieldOp::create(rewriter, loc);
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 } // namespace
 
 void fuse::populateTileKernelPatterns(const TileTypeConverter &converter,
                                       TileLoweringState &,
                                       RewritePatternSet &patterns) {
-  patterns
-      .add<KernelLowering, ReturnLowering, IdLowering, SpecializeLowering,
-           BarrierLowering, WarpSyncLowering, GridDependencyLowering,
-           EpochLowering, WordLowering, WordArriveLowering, WordWaitLowering>(
-          converter, patterns.getContext());
+  patterns.add<KernelLowering, ReturnLowering, IdLowering, SpecializeLowering,
+               BarrierLowering, WarpSyncLowering, GridDependencyLowering,
+               EpochLowering, WordLowering, WordArriveLowering,
+               WordWaitLowering, WordMeetLowering, ClusterBarrierLowering>(
+      converter, patterns.getContext());
 }

@@ -162,7 +162,17 @@ struct RingReleaseLowering : OpConversionPattern<RingReleaseOp> {
     Emitter emit(rewriter, op.getLoc());
     RingUse use(emit, op.getRing().getType(), adaptor.getRing(),
                 adaptor.getUse().front());
-    NVVM::MBarrierArriveOp::create(rewriter, op.getLoc(), Type(), use.empty,
+    Value empty = use.empty;
+    if (op.getRank()) {
+      auto cluster = LLVM::LLVMPointerType::get(getContext(), 7);
+      empty = NVVM::MapaOp::create(rewriter, op.getLoc(), cluster, empty,
+                                   adaptor.getRank().front());
+      NVVM::MBarrierArriveOp::create(rewriter, op.getLoc(), Type(), empty,
+                                     Value(), NVVM::MemScopeKind::CLUSTER);
+      rewriter.eraseOp(op);
+      return success();
+    }
+    NVVM::MBarrierArriveOp::create(rewriter, op.getLoc(), Type(), empty,
                                    Value());
     rewriter.eraseOp(op);
     return success();
@@ -209,9 +219,14 @@ struct CopyLowering : OpConversionPattern<CopyOp> {
       target = emit.step(target, rewriter.getI8Type(), emit.i32(*op.getAt()));
       bytes = *op.getBytes();
     }
+    Value mask;
+    if (op.getMulticast())
+      mask = arith::ConstantOp::create(
+          rewriter, op.getLoc(),
+          rewriter.getI16IntegerAttr(*op.getMulticast()));
     NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
         rewriter, op.getLoc(), toCluster(emit, target), source,
-        adaptor.getStage()[1], emit.i32(bytes), Value(),
+        adaptor.getStage()[1], emit.i32(bytes), mask,
         getHint(emit, op.getPolicy()));
     rewriter.eraseOp(op);
     return success();

@@ -165,3 +165,22 @@ gpu.module @m {
     tile.return
   }
 }
+
+// -----
+
+// The values of an accumulator are its registers.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @values
+  // CHECK:         %[[ASM:.*]] = llvm.inline_asm {{.*}}"wgmma.wait_group.sync.aligned 0;"
+  // CHECK:         %[[THIRD:.*]] = llvm.extractvalue %[[ASM]][2]
+  // CHECK:         llvm.store %[[THIRD]]
+  tile.kernel @values(%y: !tile.buffer<f32>, %i: i32)
+      blocks(1) threads(128) shared_bytes(0) {
+    %z = tile.acc.zero : !tile.acc<64x8xf32>
+    %a = tile.acc.wait %z : !tile.acc<64x8xf32>
+    %v:4 = tile.acc.values %a : !tile.acc<64x8xf32>
+    tile.store %v#2, %y[%i] : f32, !tile.buffer<f32>
+    tile.return
+  }
+}

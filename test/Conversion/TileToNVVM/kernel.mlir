@@ -90,3 +90,59 @@ gpu.module @m {
     tile.return
   }
 }
+
+// -----
+
+// A meeting takes its goal from the ticket that the arrival returns.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @meet
+  // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : i64
+  // CHECK-DAG:     %[[FOUR:.*]] = arith.constant 4 : i64
+  // CHECK:         %[[WORD:.*]] = llvm.getelementptr
+  // CHECK:         %[[TICKET:.*]] = nvvm.inline_ptx "atom.acq_rel.gpu.global.add.u64 $0, [$1], $2;" ro(%[[WORD]], %[[ONE]] : !llvm.ptr<1>, i64) -> i64
+  // CHECK:         %[[MEETING:.*]] = arith.divui %[[TICKET]], %[[FOUR]]
+  // CHECK:         %[[NEXT:.*]] = arith.addi %[[MEETING]], %[[ONE]]
+  // CHECK:         %[[GOAL:.*]] = arith.muli %[[NEXT]], %[[FOUR]]
+  // CHECK:         scf.while
+  // CHECK:           %[[SEEN:.*]] = llvm.load %[[WORD]] atomic syncscope("device") acquire
+  // CHECK:           %[[AGAIN:.*]] = arith.cmpi ult, %[[SEEN]], %[[GOAL]]
+  // CHECK:           scf.condition(%[[AGAIN]])
+  tile.kernel @meet(%words: !tile.buffer<i32>)
+      blocks(4) threads(32) shared_bytes(0) {
+    %c1 = arith.constant 1 : i32
+    %w = tile.word %words[%c1] : !tile.buffer<i32>
+    tile.word.meet %w arrivals(4)
+    tile.return
+  }
+}
+
+// -----
+
+// Blocks of a cluster share a stage: one of them copies it to both, and each
+// tells the producers of both that it is done.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @cluster
+  // CHECK-SAME:    nvvm.cluster_dim = array<i32: 2, 1, 1>
+  // CHECK-DAG:     %[[MASK:.*]] = arith.constant 3 : i16
+  // CHECK:         nvvm.cluster.arrive {aligned}
+  // CHECK:         nvvm.cluster.wait {aligned}
+  // CHECK:         %[[RANK:.*]] = nvvm.read.ptx.sreg.cluster.ctarank
+  // CHECK:         nvvm.mbarrier.arrive.expect_tx
+  // CHECK:         nvvm.cp.async.bulk.shared.cluster.global {{.*}} multicast_mask = %[[MASK]]
+  // CHECK:         %[[THERE:.*]] = nvvm.mapa %{{.*}}, %[[RANK]] : !llvm.ptr<3> -> !llvm.ptr<7>
+  // CHECK:         nvvm.mbarrier.arrive %[[THERE]] {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<7>
+  tile.kernel @cluster(%w: !tile.buffer<i8>, %j: i32)
+      blocks(4) threads(32) shared_bytes(2048) cluster(2) {
+    %r = tile.ring.create at(0) consumers(2) : !tile.ring<2 x 1024>
+    tile.cluster_barrier
+    %rank = tile.id cluster_rank
+    %o = arith.extui %j : i32 to i64
+    %s = tile.ring.acquire %r[%j] : !tile.ring<2 x 1024>
+    tile.copy %w[%o] to %s at(0) bytes(1024) multicast(3) normal
+      : !tile.buffer<i8>, !tile.stage<1024>
+    tile.ring.release %r[%j] in(%rank) : !tile.ring<2 x 1024>
+    tile.return
+  }
+}

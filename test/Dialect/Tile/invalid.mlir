@@ -583,3 +583,114 @@ func.func @f() {
   %i = tile.id cluster
   return
 }
+
+// -----
+
+gpu.module @m {
+  // expected-error@+1 {{has clusters of 3 for 4 blocks: expected 1 to 8 that divide them}}
+  tile.kernel @k() blocks(4) threads(32) shared_bytes(0) cluster(3) {
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  tile.kernel @k(%w: !tile.buffer<i8>, %i: i32)
+      blocks(4) threads(128) shared_bytes(4096) {
+    %o = arith.extui %i : i32 to i64
+    %r = tile.ring.create at(0) consumers(2) : !tile.ring<2 x 2048>
+    %s = tile.ring.acquire %r[%i] : !tile.ring<2 x 2048>
+    // expected-error@+1 {{goes to the blocks of mask 256: expected 1 to 255}}
+    tile.copy %w[%o] to %s multicast(256) normal
+      : !tile.buffer<i8>, !tile.stage<2048>
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  tile.kernel @k(%w: !tile.buffer<i32>, %i: i32)
+      blocks(4) threads(128) shared_bytes(0) {
+    %m = tile.word %w[%i] : !tile.buffer<i32>
+    // expected-error@+1 {{has 0 arrivals: expected 1 or more}}
+    tile.word.meet %m arrivals(0)
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  tile.kernel @k() blocks(4) threads(128) shared_bytes(0) {
+    %a = tile.acc.zero : !tile.acc<64x8xf32>
+    // expected-error@+1 {{has 2 results for 4 registers}}
+    %v:2 = "tile.acc.values"(%a) : (!tile.acc<64x8xf32>) -> (f32, f32)
+    tile.return
+  }
+}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{tokens = 16385 is not from 1 to 16384}}
+  tile.schedule = #tile.prefill_schedule<tokens = 16385, blocks = 132,
+    split = 4, rows = 256, stages = 4, group = 16, lag = 0,
+    cluster = 1, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{cluster = 4 is not 1 or 2}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 4, rows = 256, stages = 4, group = 16, lag = 0,
+    cluster = 4, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{blocks = 131 is not a multiple of cluster = 2 from 1 to 65535}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 131,
+    split = 4, rows = 256, stages = 4, group = 16, lag = 0,
+    cluster = 2, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{split = 3 is not 1, 2, 4, 8 or 16}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 3, rows = 256, stages = 4, group = 16, lag = 0,
+    cluster = 1, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{rows = 64 is not 128 or 256}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 4, rows = 64, stages = 4, group = 16, lag = 0,
+    cluster = 1, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{stages = 5 is not from 2 to 4}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 4, rows = 256, stages = 5, group = 16, lag = 0,
+    cluster = 1, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{group = 0 is less than 1}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 4, rows = 256, stages = 4, group = 0, lag = 0,
+    cluster = 1, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{lag = 3 is not from 0 to stages - 2 = 2}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 4, rows = 256, stages = 4, group = 16, lag = 3,
+    cluster = 1, dependent = true>}

@@ -40,6 +40,31 @@ tile.kernel @roles() blocks(1) threads(384) shared_bytes(0) {
   tile.return
 }
 
+// CHECK: tile.kernel @cluster({{.*}}) blocks(4) threads(128) shared_bytes(4096) cluster(2) {
+tile.kernel @cluster(%w: !tile.buffer<i8>, %words: !tile.buffer<i32>,
+                     %j: i32)
+    blocks(4) threads(128) shared_bytes(4096) cluster(2) {
+  %o = arith.extui %j : i32 to i64
+  %r = tile.ring.create at(0) consumers(4) : !tile.ring<2 x 2048>
+  // CHECK: tile.cluster_barrier
+  tile.cluster_barrier
+  // CHECK: %[[RANK:.*]] = tile.id cluster_rank
+  %rank = tile.id cluster_rank
+  %s = tile.ring.acquire %r[%j] : !tile.ring<2 x 2048>
+  // CHECK: tile.copy %{{.*}}[%{{.*}}] to %{{.*}} at(0) bytes(1024) multicast(3) evict_first : !tile.buffer<i8>, !tile.stage<2048>
+  tile.copy %w[%o] to %s at(0) bytes(1024) multicast(3) evict_first
+    : !tile.buffer<i8>, !tile.stage<2048>
+  // CHECK: tile.ring.release %{{.*}}[%{{.*}}] in(%[[RANK]]) : !tile.ring<2 x 2048>
+  tile.ring.release %r[%j] in(%rank) : !tile.ring<2 x 2048>
+  // CHECK: tile.word.meet %{{.*}} arrivals(4)
+  %m = tile.word %words[%j] : !tile.buffer<i32>
+  tile.word.meet %m arrivals(4)
+  %a = tile.acc.zero : !tile.acc<64x8xf32>
+  // CHECK: tile.acc.values %{{.*}} : !tile.acc<64x8xf32>
+  %v:4 = tile.acc.values %a : !tile.acc<64x8xf32>
+  tile.return
+}
+
 // CHECK: tile.kernel @words
 tile.kernel @words(%words: !tile.buffer<i32>, %i: i32, %n: i32)
     blocks(4) threads(32) shared_bytes(0) {
@@ -167,3 +192,12 @@ func.func private @scheduled() attributes {
   tile.schedule = #tile.schedule<tokens = 56, blocks = 128, split = 16,
     weight_stages = 5, token_stages = 4, in_flight = 2, partials = f32,
     hint = evict_first, dependent = true>}
+
+// Defaults are left out.
+
+// CHECK-LABEL: func.func private @prefill
+// CHECK-SAME: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4, group = 16, lag = 2, dependent = true>
+func.func private @prefill() attributes {
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4,
+    rows = 256, stages = 4, group = 16, lag = 2, cluster = 1,
+    dependent = true>}
