@@ -25,6 +25,8 @@ struct SiteGain {
   /// Floating-point operations of the linears; they are the same fused.
   /// Unknown where there are no bodies.
   std::optional<int64_t> flops;
+
+  SiteGain &operator+=(const SiteGain &other);
 };
 
 /// One candidate site.
