@@ -167,7 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     sys.path.insert(0, str(ROOT / "python"))
     from fuse_mlir import accuracy
-    from fuse_mlir.calibrate import Tools
+    from fuse_mlir.calibration import Tools
 
     tools = Tools(options.tools)
     commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"],

@@ -26,6 +26,7 @@ _EXPORTS = {
     "NativeError": "native",
     "PatternError": "patterns",
     "bench": "report",
+    "calibrate": "static_mlp",
     "compile": "compiled",
     "explain": "report",
     "explain_ir": "ir_report",

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 
-from fuse_mlir.calibrate import (Calibration, CalibrationError, Tools,
+from fuse_mlir.calibration import (Calibration, CalibrationError, Tools,
                                  calibrate, observe, report_text, scales_json,
                                  stored_weights)
 from fuse_mlir.ranges import Range

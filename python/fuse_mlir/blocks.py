@@ -117,11 +117,21 @@ def _config_fields(config: Any) -> set[str]:
 
 
 def load_model(path: str | Path, dtype: torch.dtype) -> nn.Module:
-    """A model with its weights from a local directory."""
+    """A model with its weights from a local directory.
+
+    Where there is no GPU, FP8 checkpoints keep their stored weights and their
+    scales, and their linears are computed with PyTorch.
+    """
     import transformers
+
+    from fuse_mlir import checkpoint
 
     if not Path(path).is_dir():
         raise BlockError(f"no directory '{path}'")
+    quantization = checkpoint.quantization_of(path) or {}
+    if quantization.get("quant_method") == "fp8" \
+            and not torch.cuda.is_available():
+        return checkpoint.load_fp8(path, dtype)
     config = transformers.AutoConfig.from_pretrained(path)
     return _auto_class(config).from_pretrained(path, dtype=dtype)
 

@@ -19,6 +19,7 @@ from torch import nn
 
 from fuse_mlir.blocks import (BlockError, Chain, build_from_config,
                               take_chain)
+from fuse_mlir.emulation import emulate
 from fuse_mlir.stored import Kept, Policy, is_stored, make_linear
 
 
@@ -153,3 +154,25 @@ def _fill(chain: nn.Module, checkpoint: Checkpoint,
                     f"wants {list(parameter.shape)}")
             setattr(owner, name, nn.Parameter(tensor.to(dtype),
                                               requires_grad=False))
+
+
+def load_fp8(directory: str | Path, dtype: torch.dtype) -> nn.Module:
+    """A model in the fine-grained fp8 layout of transformers, on the CPU.
+
+    transformers itself multiplies the weights out where it finds no GPU, which
+    loses the scales. Here they stay, and `emulate` lets the model run.
+    """
+    from unittest import mock
+
+    import transformers
+    from transformers.quantizers.quantizer_finegrained_fp8 import (
+        FineGrainedFP8HfQuantizer)
+
+    from fuse_mlir.blocks import _auto_class
+
+    config = transformers.AutoConfig.from_pretrained(directory)
+    # The check of the environment is what asks for multiplied weights.
+    with mock.patch.object(FineGrainedFP8HfQuantizer, "validate_environment"):
+        model = _auto_class(config).from_pretrained(directory, dtype=dtype)
+    emulate(model)
+    return model.eval()

@@ -18,7 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the result is the exit status."""
     options = _parser().parse_args(arguments)
     from fuse_mlir.blocks import BlockError
-    from fuse_mlir.calibrate import CalibrationError
+    from fuse_mlir.calibration import CalibrationError
     from fuse_mlir.importer import ImportFailure
 
     try:
@@ -100,7 +100,7 @@ def _check_scales(options: argparse.Namespace, chain: Any, dtype: Any,
     from dataclasses import replace
 
     from fuse_mlir import blocks
-    from fuse_mlir.calibrate import Tools, observe
+    from fuse_mlir.calibration import Tools, observe
     from fuse_mlir.importer import import_program
     from fuse_mlir.stored import STORAGE, StoredLinear, check_input_scales
     from safetensors.torch import save_file
@@ -263,20 +263,20 @@ def _say(line: str) -> None:
 
 
 def _run_calibrate(options: argparse.Namespace) -> int:
-    from fuse_mlir import calibrate
+    from fuse_mlir import calibration
     from safetensors.torch import load_file, save_file
 
-    tools = calibrate.Tools(options.tools)
-    ranges = calibrate.observe(tools, options.source, options.weights,
+    tools = calibration.Tools(options.tools)
+    ranges = calibration.observe(tools, options.source, options.weights,
                                options.data, _say, _cache(options))
     parameters = load_file(options.weights)
-    result = calibrate.calibrate(ranges, parameters, options.storage,
+    result = calibration.calibrate(ranges, parameters, options.storage,
                                  options.method, options.percentile,
                                  options.per_channel)
-    options.output.write_text(calibrate.scales_json(result))
-    print(calibrate.report_text(result), end="")
+    options.output.write_text(calibration.scales_json(result))
+    print(calibration.report_text(result), end="")
     if options.stored:
-        save_file(calibrate.stored_weights(result, parameters),
+        save_file(calibration.stored_weights(result, parameters),
                   options.stored)
         print(f"{options.stored}: parameters with stored weights")
     if result.channel_scales:
@@ -285,9 +285,9 @@ def _run_calibrate(options: argparse.Namespace) -> int:
         print(f"{path}: parameters and {len(result.channel_scales)} vectors "
               "of channel scales")
     if options.report:
-        write = {".html": calibrate.report_html,
-                 ".json": calibrate.report_json}.get(
-                     options.report.suffix, calibrate.report_text)
+        write = {".html": calibration.report_html,
+                 ".json": calibration.report_json}.get(
+                     options.report.suffix, calibration.report_text)
         options.report.write_text(write(result))
         print(f"report: {options.report}")
     return 0
@@ -326,7 +326,7 @@ def _run_accuracy(options: argparse.Namespace) -> int:
     import tempfile
 
     from fuse_mlir import accuracy
-    from fuse_mlir.calibrate import Tools
+    from fuse_mlir.calibration import Tools
 
     tools = Tools(options.tools)
     from_model = options.pretrained or options.architecture

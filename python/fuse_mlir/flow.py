@@ -18,6 +18,8 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from fuse_mlir.emulation import emulated
+
 # Calls that read the shape or type of a tensor and not its values.
 METADATA = frozenset({
     "__get__", "size", "dim", "stride", "numel", "nelement", "ndimension",
@@ -179,14 +181,15 @@ def observe(model: nn.Module, inputs: Any = None) -> Flow:
     try:
         fake = tree_map(lambda t: mode.from_tensor(t)
                         if isinstance(t, torch.Tensor) else t, (args, kwargs))
-        with mode:
+        with mode, emulated(model, always=True):
             return _run(model, *fake)
     # Models that look at values can not run without them.
     except Exception as error:
         if any(p.is_meta for p in model.parameters()):
             raise _failure(model, error) from error
     try:
-        return _run(model, args, kwargs)
+        with emulated(model):
+            return _run(model, args, kwargs)
     except Exception as error:
         raise _failure(model, error) from error
 

@@ -27,6 +27,8 @@ from torch.export import Dim
 from fuse_mlir import native
 from fuse_mlir.importer import ImportFailure, import_program
 from fuse_mlir.sites import Plan, Source
+from fuse_mlir.static_mlp import Copies
+from fuse_mlir.stored import Policy, StoredLinear
 
 PIPELINE = ("builtin.module(func.func(fuse-raise-layers),canonicalize,"
             "func.func(fuse-form-kernels))")
@@ -34,6 +36,10 @@ RAISE = "builtin.module(func.func(fuse-raise-layers),canonicalize)"
 FORM = "builtin.module(func.func(fuse-form-kernels))"
 FUSED_OP = re.compile(r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|"
                       r"act_quantize|group)\b")
+#: Ops that compute every row by itself.
+ROW_OPS = frozenset(f"fuse.{name}" for name in (
+    "gated_mlp", "mlp", "norm_linear", "norm_quantize", "act_quantize",
+    "rms_norm", "layer_norm", "linear", "activation", "quantize"))
 #: Kernels that structurally equal chains share.
 CACHE_SIZE = 64
 
@@ -199,7 +205,7 @@ def _structure(module: nn.Module, kept: list[Any]) -> tuple:
         if name.startswith("_"):
             continue
         if isinstance(value, (bool, int, float, str, type(None),
-                              torch.dtype)):
+                              torch.dtype, Policy)):
             plain.append((name, type(value).__name__, value))
         elif isinstance(value, (tuple, list)) and all(
                 isinstance(v, (bool, int, float, str)) for v in value):
@@ -254,9 +260,8 @@ def _compile(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
                  if _owner(chain, name) is None}
     parameters = {name: (tensor.dtype, tuple(tensor.shape))
                   for name, tensor in function.weights.items()}
-    # One fused op computes every row by itself.
-    by_rows = len(FUSED_OP.findall(formed)) == 1 \
-        and len(re.findall(r"^ +%", formed, re.MULTILINE)) == 1
+    ops = re.findall(r"^ +%[^=]*= ([\w.]+)", formed, re.MULTILINE)
+    by_rows = bool(families) and ROW_OPS.issuperset(ops)
     return Compiled(parameters, constants, layers, formed, families,
                     module.remarks, tuple(inputs), result, dtype,
                     by_rows=by_rows)
@@ -332,6 +337,8 @@ class Kernel:
         chain: members whose parameters the code reads where they are.
         compiled: the code.
         device: where it runs.
+        copies: what members of the chain were made from, if they are no
+            modules of the model.
     """
 
     _ids = itertools.count(1)
@@ -339,7 +346,7 @@ class Kernel:
         weakref.WeakValueDictionary()
 
     def __init__(self, site: str, chain: Chain, compiled: Compiled,
-                 device: torch.device) -> None:
+                 device: torch.device, copies: Copies | None = None) -> None:
         _register()
         self.site = site
         self.chain = chain
@@ -355,6 +362,11 @@ class Kernel:
         self._names = list(compiled.parameters)
         self._types = list(compiled.parameters.values())
         self._sources = [self._find(name) for name in self._names]
+        self._copies = copies or Copies([], [])
+        self._copied = self._copies.state()
+        #: Whether weights are stored in 8 bits, which have no gradients.
+        self.stored = any(isinstance(m, StoredLinear)
+                          for m in chain.modules())
         self._bound: list[tuple[int, int]] = [(0, -1)] * len(self._names)
         self._check(self.weights())
 
@@ -395,6 +407,8 @@ class Kernel:
     def matches(self, inputs: Sequence[torch.Tensor]) -> bool:
         """Whether the code is for inputs of these types."""
         types = self.compiled.inputs
+        if self._copies.watched and self._copies.state() != self._copied:
+            return False
         return len(types) == len(inputs) and all(
             t.dtype == i.dtype and t.dim() == i.rank
             and t.shape[-1] == i.features and t.device == self.device
@@ -496,6 +510,11 @@ def _save(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
 
 def _backward(ctx: Any, gradient: torch.Tensor) -> tuple:
     kernel = Kernel.by_id(ctx.kernel)
+    if kernel.stored:
+        raise KernelError(
+            f"site '{kernel.site}' has weights that are stored in 8 bits, "
+            "through which no gradient goes; unfuse it, or use "
+            "torch.no_grad()")
     with torch.enable_grad():
         leaves = [t.detach().requires_grad_(t.is_floating_point())
                   for t in ctx.saved_tensors]

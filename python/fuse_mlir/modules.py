@@ -9,7 +9,7 @@ they stand for, so that names and storage are those of the model before.
 from __future__ import annotations
 
 import contextlib
-import weakref
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from fuse_mlir import kernels, native
+from fuse_mlir import kernels, native, static_mlp
 from fuse_mlir.flow import Flow, observe
 from fuse_mlir.globs import PathGlob, match
 from fuse_mlir.kernels import Chain, Kernel, KernelError
@@ -27,6 +27,8 @@ from fuse_mlir.patterns import (ANY_FAMILY, FAMILIES, KernelConfig,
                                 resolve)
 from fuse_mlir.sites import (Plan, Refusal, Site, Slot, candidates,
                              find_sites, hook_on, join)
+from fuse_mlir.static_mlp import StaticMlp, stored_members
+from fuse_mlir.stored import Refused
 
 # What a place shares with the member that it stands for.
 _SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
@@ -110,16 +112,18 @@ class FusedModule(FusedPlace):
         kernel: `fuse`, or the family that it has to be.
         gradients: `recompute` runs the members again in the backward pass;
             `error` refuses calls that need gradients.
+        static: scales for linears of the members, which then are demanded.
     """
 
     def __init__(self, site: str, names: Sequence[str],
                  members: Sequence[nn.Module], plan: Plan, kernel: str,
-                 gradients: str) -> None:
+                 gradients: str, static: StaticMlp | None = None) -> None:
         super().__init__(site, members[0])
         self.__dict__["members"] = list(members)
         self.names = tuple(names)
         self.kernel_name = kernel
         self.gradients = gradients
+        self.static = static
         # Examples are tensors of another mode and are not needed any more.
         self.__dict__["plan"] = Plan(plan.inputs, [], plan.steps)
         self.__dict__["_kernel"] = None
@@ -152,11 +156,34 @@ class FusedModule(FusedPlace):
         Raises:
             KernelError: there is none; with the reason.
         """
+        try:
+            copies, compiled = self.compile(inputs)
+        except Refused as refusal:
+            raise KernelError(str(refusal)) from refusal
+        return self.bind(copies, compiled, inputs[0].device)
+
+    def compile(self, inputs: Sequence[torch.Tensor]) \
+            -> tuple[static_mlp.Copies, kernels.Compiled]:
+        """Code for the types of `inputs`, and the members that it is of.
+
+        Raises:
+            KernelError: there is none; with the reason.
+            Refused: a linear has no scales that a kernel can use.
+        """
+        copies = stored_members(self.names, self.members, self.static)
         compiled = kernels.compile_chain(
-            self.names, self.members, self.plan, kernels.input_types(inputs))
+            self.names, copies.members, self.plan,
+            kernels.input_types(inputs))
         check_family(compiled, self.kernel_name)
-        chain = Chain(self.names, self.members, self.plan)
-        kernel = Kernel(self.site, chain, compiled, inputs[0].device)
+        if self.static is not None:
+            check_static(compiled, self.static)
+        return copies, compiled
+
+    def bind(self, copies: static_mlp.Copies, compiled: kernels.Compiled,
+             device: torch.device) -> Kernel:
+        """The kernel with the weights of `copies`, for the calls to come."""
+        chain = Chain(self.names, copies.members, self.plan)
+        kernel = Kernel(self.site, chain, compiled, device, copies)
         self.__dict__["_kernel"] = kernel
         return kernel
 
@@ -270,6 +297,27 @@ def check_family(compiled: kernels.Compiled, wanted: str) -> None:
                           f"the pattern asks for {wanted}")
 
 
+def check_static(compiled: kernels.Compiled, static: StaticMlp) -> None:
+    """Whether all linears are in kernels with static scales, of the families
+    asked for.
+
+    Raises:
+        KernelError: it is not, with the compiler's reasons.
+    """
+    missed = "; ".join(f"{r.name}: {r.text}" for r in compiled.remarks
+                       if r.kind == "Missed")
+    missed = f": {missed}" if missed else ""
+    other = [f for f in compiled.families if f not in static.families]
+    if other:
+        raise KernelError(f"the members form {', '.join(other)}; the "
+                          "fusion_config has kernels for "
+                          f"{', '.join(static.families)}{missed}")
+    left = re.search(r"fuse\.(linear|quantize|dequantize)\b",
+                     compiled.formed)
+    if left or " scales(" not in compiled.formed:
+        raise KernelError(f"no kernel with static scales forms{missed}")
+
+
 @dataclass
 class SiteResult:
     """A place that a pattern selects, and what became of it."""
@@ -290,6 +338,9 @@ class SiteResult:
 class FusionResult(list):
     """Sites in the order of the model; prints as a table."""
 
+    #: What scales were made from, where `calibrate` made them.
+    calibration: Any = None
+
     @property
     def fused(self) -> list[SiteResult]:
         return [s for s in self if s.status == "fused"]
@@ -307,7 +358,7 @@ class FusionResult(list):
 def fuse_modules(model: nn.Module, patterns: Any = None,
                  specs: Sequence[ModuleSpec] | None = None, *,
                  inputs: Any = None, strict: bool | None = None,
-                 gradients: str = "recompute",
+                 gradients: str = "recompute", fusion_config: Any = None,
                  progress: Any = None) -> FusionResult:
     """Replaces chains of modules of `model` by kernels, in place.
 
@@ -327,6 +378,10 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
             the default where patterns are given or declared. Otherwise such
             sites stay as they are, with their reason.
         gradients: `recompute` or `error`, see `FusedModule`.
+        fusion_config: `{"static_quantized_mlp": {"input_quant": "fuse",
+            "gated_mlp": "fuse", "dense_gelu_mlp": "fuse"}}` demands static
+            scales for all linears of a site and takes sites of the named
+            kinds; `scales` gives those of linears in floating point.
         progress: called after each site with how many are done, how many
             there are, and a line about it.
 
@@ -347,12 +402,13 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
             "KernelConfig has single layers for kernels of the Hub ("
             + ", ".join(sorted(patterns.layers)) + "); give "
             "KernelConfig.hub_config() to from_pretrained of transformers")
+    static = static_mlp.parse(fusion_config)
     sites, flow = select(model, patterns, inputs)
     if specs is not None:
         _check_specs(sites, specs)
     results, fused = FusionResult(), []
     for done, site in enumerate(sites, 1):
-        result, module = plan_site(site, gradients)
+        result, module = plan_site(site, gradients, static)
         results.append(result)
         if module is not None:
             fused.append((site, module))
@@ -424,7 +480,8 @@ def _check_specs(sites: Sequence[Site], specs: Sequence[ModuleSpec]) -> None:
                     break
 
 
-def plan_site(site: Site, gradients: str = "recompute") \
+def plan_site(site: Site, gradients: str = "recompute",
+              static: StaticMlp | None = None) \
         -> tuple[SiteResult, FusedModule | None]:
     """The fused module of a site, which is not put in place yet."""
     result = SiteResult(site.id, site.parent, site.paths, "refused",
@@ -432,18 +489,17 @@ def plan_site(site: Site, gradients: str = "recompute") \
     if site.refusal is not None:
         return result, None
     module = FusedModule(site.id, site.names, site.members, site.plan,
-                         site.pattern.kernel, gradients)
+                         site.pattern.kernel, gradients,
+                         static and static.below(site.parent))
     try:
-        compiled = kernels.compile_chain(
-            module.names, module.members, module.plan,
-            kernels.input_types(site.plan.examples))
+        copies, compiled = module.compile(site.plan.examples)
         result.families = compiled.families
-        check_family(compiled, site.pattern.kernel)
         device = site.plan.examples[0].device
         if device.type != "meta":
-            chain = Chain(module.names, module.members, module.plan)
-            module.__dict__["_kernel"] = Kernel(site.id, chain, compiled,
-                                                device)
+            module.bind(copies, compiled, device)
+    except Refused as refusal:
+        result.refusal = Refusal(refusal.id, refusal.name, refusal.text)
+        return result, None
     except KernelError as error:
         result.refusal = Refusal("FUSE-N212", "member-without-body",
                                  str(error))

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from fuse_mlir import modules, native
+from fuse_mlir import modules, native, static_mlp
+from fuse_mlir.emulation import emulated
 from fuse_mlir.flow import default_inputs, split_inputs
 from fuse_mlir.kernels import Kernel
 from fuse_mlir.modules import (FusedModule, FusionResult, SiteResult,
@@ -28,7 +29,8 @@ YARDSTICK = 1.5
 
 
 def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
-            progress: Any = None) -> FusionResult:
+            progress: Any = None, *,
+            fusion_config: Any = None) -> FusionResult:
     """Says what `fuse_modules` would do with every site, and changes nothing.
 
     Args:
@@ -37,6 +39,7 @@ def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
             MLP and form no chain are listed as well, with the reason.
         inputs: as for `fuse_modules`.
         progress: as for `fuse_modules`.
+        fusion_config: as for `fuse_modules`.
 
     Returns:
         Sites that are fused, could be fused, or are refused.
@@ -49,10 +52,11 @@ def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
                    "fused", m._kernel.compiled.families if m._kernel else ())
         for parent, m in fused_sites(model))
     done = {path for site in results for path in site.members}
+    static = static_mlp.parse(fusion_config)
     sites, flow = modules.select(model, patterns, inputs)
     sites = [s for s in sites if not done.intersection(s.paths)]
     for number, site in enumerate(sites, 1):
-        results.append(modules.plan_site(site)[0])
+        results.append(modules.plan_site(site, static=static)[0])
         if progress is not None:
             progress(number, len(sites), join(site.parent, site.id))
     if patterns is None:
@@ -176,7 +180,8 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None) \
             _remember(seen, join(parent, module.site), module),
             with_kwargs=True) for parent, module in fused_sites(model)]
         try:
-            ours = _tensors(model(*args, **kwargs))
+            with emulated(model):
+                ours = _tensors(model(*args, **kwargs))
         finally:
             for handle in handles:
                 handle.remove()
@@ -186,7 +191,7 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None) \
                 raise modules.FuseError(f"these inputs do not reach site "
                                         f"'{name}'")
             result.checks += _check_site(name, module, seen[name])
-        with modules.members_back(model):
+        with modules.members_back(model), emulated(model):
             theirs = _tensors(model(*args, **kwargs))
     result.checks.append(_check_model(ours, theirs))
     return result
@@ -311,7 +316,7 @@ def bench(model: nn.Module, inputs: Any = None, patterns: Any = None,
     with torch.no_grad():
         for i in range(repeats + 2):
             fused_time = once()
-            with modules.members_back(model):
+            with modules.members_back(model), emulated(model):
                 unfused_time = once()
             if i >= 2:
                 ours.append(fused_time)

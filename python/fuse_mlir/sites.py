@@ -467,7 +467,8 @@ def _matrices(module: nn.Module) -> int:
     """Weights of linears and experts, whatever the classes are called."""
     return sum(p.dim() in (2, 3) for m in module.modules()
                if not isinstance(m, nn.Embedding)
-               for p in m.parameters(recurse=False))
+               for name, p in m.named_parameters(recurse=False)
+               if "scale" not in name)
 
 
 def looks_like_mlp(module: nn.Module) -> bool:

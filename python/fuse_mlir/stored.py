@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -66,6 +67,7 @@ class Refused(BlockError):
         self.name = name
         self.id = REFUSALS[name]
         self.detail = detail
+        self.text = f"linear '{linear}': {detail}"
         super().__init__(f"linear '{linear}': {self.id} {name}: {detail}")
 
 
@@ -329,6 +331,8 @@ def _read_input_scale(linear: str, entries: Mapping[str, torch.Tensor],
 def _check_direction(linear: str, weight: torch.Tensor,
                      scale: float | torch.Tensor,
                      original: torch.Tensor | None) -> None:
+    if weight.is_meta:
+        return
     if original is not None:
         verdict = original_direction(weight, scale, original)
         if verdict == "different":
@@ -433,6 +437,15 @@ class StoredLinear(nn.Module):
             else float(parts.weight_scale)
         self.scale_of_input = parts.input_scale
         self.policy = policy
+
+    def _apply(self, fn: Any, recurse: bool = True) -> "StoredLinear":
+        # A stored weight is no number that another type could hold.
+        def kept(tensor: torch.Tensor) -> torch.Tensor:
+            if tensor.element_size() > 1:
+                return fn(tensor)
+            return fn(tensor.view(torch.uint8)).view(tensor.dtype)
+
+        return super()._apply(kept, recurse)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return stored_linear(

@@ -98,3 +98,44 @@ def net(count: int = 2, block: type = Block, seed: int = 0) \
     """A model and an input."""
     torch.manual_seed(seed)
     return Net(count, block).eval().requires_grad_(False), torch.randn(3, 8)
+
+
+def fp8_transformer(kind: str, input_scale: float = 0.02,
+                    everywhere: bool = False, **settings) -> nn.Module:
+    """A model of transformers in the fine-grained fp8 layout: one scale per
+    weight, static scales of inputs.
+
+    Attention stays in bf16 unless `everywhere`, so that the model runs where
+    FP8Linear has no kernel.
+    """
+    from transformers import FineGrainedFP8Config
+    from transformers.integrations.finegrained_fp8 import (
+        replace_with_fp8_linear)
+
+    from fuse_mlir.ranges import quantize
+
+    model = transformer(kind, **settings)
+    weights = {path: module.weight.detach()
+               for path, module in model.named_modules()
+               if isinstance(module, nn.Linear)}
+    kept = ["lm_head"] + ([] if everywhere else ["attn", "attention"])
+    skip = [p for p in weights if any(k in p for k in kept)]
+    config = FineGrainedFP8Config(activation_scheme="static",
+                                  weight_block_size=None,
+                                  modules_to_not_convert=skip)
+    biases = {path: module.bias for path, module in model.named_modules()
+              if isinstance(module, nn.Linear)}
+    replace_with_fp8_linear(model, skip, config)
+    model.config.quantization_config = config
+    for path, module in model.named_modules():
+        if type(module).__name__ != "FP8Linear":
+            continue
+        scale = weights[path].float().abs().max() / 448.0
+        parts = {"weight": quantize(weights[path], scale, "f8E4M3FN"),
+                 "weight_scale_inv": scale,
+                 "activation_scale": torch.tensor(input_scale)}
+        if biases[path] is not None:
+            parts["bias"] = biases[path].detach()
+        for name, tensor in parts.items():
+            setattr(module, name, nn.Parameter(tensor, requires_grad=False))
+    return model.eval()

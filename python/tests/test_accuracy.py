@@ -18,10 +18,10 @@ from fuse_mlir import cli
 from fuse_mlir.accuracy import (BUCKETS, VARIANTS, accuracy_html,
                                 accuracy_json, accuracy_text, compare,
                                 measure)
-from fuse_mlir.calibrate import CalibrationError, Tools
+from fuse_mlir.calibration import CalibrationError, Tools
 
 from tests.support import tool
-from tests.test_calibrate import MLP
+from tests.test_calibration import MLP
 
 
 class CompareTest(unittest.TestCase):

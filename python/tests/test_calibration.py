@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from fuse_mlir.calibrate import (CalibrationError, Tools, calibrate, observe,
+from fuse_mlir.calibration import (CalibrationError, Tools, calibrate, observe,
                                  observed_names, report_html, report_json,
                                  report_text, scales_json, weight_error)
 from fuse_mlir.ranges import Range

@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""MLPs of a loaded model with static scales.
+
+Linears with stored weights, as FP8 checkpoints have them, are read with their
+scales and keep their memory. Linears in floating point get scales from a
+calibration, and a stored copy of their weights. Either way the modules of the
+model stay what they are; kernels are made from copies of the members in which
+`StoredLinear` stands for such linears.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from fuse_mlir.calibration import Calibration, CalibrationError
+from fuse_mlir.calibration import calibrate as choose_scales
+from fuse_mlir.emulation import (emulated, entries_of, is_fp8_linear,
+                                 policy_for)
+from fuse_mlir.patterns import ANY_FAMILY, PatternError
+from fuse_mlir.ranges import Range, largest_value, quantize
+from fuse_mlir.stored import (INPUT_SCALES, Policy, StoredLinear,
+                              make_linear, read_linear)
+
+#: The one fusion of a `fusion_config`, as transformers calls it.
+FUSION = "static_quantized_mlp"
+#: Kernels that it names, and the family that each is of.
+ENDPOINTS = {"gated_mlp": "gated_mlp", "dense_gelu_mlp": "mlp"}
+_OPTIONS = ("input_quant", *ENDPOINTS, "scales", "storage")
+
+Scales = Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class StaticMlp:
+    """What a `fusion_config` asks for.
+
+    Args:
+        families: that sites may have.
+        storage: type of stored weights that are made.
+        scales: by the path of a linear, `input_scale` and `weight_scale`,
+            which is a number or "per_channel".
+    """
+
+    families: tuple[str, ...]
+    storage: str = "f8E4M3FN"
+    scales: Scales = field(default_factory=dict)
+
+    def below(self, parent: str) -> "StaticMlp":
+        """The same with paths counted from `parent`."""
+        prefix = f"{parent}." if parent else ""
+        return StaticMlp(self.families, self.storage, {
+            path.removeprefix(prefix): dict(entry)
+            for path, entry in self.scales.items()
+            if path.startswith(prefix)})
+
+
+def parse(config: Mapping[str, Any] | None) -> StaticMlp | None:
+    """The static MLPs of a `fusion_config`, if it has them.
+
+    Raises:
+        PatternError: an unknown fusion or option, or a kernel that is not
+            named.
+    """
+    if config is None:
+        return None
+    unknown = [name for name in config if name != FUSION]
+    if unknown:
+        raise PatternError(f"unknown fusion '{unknown[0]}' in fusion_config; "
+                           f"expected '{FUSION}'")
+    options = config.get(FUSION, False)
+    if options is False:
+        return None
+    if not isinstance(options, Mapping):
+        raise PatternError(
+            f"'{FUSION}' needs its kernels by name, got {options!r}; expected "
+            "a mapping such as {'input_quant': 'fuse', 'gated_mlp': 'fuse'}")
+    unknown = [name for name in options if name not in _OPTIONS]
+    if unknown:
+        raise PatternError(f"'{FUSION}' has no option '{unknown[0]}'; "
+                           "expected " + ", ".join(_OPTIONS))
+    if "input_quant" not in options:
+        raise PatternError(f"'{FUSION}' names no kernel for 'input_quant'")
+    families = tuple(ENDPOINTS[name] for name in ENDPOINTS if name in options)
+    if not families:
+        raise PatternError(f"'{FUSION}' names no kernel for "
+                           + " or ".join(f"'{name}'" for name in ENDPOINTS))
+    for name in ("input_quant", *ENDPOINTS):
+        if options.get(name, ANY_FAMILY) != ANY_FAMILY:
+            raise PatternError(
+                f"'{name}' of '{FUSION}' is {options[name]!r}; expected "
+                f"'{ANY_FAMILY}', since kernels of the Hub for it are bound "
+                "by transformers")
+    scales = options.get("scales", {})
+    storage = options.get("storage", "f8E4M3FN")
+    if isinstance(scales, Calibration):
+        storage, scales = scales.storage, scales.scales
+    elif isinstance(scales, (str, Path)):
+        scales = json.loads(Path(scales).read_text())
+    largest_value(storage)
+    return StaticMlp(families, storage, scales)
+
+
+# Stored copies of members.
+
+
+@dataclass
+class Copies:
+    """Members for kernels, and what they were made from."""
+
+    members: list[nn.Module]
+    #: Parameters whose change asks for new copies: the owner and the name,
+    #: and whether its values count or its place alone.
+    watched: list[tuple[nn.Module, str, bool]]
+
+    def state(self) -> list[tuple[int, int]]:
+        """Differs when a watched parameter was replaced or changed."""
+        found = []
+        for owner, name, values in self.watched:
+            tensor = getattr(owner, name)
+            version = tensor._version \
+                if values and not tensor.is_inference() else 0
+            found.append((tensor.data_ptr(), version))
+        return found
+
+
+def stored_members(names: Iterable[str], members: Iterable[nn.Module],
+                   static: StaticMlp | None) -> Copies:
+    """Members in which linears with scales are `StoredLinear`s.
+
+    Members without any are themselves.
+
+    Args:
+        names: of the members, for messages and for the scales of `static`.
+        members: stay as they are.
+        static: its paths count from the parent of the members; when given,
+            a linear without a stored weight and scales is refused.
+
+    Raises:
+        Refused: a linear that can not be expressed as it is stored.
+    """
+    copies = Copies([], [])
+    for name, member in zip(names, members):
+        copies.members.append(_stored_copy(member, name, static, copies))
+    return copies
+
+
+def _stored_copy(module: nn.Module, path: str, static: StaticMlp | None,
+                 copies: Copies) -> nn.Module:
+    if isinstance(module, nn.Linear):
+        return _stored_linear(module, path, static, copies)
+    children = {name: None if child is None else _stored_copy(
+        child, f"{path}.{name}", static, copies)
+        for name, child in module._modules.items()}
+    if all(child is module._modules[name]
+           for name, child in children.items()):
+        return module
+    clone = copy.copy(module)
+    clone.__dict__["_modules"] = children
+    return clone
+
+
+def _stored_linear(module: nn.Linear, path: str, static: StaticMlp | None,
+                   copies: Copies) -> nn.Module:
+    chosen = {} if static is None else static.scales.get(path, {})
+    entries = entries_of(module)
+    if is_fp8_linear(module):
+        copies.watched += [(module, name, name not in ("weight", "bias"))
+                           for name in entries]
+        policy = policy_for(module)
+        if "input_scale" in chosen:
+            for name in INPUT_SCALES:
+                entries.pop(name, None)
+            entries["input_scale"] = torch.tensor(chosen["input_scale"])
+    elif chosen:
+        copies.watched.append((module, "weight", True))
+        policy = Policy()
+        entries = _quantized(module, path, chosen, static.storage)
+    elif static is None:
+        return module
+    else:
+        # Says what is missing.
+        read_linear(path, entries, Policy())
+        return module
+    if module.weight.is_meta:
+        # Any scale will do where there is no data.
+        entries = {name: torch.ones(tensor.shape, dtype=tensor.dtype)
+                   if "scale" in name else tensor
+                   for name, tensor in entries.items()}
+    return make_linear(path, entries, policy, torch.bfloat16)[0]
+
+
+def _quantized(module: nn.Linear, path: str, chosen: Mapping[str, Any],
+               storage: str) -> dict[str, torch.Tensor]:
+    """Entries of a linear in floating point, as a checkpoint has them."""
+    missing = [name for name in ("input_scale", "weight_scale")
+               if name not in chosen]
+    if missing:
+        raise PatternError(f"the scales of linear '{path}' have no "
+                           f"'{missing[0]}'")
+    weight = module.weight.detach()
+    scale = chosen["weight_scale"]
+    if weight.is_meta:
+        stored = {"f8E4M3FN": torch.float8_e4m3fn, "i8": torch.int8,
+                  "f8E5M2": torch.float8_e5m2}[storage]
+        number = torch.ones(weight.shape[0] if scale == "per_channel" else 1)
+        return {"weight": weight.to(stored), "weight_scale": number,
+                "input_scale": torch.ones(()), "bias": module.bias}
+    if scale == "per_channel":
+        largest = largest_value(storage)
+        amax = weight.float().abs().amax(dim=1)
+        # A channel of zeros is stored as zeros with any scale.
+        factor = amax.where(amax >= largest * 2.0 ** -100,
+                            torch.full_like(amax, largest)) / largest
+        column = factor[:, None]
+    else:
+        factor = column = torch.tensor(float(scale))
+    return {"weight": quantize(weight, column.to(weight.device), storage),
+            "weight_scale": factor, "bias": module.bias,
+            "input_scale": torch.tensor(float(chosen["input_scale"]))}
+
+
+# Calibration.
+
+
+def calibrate(model: nn.Module, data: Iterable[Any], patterns: Any = None, *,
+              storage: str = "f8E4M3FN", method: str = "amax",
+              percentile: float = 99.99, per_channel: bool = False,
+              strict: bool | None = None,
+              progress: Callable[[int, int, str], None] | None = None) -> Any:
+    """Fuses the MLPs of `model` with static scales that `data` lead to.
+
+    The model runs on all of `data` as it is, and every value that a linear of
+    a site reads is counted. Then the sites are fused with stored copies of
+    their weights; `unfuse_modules` brings the modules back, which were not
+    changed.
+
+    Args:
+        model: in eval mode, on the CPU or CUDA, fused or not.
+        data: inputs of one call each: a tensor, a tuple or a dict.
+        patterns: as for `fuse_modules`.
+        storage: f8E4M3FN, f8E5M2 or i8.
+        method: amax, percentile or mse; see docs/Quantization.md.
+        percentile: share of values that does not saturate, for that method.
+        per_channel: one scale per output channel of a weight, by amax.
+        strict: as for `fuse_modules`.
+        progress: called after each of `data` and each site.
+
+    Returns:
+        The sites, as `fuse_modules` does, with `calibration`: the scales and
+        what they were made from, for `calibration.report_text` and for the
+        `scales` of a `fusion_config`.
+
+    Raises:
+        CalibrationError: no data, training mode, or a linear without a site.
+        RangeError: a value that is not finite, or nothing but zeros.
+        As `fuse_modules`.
+    """
+    from fuse_mlir import modules
+
+    batches = list(data)
+    if not batches:
+        raise CalibrationError("calibration needs at least one input")
+    if model.training:
+        raise CalibrationError(f"{type(model).__name__} is in training mode; "
+                               "call eval(), because scales are those of "
+                               "inference")
+    sites, _ = modules.select(model, patterns, batches[0])
+    with modules.members_back(model), emulated(model):
+        linears = {path: module for site in sites if site.refusal is None
+                   for path, module in _linears(site)}
+        if not linears:
+            reason = next((f": {s.refusal}" for s in sites if s.refusal), "")
+            raise CalibrationError(f"{type(model).__name__} has no site with "
+                                   f"linears{reason}")
+        ranges = _observe(model, linears, batches, progress)
+        parameters = {f"{path}.weight": _real_weight(module)
+                      for path, module in linears.items()}
+    scales = choose_scales(ranges, parameters, storage, method, percentile,
+                           per_channel)
+    result = modules.fuse_modules(
+        model, patterns, inputs=batches[0], strict=strict, progress=progress,
+        fusion_config={FUSION: {"input_quant": ANY_FAMILY, "scales": scales,
+                                **dict.fromkeys(ENDPOINTS, ANY_FAMILY)}})
+    result.calibration = scales
+    return result
+
+
+def _linears(site: Any) -> Iterable[tuple[str, nn.Linear]]:
+    for path, member in zip(site.paths, site.members):
+        for below, module in member.named_modules():
+            if isinstance(module, nn.Linear):
+                yield (f"{path}.{below}" if below else path), module
+
+
+def _real_weight(module: nn.Linear) -> torch.Tensor:
+    from fuse_mlir.stored import dequantized_weight
+
+    if is_fp8_linear(module):
+        return dequantized_weight(entries_of(module), Policy(),
+                                  torch.float32).cpu()
+    return module.weight.detach().cpu()
+
+
+def _observe(model: nn.Module, linears: Mapping[str, nn.Linear],
+             batches: list[Any],
+             progress: Callable[[int, int, str], None] | None) \
+        -> dict[str, Range]:
+    from fuse_mlir.flow import split_inputs
+
+    ranges = {path: Range(seed=i) for i, path in enumerate(linears)}
+
+    def count(path: str) -> Callable:
+        def hook(_module: nn.Module, args: tuple) -> None:
+            ranges[path].add(args[0].detach().float().cpu().numpy())
+        return hook
+
+    handles = [module.register_forward_pre_hook(count(path))
+               for path, module in linears.items()]
+    try:
+        with torch.no_grad():
+            for done, batch in enumerate(batches, 1):
+                args, kwargs = split_inputs(batch)
+                model(*args, **kwargs)
+                if progress is not None:
+                    progress(done, len(batches), "calibration")
+    finally:
+        for handle in handles:
+            handle.remove()
+    return ranges

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Static scales in loaded models: FP8 checkpoints, and calibration."""
+
+import copy
+import io
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import fuse_mlir
+from fuse_mlir import blocks, static_mlp
+from fuse_mlir.calibration import CalibrationError, scales_json
+from fuse_mlir.emulation import emulate, emulated
+from fuse_mlir.modules import fused_sites
+from fuse_mlir.stored import StoredLinear
+from tests.models import (CHAIN, LLAMA, SIZES, fp8_transformer, needs_library,
+                          net, transformer)
+
+torch.set_num_threads(1)
+
+STATIC = {"static_quantized_mlp": {"input_quant": "fuse", "gated_mlp": "fuse",
+                                   "dense_gelu_mlp": "fuse"}}
+SMALL = {**LLAMA, "num_hidden_layers": 2}
+IDS = torch.tensor([[3, 14, 15, 9]])
+
+
+def kernel(model, number=0):
+    return fused_sites(model)[number][1]._kernel
+
+
+class FusionConfig(unittest.TestCase):
+    """Each mistake next to what is right."""
+
+    def refuses(self, text, options):
+        with self.assertRaisesRegex(fuse_mlir.PatternError, text):
+            static_mlp.parse({"static_quantized_mlp": options})
+
+    def test_what_it_takes(self):
+        self.assertEqual(static_mlp.parse(STATIC).families,
+                         ("gated_mlp", "mlp"))
+        self.assertIsNone(static_mlp.parse(None))
+        self.assertIsNone(static_mlp.parse({"static_quantized_mlp": False}))
+
+    def test_unknown_fusion(self):
+        with self.assertRaisesRegex(fuse_mlir.PatternError, "unknown fusion "
+                                    "'patch_embeddings'.*'static_quantized"):
+            static_mlp.parse({"patch_embeddings": True})
+
+    def test_kernels_have_names(self):
+        self.refuses("needs its kernels by name, got True", True)
+        self.refuses("no kernel for 'input_quant'", {"gated_mlp": "fuse"})
+        self.refuses("no kernel for 'gated_mlp' or 'dense_gelu_mlp'",
+                     {"input_quant": "fuse"})
+        self.refuses("'gated_mlp' of .* is 'org/repo'; expected 'fuse'",
+                     {"input_quant": "fuse", "gated_mlp": "org/repo"})
+        self.refuses("no option 'gate'; expected input_quant, gated_mlp",
+                     {"input_quant": "fuse", "gate": "fuse"})
+
+
+@needs_library
+class Checkpoints(unittest.TestCase):
+    """The fine-grained fp8 layout of transformers."""
+
+    def test_weights_and_scales_are_those_of_the_checkpoint(self):
+        for kind, settings, family in (("qwen3", SMALL, "gated_mlp"),
+                                       ("gpt_neox", SIZES, "mlp"),
+                                       ("bert", SIZES, "mlp")):
+            with self.subTest(kind):
+                model = fp8_transformer(kind, **settings)
+                before = [(p, id(m)) for p, m in model.named_modules()]
+                state = {k: (v.data_ptr(), v.dtype)
+                         for k, v in model.state_dict().items()}
+                result = fuse_mlir.fuse_modules(model, fusion_config=STATIC)
+                self.assertEqual({f for s in result for f in s.families},
+                                 {family})
+                checks = fuse_mlir.verify(model)
+                self.assertTrue(checks, str(checks))
+                found = kernel(model)
+                own = {p.data_ptr() for p in model.parameters()}
+                self.assertTrue(own.issuperset(
+                    w.data_ptr() for w in found.weights()))
+                self.assertIn("input = 0.02", found.compiled.formed)
+                fuse_mlir.unfuse_modules(model)
+                self.assertEqual(
+                    [(p, id(m)) for p, m in model.named_modules()], before)
+                self.assertEqual({k: (v.data_ptr(), v.dtype) for k, v in
+                                  model.state_dict().items()}, state)
+
+    def test_patterns_take_stored_linears_too(self):
+        model = fp8_transformer("llama", **SMALL)
+        expected = self.logits(model)
+        result = fuse_mlir.fuse_modules(model)
+        self.assertIn("scales(f8E4M3FN", kernel(model).compiled.formed)
+        self.assertEqual(len(result.fused), 2)
+        self.assertTrue(torch.equal(self.logits(model), expected))
+
+    @staticmethod
+    def logits(model):
+        with torch.no_grad(), emulated(model):
+            return model(IDS).logits
+
+    def test_scales_that_change_make_a_new_kernel(self):
+        model = fp8_transformer("llama", **SMALL)
+        fuse_mlir.fuse_modules(model)
+        before = self.logits(model)
+        first = kernel(model)
+        self.logits(model)
+        self.assertIs(kernel(model), first)
+        down = model.model.layers[0].mlp.down_proj
+        with torch.no_grad():
+            down.activation_scale.mul_(0.7)
+        changed = self.logits(model)
+        self.assertIsNot(kernel(model), first)
+        self.assertFalse(torch.equal(changed, before))
+        fuse_mlir.unfuse_modules(model)
+        self.assertTrue(torch.equal(self.logits(model), changed))
+
+    def test_scale_problems_have_their_ids(self):
+        def fails(reason, change):
+            model = fp8_transformer("llama", **SMALL)
+            change(model.model.layers[1].mlp)
+            found = fuse_mlir.explain(model, fusion_config=STATIC)
+            self.assertEqual([s.status for s in found],
+                             ["could fuse", "refused"])
+            self.assertRegex(found[1].reason, reason)
+
+        def put(linear, name, value):
+            def change(mlp):
+                module = getattr(mlp, linear)
+                setattr(module, name, None if value is None else
+                        nn.Parameter(value, requires_grad=False))
+            return change
+
+        fails("FUSE-N302 input-scale-missing: linear 'mlp.up_proj'",
+              put("up_proj", "activation_scale", None))
+        fails("FUSE-N307 unusable-scale: .*'activation_scale' is zero",
+              put("up_proj", "activation_scale", torch.tensor(0.0)))
+        fails("FUSE-N301 block-scale: linear 'mlp.down_proj'",
+              put("down_proj", "weight_scale_inv", torch.full((2, 4), 0.01)))
+        fails("FUSE-N306 inverted-scale-in-checkpoint",
+              put("down_proj", "weight_scale_inv", torch.tensor(500.0)))
+        fails("FUSE-N303 weight-type: linear 'mlp.gate_proj': .*bfloat16",
+              put("gate_proj", "weight", torch.ones(64, 32).bfloat16()))
+        # Two input scales: the linears read two values then.
+        fails("the members form norm_linear, act_quantize; the fusion_config "
+              "has kernels for gated_mlp, mlp",
+              put("gate_proj", "activation_scale", torch.tensor(0.03)))
+
+    def test_kernels_that_are_not_named_are_not_taken(self):
+        model = fp8_transformer("gpt_neox", **SIZES)
+        only = {"static_quantized_mlp": {"input_quant": "fuse",
+                                         "gated_mlp": "fuse"}}
+        with self.assertRaisesRegex(fuse_mlir.FuseError, "the members form "
+                                    "mlp; the fusion_config has kernels for "
+                                    "gated_mlp"):
+            fuse_mlir.fuse_modules(model, fusion_config=only)
+
+    def test_floating_point_is_refused(self):
+        with self.assertRaisesRegex(
+                fuse_mlir.FuseError, "FUSE-N303 weight-type: linear "
+                "'mlp.gate_proj': the weight is torch.bfloat16"):
+            fuse_mlir.fuse_modules(transformer("llama", **SMALL),
+                                   fusion_config=STATIC)
+
+    def test_models_without_weights(self):
+        model = fp8_transformer("llama", everywhere=True, **SMALL).to("meta")
+        found = fuse_mlir.explain(model, fusion_config=STATIC)
+        self.assertEqual([s.status for s in found], ["could fuse"] * 2)
+
+    def test_loading_on_the_cpu_keeps_scales(self):
+        for kind, settings in (("qwen3", {**SMALL,
+                                          "tie_word_embeddings": True}),
+                               ("gpt_neox", SIZES)):
+            with self.subTest(kind), tempfile.TemporaryDirectory() as path:
+                model = fp8_transformer(kind, everywhere=True, **settings)
+                model.save_pretrained(path)
+                loaded = blocks.load_model(path, torch.bfloat16)
+                ours = loaded.state_dict()
+                theirs = model.state_dict()
+                self.assertEqual(list(ours), list(theirs))
+                for name, tensor in ours.items():
+                    self.assertTrue(torch.equal(
+                        tensor.view(torch.uint8).flatten(),
+                        theirs[name].view(torch.uint8).flatten())
+                        if tensor.dim() else tensor == theirs[name], name)
+                # Rotary frequencies of `model` were rounded to bf16.
+                torch.testing.assert_close(self.logits(loaded),
+                                           self.logits(model), atol=2e-2,
+                                           rtol=2e-2)
+
+    def test_gradients_are_refused_by_name(self):
+        model = fp8_transformer("llama", **SMALL)
+        model.model.layers[0].post_attention_layernorm.requires_grad_()
+        fuse_mlir.fuse_modules(model)
+        with self.assertRaisesRegex(fuse_mlir.KernelError, "site 'post_.*' "
+                                    "has weights that are stored in 8 bits"):
+            model(IDS).logits.sum().backward()
+
+
+class Emulation(unittest.TestCase):
+
+    def test_classes_come_back(self):
+        model = fp8_transformer("llama", everywhere=True, **SMALL)
+        kinds = [type(m) for m in model.modules()]
+        with emulated(model):
+            file = io.BytesIO()
+            torch.save(model, file)
+            file.seek(0)
+            copied = torch.load(file, weights_only=False)
+            with torch.no_grad():
+                expected = model(IDS).logits
+        self.assertEqual([type(m) for m in model.modules()], kinds)
+        with torch.no_grad():
+            self.assertTrue(torch.equal(copied(IDS).logits, expected))
+
+    def test_other_layouts_are_multiplied_out(self):
+        model = fp8_transformer("llama", everywhere=True, **SMALL)
+        linear = model.model.layers[0].mlp.up_proj
+        linear.weight_scale_inv = nn.Parameter(torch.full((2, 4), 0.5))
+        emulate(model)
+        x = torch.randn(3, 32).bfloat16()
+        with torch.no_grad():
+            expected = x @ (linear.weight.float() * 0.5).bfloat16().t()
+            torch.testing.assert_close(linear(x), expected)
+
+    def test_storage_survives_a_change_of_type(self):
+        layer = fp8_transformer("llama", **SMALL).model.layers[0]
+        linear = static_mlp.stored_members(["mlp"], [layer.mlp],
+                                           None).members[0].up_proj
+        self.assertIsInstance(linear, StoredLinear)
+        self.assertIs(linear.double(), linear)
+        self.assertEqual(linear.weight.dtype, torch.float8_e4m3fn)
+
+
+@needs_library
+class Calibration(unittest.TestCase):
+
+    data = [torch.randint(1, 64, (2, 7), generator=torch.Generator()
+                          .manual_seed(i)) for i in range(3)]
+
+    def test_a_model_in_static_fp8(self):
+        model = transformer("llama", **SMALL)
+        before = [(p, id(m)) for p, m in model.named_modules()]
+        with torch.no_grad():
+            expected = model(IDS).logits
+        steps = []
+        result = fuse_mlir.calibrate(
+            model, self.data, progress=lambda *step: steps.append(step))
+        self.assertEqual(len(result.fused), 2)
+        self.assertEqual(steps[2], (3, 3, "calibration"))
+        self.assertEqual(len(result.calibration.scales), 6)
+        checks = fuse_mlir.verify(model)
+        self.assertTrue(checks, str(checks))
+        with torch.no_grad():
+            ours = model(IDS).logits
+        self.assertFalse(torch.equal(ours, expected))
+        cosine = torch.nn.functional.cosine_similarity(
+            ours.double().flatten(), expected.double().flatten(), 0)
+        self.assertGreater(cosine, 0.99)
+        # The weights are those in bf16, as long as nothing is unfused too.
+        self.assertEqual(model.model.layers[0].mlp.up_proj.weight.dtype,
+                         torch.bfloat16)
+        fuse_mlir.unfuse_modules(model)
+        self.assertEqual([(p, id(m)) for p, m in model.named_modules()],
+                         before)
+        with torch.no_grad():
+            self.assertTrue(torch.equal(model(IDS).logits, expected))
+
+    def test_scales_serve_another_model(self):
+        model = transformer("llama", **SMALL)
+        result = fuse_mlir.calibrate(model, self.data, per_channel=True)
+        with torch.no_grad():
+            expected = model(IDS).logits
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "scales.json"
+            path.write_text(scales_json(result.calibration))
+            self.assertEqual(json.loads(path.read_text())[
+                "model.layers.1.mlp.up_proj"]["weight_scale"], "per_channel")
+            other = transformer("llama", **SMALL)
+            config = {"static_quantized_mlp": {
+                **STATIC["static_quantized_mlp"], "scales": path}}
+            fuse_mlir.fuse_modules(other, fusion_config=config)
+        for made in (other, copy.deepcopy(other)):
+            with torch.no_grad():
+                self.assertTrue(torch.equal(made(IDS).logits, expected))
+
+    def test_int8(self):
+        model = transformer("llama", **SMALL)
+        fuse_mlir.calibrate(model, self.data, storage="i8")
+        self.assertIn("scales(i8", kernel(model).compiled.formed)
+        self.assertTrue(fuse_mlir.verify(model))
+
+    def test_changed_weights_are_stored_again(self):
+        model, x = net()
+        x = x.bfloat16()
+        model = model.bfloat16()
+        fuse_mlir.calibrate(model, [x], CHAIN)
+        before = model(x)
+        with torch.no_grad():
+            model.layers[0].mlp.down.weight.mul_(0.5)
+        self.assertFalse(torch.equal(model(x), before))
+        self.assertTrue(fuse_mlir.verify(model, x))
+
+    def test_errors(self):
+        model = transformer("llama", **SMALL)
+        with self.assertRaisesRegex(CalibrationError, "at least one input"):
+            fuse_mlir.calibrate(model, [])
+        with self.assertRaisesRegex(CalibrationError, "LlamaForCausalLM is in "
+                                    "training mode; call eval"):
+            fuse_mlir.calibrate(model.train(), self.data)
+        scales = {"model.layers.0.mlp.up_proj": {"input_scale": 0.1}}
+        with self.assertRaisesRegex(fuse_mlir.PatternError, "scales of linear "
+                                    "'mlp.up_proj' have no 'weight_scale'"):
+            fuse_mlir.fuse_modules(model.eval(), fusion_config={
+                "static_quantized_mlp": {
+                    **STATIC["static_quantized_mlp"],
+                    "scales": {**scales, "model.layers.0.mlp.gate_proj": {
+                        "input_scale": 0.1, "weight_scale": 0.1}}}})
+
+
+if __name__ == "__main__":
+    unittest.main()
