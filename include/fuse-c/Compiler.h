@@ -126,6 +126,9 @@ typedef struct fuse_compile_options {
   /* 0: leave PTX to the driver (default), 1: assemble it if there is a ptxas in
    * PATH, 2: fail if there is none. */
   int32_t assemble;
+  /* A file of fuse-tune; null or empty for none. Schedules that it has go
+   * before those of the cost model. */
+  const char *schedules;
 } fuse_compile_options;
 
 FUSE_C_EXPORT void fuse_compile_options_init(fuse_compile_options *options);

@@ -234,3 +234,33 @@ std::string DecodeTiling::getProblem() const {
           .str();
   return "";
 }
+
+std::string fuse::getScheduleProblem(const DecodeProblem &problem,
+                                     tile::ScheduleAttr schedule) {
+  DecodeTiling tiling(problem, schedule);
+  if (std::string reason = tiling.getProblem(); !reason.empty())
+    return reason;
+  int64_t units = tiling.tiles2 * tiling.ranges;
+  if (units > schedule.getBlocks())
+    return ("the second product has " + Twine(units) + " units for " +
+            Twine(schedule.getBlocks()) + " blocks")
+        .str();
+  if (problem.tokens && *problem.tokens > schedule.getTokens())
+    return ("the schedule is for " + Twine(schedule.getTokens()) +
+            " tokens, the op has " + Twine(*problem.tokens))
+        .str();
+  if (schedule.getPartials().isBF16() &&
+      problem.rounding.getMode() == RoundingMode::Exact)
+    return "partial sums in bf16 are not in the exact contract";
+  if (schedule.getLaunches() == 2 && !problem.hasFirst())
+    return "there is one product for two launches";
+  // A tile of the hidden layer takes the place of the last token stages.
+  int64_t stages = tiling.getHiddenStages();
+  if (schedule.getStaged() &&
+      stages > std::min(schedule.getTokenStages(), tiling.steps1))
+    return ("a tile of the hidden layer takes " + Twine(stages) +
+            " token stages, there are " +
+            Twine(std::min(schedule.getTokenStages(), tiling.steps1)))
+        .str();
+  return "";
+}

@@ -87,6 +87,7 @@ fuse_status fuse::readCompileOptions(const fuse_compile_options *options,
   chosen.scheduled = complete.portable == 0;
   chosen.tokens = complete.tokens;
   chosen.multiprocessors = complete.multiprocessors;
+  chosen.schedules = complete.schedules ? complete.schedules : "";
   chosen.assemble = static_cast<Assemble>(complete.assemble);
   return FUSE_OK;
 }

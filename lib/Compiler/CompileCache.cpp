@@ -12,6 +12,7 @@
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Program.h"
 #include "llvm/TargetParser/Host.h"
 
@@ -98,6 +99,13 @@ CacheIngredients fuse::getIngredients(ModuleOp module,
                     options.chip, options.scheduled, options.tokens,
                     options.multiprocessors, int(options.assemble))
           .str();
+  if (!options.schedules.empty()) {
+    // What is in the file counts, not its name.
+    auto table = llvm::MemoryBuffer::getFile(options.schedules);
+    ingredients.options +=
+        ";" + (table ? host::toHex(host::getDigest((*table)->getBuffer()))
+                     : options.schedules);
+  }
   ingredients.build = getBuild();
   ingredients.version = "fuse " FUSE_VERSION " LLVM " LLVM_VERSION_STRING;
   ingredients.format = host::kFormatVersion;

@@ -219,6 +219,7 @@ static Expected<DeviceModule> compileTile(ModuleOp module,
   HopperPipelineOptions pipeline;
   pipeline.tokens = options.tokens;
   pipeline.multiprocessors = options.multiprocessors;
+  pipeline.table = options.schedules;
   pipeline.stage = HopperStage::Tile;
   PassManager planning(module.getContext());
   buildHopperPipeline(planning, pipeline);

@@ -40,7 +40,7 @@ struct SelectSchedulesPass
       return success();
     std::string error;
     std::optional<ScheduleTable> read =
-        ScheduleTable::read(table, context, error);
+        ScheduleTable::read(table, "sm_90a", multiprocessors, context, error);
     if (!read)
       return emitError(UnknownLoc::get(context))
              << "fuse-select-schedules: " << error;
@@ -66,33 +66,51 @@ struct SelectSchedulesPass
     std::string reason;
     GpuModel gpu;
     gpu.multiprocessors = multiprocessors;
+    std::optional<ScheduleKey> key = getScheduleKey(op, tokens, reason);
+    if (!key)
+      return decline(reason);
+    Attribute schedule = findMeasured(op, *key, gpu);
     if (takesRows(op)) {
-      std::optional<RowProblem> problem = describeRows(op, reason);
-      if (!problem)
-        return decline(reason);
-      op->setAttr(tile::kScheduleAttrName, selectRows(*problem, gpu));
+      if (!schedule)
+        schedule = selectRows(*describeRows(op, reason), gpu);
+      op->setAttr(tile::kScheduleAttrName, schedule);
       remark::passed(op->getLoc(),
                      remark::RemarkOpts::name("schedule").category("codegen"));
       ++numSelected;
       return;
     }
-    std::optional<DecodeProblem> problem = describeDecode(op, reason);
-    if (!problem)
-      return decline(reason);
-    int64_t count = problem->tokens.value_or(tokens);
-    tile::ScheduleAttr schedule = measured.find(*problem, count);
+    DecodeProblem problem = *describeDecode(op, reason);
     if (!schedule)
-      schedule = selectDecode(*problem, count, gpu);
+      schedule = selectDecode(problem, problem.tokens.value_or(tokens), gpu);
     if (!schedule)
       return decline("no split of the second product keeps all blocks on " +
                      Twine(multiprocessors) + " multiprocessors");
     op->setAttr(tile::kScheduleAttrName, schedule);
     remark::passed(op->getLoc(),
                    remark::RemarkOpts::name("schedule").category("codegen"))
-        << remark::metric("microseconds",
-                          estimateDecode(*problem, schedule, gpu))
-        << remark::metric("weight_bytes", problem->getWeightBytes());
+        << remark::metric(
+               "microseconds",
+               estimateDecode(problem, cast<tile::ScheduleAttr>(schedule), gpu))
+        << remark::metric("weight_bytes", problem.getWeightBytes());
     ++numSelected;
+  }
+
+  /// The schedule of the table, if it has one that fits.
+  Attribute findMeasured(Operation *op, const ScheduleKey &key,
+                         const GpuModel &gpu) {
+    Attribute schedule = measured.find(key);
+    if (!schedule)
+      return {};
+    std::string reason = getScheduleProblem(op, schedule, tokens, gpu);
+    if (reason.empty())
+      return schedule;
+    remark::missed(
+        op->getLoc(),
+        remark::RemarkOpts::name("schedule-table").category("codegen"))
+        << remark::reason("the schedule in '{0}' does not fit: {1}",
+                          table.getValue(), reason)
+        << remark::suggest("{0}", "measure again with fuse-tune");
+    return {};
   }
 
   ScheduleTable measured;

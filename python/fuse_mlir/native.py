@@ -66,7 +66,8 @@ class _CompileOptions(Structure):
     _fields_ = [("size", c_size_t), ("cpu", c_char_p), ("link", c_int32),
                 ("chip", c_char_p), ("portable", c_int32),
                 ("tokens", c_int32), ("multiprocessors", c_int32),
-                ("assemble", c_int32), ("rest", c_uint8 * 256)]
+                ("assemble", c_int32), ("schedules", c_char_p),
+                ("rest", c_uint8 * 256)]
 
 
 class _LaunchArgs(Structure):

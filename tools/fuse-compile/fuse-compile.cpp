@@ -62,6 +62,11 @@ struct Options {
   cl::opt<int> multiprocessors{"multiprocessors",
                                cl::desc("Multiprocessors of the GPU"),
                                cl::init(132), cl::cat(category)};
+  cl::opt<std::string> schedules{
+      "schedules",
+      cl::desc("Table of fuse-tune; its schedules go before those of the cost "
+               "model"),
+      cl::value_desc("file"), cl::cat(category)};
   cl::opt<Assemble> assemble{
       "assemble", cl::desc("Whether to add a cubin made by ptxas:"),
       cl::values(
@@ -140,6 +145,7 @@ static llvm::Error compile(const Options &options) {
   chosen.portable = options.portable;
   chosen.tokens = options.tokens;
   chosen.multiprocessors = options.multiprocessors;
+  chosen.schedules = options.schedules.c_str();
   chosen.assemble = static_cast<int32_t>(options.assemble.getValue());
   CacheHandle cache;
   if (!options.cache.empty()) {

@@ -90,6 +90,10 @@ struct DecodeTiling {
   int64_t getStepsPerStage() const { return 256 / rows; }
 };
 
+/// Why `schedule` can not be the schedule of `problem`, or an empty string.
+std::string getScheduleProblem(const DecodeProblem &problem,
+                               tile::ScheduleAttr schedule);
+
 } // namespace fuse
 
 #endif // FUSE_ANALYSIS_DECODEPROBLEM_H

@@ -7,28 +7,57 @@
 #ifndef FUSE_ANALYSIS_SCHEDULETABLE_H
 #define FUSE_ANALYSIS_SCHEDULETABLE_H
 
-#include "fuse/Analysis/DecodeProblem.h"
+#include "fuse/Analysis/CostModel.h"
 
 namespace fuse {
 
-/// Schedules of a JSON file, by what they depend on: family, widths, element
-/// type and number of tokens.
+/// What the schedule of an op depends on.
+struct ScheduleKey {
+  /// Name of the op, and the element type of its products.
+  std::string family, element;
+  /// Sizes of the input, of the hidden layer where there is one, and of the
+  /// outputs.
+  llvm::SmallVector<int64_t> widths;
+  /// Most tokens that the kernel serves, 0 for any number.
+  int64_t tokens = 0;
+  /// Only a relaxed kernel may round partial sums.
+  bool relaxed = false;
+
+  bool operator==(const ScheduleKey &other) const;
+};
+
+/// The key of an op that the scheduled path has a kernel for. `tokens` is for
+/// ops with a dynamic number of them. Otherwise says why there is none.
+std::optional<ScheduleKey> getScheduleKey(mlir::Operation *op, int64_t tokens,
+                                          std::string &reason);
+
+/// Why `schedule` can not be the schedule of `op` on `gpu`, or an empty string.
+std::string getScheduleProblem(mlir::Operation *op, mlir::Attribute schedule,
+                               int64_t tokens, const GpuModel &gpu);
+
+/// Schedules that fuse-tune measured, as a JSON file.
 class ScheduleTable {
 public:
-  /// Reads `path`; none with a reason in `error` when it can not be.
-  static std::optional<ScheduleTable>
-  read(llvm::StringRef path, mlir::MLIRContext *context, std::string &error);
+  struct Row {
+    ScheduleKey key;
+    mlir::Attribute schedule;
+  };
 
-  /// The schedule of `problem` whose tile is `tokens` rounded up to 8, or
-  /// null. An exact kernel takes none with rounded partial sums.
-  tile::ScheduleAttr find(const DecodeProblem &problem, int64_t tokens) const;
+  /// Version of the format.
+  static constexpr int64_t kVersion = 1;
+  /// The compiler whose kernels a table was measured with.
+  static llvm::StringRef getCompiler();
+
+  /// Reads a file that is for `chip` and so many multiprocessors and that this
+  /// compiler made; none with a reason in `error` when it can not be.
+  static std::optional<ScheduleTable>
+  read(llvm::StringRef path, llvm::StringRef chip, int64_t multiprocessors,
+       mlir::MLIRContext *context, std::string &error);
+
+  /// The schedule that was measured for `key`, or null.
+  mlir::Attribute find(const ScheduleKey &key) const;
 
 private:
-  struct Row {
-    std::string family, element;
-    llvm::SmallVector<int64_t> widths;
-    tile::ScheduleAttr schedule;
-  };
   std::vector<Row> rows;
 };
 

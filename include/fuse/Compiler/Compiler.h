@@ -41,6 +41,9 @@ struct CompileOptions {
   /// tokens serve, and the multiprocessors they are made for.
   int64_t tokens = 64;
   int64_t multiprocessors = 132;
+  /// Table of fuse-tune that schedules come from where it has them; empty for
+  /// none.
+  std::string schedules;
   Assemble assemble = Assemble::Never;
   /// Directories in which the linker is looked for before PATH.
   std::vector<std::string> toolDirectories;

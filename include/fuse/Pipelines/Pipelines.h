@@ -144,8 +144,9 @@ struct HopperPipelineOptions
   Option<int64_t> multiprocessors{*this, "multiprocessors",
                                   llvm::cl::desc("Multiprocessors of the GPU"),
                                   llvm::cl::init(132)};
-  Option<std::string> table{*this, "table",
-                            llvm::cl::desc("JSON file of measured schedules")};
+  Option<std::string> table{
+      *this, "table",
+      llvm::cl::desc("File of schedules that fuse-tune measured")};
   Option<HopperStage> stage{
       *this, "stage", llvm::cl::desc("Where to stop"),
       llvm::cl::init(HopperStage::PTX),

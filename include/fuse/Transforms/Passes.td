@@ -427,11 +427,14 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     model (device memory, the busiest block, L2, and what meeting of blocks
     costs). `fuse.norm_quantize` and `fuse.act_quantize` get a schedule of rows.
 
-    A schedule that an op already has is left alone. `table` names a JSON file
-    of measured schedules, which are taken before those of the model: an array
-    of objects `{"family": "gated_mlp", "widths": [2048, 16384, 2048],
-    "element": "f8E4M3FN", "tokens": 56, "schedule": "#tile.schedule<...>"}`,
-    widths of the input, the hidden layer where there is one, and the outputs.
+    A schedule that an op already has is left alone. `table` names a file of
+    `fuse-tune` with measured schedules, which are taken before those of the
+    model: rows `{"family": "gated_mlp", "widths": [2048, 16384, 2048],
+    "element": "f8E4M3FN", "tokens": 56, "relaxed": false, "schedule":
+    "#tile.schedule<...>"}`, widths of the input, the hidden layer where there
+    is one, and the outputs. A table of another compiler, chip or number of
+    multiprocessors is an error; a schedule that does not fit its op is left
+    out, with a remark.
 
     The pass declines ops that the kernel can not do, and says why in a remark
     of category `codegen`: other families, element types other than bf16 and
@@ -456,7 +459,7 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     Option<"multiprocessors", "multiprocessors", "int64_t", /*default=*/"132",
            "Multiprocessors of the GPU, one resident block on each">,
     Option<"table", "table", "std::string", /*default=*/"",
-           "JSON file of measured schedules">
+           "File of schedules that fuse-tune measured">
   ];
   let statistics = [
     Statistic<"numSelected", "schedules-selected", "Ops that got a schedule">,

@@ -25,37 +25,6 @@ using namespace tile;
 
 #define DEBUG_TYPE "convert-fuse-to-tile"
 
-/// Whether `schedule` can be the schedule of `problem`, or why not.
-static std::string getProblem(const DecodeProblem &problem,
-                              ScheduleAttr schedule) {
-  DecodeTiling tiling(problem, schedule);
-  if (std::string reason = tiling.getProblem(); !reason.empty())
-    return reason;
-  int64_t units = tiling.tiles2 * tiling.ranges;
-  if (units > schedule.getBlocks())
-    return ("the second product has " + Twine(units) + " units for " +
-            Twine(schedule.getBlocks()) + " blocks")
-        .str();
-  if (problem.tokens && *problem.tokens > schedule.getTokens())
-    return ("the schedule is for " + Twine(schedule.getTokens()) +
-            " tokens, the op has " + Twine(*problem.tokens))
-        .str();
-  if (schedule.getPartials().isBF16() &&
-      problem.rounding.getMode() == RoundingMode::Exact)
-    return "partial sums in bf16 are not in the exact contract";
-  if (schedule.getLaunches() == 2 && !problem.hasFirst())
-    return "there is one product for two launches";
-  // A tile of the hidden layer takes the place of the last token stages.
-  int64_t stages = tiling.getHiddenStages();
-  if (schedule.getStaged() &&
-      stages > std::min(schedule.getTokenStages(), tiling.steps1))
-    return ("a tile of the hidden layer takes " + Twine(stages) +
-            " token stages, there are " +
-            Twine(std::min(schedule.getTokenStages(), tiling.steps1)))
-        .str();
-  return "";
-}
-
 /// Kernels of one module are the same when only their names differ.
 static bool isSameKernel(tile::KernelOp lhs, tile::KernelOp rhs) {
   return lhs.getFunctionType() == rhs.getFunctionType() &&
@@ -131,7 +100,7 @@ struct ConvertFuseToTilePass
     std::optional<DecodeProblem> problem = describeDecode(op, reason);
     if (!problem)
       return op->emitOpError() << "has a schedule, but " << reason;
-    reason = getProblem(*problem, *schedule);
+    reason = getScheduleProblem(*problem, *schedule);
     if (!reason.empty())
       return op->emitOpError() << "does not fit its schedule: " << reason;
     return buildDecodeKernels(*problem, *schedule, getModule(),

@@ -7,6 +7,13 @@
 // RUN: fuse-compile %s --cpu=none --chip=sm_80 --assemble=never -o %t.80.fuse
 // RUN: fuse-info %t.80.fuse | FileCheck %s --check-prefixes=CHECK,PORTABLE
 
+// A table of fuse-tune decides for the widths that it has.
+// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
+// RUN:   --schedules=%S/../../Transforms/Inputs/schedules.json -o %t.tuned.fuse
+// RUN: fuse-info %t.tuned.fuse | FileCheck %s --check-prefix=TUNED
+// TUNED: @tuned
+// TUNED: launch mlp_decode_{{[0-9]+}} grid (2, 1, 1) block [384,1,1] shared 81920
+
 // CHECK-NOT: CPU
 // CHECK: @mlp
 
@@ -70,6 +77,14 @@ func.func @two_launches(%x: tensor<?x64xbf16>, %up: tensor<256x64xbf16>,
          {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split = 1,
           weight_stages = 2, token_stages = 2, in_flight = 1, partials = f32,
           hint = normal, dependent = true, launches = 2>}
+    : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<?x64xbf16>
+  return %0 : tensor<?x64xbf16>
+}
+
+func.func @tuned(%x: tensor<?x64xbf16>, %up: tensor<256x64xbf16>,
+    %down: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+  %0 = fuse.mlp %x up(%up) down(%down) act(relu) rounding(exact)
     : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<?x64xbf16>
   return %0 : tensor<?x64xbf16>

@@ -1,0 +1,189 @@
+//===- ScheduleCandidates.cpp - Schedules worth measuring -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Analysis/ScheduleCandidates.h"
+
+#include "fuse/Analysis/RowProblem.h"
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+using namespace fuse;
+
+/// How much each field that differs from the model's choice counts, as a part
+/// of the estimate. The model is right within a few percent.
+static constexpr double kDeparture = 0.015;
+
+namespace {
+
+/// A candidate and what it is ranked by.
+struct Candidate {
+  RankedSchedule ranked;
+  double score;
+};
+
+} // namespace
+
+static std::vector<RankedSchedule> takeBest(std::vector<Candidate> candidates,
+                                            size_t count) {
+  // Candidates of one score stay in the order in which they were tried.
+  std::vector<std::pair<double, size_t>> order;
+  for (auto [index, candidate] : llvm::enumerate(candidates))
+    order.push_back({candidate.score, index});
+  llvm::sort(order);
+  std::vector<RankedSchedule> best;
+  llvm::DenseSet<Attribute> known;
+  for (auto [score, index] : order) {
+    if (best.size() == count)
+      break;
+    if (known.insert(candidates[index].ranked.schedule).second)
+      best.push_back(candidates[index].ranked);
+  }
+  return best;
+}
+
+/// In how many fields two schedules differ. A grid follows from how the last
+/// product is cut, so that both together count once.
+static unsigned countDepartures(tile::ScheduleAttr a, tile::ScheduleAttr b) {
+  bool sameCut = a.getRows() == b.getRows() && a.getSplit() == b.getSplit();
+  return (!sameCut || a.getBlocks() != b.getBlocks()) +
+         (a.getWeightStages() != b.getWeightStages() ||
+          (sameCut && a.getTokenStages() != b.getTokenStages())) +
+         (a.getInFlight() != b.getInFlight()) + (a.getAhead() != b.getAhead()) +
+         (sameCut && a.getStaged() != b.getStaged()) +
+         (a.getLaunches() != b.getLaunches()) +
+         (a.getPartials() != b.getPartials());
+}
+
+namespace {
+
+/// Tries all values of the fields of a decode schedule.
+class DecodeEnumerator {
+public:
+  DecodeEnumerator(const DecodeProblem &problem, tile::ScheduleAttr choice,
+                   const GpuModel &gpu)
+      : problem(problem), choice(choice), gpu(gpu) {}
+
+  std::vector<Candidate> enumerate() {
+    for (int64_t rows : {256, 128})
+      for (int64_t split = 1; split <= gpu.multiprocessors; ++split)
+        enumerateGrids(rows, split);
+    return std::move(candidates);
+  }
+
+private:
+  tile::ScheduleAttr make(int64_t blocks, int64_t split, int64_t rows,
+                          int64_t weightStages, int64_t tokenStages,
+                          int64_t inFlight, int64_t ahead, bool staged,
+                          int64_t launches) {
+    MLIRContext *context = problem.op->getContext();
+    // What does not fit is dropped, and is nobody's error.
+    ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
+    Location loc = problem.op->getLoc();
+    return tile::ScheduleAttr::getChecked(
+        [&] { return emitError(loc); }, context, choice.getTokens(), blocks,
+        split, rows, weightStages, tokenStages, inFlight, ahead,
+        choice.getPartials(), staged, choice.getHint(), choice.getDependent(),
+        launches);
+  }
+
+  /// Grids of one cut of the last product: one block for each unit, equal
+  /// shares of the first product, and all multiprocessors.
+  void enumerateGrids(int64_t rows, int64_t split) {
+    tile::ScheduleAttr probe =
+        make(gpu.multiprocessors, split, rows, choice.getWeightStages(),
+             std::max<int64_t>(choice.getTokenStages(), 3),
+             choice.getInFlight(), choice.getAhead(), false, 1);
+    if (!probe)
+      return;
+    DecodeTiling tiling(problem, probe);
+    int64_t units = tiling.tiles2 * tiling.ranges;
+    // Splits that leave ranges empty are the same as a smaller one.
+    if (tiling.ranges != split || units > gpu.multiprocessors)
+      return;
+    int64_t rounds = std::max<int64_t>(
+        1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
+    int64_t shares = llvm::divideCeil(tiling.tiles1, rounds);
+    for (int64_t blocks : {std::max(units, shares), units, gpu.multiprocessors})
+      enumerateRings(rows, split, blocks);
+  }
+
+  /// All pairs of changes of the rest where the grid is the model's choice,
+  /// single ones elsewhere.
+  void enumerateRings(int64_t rows, int64_t split, int64_t blocks) {
+    bool isChoice = rows == choice.getRows() && split == choice.getSplit() &&
+                    blocks == choice.getBlocks();
+    const int most = isChoice ? 2 : 1;
+    for (int64_t weightStages : {6, 5, 4, 3})
+      for (int64_t tokenStages : {choice.getTokenStages(), int64_t(8),
+                                  int64_t(6), int64_t(4), int64_t(3)})
+        for (int64_t inFlight : {2, 3, 4, 0})
+          for (int64_t ahead : {8, 0, 4, 16})
+            for (int64_t launches : {1, 2}) {
+              int changes = (weightStages != choice.getWeightStages() ||
+                             tokenStages != choice.getTokenStages()) +
+                            (inFlight != choice.getInFlight()) +
+                            (ahead != choice.getAhead()) +
+                            (launches != choice.getLaunches());
+              if (changes > most)
+                continue;
+              for (bool staged : {false, true})
+                add(make(blocks, split, rows, weightStages, tokenStages,
+                         inFlight, ahead, staged, launches));
+            }
+  }
+
+  void add(tile::ScheduleAttr schedule) {
+    if (!schedule || !getScheduleProblem(problem, schedule).empty())
+      return;
+    double time = estimateDecode(problem, schedule, gpu);
+    double score = time * (1 + kDeparture * countDepartures(schedule, choice));
+    candidates.push_back({{schedule, time}, schedule == choice ? 0 : score});
+  }
+
+  const DecodeProblem &problem;
+  tile::ScheduleAttr choice;
+  const GpuModel &gpu;
+  std::vector<Candidate> candidates;
+};
+
+} // namespace
+
+static std::vector<RankedSchedule> rankRows(const RowProblem &problem,
+                                            const GpuModel &gpu, size_t count) {
+  tile::RowScheduleAttr choice = selectRows(problem, gpu);
+  std::vector<Candidate> candidates = {{{choice, 0}, 0}};
+  for (int64_t threads : {64, 128, 256, 512, 1024})
+    for (int64_t resident : {2048, 1024, 4096}) {
+      int64_t blocks =
+          std::min<int64_t>(65535, gpu.multiprocessors * resident / threads);
+      auto schedule =
+          tile::RowScheduleAttr::get(problem.op->getContext(), blocks, threads);
+      double departure =
+          std::fabs(std::log2(double(threads) / choice.getThreads())) +
+          std::fabs(std::log2(resident / 2048.0));
+      candidates.push_back({{schedule, 0}, departure});
+    }
+  return takeBest(std::move(candidates), count);
+}
+
+std::vector<RankedSchedule> fuse::rankSchedules(Operation *op, int64_t tokens,
+                                                const GpuModel &gpu,
+                                                size_t count) {
+  std::string reason;
+  if (takesRows(op)) {
+    std::optional<RowProblem> problem = describeRows(op, reason);
+    return problem ? rankRows(*problem, gpu, count)
+                   : std::vector<RankedSchedule>();
+  }
+  std::optional<DecodeProblem> problem = describeDecode(op, reason);
+  if (!problem)
+    return {};
+  tile::ScheduleAttr choice =
+      selectDecode(*problem, problem->tokens.value_or(tokens), gpu);
+  if (!choice)
+    return {};
+  return takeBest(DecodeEnumerator(*problem, choice, gpu).enumerate(), count);
+}
