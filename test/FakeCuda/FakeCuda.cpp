@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <set>
@@ -16,7 +17,63 @@
 
 namespace {
 
+/// What launches of a certain grid do, from the file that the environment
+/// variable FAKE_CUDA_SCRIPT names. A line is `grid <blocks>` and one of
+///   us <time>       they take so long, instead of 10
+///   fails <code>    launching fails
+///   hangs           nothing after them ends
+///   dies            the process ends
+///   writes <index>  they change the first bytes behind a parameter
+struct Rule {
+  double us = 10;
+  int failCode = 0;
+  bool hangs = false, dies = false;
+  int writes = -1;
+};
+
+/// A launch that was captured, and the bytes that it changes.
+struct Captured {
+  Rule rule;
+  void *target = nullptr;
+};
+
+/// Rules by grid. Without a script no kernel exists that was not declared.
+struct Script {
+  bool active = false;
+  std::map<unsigned, Rule> rules;
+
+  Script() {
+    const char *path = std::getenv("FAKE_CUDA_SCRIPT");
+    if (!path)
+      return;
+    active = true;
+    std::ifstream file(path);
+    std::string word, action;
+    for (unsigned grid; file >> word >> grid >> action;) {
+      Rule &rule = rules[grid];
+      if (action == "us")
+        file >> rule.us;
+      else if (action == "fails")
+        file >> rule.failCode;
+      else if (action == "writes")
+        file >> rule.writes;
+      rule.hangs |= action == "hangs";
+      rule.dies |= action == "dies";
+    }
+  }
+};
+
 struct State {
+  Script script;
+  /// Microseconds since the start on the one queue that there is.
+  double clock = 0;
+  bool hangs = false;
+  bool capturing = false;
+  std::vector<Captured> captured;
+  std::map<void *, std::vector<Captured>> graphs;
+  /// When events were recorded, or nothing behind what hangs.
+  std::map<void *, double> recorded;
+  int streams = 0;
   std::mutex mutex;
   std::map<std::string, int> calls;
   std::string failing;
@@ -159,6 +216,8 @@ int cuModuleUnload(void *) {
 }
 int cuModuleGetFunction(void **function, void *, const char *name) {
   return run("cuModuleGetFunction", true, [&](State &state) {
+    if (state.script.active)
+      state.kernels.try_emplace(name);
     auto it = state.kernels.find(name);
     // CUDA_ERROR_NOT_FOUND
     if (it == state.kernels.end())
@@ -223,17 +282,102 @@ int cuEventCreate(void **event, unsigned) {
     return 0;
   });
 }
-int cuEventRecord(void *, void *) {
-  return run("cuEventRecord", true, [](State &) { return 0; });
+int cuEventRecord(void *event, void *) {
+  return run("cuEventRecord", true, [&](State &state) {
+    state.recorded.erase(event);
+    if (!state.hangs)
+      state.recorded[event] = state.clock;
+    return 0;
+  });
 }
-int cuEventQuery(void *) {
+int cuEventQuery(void *event) {
   // CUDA_ERROR_NOT_READY
-  return run("cuEventQuery", true,
-             [](State &state) { return state.settings["ready"] ? 0 : 600; });
+  return run("cuEventQuery", true, [&](State &state) {
+    return state.settings["ready"] && state.recorded.count(event) ? 0 : 600;
+  });
+}
+int cuEventElapsedTime(float *ms, void *begin, void *end) {
+  return run("cuEventElapsedTime", true, [&](State &state) {
+    *ms = float((state.recorded[end] - state.recorded[begin]) / 1000);
+    return 0;
+  });
 }
 int cuEventDestroy(void *) {
   return run("cuEventDestroy", true, [&](State &state) {
     --state.events;
+    return 0;
+  });
+}
+int cuDeviceGetName(char *name, int bytes, int) {
+  return run("cuDeviceGetName", false, [&](State &) {
+    std::strncpy(name, "Fake GPU", size_t(bytes));
+    return 0;
+  });
+}
+int cuMemsetD8Async(Ptr to, unsigned char value, size_t bytes, void *) {
+  return cuMemsetD8(to, value, bytes);
+}
+int cuStreamCreate(void **stream, unsigned) {
+  return run("cuStreamCreate", true, [&](State &state) {
+    ++state.streams;
+    *stream = makeHandle();
+    return 0;
+  });
+}
+int cuStreamDestroy(void *) {
+  return run("cuStreamDestroy", false, [](State &state) {
+    --state.streams;
+    return 0;
+  });
+}
+int cuStreamBeginCapture(void *, int) {
+  return run("cuStreamBeginCapture", true, [](State &state) {
+    state.capturing = true;
+    state.captured.clear();
+    return 0;
+  });
+}
+int cuStreamEndCapture(void *, void **graph) {
+  return run("cuStreamEndCapture", true, [&](State &state) {
+    state.capturing = false;
+    *graph = makeHandle();
+    state.graphs[*graph] = state.captured;
+    return 0;
+  });
+}
+int cuGraphInstantiateWithFlags(void **executable, void *graph,
+                                unsigned long long) {
+  return run("cuGraphInstantiateWithFlags", true, [&](State &state) {
+    *executable = makeHandle();
+    state.graphs[*executable] = state.graphs[graph];
+    return 0;
+  });
+}
+
+/// What a kernel does when it runs.
+void execute(State &state, const Captured &kernel) {
+  state.clock += kernel.rule.us;
+  state.hangs |= kernel.rule.hangs;
+  if (kernel.target)
+    std::memset(kernel.target, 0x11, 4);
+}
+
+int cuGraphLaunch(void *executable, void *) {
+  return run("cuGraphLaunch", true, [&](State &state) {
+    for (const Captured &kernel : state.graphs[executable])
+      execute(state, kernel);
+    return 0;
+  });
+}
+int cuGraphDestroy(void *graph) {
+  return run("cuGraphDestroy", false, [&](State &state) {
+    state.graphs.erase(graph);
+    return 0;
+  });
+}
+int cuGraphExecDestroy(void *executable) {
+  return run("cuGraphExecDestroy", false, [&](State &state) {
+    state.graphs.erase(executable);
     return 0;
   });
 }
@@ -292,6 +436,23 @@ int cuLaunchKernelEx(const Config *config, void *function, void **parameters,
       std::memcpy(&launch.parameters[i], parameters[i],
                   sizes[i] > 8 ? 8 : sizes[i]);
     state.launches.push_back(launch);
+    if (!state.script.active)
+      return 0;
+    Captured kernel;
+    auto rule = state.script.rules.find(config->grid[0]);
+    if (rule != state.script.rules.end())
+      kernel.rule = rule->second;
+    if (kernel.rule.dies)
+      std::_Exit(7);
+    if (kernel.rule.writes >= 0)
+      std::memcpy(&kernel.target, parameters[kernel.rule.writes],
+                  sizeof(kernel.target));
+    if (kernel.rule.failCode != 0)
+      return kernel.rule.failCode;
+    if (state.capturing)
+      state.captured.push_back(kernel);
+    else
+      execute(state, kernel);
     return 0;
   });
 }
@@ -326,6 +487,17 @@ const Entry entries[] = {ENTRY(cuInit),
                          ENTRY(cuEventRecord),
                          ENTRY(cuEventQuery),
                          ENTRY(cuEventDestroy),
+                         ENTRY(cuEventElapsedTime),
+                         ENTRY(cuDeviceGetName),
+                         ENTRY(cuMemsetD8Async),
+                         ENTRY(cuStreamCreate),
+                         ENTRY(cuStreamDestroy),
+                         ENTRY(cuStreamBeginCapture),
+                         ENTRY(cuStreamEndCapture),
+                         ENTRY(cuGraphInstantiateWithFlags),
+                         ENTRY(cuGraphLaunch),
+                         ENTRY(cuGraphDestroy),
+                         ENTRY(cuGraphExecDestroy),
                          ENTRY(cuTensorMapEncodeTiled),
                          ENTRY(cuLaunchKernelEx)};
 #undef ENTRY
@@ -366,7 +538,7 @@ EXPORT const FakeCuda *getFakeCuda() {
       [] {
         State &state = get();
         return int(state.memory.size()) + state.contexts + state.modules +
-               state.events;
+               state.events + state.streams + int(state.graphs.size());
       },
       [] { return int(get().launches.size()); },
       [](int index) -> const FakeLaunch * { return &get().launches[index]; },

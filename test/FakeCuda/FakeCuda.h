@@ -6,7 +6,8 @@
 //
 // A shared object called libcuda.so.1 with the functions of the driver that
 // fuse calls. Device memory is host memory, kernels do nothing, and every call
-// can be made to fail. These functions say how.
+// can be made to fail. These functions say how; programs that can not call them
+// have a script (see FakeCuda.cpp), which also gives launches a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +40,8 @@ struct FakeCuda {
   /// Makes a function missing; null for none.
   void (*hide)(const char *function);
   int (*countCalls)(const char *function);
-  /// Contexts, modules, events and blocks of memory that were not given back.
+  /// Contexts, modules, events, streams, graphs and blocks of memory that were
+  /// not given back.
   int (*countHandles)();
   int (*countLaunches)();
   const FakeLaunch *(*getLaunch)(int index);

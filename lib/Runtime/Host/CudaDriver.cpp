@@ -98,21 +98,34 @@ static void *findFunction(void *library, const char *name, int version) {
   return address;
 }
 
-static std::unique_ptr<Driver> loadDriver() {
+/// The driver, which stays loaded: it does not survive being unloaded.
+static void *openLibrary() {
   void *library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *reason = ::dlerror();
     throw noDriver(reason ? reason : "libcuda.so.1 can not be loaded");
   }
-  // The driver stays loaded: it does not survive being unloaded.
+  return library;
+}
+
+static void *getFunction(void *library, const char *name, int version) {
+  if (void *address = findFunction(library, name, version))
+    return address;
+  throw Failure(FUSE_ERROR_DRIVER_TOO_OLD,
+                std::string("the CUDA driver has no ") + name +
+                    ", which came with CUDA " + printVersion(version));
+}
+
+void *cuda::findFunction(const char *name, int version) {
+  return getFunction(openLibrary(), name, version);
+}
+
+static std::unique_ptr<Driver> loadDriver() {
+  void *library = openLibrary();
   auto driver = std::make_unique<Driver>();
 #define FUSE_CUDA_LOAD(NAME, VERSION, PARAMETERS)                              \
   driver->NAME = reinterpret_cast<decltype(driver->NAME)>(                     \
-      findFunction(library, #NAME, VERSION));                                  \
-  if (!driver->NAME)                                                           \
-    throw Failure(FUSE_ERROR_DRIVER_TOO_OLD, "the CUDA driver has no " #NAME   \
-                                             ", which came with CUDA " +       \
-                                                 printVersion(VERSION));
+      getFunction(library, #NAME, VERSION));
   FUSE_CUDA_FUNCTIONS(FUSE_CUDA_LOAD)
 #undef FUSE_CUDA_LOAD
   if (int code = driver->cuInit(0))

@@ -122,6 +122,10 @@ struct Driver {
   std::string describe(int code) const;
 };
 
+/// A function that is not among them, for programs that measure. Throws
+/// `Failure` when the driver does not have it.
+void *findFunction(const char *name, int version);
+
 /// The status of a code of the driver.
 fuse_status getStatus(int code);
 /// Whether no later call can succeed in this process.

@@ -1,0 +1,110 @@
+//===- Trial.h - Artefacts with inputs to run them on -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A trial file takes artefacts from the compiler's machine to the GPU's: it is
+// a container like an artefact, whose first section says in JSON which function
+// of which artefact to run on what. Tensors are drawn from pools of values, so
+// that a file is small whatever they are. All functions throw `host::Failure`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_RUNTIME_TRIAL_TRIAL_H
+#define FUSE_RUNTIME_TRIAL_TRIAL_H
+
+#include "fuse/Runtime/Trial/Gpu.h"
+#include "fuse/Runtime/Trial/Values.h"
+#include "nlohmann/json.hpp"
+
+#include <map>
+
+namespace fuse::trial {
+
+/// Kinds of sections; those of artefacts have smaller numbers.
+enum : uint32_t {
+  kDescriptionSection = 64,
+  kArtifactSection = 65,
+  kPoolSection = 66,
+  kExpectedSection = 67
+};
+
+/// A tensor of random values.
+struct Argument {
+  std::string element;
+  std::vector<int64_t> shape;
+  /// Section of the pool.
+  size_t pool = 0;
+  uint64_t seed = 0;
+  /// A weight, which is bound once.
+  bool bound = false;
+
+  size_t getCount() const;
+};
+
+/// What the functions of a trial file expect, and what their artefacts are.
+class TrialFile {
+public:
+  /// Reads a file whose description has this format and version.
+  TrialFile(const std::string &path, const std::string &format, int version);
+
+  const nlohmann::json &getDescription() const { return description; }
+  /// The section of a kind with this number in the file.
+  std::string_view getSection(size_t index, uint32_t kind) const;
+  /// The argument that an object describes.
+  Argument readArgument(const nlohmann::json &object) const;
+
+private:
+  std::string bytes;
+  std::vector<host::Section> sections;
+  nlohmann::json description;
+};
+
+/// Values of arguments in host memory. They stay where they are, so that
+/// instances can share what is packed of them.
+class ArgumentStore {
+public:
+  explicit ArgumentStore(const TrialFile &file) : file(file) {}
+
+  const std::string &get(const Argument &argument);
+  void clear() { values.clear(); }
+
+private:
+  const TrialFile &file;
+  std::map<std::tuple<std::string, std::vector<int64_t>, size_t, uint64_t>,
+           std::string>
+      values;
+};
+
+/// A function on a GPU with all of its tensors.
+class Call {
+public:
+  /// Loads `artifact` and prepares its function `name`, or its only one.
+  /// `shared` may be null.
+  Call(std::shared_ptr<Gpu> gpu, std::string_view artifact,
+       const std::string &name, const std::vector<Argument> &arguments,
+       ArgumentStore &store, host::SharedWeights *shared);
+
+  void launch(void *stream) const;
+  /// Fills the results with a value that no kernel writes everywhere.
+  void poison(void *stream) const;
+  std::vector<std::string> download() const;
+  const host::Function &getFunction() const { return *function; }
+
+private:
+  std::shared_ptr<Gpu> gpu;
+  std::shared_ptr<host::Program> program;
+  const host::Function *function = nullptr;
+  std::unique_ptr<host::Instance> instance;
+  std::unique_ptr<host::Workspace> workspace;
+  std::vector<GpuBuffer> buffers;
+  /// Where the buffers of results begin.
+  size_t firstResult = 0;
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<DLTensor> inputs, outputs;
+};
+
+} // namespace fuse::trial
+
+#endif // FUSE_RUNTIME_TRIAL_TRIAL_H

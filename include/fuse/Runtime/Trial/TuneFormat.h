@@ -1,0 +1,47 @@
+//===- TuneFormat.h - Names in the files of fuse-tune -----------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Candidates, a trial file of the compiler:
+//
+//   {"format": "fuse-tune-candidates", "version": 1, "compiler", "chip",
+//    "multiprocessors", "ops": [
+//      {"family", "element", "widths", "tokens", "relaxed", "text",
+//       "arguments": [...],
+//       "candidates": [{"schedule", "model_us", "artifact": section}
+//                      or {"schedule", "model_us", "error"}]}]}
+//
+// Measurements, JSON of the GPU's machine: the same without arguments and
+// sections, and with
+//
+//   "device": {"name", "driver", "multiprocessors"}, "protocol": {...},
+//   and in each candidate "status", and "median_us", "min_us", "max_us",
+//   "rounds" or "detail"
+//
+// The first candidate of an op is the choice of the compiler's cost model.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_RUNTIME_TRIAL_TUNEFORMAT_H
+#define FUSE_RUNTIME_TRIAL_TUNEFORMAT_H
+
+namespace fuse::trial {
+
+constexpr const char *kCandidatesFormat = "fuse-tune-candidates";
+constexpr const char *kMeasurementsFormat = "fuse-tune-measurements";
+constexpr int kTuneVersion = 1;
+
+/// Values of "status".
+constexpr const char *kStatusOk = "ok";
+/// Its result differs from what most candidates compute.
+constexpr const char *kStatusWrong = "wrong";
+/// The compiler, the driver or the device refused it.
+constexpr const char *kStatusFailed = "failed";
+/// It did not end.
+constexpr const char *kStatusTimeout = "timeout";
+
+} // namespace fuse::trial
+
+#endif // FUSE_RUNTIME_TRIAL_TUNEFORMAT_H
