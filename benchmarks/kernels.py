@@ -78,13 +78,10 @@ def _check_scalars(case: Case, launches: list[dict[str, Any]]) -> None:
 
 
 def build(case: Case, folder: Path, binaries: Path, pipeline: Sequence[str],
-          ptxas: str | None, commit: str, schedule: str = "",
-          name: str = "") -> None:
-    """Compiles one case into `folder`, by default under its own name."""
-    name = name or case.name()
-    attributes = f"{{tile.schedule = #tile.schedule<{schedule}>}}" \
-        if schedule else ""
-    source = case.problem.to_mlir(case.tokens, attributes, NOMINAL)
+          ptxas: str | None, commit: str) -> None:
+    """Compiles one case into `folder`, under its own name."""
+    name = case.name()
+    source = case.problem.to_mlir(case.tokens, scales=NOMINAL)
     lowered = _run([str(binaries / "fuse-opt"), *pipeline], source)
     text = _run([str(binaries / "fuse-translate"), "--mlir-to-launch-plan"],
                 lowered)
@@ -100,7 +97,7 @@ def build(case: Case, folder: Path, binaries: Path, pipeline: Sequence[str],
         binary.unlink()
         binary = assembled
     data = {"problem": case.problem.to_json(), "tokens": case.tokens,
-            "schedule": schedule, "commit": commit, "binary": binary.name,
+            "commit": commit, "binary": binary.name,
             "version": compiled["version"],
             "launches": compiled["launches"]}
     (folder / f"{name}.json").write_text(
@@ -128,14 +125,6 @@ def add_compiler_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, default=2)
 
 
-def read_schedules(path: Path | None) -> dict[tuple[str, int], str]:
-    """The schedules that `benchmarks.tune` found, by problem and tile."""
-    rows = json.loads(path.read_text()) if path else []
-    return {(row["case"], row["tokens"]):
-            row["schedule"].removeprefix("#tile.schedule<").removesuffix(">")
-            for row in rows}
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.kernels",
                                      description=__doc__.split("\n")[0])
@@ -144,13 +133,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="regular expression that "
                         "the name of a case must contain")
     parser.add_argument("--out", type=Path, default=ROOT / "out/kernels")
-    parser.add_argument("--schedules", type=Path, help="table of schedules "
-                        "that replace the compiler's choice")
     parser.add_argument("--force", action="store_true",
                         help="compile what is there already")
     add_compiler_options(parser)
     options = parser.parse_args(arguments)
-    schedules = read_schedules(options.schedules)
     for tool in ("fuse-opt", "fuse-translate"):
         if not (options.bin / tool).exists():
             parser.error(f"{tool} is not in {options.bin}")
@@ -166,9 +152,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     begin = time.monotonic()
     with ThreadPoolExecutor(options.jobs) as pool:
         futures = {pool.submit(build, case, options.out, options.bin,
-                               options.pipeline, options.ptxas, commit,
-                               schedules.get((case.problem.label(),
-                                              case.tokens), "")): case
+                               options.pipeline, options.ptxas, commit): case
                    for case in todo}
         for done, future in enumerate(as_completed(futures), 1):
             name = futures[future].name()

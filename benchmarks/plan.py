@@ -75,7 +75,6 @@ class Plan:
     problem: Problem
     binary: Path
     launches: list[Launch]
-    schedule: str = ""
     commit: str = ""
     #: Scales that a binary was compiled for, where it fixes any.
     fixed_scales: dict[str, float] = field(default_factory=dict)
@@ -115,7 +114,7 @@ class Plan:
             if not launches:
                 raise PlanError("no launch")
             return Plan(problem, path.parent / data["binary"], launches,
-                        data.get("schedule", ""), data.get("commit", ""),
+                        data.get("commit", ""),
                         data.get("fixed_scales", {}))
         except (json.JSONDecodeError, KeyError, TypeError,
                 ValueError) as error:

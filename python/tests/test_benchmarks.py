@@ -15,9 +15,8 @@ from .support import ROOT, fuse_opt
 sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
-from benchmarks import data, packing, peers, tune  # noqa: E402
+from benchmarks import data, packing, peers  # noqa: E402
 from benchmarks.cases import SETS, Case, all_cases  # noqa: E402
-from benchmarks.kernels import read_schedules  # noqa: E402
 from benchmarks.plan import Plan, PlanError  # noqa: E402
 from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
 from benchmarks.reference import (Chain, Range, activate,  # noqa: E402
@@ -281,43 +280,6 @@ class Plans(unittest.TestCase):
     def test_unknown_key(self):
         with self.assertRaisesRegex(PlanError, "plan of first"):
             self.load(self.stored(clusters=2))
-
-
-class Tuning(unittest.TestCase):
-
-    def test_busiest_block(self):
-        # 128 and 8 tiles; 16 ranges of 8 tiles give each block 16 stages of
-        # the first product and 8 of the second.
-        case = Case(Problem("gated_mlp", 2048, 16384, FP8, "silu", None), 16)
-        self.assertEqual(tune.busiest(case, 128, 16), (128, 24))
-        self.assertEqual(tune.busiest(case, 127, 16), (128, 40))
-
-    def test_candidates_fit(self):
-        for case in all_cases(["timed"]):
-            found = list(tune.candidates(case))
-            self.assertTrue(found, case.name())
-            for schedule in found:
-                units, _ = tune.busiest(case, schedule.blocks, schedule.split)
-                self.assertLessEqual(units, schedule.blocks)
-                self.assertLessEqual(schedule.blocks, tune.SLOTS)
-                self.assertLessEqual(
-                    schedule.weight_stages * tune.STAGE_BYTES +
-                    schedule.token_stages * 128 * schedule.tokens,
-                    tune.SHARED_BYTES)
-
-    def test_the_compiler_reads_the_table(self):
-        problem = Problem("gated_mlp", 2048, 16384, FP8, "silu", None)
-        schedule = next(tune.candidates(Case(problem, 16)))
-        row = tune.table_row(problem, 16, schedule.body(), {"single_us": 1.0})
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "schedules.json"
-            path.write_text(json.dumps([row]))
-            chosen = fuse_opt(problem.to_mlir(16),
-                              "--fuse-select-schedules="
-                              f"tokens=16 table={path}")
-            self.assertIn(row["schedule"], chosen)
-            self.assertEqual(read_schedules(path),
-                             {(problem.label(), 16): schedule.body()})
 
 
 class ResultFiles(unittest.TestCase):

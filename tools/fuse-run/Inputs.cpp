@@ -233,7 +233,12 @@ static double getStoredDeviation(ElementType type) {
                                                                       : 32.0;
 }
 
-static void fillRandom(HostTensor &tensor, Role role, std::mt19937_64 &random) {
+/// Rounding is slow and large weights have few distinct values, so elements are
+/// drawn from a pool.
+static constexpr int64_t kPoolSize = 1 << 14;
+
+static HostTensor createPool(ElementType type, int64_t size, Role role,
+                             std::mt19937_64 &random) {
   // The same everywhere, unlike the distributions of the standard library: a
   // sum of twelve uniform values is as good as normal here.
   auto uniform = [&] { return double(random() >> 11) * 0x1p-53; };
@@ -243,8 +248,8 @@ static void fillRandom(HostTensor &tensor, Role role, std::mt19937_64 &random) {
       sum += uniform();
     return sum;
   };
-  bool stored = getSize(tensor.getType()) == 1;
-  double deviation = stored ? getStoredDeviation(tensor.getType()) : 1.0;
+  bool stored = getSize(type) == 1;
+  double deviation = stored ? getStoredDeviation(type) : 1.0;
   auto draw = [&]() -> double {
     switch (role.kind) {
     case Role::Activation:
@@ -264,18 +269,19 @@ static void fillRandom(HostTensor &tensor, Role role, std::mt19937_64 &random) {
     double value = deviation * normal();
     if (!stored)
       return value;
-    double limit = tensor.getType() == ElementType::I8 ? 127.0 : 448.0;
+    double limit = type == ElementType::I8 ? 127.0 : 448.0;
     return std::min(std::max(value, -limit), limit);
   };
-  // Rounding is slow and large weights have few distinct values, so elements
-  // are drawn from a pool.
-  constexpr int64_t poolSize = 1 << 14;
-  int64_t size = tensor.getNumElements();
-  int64_t pool = std::min(size, poolSize);
-  HostTensor values =
-      llvm::cantFail(HostTensor::create(tensor.getType(), pool));
-  for (int64_t i = 0; i < pool; ++i)
+  HostTensor values = llvm::cantFail(HostTensor::create(type, size));
+  for (int64_t i = 0; i < size; ++i)
     values.set(i, draw());
+  return values;
+}
+
+static void fillRandom(HostTensor &tensor, Role role, std::mt19937_64 &random) {
+  int64_t size = tensor.getNumElements();
+  int64_t pool = std::min(size, kPoolSize);
+  HostTensor values = createPool(tensor.getType(), pool, role, random);
   if (size == pool) {
     if (pool > 0)
       std::memcpy(tensor.getData(), values.getData(), values.getNumBytes());
@@ -284,7 +290,27 @@ static void fillRandom(HostTensor &tensor, Role role, std::mt19937_64 &random) {
   size_t bytes = getSize(tensor.getType());
   for (int64_t i = 0; i < size; ++i)
     std::memcpy(tensor.getData() + i * bytes,
-                values.getData() + (random() % poolSize) * bytes, bytes);
+                values.getData() + (random() % kPoolSize) * bytes, bytes);
+}
+
+static std::mt19937_64 getRandom(uint64_t seed, size_t argument) {
+  // One stream per argument, so that a size changes no other argument.
+  std::seed_seq sequence{uint32_t(seed), uint32_t(seed >> 32),
+                         uint32_t(argument)};
+  return std::mt19937_64(sequence);
+}
+
+std::vector<RandomValues> fuse::createPools(func::FuncOp function,
+                                            const Signature &signature,
+                                            uint64_t seed) {
+  SmallVector<Role> roles = getRoles(function);
+  std::vector<RandomValues> pools;
+  for (auto [index, spec] : llvm::enumerate(signature.inputs)) {
+    std::mt19937_64 random = getRandom(seed, index);
+    pools.push_back({createPool(spec.type, kPoolSize, roles[index], random),
+                     roles[index].kind == Role::Activation});
+  }
+  return pools;
 }
 
 //===----------------------------------------------------------------------===//
@@ -337,10 +363,7 @@ fuse::createInputs(func::FuncOp function, const Signature &signature,
     Expected<HostTensor> tensor = HostTensor::create(spec.type, *shape);
     if (!tensor)
       return tensor.takeError();
-    // One stream per argument, so that a size changes no other argument.
-    std::seed_seq seed{uint32_t(options.seed), uint32_t(options.seed >> 32),
-                       uint32_t(index)};
-    std::mt19937_64 random(seed);
+    std::mt19937_64 random = getRandom(options.seed, index);
     fillRandom(*tensor, roles[index], random);
     inputs.push_back(std::move(*tensor));
   }

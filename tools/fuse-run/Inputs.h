@@ -35,6 +35,19 @@ llvm::Expected<std::vector<HostTensor>>
 createInputs(mlir::func::FuncOp function, const Signature &signature,
              const InputOptions &options);
 
+/// What random tensors of an argument are drawn from, in the distributions of
+/// `createInputs`.
+struct RandomValues {
+  HostTensor pool;
+  /// Whether it is an activation, and not a weight, bias or scale.
+  bool isActivation = true;
+};
+
+/// One pool per argument of a function.
+std::vector<RandomValues> createPools(mlir::func::FuncOp function,
+                                      const Signature &signature,
+                                      uint64_t seed);
+
 } // namespace fuse
 
 #endif // FUSE_TOOLS_FUSE_RUN_INPUTS_H

@@ -1,0 +1,224 @@
+//===- Measure.cpp - Times of the candidates of one op --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Measure.h"
+#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Trial/TuneFormat.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+using namespace fuse;
+using namespace fuse::trial;
+using host::Failure;
+using nlohmann::json;
+
+struct Measurer::Candidate {
+  size_t index;
+  std::unique_ptr<Call> call;
+  std::optional<GpuGraph> graph;
+  std::vector<std::string> results;
+  std::vector<double> times;
+
+  double getMedian() const {
+    std::vector<double> sorted = times;
+    std::nth_element(sorted.begin(), sorted.begin() + sorted.size() / 2,
+                     sorted.end());
+    return sorted[sorted.size() / 2];
+  }
+};
+
+Measurer::Measurer(std::shared_ptr<Gpu> device, const TrialFile &file,
+                   const MeasureOptions &options)
+    : gpu(std::move(device)), file(file), options(options), store(file),
+      stream(gpu->createStream()), flush(gpu, options.flushBytes) {}
+
+static json fail(const char *status, const std::string &detail) {
+  return {{"status", status}, {"detail", detail}};
+}
+
+/// Whether the device still works after a failure.
+static bool isLocal(const Failure &failure) {
+  return failure.getStatus() != FUSE_ERROR_DEVICE_LOST &&
+         failure.getStatus() != FUSE_ERROR_TIMEOUT;
+}
+
+static json describe(const Failure &failure) {
+  return fail(failure.getStatus() == FUSE_ERROR_TIMEOUT ? kStatusTimeout
+                                                        : kStatusFailed,
+              failure.getMessage());
+}
+
+/// Loads a candidate, runs it once and captures it.
+bool Measurer::load(Candidate &candidate, const json &op,
+                    const std::vector<Argument> &arguments,
+                    const MeasureEvents &events) {
+  const json &description = op.at("candidates").at(candidate.index);
+  events.begins(candidate.index);
+  try {
+    candidate.call = std::make_unique<Call>(
+        gpu,
+        file.getSection(description.at("artifact").get<size_t>(),
+                        kArtifactSection),
+        "", arguments, store, &shared);
+    candidate.call->poison(stream);
+    candidate.call->launch(stream);
+    gpu->wait(stream, options.timeoutMs);
+    candidate.results = candidate.call->download();
+    candidate.graph.emplace(
+        gpu->capture(stream, [&] { candidate.call->launch(stream); }));
+    return true;
+  } catch (const Failure &failure) {
+    events.ends(candidate.index, describe(failure));
+    if (!isLocal(failure))
+      throw;
+    return false;
+  }
+}
+
+/// Whether two candidates compute the same. They may add in another order,
+/// which moves a result by a rounding and a quantized value by a bin.
+static bool agree(const Call &call, const std::vector<std::string> &actual,
+                  const std::vector<std::string> &expected,
+                  std::string &detail) {
+  for (size_t i = 0; i < actual.size(); ++i) {
+    const std::string &element = call.getFunction().results[i].element;
+    Comparison comparison = compare(element, actual[i], expected[i]);
+    bool isByte = getElementBytes(element) == 1;
+    if (comparison.specials > 0 || comparison.energy > (isByte ? 1e-3 : 1e-4) ||
+        comparison.maxElement > (isByte ? 0.25 : 0.05)) {
+      detail = "result " + std::to_string(i) + " differs in " +
+               std::to_string(comparison.different) + " of " +
+               std::to_string(comparison.values) +
+               " values from what most candidates compute, energy " +
+               std::to_string(comparison.energy) + ", worst at " +
+               std::to_string(comparison.place) + ", not numbers " +
+               std::to_string(comparison.specials);
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Drops candidates that disagree with the majority. The first one is no more
+/// to be trusted than the others.
+void Measurer::findWrong(std::vector<Candidate> &candidates,
+                         const MeasureEvents &events) {
+  const Candidate *reference = nullptr;
+  std::string detail;
+  for (const Candidate &candidate : candidates) {
+    size_t agreeing = 0;
+    for (const Candidate &other : candidates)
+      agreeing +=
+          agree(*candidate.call, other.results, candidate.results, detail);
+    if (agreeing * 2 > candidates.size()) {
+      reference = &candidate;
+      break;
+    }
+  }
+  std::vector<Candidate> kept;
+  for (Candidate &candidate : candidates) {
+    bool right = reference && agree(*candidate.call, candidate.results,
+                                    reference->results, detail);
+    if (!right)
+      events.ends(candidate.index,
+                  fail(kStatusWrong,
+                       reference
+                           ? detail
+                           : "there is no majority of candidates that agree"));
+  }
+  if (!reference)
+    return candidates.clear();
+  std::vector<std::string> expected = reference->results;
+  for (Candidate &candidate : candidates)
+    if (agree(*candidate.call, candidate.results, expected, detail))
+      kept.push_back(std::move(candidate));
+  candidates = std::move(kept);
+}
+
+void Measurer::takeTimes(std::vector<Candidate *> chosen, int rounds,
+                         const MeasureEvents &events) {
+  std::vector<const GpuGraph *> graphs;
+  for (Candidate *candidate : chosen)
+    graphs.push_back(&*candidate->graph);
+  auto times = gpu->time(
+      graphs, rounds, flush, stream, options.timeoutMs, [&](size_t index) {
+        events.ends(chosen[index]->index,
+                    fail(kStatusTimeout, "a replay did not end or failed"));
+      });
+  for (size_t i = 0; i < chosen.size(); ++i)
+    chosen[i]->times = std::move(times[i]);
+}
+
+/// The resolution of events is no better than a nanosecond.
+static double roundTime(double us) { return std::round(us * 1000) / 1000; }
+
+/// A candidate has to give the same bits every time.
+void Measurer::reportTimes(std::vector<Candidate> &candidates,
+                           const MeasureEvents &events) {
+  for (Candidate &candidate : candidates) {
+    if (candidate.call->download() != candidate.results) {
+      events.ends(candidate.index,
+                  fail(kStatusWrong, "replays do not give the same bits"));
+      continue;
+    }
+    auto [least, most] =
+        std::minmax_element(candidate.times.begin(), candidate.times.end());
+    events.ends(candidate.index,
+                {{"status", kStatusOk},
+                 {"median_us", roundTime(candidate.getMedian())},
+                 {"min_us", roundTime(*least)},
+                 {"max_us", roundTime(*most)},
+                 {"rounds", candidate.times.size()}});
+  }
+}
+
+void Measurer::measure(const json &op, const std::set<size_t> &excluded,
+                       const MeasureEvents &events) {
+  std::vector<Argument> arguments;
+  for (const json &object : op.at("arguments"))
+    arguments.push_back(file.readArgument(object));
+  std::vector<Candidate> candidates;
+  for (size_t i = 0; i < op.at("candidates").size(); ++i) {
+    if (excluded.count(i))
+      continue;
+    const json &description = op.at("candidates").at(i);
+    if (description.contains("error")) {
+      events.ends(
+          i, fail(kStatusFailed, description.at("error").get<std::string>()));
+      continue;
+    }
+    Candidate candidate = {};
+    candidate.index = i;
+    if (load(candidate, op, arguments, events))
+      candidates.push_back(std::move(candidate));
+  }
+  previous.clear();
+  findWrong(candidates, events);
+  if (candidates.empty())
+    return;
+  std::vector<Candidate *> all;
+  for (Candidate &candidate : candidates)
+    all.push_back(&candidate);
+  takeTimes(all, options.rounds, events);
+  // The fastest are close to each other, so that they get more turns; the
+  // model's choice is what they are compared with.
+  std::sort(all.begin(), all.end(), [](Candidate *a, Candidate *b) {
+    return std::pair(a->getMedian(), a->index) <
+           std::pair(b->getMedian(), b->index);
+  });
+  std::vector<Candidate *> finalists;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (i < options.finalists || all[i]->index == 0)
+      finalists.push_back(all[i]);
+  takeTimes(finalists, options.finalRounds, events);
+  reportTimes(candidates, events);
+  for (Candidate &candidate : candidates) {
+    candidate.graph.reset();
+    previous.push_back(std::move(candidate.call));
+  }
+}

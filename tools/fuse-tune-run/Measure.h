@@ -1,0 +1,72 @@
+//===- Measure.h - Times of the candidates of one op ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TOOLS_FUSE_TUNE_RUN_MEASURE_H
+#define FUSE_TOOLS_FUSE_TUNE_RUN_MEASURE_H
+
+#include "fuse/Runtime/Trial/Trial.h"
+
+#include <functional>
+#include <set>
+
+namespace fuse::trial {
+
+struct MeasureOptions {
+  /// Replays of every candidate, and of those that are measured again.
+  int rounds = 20, finalRounds = 60;
+  /// How many of the fastest are measured again, with the first.
+  size_t finalists = 5;
+  uint64_t timeoutMs = 5000;
+  /// Bytes written between replays, more than L2 holds.
+  size_t flushBytes = size_t(256) << 20;
+};
+
+/// Told before a candidate runs, and what became of it: an object with
+/// "status" and, if it is not "ok", "detail".
+struct MeasureEvents {
+  std::function<void(size_t candidate)> begins;
+  std::function<void(size_t candidate, nlohmann::json result)> ends;
+};
+
+/// The candidates of ops, measured one op after the other. Weights that
+/// neighbours have in common are made and packed once.
+class Measurer {
+public:
+  Measurer(std::shared_ptr<Gpu> gpu, const TrialFile &file,
+           const MeasureOptions &options);
+
+  /// Measures the candidates of an op but those in `excluded`. Throws when the
+  /// device can not be used any more; `events` knows by whom.
+  void measure(const nlohmann::json &op, const std::set<size_t> &excluded,
+               const MeasureEvents &events);
+
+private:
+  struct Candidate;
+
+  bool load(Candidate &candidate, const nlohmann::json &op,
+            const std::vector<Argument> &arguments,
+            const MeasureEvents &events);
+  void findWrong(std::vector<Candidate> &candidates,
+                 const MeasureEvents &events);
+  void takeTimes(std::vector<Candidate *> chosen, int rounds,
+                 const MeasureEvents &events);
+  void reportTimes(std::vector<Candidate> &candidates,
+                   const MeasureEvents &events);
+
+  std::shared_ptr<Gpu> gpu;
+  const TrialFile &file;
+  MeasureOptions options;
+  ArgumentStore store;
+  host::SharedWeights shared;
+  /// Calls of the op before, so that their weights stay.
+  std::vector<std::unique_ptr<Call>> previous;
+  void *stream;
+  GpuBuffer flush;
+};
+
+} // namespace fuse::trial
+
+#endif // FUSE_TOOLS_FUSE_TUNE_RUN_MEASURE_H

@@ -1,0 +1,126 @@
+//===- Table.cpp - From measurements to a table of schedules --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Tune.h"
+#include "fuse/Analysis/ScheduleTable.h"
+#include "fuse/Runtime/Host/Container.h"
+#include "fuse/Runtime/Host/Manifest.h"
+#include "fuse/Runtime/Trial/TuneFormat.h"
+#include "nlohmann/json.hpp"
+
+#include <map>
+
+using namespace fuse;
+using llvm::createStringError;
+using llvm::Expected;
+using nlohmann::json;
+
+/// What a table is for: rows of other values can not stand in one table.
+static constexpr const char *kContext[] = {"compiler", "chip",
+                                           "multiprocessors"};
+/// What a row is found by.
+static constexpr const char *kKey[] = {"family", "element", "widths", "tokens",
+                                       "relaxed"};
+
+static double getTime(const json &candidate) {
+  return candidate.at("median_us").get<double>();
+}
+
+/// The row of an op, or null when none of its candidates was measured.
+static json makeRow(const json &op, const json &device, double margin) {
+  const json *best = nullptr, *choice = nullptr;
+  const json &candidates = op.at("candidates");
+  for (const json &candidate : candidates) {
+    if (candidate.at("status") != trial::kStatusOk)
+      continue;
+    if (&candidate == &candidates.front())
+      choice = &candidate;
+    if (!best || getTime(candidate) < getTime(*best))
+      best = &candidate;
+  }
+  if (!best)
+    return nullptr;
+  if (choice && getTime(*best) > getTime(*choice) * (1 - margin))
+    best = choice;
+  json row;
+  for (const char *name : kKey)
+    row[name] = op.at(name);
+  row["schedule"] = best->at("schedule");
+  row["median_us"] = getTime(*best);
+  if (choice)
+    row["model_choice_us"] = getTime(*choice);
+  row["device"] = device.at("name");
+  return row;
+}
+
+/// One row on a line, so that tables can be compared by eye.
+static std::string print(const json &context, const std::vector<json> &rows) {
+  std::string text = "{\"format\": \"fuse-schedules\",\n \"version\": " +
+                     std::to_string(ScheduleTable::kVersion);
+  for (const char *name : kContext)
+    text += ",\n \"" + std::string(name) + "\": " + context.at(name).dump();
+  text += ",\n \"rows\": [";
+  for (size_t i = 0; i < rows.size(); ++i)
+    text += (i > 0 ? ",\n  " : "\n  ") + rows[i].dump();
+  return text + "\n ]}\n";
+}
+
+static Expected<std::string>
+readAndMakeTable(const std::vector<std::string> &files, double margin) {
+  json context;
+  std::map<std::string, json> rows;
+  for (const std::string &file : files) {
+    json report = host::parseJSON(host::readFile(file));
+    if (!report.is_object() ||
+        report.value("format", "") != trial::kMeasurementsFormat)
+      return createStringError(file +
+                               ": not measurements, which fuse-tune-run makes");
+    if (int version = report.value("version", 0);
+        version != trial::kTuneVersion)
+      return createStringError(file + ": has version " +
+                               std::to_string(version) + ", expected " +
+                               std::to_string(trial::kTuneVersion));
+    for (const char *name : kContext) {
+      const json &value = report.at(name);
+      if (context.contains(name) && context[name] != value)
+        return createStringError(file + ": is for " + name + " " +
+                                 value.dump() + ", '" + files.front() +
+                                 "' for " + context[name].dump());
+      context[name] = value;
+    }
+    if (context["compiler"] != ScheduleTable::getCompiler().str())
+      return createStringError(file + ": was measured with kernels of " +
+                               context["compiler"].dump() + ", this is '" +
+                               ScheduleTable::getCompiler().str() + "'");
+    for (const json &op : report.at("ops")) {
+      json row = makeRow(op, report.at("device"), margin);
+      if (row.is_null()) {
+        llvm::errs() << file << ": warning: no candidate of '"
+                     << op.at("text").get<std::string>() << "' was measured\n";
+        continue;
+      }
+      std::string key;
+      for (const char *name : kKey)
+        key += row.at(name).dump() + " ";
+      rows[key] = std::move(row);
+    }
+  }
+  if (rows.empty())
+    return createStringError("nothing was measured");
+  std::vector<json> list;
+  for (auto &[key, row] : rows)
+    list.push_back(std::move(row));
+  return print(context, list);
+}
+
+Expected<std::string> fuse::makeTable(const std::vector<std::string> &files,
+                                      double margin) {
+  try {
+    return readAndMakeTable(files, margin);
+  } catch (const std::exception &error) {
+    return createStringError(error.what());
+  }
+}
