@@ -20,8 +20,8 @@ static ParameterOp lookupIn(SymbolTableCollection &tables, Operation *module,
   for (StringRef symbol : names) {
     if (!isa_and_nonnull<NetModuleOp>(module))
       return {};
-    module = tables.lookupSymbolIn(
-        module, StringAttr::get(module->getContext(), symbol));
+    module = lookupSymbol(tables, module,
+                          StringAttr::get(module->getContext(), symbol));
   }
   return dyn_cast_or_null<ParameterOp>(module);
 }
@@ -147,7 +147,7 @@ LogicalResult Readers::checkForward(Operation *module, Context context,
   WalkResult walk = forward->walk([&](Operation *op) {
     if (auto get = dyn_cast<GetParameterOp>(op)) {
       auto parameter = cast<ParameterOp>(
-          tables.lookupSymbolIn(module, get.getParameterAttr()));
+          lookupSymbol(tables, module, get.getParameterAttr()));
       return WalkResult(checkRead(parameter, module, context, tables));
     }
     if (auto call = dyn_cast<CallModuleOp>(op))

@@ -63,9 +63,7 @@ private:
     if (failed(counts))
       return failure();
     numChecked += counts->fused;
-    SmallVector<ModelOp> models;
-    root->walk([&](ModelOp model) { models.push_back(model); });
-    for (ModelOp model : models)
+    for (ModelOp model : findModels(root))
       if (failed(inlineFusedCalls(model)))
         return failure();
     return success();

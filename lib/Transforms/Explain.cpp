@@ -224,8 +224,7 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
   OwningOpRef<Operation *> copy = root->clone();
 
   std::vector<SiteReport> refused;
-  SmallVector<ModelOp> models;
-  copy->walk([&](ModelOp model) { models.push_back(model); });
+  SmallVector<ModelOp> models = findModels(*copy);
   ModuleMatching matching;
   auto libraries = loadLibraries(root->getContext(), options.libraries);
   if (failed(libraries))

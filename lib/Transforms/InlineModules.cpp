@@ -93,9 +93,7 @@ struct InlineModules : fuse::impl::InlineModulesPassBase<InlineModules> {
   using Base::Base;
 
   void runOnOperation() override {
-    SmallVector<ModelOp> models;
-    getOperation()->walk([&](ModelOp model) { models.push_back(model); });
-    for (ModelOp model : models) {
+    for (ModelOp model : findModels(getOperation())) {
       FailureOr<unsigned> count = inlineFusedCalls(model);
       if (failed(count))
         return signalPassFailure();

@@ -189,9 +189,7 @@ FailureOr<ModuleFusionCounts>
 fuse::fuseAllModules(Operation *root, ArrayRef<std::string> patterns,
                      const ModuleMatching &matching) {
   ModuleFusionCounts all;
-  SmallVector<ModelOp> models;
-  root->walk([&](ModelOp model) { models.push_back(model); });
-  for (ModelOp model : models) {
+  for (ModelOp model : findModels(root)) {
     FailureOr<ModuleFusionCounts> counts =
         fuseModules(model, patterns, matching);
     if (failed(counts))

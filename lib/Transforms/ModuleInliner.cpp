@@ -149,9 +149,9 @@ LogicalResult ModuleInliner::copy(Operation &op, StringRef path,
     return values;
   };
   if (auto get = dyn_cast<GetParameterOp>(op)) {
-    ParameterOp owner =
-        getOwner(tables, cast<ParameterOp>(tables.lookupSymbolIn(
-                             getEnclosingModule(get), get.getParameterAttr())));
+    ParameterOp owner = getOwner(
+        tables, cast<ParameterOp>(lookupSymbol(tables, getEnclosingModule(get),
+                                               get.getParameterAttr())));
     mapping.map(get.getValue(), getParameter(getParameterName(owner),
                                              get.getType(), owner.getLoc()));
     return success();

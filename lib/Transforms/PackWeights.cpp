@@ -180,11 +180,9 @@ struct PackWeights : fuse::impl::PackWeightsPassBase<PackWeights> {
       }
       numPacked += *count;
     }
-    WalkResult walk = getOperation()->walk([&](ModelOp model) {
-      return WalkResult(success(succeeded(collectRecipes(model))));
-    });
-    if (walk.wasInterrupted())
-      signalPassFailure();
+    for (ModelOp model : findModels(getOperation()))
+      if (failed(collectRecipes(model)))
+        return signalPassFailure();
   }
 
 private:

@@ -121,6 +121,8 @@ public:
 
   LogicalResult parsePaths(Operation *root);
   bool isWhole() const { return sites.empty() && paths.empty(); }
+  /// Whether paths are asked for, so that origins count.
+  bool hasPaths() const { return !paths.empty(); }
   /// Whether to undo a site whose members are the modules in `origins`.
   bool contains(StringAttr site, ArrayRef<StringRef> origins);
   /// Everything that was asked for exists.
@@ -206,12 +208,15 @@ FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
   root->walk([&](Operation *op) {
     if (auto kernel = dyn_cast<FusedOpInterface>(op)) {
       SmallVector<StringRef> origins;
-      if (ArrayAttr attr = kernel.getOriginsAttr())
+      if (ArrayAttr attr = kernel.getOriginsAttr();
+          attr && selection.hasPaths())
         llvm::append_range(origins, attr.getAsValueRange<StringAttr>());
       if (selection.contains(kernel.getSiteAttr(), origins))
         ops.push_back(kernel);
     } else if (auto call = dyn_cast<FusedCallOp>(op)) {
-      SmallVector<std::string> members = getMemberPaths(call);
+      SmallVector<std::string> members;
+      if (selection.hasPaths())
+        members = getMemberPaths(call);
       SmallVector<StringRef> origins(members.begin(), members.end());
       if (selection.contains(call.getSiteAttr(), origins))
         calls.push_back(call);
@@ -229,7 +234,8 @@ FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
   counts.unfused += calls.size();
   unfuseCalls(root, calls);
   if (selection.isWhole())
-    root->walk([](ModelOp model) { model->removeAttr(kRefusalsAttrName); });
+    for (ModelOp model : findModels(root))
+      model->removeAttr(kRefusalsAttrName);
   return counts;
 }
 

@@ -69,19 +69,16 @@ static FailureOr<Recipes> readRecipes(MLIRContext &context, StringRef path) {
   if (!module)
     return failure();
   Recipes recipes;
-  WalkResult walk = module->walk([&](ModelOp model) {
+  for (ModelOp model : findModels(*module)) {
     FailureOr<SmallVector<RecipeAttr>> list = collectRecipes(model);
     if (failed(list))
-      return WalkResult::interrupt();
+      return failure();
     llvm::append_range(recipes.list, *list);
     model->walk([&](ParameterOp parameter) {
       if (std::optional<StringRef> owner = parameter.getTiedTo())
         recipes.ties[getParameterName(parameter)] = owner->str();
     });
-    return WalkResult::advance();
-  });
-  if (walk.wasInterrupted())
-    return failure();
+  }
   return recipes;
 }
 

@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Symbols are looked up through the caller's SymbolTableCollection only: a
-// container may have thousands of children, and a scan per call would make the
-// verifier quadratic.
+// A container may have thousands of children, and a scan per call would make the
+// verifier quadratic, so that the caller's SymbolTableCollection is asked. Most
+// modules have few, and a table takes more memory than they do themselves: there
+// a scan is what keeps the time per module independent of how many there are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,10 +38,47 @@ std::string fuse::getModulePath(Operation *module) {
   return llvm::join(llvm::reverse(names), ".");
 }
 
+SmallVector<ModelOp> fuse::findModels(Operation *root) {
+  SmallVector<ModelOp> models;
+  root->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto model = dyn_cast<ModelOp>(op))
+      models.push_back(model);
+    return isa<ModelOp, FunctionOpInterface>(op) ? WalkResult::skip()
+                                                 : WalkResult::advance();
+  });
+  return models;
+}
+
+Operation *fuse::lookupSymbol(SymbolTableCollection &tables, Operation *scope,
+                              StringAttr name) {
+  constexpr unsigned maxScanned = 16;
+  unsigned count = 0;
+  for (Operation &op : scope->getRegion(0).getOps()) {
+    if (++count > maxScanned)
+      return tables.lookupSymbolIn(scope, name);
+    auto symbol = dyn_cast<SymbolOpInterface>(op);
+    if (symbol && symbol.getNameAttr() == name)
+      return symbol;
+  }
+  return nullptr;
+}
+
+Operation *fuse::lookupSymbol(SymbolTableCollection &tables, Operation *scope,
+                              SymbolRefAttr name) {
+  Operation *op = lookupSymbol(tables, scope, name.getRootReference());
+  for (FlatSymbolRefAttr nested : name.getNestedReferences()) {
+    if (!op || !op->hasTrait<OpTrait::SymbolTable>())
+      return nullptr;
+    op = lookupSymbol(tables, op, nested.getAttr());
+  }
+  return op;
+}
+
 FunctionOpInterface fuse::getForward(SymbolTableCollection &tables,
                                      Operation *module) {
-  return dyn_cast_or_null<FunctionOpInterface>(tables.lookupSymbolIn(
-      module, StringAttr::get(module->getContext(), kForwardName)));
+  return dyn_cast_or_null<FunctionOpInterface>(
+      lookupSymbol(tables, module,
+                   StringAttr::get(module->getContext(), kForwardName)));
 }
 
 /// The parameter below `scope` that the dotted `name` leads to, or null.
@@ -51,8 +89,8 @@ static ParameterOp lookupBelow(SymbolTableCollection &tables, Operation *scope,
   for (StringRef symbol : names) {
     if (!isa_and_nonnull<ModelOp, NetModuleOp>(scope))
       return {};
-    scope = tables.lookupSymbolIn(scope,
-                                  StringAttr::get(scope->getContext(), symbol));
+    scope = lookupSymbol(tables, scope,
+                         StringAttr::get(scope->getContext(), symbol));
   }
   return dyn_cast_or_null<ParameterOp>(scope);
 }
@@ -82,7 +120,7 @@ NetModuleOp fuse::lookupModule(SymbolTableCollection &tables, Operation *user,
   Operation *scope = getEnclosingModule(user);
   if (!scope)
     return {};
-  return dyn_cast_or_null<NetModuleOp>(tables.lookupSymbolIn(scope, name));
+  return dyn_cast_or_null<NetModuleOp>(lookupSymbol(tables, scope, name));
 }
 
 unsigned fuse::getNumRequiredArguments(FunctionOpInterface forward) {
@@ -204,8 +242,11 @@ LogicalResult ModelOp::verify() {
 /// Ties are verified here and not one by one: a table of symbols serves all.
 static LogicalResult verifyTies(ModelOp model) {
   SymbolTableCollection tables;
-  WalkResult walk = model->walk([&](ParameterOp parameter) {
-    if (!parameter.getTiedTo())
+  WalkResult walk = model->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<FunctionOpInterface>(op))
+      return WalkResult::skip();
+    auto parameter = dyn_cast<ParameterOp>(op);
+    if (!parameter || !parameter.getTiedTo())
       return WalkResult::advance();
     auto fail = [&](const Twine &why) {
       parameter.emitOpError()
@@ -254,7 +295,7 @@ LogicalResult GetParameterOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (!scope)
     return emitOpError("must stand in the forward of a fuse.module");
   auto parameter = dyn_cast_or_null<ParameterOp>(
-      tables.lookupSymbolIn(scope, getParameterAttr()));
+      lookupSymbol(tables, scope, getParameterAttr()));
   if (!parameter) {
     InFlightDiagnostic diag = emitOpError();
     diag << "'" << toPath(getParameter()) << "' names no parameter of "

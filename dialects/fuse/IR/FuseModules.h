@@ -31,6 +31,17 @@ mlir::Operation *getEnclosingModule(mlir::Operation *op);
 /// Dotted path of a module below its model; empty for the model.
 std::string getModulePath(mlir::Operation *module);
 
+/// The models inside `root`, in order. Functions hold none.
+llvm::SmallVector<ModelOp> findModels(mlir::Operation *root);
+
+/// The symbol `name` in a model, module or slot, or null. Asks `tables` only
+/// where there are many symbols.
+mlir::Operation *lookupSymbol(mlir::SymbolTableCollection &tables,
+                              mlir::Operation *scope, mlir::StringAttr name);
+mlir::Operation *lookupSymbol(mlir::SymbolTableCollection &tables,
+                              mlir::Operation *scope,
+                              mlir::SymbolRefAttr name);
+
 /// The forward of a module or model, or null.
 mlir::FunctionOpInterface getForward(mlir::SymbolTableCollection &tables,
                                      mlir::Operation *module);
