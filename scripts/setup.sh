@@ -26,6 +26,7 @@ packages=(
   "clang-$llvm"
   cmake
   libgtest-dev
+  libjemalloc-dev
   "libmlir-$llvm-dev"
   "lld-$llvm"
   "llvm-$llvm-dev"
