@@ -11,12 +11,17 @@ shows MLIR's own timing of each phase per layer, the least of --repeat runs
 (more of small models). With --limit the script fails when the total times per
 layer differ by more than that factor; with --output it writes what it measured
 as JSON.
+
+--instructions counts instructions by valgrind too, in the smallest model and in
+the one of 10,000 layers or less: what grows in time and not in instructions is
+memory that the caches do not hold.
 """
 
 import argparse
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import tempfile
@@ -75,6 +80,18 @@ NAMES = {
 }
 
 
+# What callgrind calls them; the passes without the verifier behind each.
+FUNCTIONS = {
+    "parse": "mlir::parseSourceFile",
+    "fuse-match-modules": "MatchModules::runOnOperation",
+    "fuse-inline-modules": "InlineModules::runOnOperation",
+    "fuse-form-kernels": "FormKernels::runOnOperation",
+    "fuse-unfuse": "Unfuse::runOnOperation",
+    "verify": "mlir::verify(",
+    "print": "mlir::Operation::print(llvm::raw_ostream&, mlir::AsmState&)",
+}
+
+
 def write_model(path, layers):
     with open(path, "w", encoding="utf-8") as file:
         file.write('fuse.model @m class "M" {\n'
@@ -102,6 +119,42 @@ def time_phases(command, repeat):
     return best
 
 
+def run_once(command):
+    """Peak memory in KiB and page faults of one run."""
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return usage.ru_maxrss, usage.ru_minflt
+
+
+def count_instructions(command, directory):
+    """Instructions of each phase."""
+    path = os.path.join(directory, "callgrind")
+    subprocess.run(["valgrind", "--tool=callgrind",
+                    f"--callgrind-out-file={path}", *command],
+                   check=True, capture_output=True)
+    text = subprocess.run(
+        ["callgrind_annotate", "--inclusive=yes", "--threshold=100", path],
+        check=True, capture_output=True, text=True).stdout
+    counts = {}
+    for line in text.splitlines():
+        match = re.match(r" *([0-9,]+) \(", line)
+        for name, function in FUNCTIONS.items():
+            if match and function in line and name not in counts:
+                counts[name] = int(match[1].replace(",", ""))
+    return counts
+
+
+def cpu():
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("model name"):
+                return line.split(":")[1].strip()
+    return platform.machine()
+
+
 def commit():
     done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True,
                           text=True, check=False,
@@ -109,18 +162,22 @@ def commit():
     return done.stdout.strip() or None
 
 
-def write_result(args, sizes, rows, growth):
+def write_result(args, sizes, rows, growth, memory, instructions):
     result = {
         "benchmark": "module_scaling",
         "commit": commit(),
         "machine": platform.machine(),
+        "cpu": cpu(),
         "unit": "microseconds per layer, one thread",
         "runs": args.repeat,
         "layers": sizes,
         "phases": {name: [round(value, 2) for value in values]
                    for name, values in rows.items()},
         "growth": {name: round(value, 3) for name, value in growth.items()},
+        "memory": memory,
     }
+    if instructions:
+        result["instructions_per_layer"] = instructions
     with open(args.output, "w", encoding="utf-8") as file:
         json.dump(result, file, indent=2)
         file.write("\n")
@@ -137,11 +194,15 @@ def main(argv):
                         help="runs of which the fastest counts")
     parser.add_argument("--limit", type=float, metavar="FACTOR",
                         help="largest ratio of times per layer")
+    parser.add_argument("--instructions", action="store_true",
+                        help="count instructions too, which takes minutes")
     parser.add_argument("--output", metavar="FILE",
                         help="JSON file for the result")
     args = parser.parse_args(argv)
     sizes = [int(text) for text in args.layers.split(",")]
     rows = {name: [] for name in NAMES.values()}
+    memory = {"peak_kib": [], "page_faults": []}
+    instructions = {}
     with tempfile.TemporaryDirectory(prefix="fuse-scaling-") as directory:
         path = os.path.join(directory, "model.mlir")
         command = [args.fuse_opt, path, "-o", os.devnull, *PASSES,
@@ -154,16 +215,28 @@ def main(argv):
             repeat = args.repeat * max(1, short // size)
             for name, spent in time_phases(command, repeat).items():
                 rows[name].append(1e6 * spent / size)
+            peak, faults = run_once(command)
+            memory["peak_kib"].append(peak)
+            memory["page_faults"].append(faults)
+        if args.instructions:
+            for size in (min(sizes), max(n for n in sizes if n <= 10000)):
+                print(f"counting instructions of {size} layers", flush=True)
+                write_model(path, size)
+                instructions[str(size)] = {
+                    name: round(count / size) for name, count
+                    in count_instructions(command, directory).items()}
     print("microseconds per layer")
     print(f"{'layers':20}" + "".join(f"{size:>10}" for size in sizes))
     for name, values in rows.items():
         print(f"{name:20}" + "".join(f"{value:10.1f}" for value in values))
+    for size, counts in instructions.items():
+        print(f"instructions per layer, {size} layers: {counts}")
     growth = {name: max(values) / min(values) for name, values in rows.items()
               if min(values) > 0}
     largest = growth["total"]
     print(f"largest total per layer over the smallest: {largest:.2f}x")
     if args.output:
-        write_result(args, sizes, rows, growth)
+        write_result(args, sizes, rows, growth, memory, instructions)
     if args.limit and largest > args.limit:
         print(f"error: more than {args.limit}x", file=sys.stderr)
         return 1
