@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Whole models on a GPU: `python -m benchmarks.e2e OUT.json [SECONDS]`.
 
-First small models of several architectures: their sites are fused and held
-against the unfused model, and a captured decode step gives the same tokens.
-Then one step of a model as wide as Qwen3-8B with 8 layers, in bf16 with drawn
+One step of a model as wide as Qwen3-8B with 8 layers, in bf16 with drawn
 weights: one token for each of B sequences without a cache, in a CUDA graph,
-eager and compiled by torch.compile, with and without fused MLP blocks, in the
-same process. Timings are medians of batches of replays between two events.
+eager and compiled by torch.compile, with the model as it is, with fused MLP
+blocks, and with MLP blocks in static FP8, all in the same process. Timings are
+medians of batches of replays between two events.
+
+Then models of several architectures: their sites are fused and held against
+the unfused model, and 32 greedy tokens with a static cache, every step a
+replay of a CUDA graph, have to be those of the unfused model.
 
 OUT.json is written after every step, so that what ran is kept when SECONDS,
 after which no new step starts, or the machine run out.
@@ -15,6 +18,7 @@ after which no new step starts, or the machine run out.
 from __future__ import annotations
 
 import json
+import os
 import statistics
 import sys
 import time
@@ -28,20 +32,37 @@ import transformers
 
 import fuse_mlir
 
+from benchmarks.timing import read_device
+
 SMALL = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4,
          "num_attention_heads": 4, "vocab_size": 512}
 LLAMA = {**SMALL, "num_key_value_heads": 2, "head_dim": 64}
-ARCHITECTURES = {"qwen3": LLAMA, "llama": LLAMA, "gemma3_text": LLAMA,
-                 "gpt_neox": SMALL, "bert": SMALL}
+# Every layer attends to everything, so that the cache is of one kind.
+FULL = {"layer_types": ["full_attention"] * 4}
+VISION = {**{k: v for k, v in SMALL.items() if k != "vocab_size"},
+          "image_size": 32, "patch_size": 8}
+ARCHITECTURES = {
+    "qwen3": LLAMA, "llama": LLAMA, "gemma3_text": {**LLAMA, **FULL},
+    "gpt_neox": SMALL, "bert": SMALL, "siglip_vision_model": VISION}
+#: One layer in the width of a published model.
+FULL_WIDTH = {
+    "qwen3": {**LLAMA, "hidden_size": 4096, "intermediate_size": 12288,
+              "num_attention_heads": 32, "num_key_value_heads": 8,
+              "head_dim": 128, "num_hidden_layers": 1},
+    "gpt_neox": {**SMALL, "hidden_size": 6144, "intermediate_size": 24576,
+                 "num_attention_heads": 64, "num_hidden_layers": 1}}
 WIDE = {"hidden_size": 4096, "intermediate_size": 12288,
         "num_hidden_layers": 8, "num_attention_heads": 32,
         "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 32000}
+#: What has no tokens to generate.
+ENCODERS = ("bert", "siglip_vision_model")
+SYSTEMS = ("unfused", "bf16", "fp8")
 
 
 def build(kind: str, settings: dict[str, int]) -> torch.nn.Module:
     """A model on the GPU with drawn weights."""
     config = transformers.AutoConfig.for_model(kind, **settings)
-    auto = transformers.AutoModel if kind == "bert" \
+    auto = transformers.AutoModel if kind in ENCODERS \
         else transformers.AutoModelForCausalLM
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.bfloat16)
@@ -86,67 +107,133 @@ def microseconds(graph: torch.cuda.CUDAGraph, batches: int = 20,
     return statistics.median(times)
 
 
-def architecture(kind: str, settings: dict[str, int]) -> dict[str, Any]:
-    """Fuses, verifies and undoes; a decode loop under a graph as well."""
+def architecture(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Fuses, verifies and undoes; generates with and without."""
+    from fuse_mlir.flow import default_inputs
+
     model = build(kind, settings)
-    ids = torch.arange(1, 13, device="cuda").view(2, 6)
+    inputs = default_inputs(model)
+    row: dict[str, Any] = {"architecture": kind, "settings": settings}
     with torch.no_grad():
-        before = model(ids)[0]
+        before = model(**inputs)[0]
+        if kind not in ENCODERS:
+            tokens = greedy(model)
         sites = fuse_mlir.fuse_modules(model)
         checks = fuse_mlir.verify(model)
-        row = {"architecture": kind, "sites": len(sites.fused),
-               "refused": [s.reason for s in sites.refused],
-               "checks": [vars(c) for c in checks.checks],
-               "passed": bool(checks)}
-        if kind != "bert":
-            row["tokens_fused"] = greedy(model)
-        fuse_mlir.unfuse_modules(model)
-        row["unfused_identical"] = torch.equal(model(ids)[0], before)
-        if kind != "bert":
+        row |= {"sites": len(sites.fused), "passed": bool(checks),
+                "refused": [s.reason for s in sites.refused],
+                "failed": [vars(c) for c in checks.checks if not c.passed]}
+        if kind not in ENCODERS:
             row["tokens"] = greedy(model)
-            row["tokens_equal"] = row["tokens"] == row["tokens_fused"]
+            row["tokens_equal"] = row["tokens"] == tokens
+        fuse_mlir.unfuse_modules(model)
+        row["unfused_identical"] = torch.equal(model(**inputs)[0], before)
     return row
 
 
 def greedy(model: torch.nn.Module, count: int = 32) -> list[int]:
-    """Greedy tokens of a window of fixed length, each step one replay."""
-    window = torch.arange(1, 17, device="cuda").view(1, 16)
-    graph, logits = capture(
-        lambda: model(input_ids=window, use_cache=False).logits)
-    tokens = []
-    for _ in range(count):
+    """Greedy tokens with a static cache, each but the first one a replay."""
+    prompt = torch.arange(1, 10, device="cuda").view(1, 9)
+    cache = transformers.StaticCache(config=model.config, max_cache_len=64)
+    token = torch.zeros(1, 1, dtype=torch.long, device="cuda")
+
+    def step() -> torch.Tensor:
+        return model(input_ids=token, past_key_values=cache,
+                     use_cache=True).logits[:, -1:].argmax(-1)
+
+    def prefill() -> None:
+        token.copy_(model(input_ids=prompt, past_key_values=cache,
+                          use_cache=True).logits[:, -1:].argmax(-1))
+
+    prefill()
+    graph, result = capture(step)
+    cache.reset()
+    prefill()
+    tokens = [int(token)]
+    for _ in range(count - 1):
         graph.replay()
-        token = logits[:, -1:].argmax(-1)
+        token.copy_(result)
         tokens.append(int(token))
-        window.copy_(torch.cat([window[:, 1:], token], 1))
     return tokens
 
 
-def wide(sequences: int, compiled: bool, fused: bool,
-         model: torch.nn.Module) -> dict[str, Any]:
-    """One timed configuration."""
-    ids = (torch.arange(sequences, device="cuda") * 37 + 5).view(-1, 1)
-    torch._dynamo.reset()
-    row: dict[str, Any] = {"sequences": sequences, "compiled": compiled,
-                           "fused": fused}
-    with torch.no_grad():
-        if fused:
-            row["sites"] = len(fuse_mlir.fuse_modules(model).fused)
-        try:
-            def call() -> torch.Tensor:
-                return model(input_ids=ids, use_cache=False).logits
+def generated(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """`generate` with a static cache, which transformers compiles."""
+    model = build(kind, settings)
+    prompt = torch.arange(1, 10, device="cuda").view(1, 9)
 
+    def tokens() -> list[int]:
+        torch._dynamo.reset()
+        return model.generate(prompt, max_new_tokens=32, do_sample=False,
+                              cache_implementation="static",
+                              pad_token_id=0)[0, 9:].tolist()
+
+    with torch.no_grad():
+        theirs = tokens()
+        fuse_mlir.fuse_modules(model)
+        # Makes the kernels for one row, which a compiled call can not.
+        model(prompt[:, :1])
+        ours = tokens()
+    return {"architecture": kind, "settings": settings, "generate": ours,
+            "tokens_equal": ours == theirs}
+
+
+class Wide:
+    """The wide model, as one system after the other."""
+
+    def __init__(self) -> None:
+        self.model = build("qwen3", WIDE)
+        self.reference: dict[int, torch.Tensor] = {}
+
+    def become(self, system: str) -> dict[str, Any]:
+        """Fuses as the system asks for."""
+        from fuse_mlir.modules import fused_sites
+
+        if fused_sites(self.model):
+            fuse_mlir.unfuse_modules(self.model)
+        start = time.monotonic()
+        sites: Any = []
+        if system == "bf16":
+            sites = fuse_mlir.fuse_modules(self.model).fused
+        elif system == "fp8":
+            generator = torch.Generator("cuda").manual_seed(1)
+            data = [{"input_ids": torch.randint(
+                0, WIDE["vocab_size"], (4, 16), device="cuda",
+                generator=generator), "use_cache": False} for _ in range(2)]
+            sites = fuse_mlir.calibrate(self.model, data).fused
+        return {"system": system, "sites": len(sites),
+                "seconds_to_fuse": time.monotonic() - start}
+
+    def step(self, system: str, sequences: int, compiled: bool,
+             residual: bool = False) -> dict[str, Any]:
+        """One timed configuration of the present system."""
+        ids = (torch.arange(sequences, device="cuda") * 37 + 5).view(-1, 1)
+        row: dict[str, Any] = {"sequences": sequences, "system": system,
+                               "compiled": compiled, "residual": residual}
+        torch._dynamo.reset()
+
+        def call() -> torch.Tensor:
+            return self.model(input_ids=ids, use_cache=False).logits
+
+        with torch.no_grad():
             # Builds what a compiled call must not.
             call()
-            step = torch.compile(call, fullgraph=fused, dynamic=False) \
-                if compiled else call
+            start = time.monotonic()
+            step = call
+            if compiled:
+                options = fuse_mlir.inductor_options(self.model) \
+                    if residual else None
+                step = torch.compile(call, fullgraph=True, dynamic=False,
+                                     options=options)
             graph, logits = capture(step)
+            row["seconds_to_capture"] = time.monotonic() - start
             row["microseconds"] = microseconds(graph)
-            row["top_tokens"] = logits[:, -1].argmax(-1).tolist()
-        finally:
-            if fused:
-                fuse_mlir.unfuse_modules(model)
-    return row
+            logits = logits.double()
+        reference = self.reference.setdefault(sequences, logits)
+        row["cosine"] = float(torch.nn.functional.cosine_similarity(
+            logits.flatten(), reference.flatten(), 0))
+        row["top_tokens"] = logits[:, -1].argmax(-1).tolist()
+        return row
 
 
 def main(path: str, seconds: float = 600.0) -> int:
@@ -154,9 +241,11 @@ def main(path: str, seconds: float = 600.0) -> int:
     start, failed = time.monotonic(), False
     properties = torch.cuda.get_device_properties(0)
     report: dict[str, Any] = {
-        "device": properties.name, "torch": torch.__version__,
-        "transformers": transformers.__version__, "model": WIDE,
-        "architectures": [], "steps": []}
+        "device": properties.name, "state": read_device(),
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "commit": os.environ.get("FUSE_COMMIT", ""), "model": WIDE,
+        "systems": [], "steps": [], "architectures": []}
 
     def attempt(name: str, where: str, step: Callable[[], dict]) -> None:
         nonlocal failed
@@ -171,23 +260,38 @@ def main(path: str, seconds: float = 600.0) -> int:
                 failed = True
                 report[where].append({"name": name, "error": str(error)})
         row = {k: v for k, v in report[where][-1].items()
-               if k not in ("checks", "tokens", "tokens_fused")}
+               if k not in ("tokens", "generate", "settings", "top_tokens")}
         print(f"{time.monotonic() - start:6.1f}s {row}", flush=True)
         Path(path).write_text(json.dumps(report, indent=1) + "\n")
 
-    for kind in ("qwen3", "gpt_neox"):
-        attempt(kind, "architectures",
-                lambda: architecture(kind, ARCHITECTURES[kind]))
-    model = build("qwen3", WIDE)
-    for compiled in (False, True):
+    wide = Wide()
+
+    def measure(system: str, residual: bool, compiled: bool) -> None:
         for sequences in (1, 16):
-            for fused in (False, True):
-                attempt(f"B={sequences}", "steps",
-                        lambda: wide(sequences, compiled, fused, model))
-    del model
-    for kind in ("llama", "gemma3_text", "bert"):
-        attempt(kind, "architectures",
-                lambda: architecture(kind, ARCHITECTURES[kind]))
+            attempt(f"{system} B={sequences}", "steps",
+                    lambda: wide.step(system, sequences, compiled, residual))
+
+    for system in SYSTEMS:
+        attempt(system, "systems", lambda: wide.become(system))
+        measure(system, system != "unfused", compiled=True)
+        measure(system, False, compiled=False)
+    for kind, settings in ARCHITECTURES.items():
+        attempt(kind, "architectures", lambda: architecture(kind, settings))
+    # The same without the adds in the kernel.
+    measure("fp8", False, compiled=True)
+    attempt("bf16", "systems", lambda: wide.become("bf16"))
+    measure("bf16", False, compiled=True)
+    del wide
+    torch.cuda.empty_cache()
+    for kind, settings in FULL_WIDTH.items():
+        attempt(kind, "architectures", lambda: architecture(kind, settings))
+    for kind in ("qwen3", "llama", "gpt_neox", "gemma3_text"):
+        settings = {**ARCHITECTURES[kind], "num_hidden_layers": 1}
+        if "layer_types" in settings:
+            settings["layer_types"] = settings["layer_types"][:1]
+        attempt(kind, "architectures", lambda: generated(kind, settings))
+    report["state_after"] = read_device()
+    Path(path).write_text(json.dumps(report, indent=1) + "\n")
     return int(failed)
 
 

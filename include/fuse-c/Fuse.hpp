@@ -113,6 +113,13 @@ public:
 
 using Tensors = std::vector<const DLTensor *>;
 
+/// Packed weights that instances of one device share.
+class SharedWeights
+    : public Handle<fuse_shared_weights, fuse_shared_weights_destroy> {
+public:
+  SharedWeights() : Handle(create(fuse_shared_weights_create)) {}
+};
+
 class Instance : public Handle<fuse_instance, fuse_instance_destroy> {
 public:
   /// `function` may be null if there is one only.
@@ -125,6 +132,9 @@ public:
     check(fuse_instance_bind_view(get(), argument, &tensor));
   }
   void prepare() { check(fuse_instance_prepare(get())); }
+  void prepare(SharedWeights &shared) {
+    check(fuse_instance_prepare_shared(get(), shared.get()));
+  }
   std::vector<int64_t> getResultShape(const Tensors &inputs, size_t result,
                                       size_t rank) const {
     std::vector<int64_t> shape(rank);

@@ -36,6 +36,7 @@ typedef struct fuse_device fuse_device;
 typedef struct fuse_program fuse_program;
 typedef struct fuse_instance fuse_instance;
 typedef struct fuse_workspace fuse_workspace;
+typedef struct fuse_shared_weights fuse_shared_weights;
 
 /*===----------------------------------------------------------------------===*
  * Artefacts
@@ -181,6 +182,19 @@ FUSE_C_EXPORT fuse_status fuse_instance_bind_parameter(fuse_instance *instance,
  * code. Every argument with a parameter name has to be bound. Binding again
  * undoes this. */
 FUSE_C_EXPORT fuse_status fuse_instance_prepare(fuse_instance *instance);
+
+/* What several instances on one device read, such as kernels of one block for
+ * different numbers of tokens. Weights that were packed before are found again
+ * by where they lie: after they changed, prepare with another handle. */
+FUSE_C_EXPORT fuse_status
+fuse_shared_weights_create(fuse_shared_weights **shared);
+
+FUSE_C_EXPORT void fuse_shared_weights_destroy(fuse_shared_weights *shared);
+
+/* The same as `fuse_instance_prepare`, without packing again what another
+ * instance has packed with `shared`, which may go before the instances. */
+FUSE_C_EXPORT fuse_status fuse_instance_prepare_shared(
+    fuse_instance *instance, fuse_shared_weights *shared);
 
 /* Inputs of a launch are the arguments that are not bound, in their order. */
 FUSE_C_EXPORT fuse_status

@@ -10,6 +10,7 @@
 #include "fuse/Runtime/Host/Instance.h"
 
 #include <cstdlib>
+#include <mutex>
 #include <new>
 
 using namespace fuse::host;
@@ -31,6 +32,11 @@ struct fuse_program {
 struct fuse_instance {
   std::shared_ptr<Program> program;
   std::unique_ptr<Instance> value;
+};
+
+struct fuse_shared_weights {
+  std::mutex mutex;
+  SharedWeights value;
 };
 
 struct fuse_workspace {
@@ -358,6 +364,24 @@ fuse_status fuse_instance_prepare(fuse_instance *instance) {
   return guard([&] {
     requireAll("instance", instance);
     instance->value->prepare();
+  });
+}
+
+fuse_status fuse_shared_weights_create(fuse_shared_weights **shared) {
+  return guard([&] {
+    requireAll("shared", shared);
+    *shared = new fuse_shared_weights;
+  });
+}
+
+void fuse_shared_weights_destroy(fuse_shared_weights *shared) { delete shared; }
+
+fuse_status fuse_instance_prepare_shared(fuse_instance *instance,
+                                         fuse_shared_weights *shared) {
+  return guard([&] {
+    requireAll("instance, shared", instance, shared);
+    std::lock_guard<std::mutex> lock(shared->mutex);
+    instance->value->prepare(&shared->value);
   });
 }
 

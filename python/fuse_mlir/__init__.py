@@ -33,6 +33,7 @@ _EXPORTS = {
     "export": "compiled",
     "fuse_modules": "modules",
     "fused": "modules",
+    "inductor_options": "inductor",
     "load": "compiled",
     "register_fusion_patterns": "patterns",
     "unfuse_modules": "modules",

@@ -40,6 +40,9 @@ FUSED_OP = re.compile(r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|"
 ROW_OPS = frozenset(f"fuse.{name}" for name in (
     "gated_mlp", "mlp", "norm_linear", "norm_quantize", "act_quantize",
     "rms_norm", "layer_norm", "linear", "activation", "quantize"))
+#: Most rows of each of the kernels that a GPU has for a chain; more rows go
+#: through the last one in parts.
+TOKENS = (8, 16, 32, 64, 128)
 #: Kernels that structurally equal chains share.
 CACHE_SIZE = 64
 
@@ -115,37 +118,45 @@ class Compiled:
     kept: list[Any] = field(default_factory=list)
     #: Whether every row is computed by itself.
     by_rows: bool = False
+    #: Names of the ops of the function, in order.
+    ops: tuple[str, ...] = ()
     _rows: "Compiled | None" = None
-    _artifacts: dict[str, native.Artifact] = field(default_factory=dict)
-    _programs: dict[torch.device, native.Program] = field(
-        default_factory=dict)
+    _artifacts: dict[Any, native.Artifact] = field(default_factory=dict)
+    _programs: dict[Any, native.Program] = field(default_factory=dict)
     _lock: Any = field(default_factory=threading.Lock)
 
-    def artifact(self, device: torch.device) -> native.Artifact:
-        """Compiles once per kind of device.
+    def artifact(self, device: torch.device,
+                 tokens: int = 0) -> native.Artifact:
+        """Compiles once per kind of device and number of tokens.
 
         Raises:
             KernelError: there is no code for the device.
         """
         chip = gpu_chip(device) if device.type == "cuda" else ""
         with self._lock:
-            if chip not in self._artifacts:
+            if (chip, tokens) not in self._artifacts:
                 try:
-                    self._artifacts[chip] = native.Module(
-                        self.formed).compile(chip=chip)
+                    self._artifacts[chip, tokens] = native.Module(
+                        self.formed).compile(chip=chip, tokens=tokens)
                 except native.NativeError as error:
                     raise KernelError("no code for "
                                       f"{chip or 'the CPU'}: {error}") \
                         from error
-            return self._artifacts[chip]
+            return self._artifacts[chip, tokens]
 
-    def instance(self, device: torch.device) -> native.Instance:
-        """A new instance of the code on a device."""
-        artifact = self.artifact(device)
+    def instance(self, device: torch.device,
+                 tokens: int = 0) -> native.Instance:
+        """A new instance of the code on a device.
+
+        Args:
+            tokens: most rows that scheduled code is made for, if not the
+                default.
+        """
+        artifact = self.artifact(device, tokens)
         with self._lock:
-            if device not in self._programs:
-                self._programs[device] = artifact.load_on(device)
-            return self._programs[device].instance()
+            if (device, tokens) not in self._programs:
+                self._programs[device, tokens] = artifact.load_on(device)
+            return self._programs[device, tokens].instance()
 
     def for_rows(self, chain: Chain) -> "Compiled":
         """The same for inputs of rank two."""
@@ -191,6 +202,15 @@ def compile_chain(names: Sequence[str], members: Sequence[nn.Module],
         while len(_CACHE) > CACHE_SIZE:
             _CACHE.popitem(last=False)
     return compiled
+
+
+def compile_variant(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
+    """Code for a chain whose forward is not that of `Chain`.
+
+    Raises:
+        As `compile_chain`.
+    """
+    return _compile(chain, inputs)
 
 
 def _structure(module: nn.Module, kept: list[Any]) -> tuple:
@@ -264,7 +284,7 @@ def _compile(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
     by_rows = bool(families) and ROW_OPS.issuperset(ops)
     return Compiled(parameters, constants, layers, formed, families,
                     module.remarks, tuple(inputs), result, dtype,
-                    by_rows=by_rows)
+                    by_rows=by_rows, ops=tuple(ops))
 
 
 def _owner(chain: nn.Module, name: str) -> nn.Module | None:
@@ -339,6 +359,7 @@ class Kernel:
         device: where it runs.
         copies: what members of the chain were made from, if they are no
             modules of the model.
+        shared: a kernel of the same weights, whose packed ones are used.
     """
 
     _ids = itertools.count(1)
@@ -346,7 +367,8 @@ class Kernel:
         weakref.WeakValueDictionary()
 
     def __init__(self, site: str, chain: Chain, compiled: Compiled,
-                 device: torch.device, copies: Copies | None = None) -> None:
+                 device: torch.device, copies: Copies | None = None,
+                 shared: "Kernel | None" = None) -> None:
         _register()
         self.site = site
         self.chain = chain
@@ -356,9 +378,12 @@ class Kernel:
         Kernel._all[self.id] = self
         # Scheduled kernels of GPUs are made for rows.
         self._flat = device.type == "cuda" and compiled.by_rows
-        code = compiled.for_rows(chain) if self._flat else compiled
-        self._instance = code.instance(device)
+        self._code = compiled.for_rows(chain) if self._flat else compiled
         self._lock = threading.Lock()
+        self._instances: dict[int, native.Instance] = {}
+        self._shared = shared._shared if shared else native.SharedWeights()
+        #: The kernel with residual adds, where `inductor_options` made one.
+        self.residual: Kernel | None = None
         self._names = list(compiled.parameters)
         self._types = list(compiled.parameters.values())
         self._sources = [self._find(name) for name in self._names]
@@ -369,6 +394,7 @@ class Kernel:
                           for m in chain.modules())
         self._bound: list[tuple[int, int]] = [(0, -1)] * len(self._names)
         self._check(self.weights())
+        self._instance(1)
 
     @classmethod
     def by_id(cls, number: int) -> "Kernel":
@@ -399,6 +425,35 @@ class Kernel:
         return [s if isinstance(s, torch.Tensor) else getattr(s[0], s[1])
                 for s in self._sources]
 
+    def _instance(self, rows: int) -> native.Instance:
+        """The code for so many rows, made when it is first asked for."""
+        most = 0
+        if self._flat:
+            most = next((t for t in TOKENS if rows <= t), TOKENS[-1])
+        instance = self._instances.get(most)
+        if instance is not None:
+            return instance
+        if self._flat and torch.cuda.is_current_stream_capturing():
+            raise KernelError(
+                f"site '{self.site}' has no kernel for {rows} rows yet, and "
+                "none can be made while a graph is captured; call the model "
+                "once with this input before")
+        with self._lock:
+            if most not in self._instances:
+                instance = self._code.instance(self.device, most)
+                self._bind(instance, self.weights())
+                # Portable code takes any number of rows.
+                for size in ([most] if instance.max_tokens or not self._flat
+                             else TOKENS):
+                    self._instances[size] = instance
+            return self._instances[most]
+
+    def _bind(self, instance: native.Instance,
+              weights: Sequence[torch.Tensor]) -> None:
+        for name, weight in zip(self._names, weights):
+            instance.bind(name, weight)
+        instance.prepare(self._shared)
+
     def result_shape(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
         """Sizes of the result, symbolic where those of `inputs` are."""
         return [d if isinstance(d, int) else inputs[d[0]].shape[d[1]]
@@ -424,14 +479,16 @@ class Kernel:
         if out.numel() == 0:
             return out
         if not self._flat:
-            self._instance.launch(inputs, [out])
+            self._instance(0).launch(inputs, [out])
             return out
         rows = [t.view(-1, t.shape[-1]) for t in inputs]
         result = out.view(-1, out.shape[-1])
-        most = self._instance.max_tokens or len(result)
-        for start in range(0, len(result), most):
-            part = slice(start, start + most)
-            self._instance.launch([t[part] for t in rows], [result[part]])
+        start = 0
+        while start < len(result):
+            instance = self._instance(len(result) - start)
+            part = slice(start, start + (instance.max_tokens or len(result)))
+            instance.launch([t[part] for t in rows], [result[part]])
+            start = part.stop
         return out
 
     def _check(self, weights: Sequence[torch.Tensor]) -> None:
@@ -458,8 +515,11 @@ class Kernel:
                         f"parameter '{name}' of site '{self.site}' has the "
                         f"strides {weight.stride()}; expected a contiguous "
                         "tensor, because kernels read it where it is")
-                self._instance.bind(name, weight)
-            self._instance.prepare()
+            if self._instances:
+                # What was packed of the weights before is no longer right.
+                self._shared = native.SharedWeights()
+            for instance in set(self._instances.values()):
+                self._bind(instance, weights)
             self._bound = now
 
     def recompute(self, inputs: Sequence[torch.Tensor],

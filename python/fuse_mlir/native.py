@@ -166,7 +166,7 @@ def library() -> ctypes.CDLL:
     loaded.fuse_artifact_bytes.restype = c_void_p
     loaded.fuse_compile_options_init.restype = None
     for name in ("context", "module", "artifact", "device", "program",
-                 "instance", "workspace"):
+                 "instance", "workspace", "shared_weights"):
         destroy = getattr(loaded, f"fuse_{name}_destroy")
         destroy.restype, destroy.argtypes = None, [c_void_p]
     loaded.fuse_string_free.restype = None
@@ -370,6 +370,16 @@ def _tensor_type(found: _TensorType) -> TensorType:
                       None if name is None else name.decode())
 
 
+class SharedWeights:
+    """Packed weights that instances on one device share, found again by where
+    the tensors lie: those that changed need another object."""
+
+    def __init__(self) -> None:
+        made = c_void_p()
+        _check(library().fuse_shared_weights_create(byref(made)))
+        self.handle = _Handle("shared_weights", made)
+
+
 class Program:
     """Code on a device."""
 
@@ -424,9 +434,13 @@ class Instance:
             self._handle.pointer, parameter.encode(), byref(view)))
         self._weights[parameter] = (tensor, view)
 
-    def prepare(self) -> None:
+    def prepare(self, shared: SharedWeights | None = None) -> None:
         """Does what a launch must not: packs weights, loads code."""
-        _check(library().fuse_instance_prepare(self._handle.pointer))
+        if shared is None:
+            _check(library().fuse_instance_prepare(self._handle.pointer))
+        else:
+            _check(library().fuse_instance_prepare_shared(
+                self._handle.pointer, shared.handle.pointer))
         self._kept += self._workspaces.values()
         self._workspaces.clear()
 

@@ -130,6 +130,31 @@ TEST(CudaTest, SharesPackedWeights) {
   EXPECT_EQ((prepare(1, &shared), fake.countCalls("cuMemAlloc")), 2);
 }
 
+// The same through the C interface; weights outlive the handle.
+TEST(CudaTest, SharesPackedWeightsOfHandles) {
+  const FakeCuda &fake = getFake();
+  CudaSession session;
+  session.open();
+  cxx::Program program(session.artifact, session.device);
+  auto shared = std::make_unique<cxx::SharedWeights>();
+  auto prepare = [&] {
+    cxx::Instance instance(program, nullptr);
+    for (int i : {1, 2})
+      instance.bind(i, session.getView(i, kDLCPU));
+    fake.reset();
+    instance.prepare(*shared);
+    return instance;
+  };
+  cxx::Instance first = prepare();
+  EXPECT_EQ(fake.countCalls("cuMemAlloc"), 2);
+  cxx::Instance second = prepare();
+  EXPECT_EQ(fake.countCalls("cuMemAlloc"), 1);
+  shared.reset();
+  EXPECT_EQ(fake.countCalls("cuMemFree"), 0);
+  EXPECT_EQ(fuse_instance_prepare_shared(first.get(), nullptr),
+            FUSE_ERROR_INVALID_ARGUMENT);
+}
+
 // Ranges are named by site, so that a profile shows what was fused.
 TEST(CudaTest, NamesRangesForProfilers) {
   CudaSession session;
