@@ -200,7 +200,7 @@ def calibrate(inputs: Mapping[str, Range],
         choice = choose_scale(seen, storage, method, percentile)
         tensors.append(_tensor(f"{linear}.input", choice, seen))
         weights_seen = Range()
-        weights_seen.add(weight.float().numpy())
+        weights_seen.add(weight)
         weight_choice = choose_scale(weights_seen, storage, method, percentile)
         tensors.append(_tensor(f"{linear}.weight", weight_choice,
                                weights_seen))

@@ -122,20 +122,21 @@ class Range:
         seen.sample = sample.astype(np.float32)
         return seen
 
-    def add(self, values: np.ndarray) -> None:
-        """Counts one batch.
+    def add(self, values: np.ndarray | torch.Tensor) -> None:
+        """Counts one batch, where it is.
 
         Raises:
             RangeError: a value is NaN or infinite.
         """
-        flat = np.abs(np.asarray(values, dtype=np.float32)).ravel()
-        if flat.size == 0:
+        flat = torch.as_tensor(values).detach().to(torch.float32) \
+            .abs().flatten()
+        if flat.numel() == 0:
             return
-        if not np.isfinite(flat).all():
-            bad = int(np.count_nonzero(~np.isfinite(flat)))
-            raise RangeError(f"{bad} of {flat.size} observed values are not "
-                             "finite")
         largest = float(flat.max())
+        if not math.isfinite(largest):
+            bad = int((~flat.isfinite()).sum())
+            raise RangeError(f"{bad} of {flat.numel()} observed values are "
+                             "not finite")
         if largest > 0.0 and self.limit == 0.0:
             self.limit = largest
         while self.limit > 0.0 and largest > self.limit:
@@ -144,26 +145,66 @@ class Range:
             self.histogram[:self.bins // 2] = pairs
             self.limit *= 2.0
         if self.limit == 0.0:
-            self.histogram[0] += flat.size
+            self.histogram[0] += flat.numel()
         else:
-            self.histogram += np.histogram(
-                flat, bins=self.bins, range=(0.0, self.limit))[0]
+            bins = (flat * (self.bins / self.limit)).to(torch.int32)
+            self.histogram += torch.bincount(
+                bins.clamp_(max=self.bins - 1),
+                minlength=self.bins).cpu().numpy()
         self._keep(flat)
-        self.count += flat.size
+        self.count += flat.numel()
         self.largest = max(self.largest, largest)
 
-    def _keep(self, flat: np.ndarray) -> None:
+    def _keep(self, flat: torch.Tensor) -> None:
         """Reservoir sampling: every value seen is equally likely kept."""
         free = self.sample_size - self.sample.size
         head, rest = flat[:free], flat[free:]
-        self.sample = np.concatenate([self.sample, head])
-        if rest.size == 0:
+        self.sample = np.concatenate([self.sample, head.cpu().numpy()])
+        # Of a large batch only a few values are kept, so that not all of them
+        # have to be drawn for.
+        count, start = rest.numel(), self.count + free
+        if count == 0:
             return
-        seen = self.count + free + np.arange(1, rest.size + 1)
-        slots = (self._random.random(rest.size) * seen).astype(np.int64)
-        kept = slots < self.sample_size
+        expected = self.sample_size * math.log1p(count / start) \
+            if start else 0.0
+        slots = np.empty(0, dtype=np.int64)
+        if 4 * expected > count:
+            seen = start + np.arange(1, count + 1)
+            drawn = (self._random.random(count) * seen).astype(np.int64)
+            chosen = np.flatnonzero(drawn < self.sample_size)
+            slots = drawn[chosen]
+        else:
+            chosen = self._skips(start, count)
+            slots = self._random.integers(0, self.sample_size, chosen.size)
         # Later values win, as they would one by one.
-        self.sample[slots[kept]] = rest[kept]
+        self.sample[slots] = rest[torch.from_numpy(chosen).to(
+            rest.device)].cpu().numpy()
+
+    def _skips(self, start: int, count: int) -> np.ndarray:
+        """Which of `count` values after `start` others enter the sample, each
+        with the probability that its position gives it."""
+        chosen, low = [], 0
+        while low < count:
+            # Positions whose probabilities are within a factor of two.
+            high = min(count, low + start + low)
+            most = min(1.0, self.sample_size / (start + low + 1))
+            drawn = np.flatnonzero(self._random.random(high - low) < most) \
+                if most > 0.25 else self._sparse(high - low, most)
+            keep = self.sample_size / (start + low + 1 + drawn) / most
+            chosen.append(low + drawn[self._random.random(drawn.size) < keep])
+            low = high
+        return np.concatenate(chosen)
+
+    def _sparse(self, count: int, share: float) -> np.ndarray:
+        """Positions below `count`, each taken with probability `share`."""
+        found, last = [], -1
+        step = max(16, int(1.2 * share * count))
+        while last < count:
+            gaps = self._random.geometric(share, step)
+            found.append(last + np.cumsum(gaps))
+            last = int(found[-1][-1])
+        places = np.concatenate(found)
+        return places[places < count]
 
     def percentile(self, share: float) -> float:
         """Magnitude that `share` percent of the values do not exceed.

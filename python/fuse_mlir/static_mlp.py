@@ -305,8 +305,8 @@ def _real_weight(module: nn.Linear) -> torch.Tensor:
 
     if is_fp8_linear(module):
         return dequantized_weight(entries_of(module), Policy(),
-                                  torch.float32).cpu()
-    return module.weight.detach().cpu()
+                                  torch.float32)
+    return module.weight.detach()
 
 
 def _observe(model: nn.Module, linears: Mapping[str, nn.Linear],
@@ -319,7 +319,7 @@ def _observe(model: nn.Module, linears: Mapping[str, nn.Linear],
 
     def count(path: str) -> Callable:
         def hook(_module: nn.Module, args: tuple) -> None:
-            ranges[path].add(args[0].detach().float().cpu().numpy())
+            ranges[path].add(args[0])
         return hook
 
     handles = [module.register_forward_pre_hook(count(path))
