@@ -96,8 +96,6 @@ fuse::buildGPUPipeline(OpPassManager &pm, const GPUPipelineOptions &options,
   addLoweringToNVVM(pm, *chip);
   if (options.stage == "nvvm")
     return success();
-  GpuModuleToBinaryPassOptions binary;
-  binary.compilationTarget = "isa";
-  pm.addPass(createGpuModuleToBinaryPass(binary));
+  pm.addPass(createConvertKernelsToPTXPass());
   return success();
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Conversion/FuseToTile/FuseToTile.h"
+#include "fuse/Conversion/KernelsToPTX/KernelsToPTX.h"
 #include "fuse/Conversion/TileToNVVM/TileToNVVM.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Slots/Passes.h"
@@ -53,7 +54,5 @@ void fuse::buildHopperPipeline(OpPassManager &pm,
   target.features = "+ptx80";
   target.optLevel = 3;
   pm.addPass(createGpuNVVMAttachTarget(target));
-  GpuModuleToBinaryPassOptions binary;
-  binary.compilationTarget = "isa";
-  pm.addPass(createGpuModuleToBinaryPass(binary));
+  pm.addPass(createConvertKernelsToPTXPass());
 }

@@ -4,16 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Analysis/Chip.h"
+#include "fuse/Conversion/KernelsToPTX/KernelsToPTX.h"
 #include "fuse/Target/PTX.h"
 #include "fuse/Target/Passes.h"
 
-#include "mlir/Dialect/GPU/IR/CompilationInterfaces.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
-#include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Support/FileUtilities.h"
-#include "mlir/Target/LLVM/NVVM/Target.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
@@ -31,7 +28,6 @@ namespace fuse {
 #define DEBUG_TYPE "fuse-emit-ptx"
 
 void fuse::registerPTXTranslation(DialectRegistry &registry) {
-  NVVM::registerNVVMTargetInterfaceExternalModels(registry);
   registerBuiltinDialectTranslation(registry);
   registerGPUDialectTranslation(registry);
   registerLLVMDialectTranslation(registry);
@@ -55,9 +51,7 @@ FailureOr<std::string> fuse::getPTX(ModuleOp module) {
     for (auto object : binary.getObjects().getAsRange<gpu::ObjectAttr>()) {
       if (object.getFormat() != gpu::CompilationTarget::Assembly)
         continue;
-      // The object is a C string.
-      StringRef ptx = object.getObject().getValue();
-      text += ptx.take_until([](char c) { return c == '\0'; });
+      text += object.getObject().getValue();
     }
   }
   if (text.empty() && !hasExternal)
@@ -79,7 +73,7 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (failed(compile(module)))
+    if (failed(compileToPTX(module)))
       return signalPassFailure();
     FailureOr<std::string> ptx = getPTX(module);
     if (failed(ptx) || failed(write(output, *ptx)))
@@ -93,32 +87,6 @@ public:
   }
 
 private:
-  LogicalResult compile(ModuleOp module) {
-    for (auto kernels : module.getOps<gpu::GPUModuleOp>()) {
-      unsigned targets =
-          kernels.getTargetsAttr() ? kernels.getTargetsAttr().size() : 0;
-      if (targets != 1)
-        return kernels.emitOpError("expected one target to compile for, but "
-                                   "got ")
-               << targets;
-      auto target = dyn_cast<NVVM::NVVMTargetAttr>(kernels.getTargetsAttr()[0]);
-      if (!target)
-        return kernels.emitOpError("expected a target of type #nvvm.target, "
-                                   "but got ")
-               << kernels.getTargetsAttr()[0];
-      // LLVM would warn and compile for another chip.
-      auto reportError = [&](const Twine &message) {
-        return LogicalResult(kernels.emitOpError("is for an ") << message);
-      };
-      if (failed(lookupChip(target.getChip(), reportError)))
-        return failure();
-    }
-    gpu::TargetOptions options(/*toolkitPath=*/{}, /*librariesToLink=*/{},
-                               /*cmdOptions=*/{}, /*elfSection=*/{},
-                               gpu::CompilationTarget::Assembly);
-    return gpu::transformGpuModulesToBinaries(module, nullptr, options);
-  }
-
   LogicalResult write(StringRef path, StringRef text) {
     std::string error;
     std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &error);

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Target/HostObject.h"
-#include "mlir/ExecutionEngine/OptUtils.h"
+#include "fuse/Support/LLVMPasses.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -39,6 +39,14 @@ using llvm::Expected;
 //===----------------------------------------------------------------------===//
 // Objects
 //===----------------------------------------------------------------------===//
+
+/// Loops over elements are left for LLVM to vectorize; sums and products have
+/// been.
+static constexpr StringLiteral kPasses =
+    "function<eager-inv>(sroa,early-cse<memssa>,simplifycfg,"
+    "loop-mssa(loop-rotate,licm),loop(indvars),"
+    "instcombine<no-verify-fixpoint;max-iterations=1>,gvn,loop-vectorize,"
+    "loop-unroll<O3>,instsimplify,simplifycfg)";
 
 static Expected<std::unique_ptr<llvm::TargetMachine>>
 createMachine(StringRef cpu) {
@@ -121,9 +129,7 @@ Expected<std::string> fuse::emitHostObject(ModuleOp module, StringRef cpu,
   for (const HostEntry &entry : entries)
     if (llvm::Error error = addEntry(*translated, entry))
       return std::move(error);
-  auto optimize = makeOptimizingTransformer(/*optLevel=*/3, /*sizeLevel=*/0,
-                                            machine->get());
-  if (llvm::Error error = optimize(translated.get()))
+  if (llvm::Error error = runLLVMPasses(*translated, **machine, kPasses))
     return std::move(error);
 
   SmallString<0> object;

@@ -64,9 +64,8 @@ LogicalResult fuse::translateToLaunchPlan(ModuleOp module,
     auto object = cast<gpu::ObjectAttr>(binary.getObjects()[0]);
     if (object.getFormat() != gpu::CompilationTarget::Assembly)
       return binary.emitOpError("does not hold PTX");
-    // The serializer terminates assembly like a C string.
     llvm::json::Object entry;
-    entry["ptx"] = object.getObject().getValue().rtrim('\0').str();
+    entry["ptx"] = object.getObject().getValue().str();
     if (StringRef chip = getTargetChip(object.getTarget()); !chip.empty())
       entry["chip"] = chip.str();
     modules[binary.getSymName()] = std::move(entry);

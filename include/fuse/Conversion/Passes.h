@@ -10,6 +10,7 @@
 #include "fuse/Conversion/FuseToLinalg/FuseToLinalg.h"
 #include "fuse/Conversion/FuseToTile/FuseToTile.h"
 #include "fuse/Conversion/KernelsToNVVM/KernelsToNVVM.h"
+#include "fuse/Conversion/KernelsToPTX/KernelsToPTX.h"
 #include "fuse/Conversion/LinalgToGPU/LinalgToGPU.h"
 #include "fuse/Conversion/SmallFloatsToNVVM/SmallFloatsToNVVM.h"
 #include "fuse/Conversion/TileToNVVM/TileToNVVM.h"

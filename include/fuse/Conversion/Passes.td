@@ -112,6 +112,39 @@ def ConvertKernelsToNVVMPass
   ];
 }
 
+def ConvertKernelsToPTXPass
+    : Pass<"convert-kernels-to-ptx", "::mlir::ModuleOp"> {
+  let summary = "Compile GPU kernels to PTX";
+  let description = [{
+    Replaces each `gpu.module` by a `gpu.binary` of the same name with its PTX.
+    Unlike `gpu-module-to-binary`, which runs the pipeline of -O3, it runs the
+    few passes of LLVM that find something in kernels from these pipelines: the
+    assembler of PTX optimizes once more.
+
+    Fails where a module has not exactly one `#nvvm.target` or is for a chip
+    that is not supported; LLVM would compile for another one.
+
+    After this pass the module has no `gpu.module`.
+
+    Example:
+
+    ```mlir
+    gpu.module @kernels [#nvvm.target<chip = "sm_90", features = "+ptx78">] {
+      llvm.func @f(%x: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
+        llvm.return
+      }
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    gpu.binary @kernels [#gpu.object<#nvvm.target<chip = "sm_90",
+      features = "+ptx78">, assembly = ".version 7.8 ...">]
+    ```
+  }];
+}
+
 def ConvertLinalgToGPUPass
     : Pass<"convert-linalg-to-gpu", "::mlir::ModuleOp"> {
   let summary = "Lower linalg on buffers to GPU kernels and launches";
