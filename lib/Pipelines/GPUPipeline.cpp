@@ -38,6 +38,8 @@ static void addLoweringToGPU(OpPassManager &pm, const Chip &chip) {
   pm.addPass(createInlinerPass());
   pm.addPass(createSymbolDCEPass());
   pm.addPass(createConvertFuseToLinalgPass());
+  // Arithmetic on whole tensors, as front ends write it between layers.
+  pm.addPass(createConvertElementwiseToLinalgPass());
   addCleanup(pm);
   // Gives each reduction its own fill; CSE would make it one again.
   pm.addPass(createMergeElementwisePass());

@@ -35,7 +35,8 @@ struct Quantization {
 
 class FunctionGenerator {
 public:
-  FunctionGenerator(Random &random, ModuleOp module, unsigned index);
+  FunctionGenerator(Random &random, ModuleOp module, unsigned index,
+                    Stratum stratum);
   void generate();
 
 private:
@@ -84,8 +85,14 @@ private:
     return values.back();
   }
 
+  /// Widths of a layer inside of a chain.
+  int64_t width(std::initializer_list<int64_t> any);
+  Quantization quantization();
+
   Random &random;
   OpBuilder builder;
+  /// Whether the function is of `Stratum::Scheduled`.
+  bool scheduled;
   func::FuncOp function;
   /// Chances differ from function to function, so that some are clean.
   unsigned decoration, sharing, damage, oddTypes;
@@ -100,8 +107,21 @@ private:
 } // namespace
 
 FunctionGenerator::FunctionGenerator(Random &random, ModuleOp module,
-                                     unsigned index)
-    : random(random), builder(module.getContext()) {
+                                     unsigned index, Stratum stratum)
+    : random(random), builder(module.getContext()),
+      scheduled(stratum == Stratum::Scheduled) {
+  if (scheduled) {
+    decoration = sharing = damage = oddTypes = 0;
+    leading.push_back(
+        random.oneOf<int64_t>({ShapedType::kDynamic, ShapedType::kDynamic, 1, 7,
+                               16, 33, 64, 100, 128}));
+    features = random.oneOf<int64_t>({16, 48, 64, 128, 144, 256, 272, 400});
+    element = builder.getBF16Type();
+    builder.setInsertionPointToEnd(module.getBody());
+    function = func::FuncOp::create(builder, loc(), "f" + std::to_string(index),
+                                    builder.getFunctionType({}, {}));
+    return;
+  }
   decoration = random.oneOf({0u, 0u, 10u, 50u});
   sharing = random.oneOf({0u, 10u, 30u, 60u});
   damage = random.oneOf({0u, 0u, 5u, 20u});
@@ -198,6 +218,10 @@ void FunctionGenerator::decorate(Operation *op) {
 }
 
 FloatAttr FunctionGenerator::scale() {
+  // Values that neither vanish nor saturate as a whole.
+  if (scheduled)
+    return builder.getF64FloatAttr(
+        random.oneOf<double>({2.1e-2, 1.3e-3, 4.0e-2, 0.0078125}));
   return builder.getF64FloatAttr(random.oneOf<double>(
       {1.0, 2.1e-2, 1.3e-3, 448.0, 0.1, 0.10000000149011612,
        1.1754943508222875e-38, 8.507059173023462e+37}));
@@ -262,7 +286,7 @@ Value FunctionGenerator::residualAdd(Value lhs, Value rhs) {
 
 Value FunctionGenerator::norm(Value x) {
   int64_t size = cast<RankedTensorType>(x.getType()).getShape().back();
-  Type element = random.percent(20) ? floatType() : this->element;
+  Type element = !scheduled && random.percent(20) ? floatType() : this->element;
   auto vector = RankedTensorType::get({size}, element);
   FloatAttr eps =
       builder.getF64FloatAttr(random.oneOf<double>({1e-6, 1e-5, 0.0, 0.25}));
@@ -342,7 +366,7 @@ Value FunctionGenerator::linear(Value x, int64_t outputs,
     return BiasPlaceAttr::get(builder.getContext(), place);
   };
   auto getChannelScale = [&]() -> Value {
-    return random.percent(25)
+    return !scheduled && random.percent(25)
                ? value(RankedTensorType::get({outputs}, builder.getF32Type()))
                : Value();
   };
@@ -365,7 +389,7 @@ Value FunctionGenerator::linear(Value x, int64_t outputs,
                             FloatAttr(), FloatAttr(), getPlace(bias));
   }
   Type storage = input.getElementType();
-  if (!storage.isInteger(8) && random.percent(20))
+  if (!scheduled && !storage.isInteger(8) && random.percent(20))
     storage = random.oneOf<Type>({Float8E4M3FNType::get(builder.getContext()),
                                   Float8E5M2Type::get(builder.getContext())});
   Value weight = value(RankedTensorType::get({outputs, inputs}, storage));
@@ -414,14 +438,30 @@ static Quantization getQuantization(Random &random, Builder &builder) {
   return how;
 }
 
+int64_t FunctionGenerator::width(std::initializer_list<int64_t> any) {
+  if (scheduled)
+    return random.oneOf<int64_t>({16, 48, 64, 128, 144, 256, 400, 528});
+  return random.oneOf<int64_t>(any);
+}
+
+Quantization FunctionGenerator::quantization() {
+  if (!scheduled)
+    return getQuantization(random, builder);
+  Quantization how;
+  how.kind = random.oneOf({Quantization::None, Quantization::Scaled});
+  how.storage = Float8E4M3FNType::get(builder.getContext());
+  how.order = random.oneOf({QuantOrder::Reciprocal, QuantOrder::Divide});
+  return how;
+}
+
 void FunctionGenerator::mlp() {
-  Quantization how = getQuantization(random, builder);
+  Quantization how = quantization();
   Value start = stream(), x = head(start);
   // Either sum may come back at the end.
   Value sum = x.getDefiningOp() ? x.getDefiningOp()->getOperand(0) : start;
   FloatAttr inputScale, hiddenScale;
   Value input = quantizedInput(x, how, inputScale);
-  int64_t width = random.oneOf<int64_t>({1, 3, 32, 65});
+  int64_t width = this->width({1, 3, 32, 65});
   bool gated = random.percent(60), upFirst = random.percent(30);
   Value up;
   if (gated && upFirst)
@@ -436,7 +476,7 @@ void FunctionGenerator::mlp() {
   Quantization inner =
       random.percent(damage) ? getQuantization(random, builder) : how;
   Value down = quantizedInput(hidden, inner, hiddenScale);
-  int64_t outputs = random.percent(80) ? features : 7;
+  int64_t outputs = scheduled || random.percent(80) ? features : 7;
   Value y = linear(down, outputs, inner, hiddenScale);
   if (!random.percent(50))
     return;
@@ -448,18 +488,18 @@ void FunctionGenerator::mlp() {
 }
 
 void FunctionGenerator::normLinear() {
-  Quantization how = getQuantization(random, builder);
+  Quantization how = quantization();
   Value x = stream();
   if (random.percent(40))
     x = residualAdd(x, value(x.getType()));
   FloatAttr inputScale;
   Value input = quantizedInput(norm(x), how, inputScale);
   for (unsigned i = random.below(4) + 1; i > 0; --i)
-    linear(input, random.oneOf<int64_t>({1, 16, 33}), how, inputScale);
+    linear(input, width({1, 16, 33}), how, inputScale);
 }
 
 void FunctionGenerator::normQuantize() {
-  Quantization how = getQuantization(random, builder);
+  Quantization how = quantization();
   Value x = stream();
   if (random.percent(40))
     x = residualAdd(x, value(x.getType()));
@@ -467,7 +507,7 @@ void FunctionGenerator::normQuantize() {
 }
 
 void FunctionGenerator::actQuantize() {
-  Quantization how = getQuantization(random, builder);
+  Quantization how = quantization();
   Value x = activation(stream());
   if (random.percent(60))
     x = gatedMul(x, value(x.getType()));
@@ -566,7 +606,11 @@ void FunctionGenerator::shuffle(Block *block) {
 void FunctionGenerator::generate() {
   Block *entry = function.addEntryBlock();
   builder.setInsertionPointToEnd(entry);
-  for (unsigned i = random.below(4) + 1; i > 0; --i) {
+  for (unsigned i = scheduled ? 1 : random.below(4) + 1; i > 0; --i) {
+    if (scheduled) {
+      chain();
+      continue;
+    }
     if (random.percent(40))
       unrelated();
     if (!random.percent(10)) {
@@ -587,7 +631,8 @@ void FunctionGenerator::generate() {
   }
   SmallVector<Value> results;
   for (Value value : values)
-    if (value.getDefiningOp() && value.use_empty() && random.percent(80))
+    if (value.getDefiningOp() && value.use_empty() &&
+        (scheduled || random.percent(80)))
       results.push_back(value);
   func::ReturnOp::create(builder, loc(), results);
   shuffle(entry);
@@ -595,12 +640,12 @@ void FunctionGenerator::generate() {
                                            ValueRange(results).getTypes()));
 }
 
-OwningOpRef<ModuleOp> fuse::generateModule(MLIRContext *context,
-                                           uint64_t seed) {
+OwningOpRef<ModuleOp> fuse::generateModule(MLIRContext *context, uint64_t seed,
+                                           Stratum stratum) {
   Random random(seed);
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context));
-  unsigned count = random.below(3) + 1;
+  unsigned count = stratum == Stratum::Scheduled ? 1 : random.below(3) + 1;
   for (unsigned i = 0; i < count; ++i)
-    FunctionGenerator(random, *module, i).generate();
+    FunctionGenerator(random, *module, i, stratum).generate();
   return module;
 }

@@ -45,11 +45,21 @@ private:
   uint64_t state;
 };
 
-/// A module of functions with chains of layer ops, whole ones and damaged
-/// ones, between ops that have nothing to do with them. The same seed gives
-/// the same module. The module is meant to verify.
-mlir::OwningOpRef<mlir::ModuleOp> generateModule(mlir::MLIRContext *context,
-                                                 uint64_t seed);
+/// What modules are made of.
+enum class Stratum {
+  /// Chains of layer ops, whole ones and damaged ones, between ops that have
+  /// nothing to do with them.
+  Any,
+  /// One whole chain of a family, type and sizes that the scheduled path has
+  /// kernels for.
+  Scheduled
+};
+
+/// A module of functions. The same seed gives the same module of a stratum. The
+/// module is meant to verify.
+mlir::OwningOpRef<mlir::ModuleOp>
+generateModule(mlir::MLIRContext *context, uint64_t seed,
+               Stratum stratum = Stratum::Any);
 
 } // namespace fuse
 

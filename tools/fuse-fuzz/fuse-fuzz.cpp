@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Checks.h"
+#include "Emit.h"
 #include "ModuleGenerator.h"
 #include "TextMutator.h"
 #include "fuse/IR/FuseDialect.h"
@@ -47,6 +48,19 @@ static cl::opt<std::string>
            cl::value_desc("folder"));
 static cl::opt<bool> printOnly("print",
                                cl::desc("Print the module of the first seed"));
+static cl::opt<Stratum> stratum(
+    "stratum", cl::desc("What modules are made of"),
+    cl::values(clEnumValN(Stratum::Any, "any", "chains, whole and damaged"),
+               clEnumValN(Stratum::Scheduled, "scheduled",
+                          "chains that the scheduled path has kernels for")),
+    cl::init(Stratum::Any));
+static cl::opt<std::string>
+    emit("emit",
+         cl::desc("Compile the modules for sm_90a and write them with inputs "
+                  "and the CPU's results to files in here, for fuse-trial-run"),
+         cl::value_desc("folder"));
+static cl::opt<unsigned>
+    perFile("per-file", cl::desc("Modules in a file of --emit"), cl::init(100));
 
 static void loadDialects(MLIRContext &context) {
   context.disableMultithreading();
@@ -66,6 +80,8 @@ static void printModule(ModuleOp module) {
 static bool checkSeed(MLIRContext &context, const TextMutator &mutator,
                       uint64_t seed, CheckCounts &counts) {
   std::string source = "--seed=" + std::to_string(seed);
+  if (stratum == Stratum::Scheduled)
+    source += " --stratum=scheduled";
   if (!mutate.empty())
     source += " --mutate=" + mutate;
   std::string replay = "fuse-fuzz --count=1 " + source;
@@ -80,7 +96,7 @@ static bool checkSeed(MLIRContext &context, const TextMutator &mutator,
   });
   StringRef failed;
   if (mutate.empty()) {
-    OwningOpRef<ModuleOp> module = generateModule(&context, seed);
+    OwningOpRef<ModuleOp> module = generateModule(&context, seed, stratum);
     Random random(~seed);
     failed = checkModule(*module, random, counts);
   } else {
@@ -112,9 +128,11 @@ int main(int argc, char **argv) {
   if (printOnly) {
     MLIRContext context;
     loadDialects(context);
-    printModule(*generateModule(&context, firstSeed));
+    printModule(*generateModule(&context, firstSeed, stratum));
     return 0;
   }
+  if (!emit.empty())
+    return emitCases({emit, firstSeed, count, stratum, perFile}) ? 0 : 1;
   using Clock = std::chrono::steady_clock;
   Clock::time_point start = Clock::now();
   auto elapsed = [&] {

@@ -4,26 +4,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A process in which a kernel failed or hangs can not go on, so that a child
-// measures and this one watches: what a child was running when it ended is
-// recorded, and the next one goes on without it. CUDA does not survive a fork
-// either, which is why only children load the driver.
+// A child measures and this process watches: what the child was running when it
+// ended is recorded, and the next one goes on without it.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Measure.h"
 #include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Trial/Child.h"
 #include "fuse/Runtime/Trial/TuneFormat.h"
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 using namespace fuse;
 using namespace fuse::trial;
@@ -56,19 +50,10 @@ struct Progress {
 // The child
 //===----------------------------------------------------------------------===//
 
-static void send(int pipe, const json &message) {
-  std::string line = message.dump() + "\n";
-  for (size_t done = 0; done < line.size();) {
-    ssize_t count = ::write(pipe, line.data() + done, line.size() - done);
-    if (count < 0 && errno != EINTR)
-      std::_Exit(1);
-    done += count > 0 ? size_t(count) : 0;
-  }
-}
-
 /// Measures what is left, and says so line by line.
 static void runChild(const Options &options, const TrialFile &file,
-                     const Progress &progress, int pipe) {
+                     const Progress &progress,
+                     const std::function<void(const json &)> &send) {
   const json &description = file.getDescription();
   std::shared_ptr<Gpu> gpu;
   try {
@@ -82,34 +67,30 @@ static void runChild(const Options &options, const TrialFile &file,
                         std::to_string(wanted) + " multiprocessors, the " +
                         "device is " + chip + " with " +
                         std::to_string(gpu->getMultiprocessors()));
-    send(pipe, {{"device",
-                 {{"name", gpu->getName()},
-                  {"driver", gpu->getDriverVersion()},
-                  {"multiprocessors", gpu->getMultiprocessors()}}}});
+    send({{"device",
+           {{"name", gpu->getName()},
+            {"driver", gpu->getDriverVersion()},
+            {"multiprocessors", gpu->getMultiprocessors()}}}});
     Measurer measurer(gpu, file, options.measure);
     const json &ops = description.at("ops");
     for (size_t op = progress.op; op < ops.size(); ++op) {
-      send(pipe, {{"op", op}});
+      send({{"op", op}});
       MeasureEvents events;
-      events.begins = [&](size_t candidate) {
-        send(pipe, {{"begins", candidate}});
-      };
+      events.begins = [&](size_t candidate) { send({{"begins", candidate}}); };
       events.ends = [&](size_t candidate, json result) {
-        send(pipe, {{"ends", candidate}, {"result", std::move(result)}});
+        send({{"ends", candidate}, {"result", std::move(result)}});
       };
       measurer.measure(ops[op], progress.excluded[op], events);
     }
-    send(pipe, {{"complete", true}});
+    send({{"complete", true}});
   } catch (const Failure &failure) {
     // Once the device is lost this process is of no use, but another may be.
     if (failure.getStatus() != FUSE_ERROR_DEVICE_LOST &&
         failure.getStatus() != FUSE_ERROR_TIMEOUT)
-      send(pipe, {{"fatal", failure.getMessage()}});
+      send({{"fatal", failure.getMessage()}});
   } catch (const std::exception &error) {
-    send(pipe, {{"fatal", error.what()}});
+    send({{"fatal", error.what()}});
   }
-  // A kernel that hangs would keep the driver from going.
-  std::_Exit(0);
 }
 
 //===----------------------------------------------------------------------===//
@@ -139,74 +120,30 @@ static void receive(const json &message, Progress &progress) {
     progress.fatal = message["fatal"];
 }
 
-/// Reads what a child says until it ends. False when it was silent too long.
-static bool listen(int pipe, int timeoutMs, Progress &progress) {
-  std::string buffer;
-  char block[4096];
-  while (true) {
-    pollfd waiting = {pipe, POLLIN, 0};
-    int ready = ::poll(&waiting, 1, timeoutMs);
-    if (ready == 0)
-      return false;
-    ssize_t count = ready > 0 ? ::read(pipe, block, sizeof(block)) : -1;
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count <= 0)
-      return true;
-    buffer.append(block, size_t(count));
-    for (size_t end; (end = buffer.find('\n')) != std::string::npos;
-         buffer.erase(0, end + 1))
-      receive(json::parse(buffer.substr(0, end)), progress);
-  }
-}
-
-/// How a child ended that did not say so.
-static std::string describeExit(int status) {
-  if (WIFSIGNALED(status))
-    return std::string("the process ended by signal ") +
-           ::strsignal(WTERMSIG(status));
-  return "the process ended with status " + std::to_string(WEXITSTATUS(status));
-}
-
 /// Runs one child. Afterwards there is less to do, or `fatal` says why not.
 static void runOnce(const Options &options, const TrialFile &file,
                     Progress &progress) {
-  int pipes[2];
-  if (::pipe(pipes) != 0)
-    throw Failure(FUSE_ERROR_IO, std::strerror(errno));
   progress.running.reset();
   size_t before = 0, after = 0;
   for (const std::set<size_t> &set : progress.excluded)
     before += set.size();
-  pid_t child = ::fork();
-  if (child < 0)
-    throw Failure(FUSE_ERROR_IO, std::strerror(errno));
-  if (child == 0) {
-    ::close(pipes[0]);
-    runChild(options, file, progress, pipes[1]);
-  }
-  ::close(pipes[1]);
   // Packing the weights of an op takes seconds on a slow host.
   int silence = int(options.measure.timeoutMs) * 4 + 60000;
-  bool ended = listen(pipes[0], silence, progress);
-  ::close(pipes[0]);
-  if (!ended)
-    ::kill(child, SIGKILL);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR)
-    continue;
+  ChildEnd end = runInChild(
+      [&](const auto &send) { runChild(options, file, progress, send); },
+      [&](const json &message) { receive(message, progress); }, silence);
   if (progress.complete || !progress.fatal.empty())
     return;
   if (progress.running) {
     progress.results[progress.op][*progress.running] = {
-        {"status", ended ? kStatusFailed : kStatusTimeout},
-        {"detail", ended ? describeExit(status) : "the process was silent"}};
+        {"status", end.wasSilent ? kStatusTimeout : kStatusFailed},
+        {"detail", end.describe()}};
     progress.excluded[progress.op].insert(*progress.running);
   }
   for (const std::set<size_t> &set : progress.excluded)
     after += set.size();
   if (after == before)
-    progress.fatal = describeExit(status);
+    progress.fatal = end.describe();
 }
 
 /// The measurements file.

@@ -1,0 +1,437 @@
+//===- fuse-trial-run.cpp - Check cases of fuse-fuzz on a GPU -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every case runs twice from poisoned results and has to give the same bits,
+// which are compared with what the CPU made of it. A child runs the cases and
+// this process watches, so that one that fails or hangs does not end the rest.
+// With --soak, streams that each have a thread of their own then launch the
+// cases for a time, and compare bits with those of the first time.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Trial/Child.h"
+#include "fuse/Runtime/Trial/Trial.h"
+#include "fuse/Runtime/Trial/TrialFormat.h"
+
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <thread>
+
+using namespace fuse;
+using namespace fuse::trial;
+using host::Failure;
+using nlohmann::json;
+using Send = std::function<void(const json &)>;
+
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::string output;
+  int device = 0;
+  uint64_t timeoutMs = 10000;
+  /// Only case i with i % parts == part, and at most `limit`.
+  size_t part = 0, parts = 1, limit = size_t(1) << 30;
+  /// In this process: tools that watch one do not follow a child.
+  bool inProcess = false;
+  /// Seconds, and how many streams.
+  double soak = 0;
+  size_t streams = 4;
+  /// Cases of the soak for each stream.
+  size_t soakCases = 32;
+};
+
+/// A case of one of the files.
+struct Case {
+  const TrialFile *file;
+  const json *description;
+};
+
+} // namespace
+
+static std::vector<Argument> readArguments(const Case &item) {
+  std::vector<Argument> arguments;
+  for (const json &object : item.description->at("arguments"))
+    arguments.push_back(item.file->readArgument(object));
+  return arguments;
+}
+
+static std::unique_ptr<Call> makeCall(const std::shared_ptr<Gpu> &gpu,
+                                      const Case &item) {
+  const json &description = *item.description;
+  ArgumentStore store(*item.file);
+  return std::make_unique<Call>(
+      gpu,
+      item.file->getSection(description.at("artifact").get<size_t>(),
+                            kArtifactSection),
+      description.at("function").get<std::string>(), readArguments(item), store,
+      nullptr);
+}
+
+//===----------------------------------------------------------------------===//
+// Checks
+//===----------------------------------------------------------------------===//
+
+/// What became of a case: "status", and what was compared.
+static json checkCase(const std::shared_ptr<Gpu> &gpu, void *stream,
+                      const Case &item, uint64_t timeoutMs) {
+  std::unique_ptr<Call> call = makeCall(gpu, item);
+  auto run = [&] {
+    call->poison(stream);
+    call->launch(stream);
+    gpu->wait(stream, timeoutMs);
+    return call->download();
+  };
+  std::vector<std::string> first = run();
+  json outcome = {{"status", "ok"}};
+  if (run() != first)
+    outcome = {{"status", "unstable"},
+               {"detail", "two launches do not give the same bits"}};
+  const json &results = item.description->at("results");
+  json compared = json::array();
+  for (size_t i = 0; i < first.size(); ++i) {
+    const json &bound = results.at(i);
+    std::string expected(item.file->getSection(
+        bound.at("expected").get<size_t>(), kExpectedSection));
+    const std::string &element = call->getFunction().results[i].element;
+    Comparison found = compare(element, first[i], expected);
+    compared.push_back({{"values", found.values},
+                        {"different", found.different},
+                        {"specials", found.specials},
+                        {"energy", found.energy},
+                        {"element", found.maxElement},
+                        {"type", element}});
+    if (found.specials == 0 && found.energy <= bound.at("energy") &&
+        found.maxElement <= bound.at("element"))
+      continue;
+    size_t bytes = getElementBytes(element), place = found.place * bytes;
+    outcome = {
+        {"status", "wrong"},
+        {"detail", "result " + std::to_string(i) + " at " +
+                       std::to_string(found.place) + ": " +
+                       std::to_string(readValue(element, &first[i][place])) +
+                       ", expected " +
+                       std::to_string(readValue(element, &expected[place]))}};
+  }
+  outcome["results"] = std::move(compared);
+  return outcome;
+}
+
+/// Runs cases from `begin` on. Throws when the device can not be used any more.
+static void checkCases(const Options &options, const std::vector<Case> &cases,
+                       size_t begin, const Send &send) {
+  std::shared_ptr<Gpu> gpu = Gpu::open(options.device);
+  send({{"device",
+         {{"name", gpu->getName()}, {"driver", gpu->getDriverVersion()}}}});
+  void *stream = gpu->createStream();
+  for (size_t i = begin; i < cases.size(); ++i) {
+    send({{"begins", i}});
+    try {
+      send({{"ends", i},
+            {"outcome", checkCase(gpu, stream, cases[i], options.timeoutMs)}});
+    } catch (const Failure &failure) {
+      bool hangs = failure.getStatus() == FUSE_ERROR_TIMEOUT;
+      send({{"ends", i},
+            {"outcome",
+             {{"status", hangs ? "timeout" : "failed"},
+              {"detail", failure.getMessage()}}}});
+      if (hangs || failure.getStatus() == FUSE_ERROR_DEVICE_LOST)
+        throw;
+    }
+  }
+  send({{"complete", true}});
+}
+
+namespace {
+
+/// What is known of the cases.
+struct Progress {
+  std::vector<json> outcomes;
+  json device;
+  size_t next = 0;
+  std::optional<size_t> running;
+  bool complete = false;
+  std::string fatal;
+
+  void receive(const json &message) {
+    if (message.contains("device"))
+      device = message["device"];
+    if (message.contains("begins"))
+      running = message["begins"].get<size_t>();
+    if (message.contains("ends")) {
+      next = message["ends"].get<size_t>() + 1;
+      outcomes[next - 1] = message["outcome"];
+      running.reset();
+    }
+    complete |= message.contains("complete");
+    if (message.contains("fatal"))
+      fatal = message["fatal"];
+  }
+};
+
+} // namespace
+
+/// Runs `body`, and says why it can not even begin.
+static void guard(const Send &send, const std::function<void()> &body) {
+  try {
+    body();
+  } catch (const Failure &failure) {
+    if (failure.getStatus() != FUSE_ERROR_TIMEOUT &&
+        failure.getStatus() != FUSE_ERROR_DEVICE_LOST)
+      send({{"fatal", failure.getMessage()}});
+  } catch (const std::exception &error) {
+    send({{"fatal", error.what()}});
+  }
+}
+
+static Progress checkAll(const Options &options,
+                         const std::vector<Case> &cases) {
+  Progress progress;
+  progress.outcomes.resize(cases.size());
+  auto receive = [&](const json &message) { progress.receive(message); };
+  if (options.inProcess)
+    guard(receive, [&] { checkCases(options, cases, 0, receive); });
+  while (!options.inProcess && !progress.complete && progress.fatal.empty()) {
+    size_t before = progress.next;
+    ChildEnd end = runInChild(
+        [&](const Send &send) {
+          guard(send, [&] { checkCases(options, cases, progress.next, send); });
+        },
+        receive, int(options.timeoutMs) * 2 + 60000);
+    if (progress.running) {
+      progress.outcomes[*progress.running] = {
+          {"status", end.wasSilent ? "timeout" : "failed"},
+          {"detail", end.describe()}};
+      progress.next = *progress.running + 1;
+      progress.running.reset();
+    }
+    if (progress.next == before && !progress.complete && progress.fatal.empty())
+      progress.fatal = end.describe();
+  }
+  if (!progress.fatal.empty())
+    throw Failure(FUSE_ERROR_DEVICE, progress.fatal);
+  return progress;
+}
+
+//===----------------------------------------------------------------------===//
+// Soak
+//===----------------------------------------------------------------------===//
+
+/// Launches some cases on a stream until `end`, many before each wait, and
+/// compares their results with those of the first time.
+static void soakStream(const std::shared_ptr<Gpu> &gpu,
+                       const std::vector<Case> &cases, uint64_t timeoutMs,
+                       std::chrono::steady_clock::time_point end,
+                       std::atomic<uint64_t> &launches,
+                       std::atomic<uint64_t> &wrong) {
+  void *stream = gpu->createStream();
+  std::vector<std::unique_ptr<Call>> calls;
+  std::vector<std::vector<std::string>> first;
+  for (const Case &item : cases) {
+    calls.push_back(makeCall(gpu, item));
+    calls.back()->launch(stream);
+    gpu->wait(stream, timeoutMs);
+    first.push_back(calls.back()->download());
+  }
+  constexpr int turns = 20;
+  while (std::chrono::steady_clock::now() < end) {
+    for (const auto &call : calls)
+      call->poison(stream);
+    for (int turn = 0; turn < turns; ++turn)
+      for (const auto &call : calls)
+        call->launch(stream);
+    gpu->wait(stream, timeoutMs);
+    for (size_t i = 0; i < calls.size(); ++i)
+      wrong += calls[i]->download() != first[i];
+    launches += uint64_t(turns) * calls.size();
+  }
+}
+
+static json soak(const Options &options, const std::vector<Case> &cases) {
+  json report;
+  auto body = [&](const Send &send) {
+    std::shared_ptr<Gpu> gpu = Gpu::open(options.device);
+    auto begin = std::chrono::steady_clock::now();
+    auto end =
+        begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+                    std::chrono::duration<double>(options.soak));
+    std::atomic<uint64_t> launches = 0, wrong = 0;
+    std::mutex mutex;
+    json failures = json::array();
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < options.streams; ++i)
+      threads.emplace_back([&, i] {
+        std::vector<Case> own;
+        for (size_t j = 0; j < options.soakCases && !cases.empty(); ++j)
+          own.push_back(cases[(i + j * options.streams) % cases.size()]);
+        try {
+          soakStream(gpu, own, options.timeoutMs, end, launches, wrong);
+        } catch (const std::exception &error) {
+          std::lock_guard<std::mutex> lock(mutex);
+          failures.push_back(error.what());
+        }
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    std::chrono::duration<double> took =
+        std::chrono::steady_clock::now() - begin;
+    send({{"streams", options.streams},
+          {"cases_per_stream", options.soakCases},
+          {"seconds", took.count()},
+          {"launches", launches.load()},
+          {"wrong", wrong.load()},
+          {"failures", failures}});
+  };
+  ChildEnd end =
+      runInChild([&](const Send &send) { guard(send, [&] { body(send); }); },
+                 [&](const json &message) { report = message; },
+                 int(options.soak * 1000) + 120000);
+  if (report.is_null())
+    report = {{"fatal", end.describe()}};
+  return report;
+}
+
+//===----------------------------------------------------------------------===//
+// The tool
+//===----------------------------------------------------------------------===//
+
+static int runTool(const Options &options) {
+  std::vector<std::unique_ptr<TrialFile>> files;
+  std::vector<Case> cases;
+  size_t index = 0;
+  for (const std::string &path : options.files) {
+    files.push_back(
+        std::make_unique<TrialFile>(path, kTrialFormat, kTrialVersion));
+    for (const json &item : files.back()->getDescription().at("cases"))
+      if (index++ % options.parts == options.part &&
+          cases.size() < options.limit)
+        cases.push_back({files.back().get(), &item});
+  }
+  Progress progress = checkAll(options, cases);
+  json report = {{"format", "fuse-trial-outcomes"},
+                 {"version", kTrialVersion},
+                 {"device", progress.device}};
+  std::map<std::string, std::map<std::string, size_t>> counts;
+  std::vector<Case> good;
+  json list = json::array();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const json &description = *cases[i].description;
+    json entry = progress.outcomes[i];
+    entry["name"] = description.at("name");
+    entry["path"] = description.at("path");
+    std::string status = entry.at("status");
+    ++counts[description.at("path")][status];
+    if (status == "ok")
+      good.push_back(cases[i]);
+    else
+      std::printf("%s (%s): %s: %s\n", entry["name"].get<std::string>().c_str(),
+                  entry["path"].get<std::string>().c_str(), status.c_str(),
+                  entry.value("detail", "").c_str());
+    list.push_back(std::move(entry));
+  }
+  report["counts"] = counts;
+  report["cases"] = std::move(list);
+  if (options.soak > 0)
+    report["soak"] = soak(options, good);
+  host::writeFileAtomically(options.output, report.dump(1) + "\n");
+  std::printf("%zu cases, %zu ok\n", cases.size(), good.size());
+  bool soaked = options.soak == 0 || (report["soak"].value("wrong", 1) == 0 &&
+                                      report["soak"]["failures"].empty());
+  return good.size() == cases.size() && soaked ? 0 : 1;
+}
+
+static constexpr const char *kUsage =
+    "usage: fuse-trial-run file... -o outcomes.json [options]\n"
+    "\n"
+    "Runs the cases that `fuse-fuzz --emit` wrote on a GPU and compares them\n"
+    "with the CPU's results. Exits with 1 when one does not hold.\n"
+    "\n"
+    "  --device=N       ordinal of the device (0)\n"
+    "  --timeout-ms=N   how long a launch may take (10000)\n"
+    "  --part=I --parts=N  only each N-th case, from I on\n"
+    "  --limit=N        at most so many cases\n"
+    "  --in-process     no child, for tools that watch one process\n"
+    "  --soak=SECONDS --streams=N --soak-cases=N\n"
+    "                   afterwards launch the cases that hold, on N streams "
+    "(4)\n"
+    "                   with N cases each (32)\n";
+
+/// The number behind `name=`.
+static bool readNumber(const std::string &text, const std::string &name,
+                       size_t &number) {
+  if (text.rfind(name + "=", 0) != 0)
+    return false;
+  const char *digits = text.c_str() + name.size() + 1;
+  char *end = nullptr;
+  errno = 0;
+  unsigned long value = std::strtoul(digits, &end, 10);
+  if (end == digits || *end != '\0' || errno != 0 || value > 100000000)
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  name + ": expected a number from 0 to 100000000, got '" +
+                      digits + "'");
+  number = value;
+  return true;
+}
+
+static Options readOptions(int argc, char **argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    std::string text = argv[i];
+    size_t number = 0;
+    if (text == "-o" && i + 1 < argc)
+      options.output = argv[++i];
+    else if (text == "--in-process")
+      options.inProcess = true;
+    else if (readNumber(text, "--device", number))
+      options.device = int(number);
+    else if (readNumber(text, "--timeout-ms", number))
+      options.timeoutMs = number;
+    else if (readNumber(text, "--soak", number))
+      options.soak = double(number);
+    else if (readNumber(text, "--part", options.part) ||
+             readNumber(text, "--parts", options.parts) ||
+             readNumber(text, "--limit", options.limit) ||
+             readNumber(text, "--streams", options.streams) ||
+             readNumber(text, "--soak-cases", options.soakCases))
+      continue;
+    else if (text.size() > 1 && text[0] == '-')
+      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                    "unknown option '" + text + "'; see --help");
+    else
+      options.files.push_back(text);
+  }
+  if (options.files.empty())
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  "there is no file to read; see --help");
+  if (options.output.empty())
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT, "-o is missing");
+  if (options.parts == 0 || options.part >= options.parts)
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  "--part: " + std::to_string(options.part) +
+                      " is not below --parts, which is " +
+                      std::to_string(options.parts));
+  return options;
+}
+
+int main(int argc, char **argv) {
+  for (int i = 1; i < argc; ++i)
+    if (std::strcmp(argv[i], "--help") == 0) {
+      std::fputs(kUsage, stdout);
+      return 0;
+    }
+  try {
+    return runTool(readOptions(argc, argv));
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "fuse-trial-run: error: %s\n", error.what());
+    return 1;
+  }
+}
