@@ -12,7 +12,8 @@ install(TARGETS dlpack fuse-rt
 install(TARGETS fuse-c
   EXPORT FuseCompilerTargets
   COMPONENT Compiler)
-install(TARGETS fuse-cache fuse-info fuse-tune-run COMPONENT Runtime)
+install(TARGETS fuse-cache fuse-info fuse-trial-run fuse-tune-run
+  COMPONENT Runtime)
 install(TARGETS fuse-compile fuse-tune COMPONENT Compiler)
 install(DIRECTORY include/fuse-c
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT Runtime)

@@ -1,0 +1,93 @@
+//===- TrialValuesTest.cpp - Tests of random tensors and comparisons ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Trial/Values.h"
+#include "gtest/gtest.h"
+
+#include <cmath>
+#include <vector>
+
+using namespace fuse;
+using namespace fuse::trial;
+
+template <typename T>
+static std::string toBytes(std::vector<T> values) {
+  return {reinterpret_cast<const char *>(values.data()),
+          values.size() * sizeof(T)};
+}
+
+template <typename T>
+static double read(const char *element, T bits) {
+  return readValue(element, toBytes<T>({bits}).data());
+}
+
+TEST(TrialValuesTest, ReadsEveryType) {
+  EXPECT_EQ(read<uint16_t>("bf16", 0x3fc0), 1.5);
+  EXPECT_EQ(read<uint16_t>("bf16", 0xff80), -INFINITY);
+  EXPECT_TRUE(std::isnan(read<uint16_t>("bf16", 0x7fc0)));
+  EXPECT_EQ(read<uint16_t>("f16", 0x0001), std::ldexp(1, -24));
+  EXPECT_EQ(read<uint16_t>("f16", 0x7bff), 65504);
+  EXPECT_EQ(read<uint8_t>("f8E5M2", 0x7b), 57344);
+  EXPECT_EQ(read<uint8_t>("f8E5M2", 0x7c), INFINITY);
+  // The last exponent of this type has numbers, and there is no infinity.
+  EXPECT_EQ(read<uint8_t>("f8E4M3FN", 0x7e), 448);
+  EXPECT_EQ(read<uint8_t>("f8E4M3FN", 0x81), -std::ldexp(1, -9));
+  EXPECT_TRUE(std::isnan(read<uint8_t>("f8E4M3FN", 0xff)));
+  EXPECT_EQ(read<float>("f32", 0.1f), double(0.1f));
+  EXPECT_EQ(read<int8_t>("i8", -7), -7);
+  EXPECT_EQ(read<int64_t>("i64", -70000000000), -70000000000.0);
+  EXPECT_THROW(getElementBytes("i4"), host::Failure);
+}
+
+TEST(TrialValuesTest, FillsTheSameEverywhere) {
+  // The compiler's machine and the GPU's have to draw the same values, so that
+  // these may not change without a new version of the format.
+  std::string data(8, '\0');
+  fillFromPool(data.data(), 8, 1, "abcdefgh", 1);
+  EXPECT_EQ(data, "bhgdbaff");
+  std::string other(8, '\0');
+  fillFromPool(other.data(), 8, 1, "abcdefgh", 2);
+  EXPECT_NE(data, other);
+  std::string pairs(8, '\0');
+  fillFromPool(pairs.data(), 4, 2, "aabb", 1);
+  EXPECT_EQ(pairs, "bbbbaabb");
+  fillFromPool(nullptr, 0, 2, "", 1);
+  EXPECT_THROW(fillFromPool(data.data(), 4, 2, "abc", 1), host::Failure);
+  EXPECT_THROW(fillFromPool(data.data(), 4, 2, "", 1), host::Failure);
+}
+
+TEST(TrialValuesTest, ComparesFiniteValues) {
+  Comparison same = compare("f32", toBytes<float>({1, -2, NAN}),
+                            toBytes<float>({1, -2, NAN}));
+  EXPECT_EQ(same.values, 3u);
+  EXPECT_EQ(same.different, 0u);
+  EXPECT_EQ(same.energy, 0);
+  Comparison apart = compare("f32", toBytes<float>({3, 4, 5}),
+                             toBytes<float>({3, 4, 0}));
+  EXPECT_EQ(apart.different, 1u);
+  EXPECT_EQ(apart.specials, 0u);
+  EXPECT_EQ(apart.maxAbsolute, 5);
+  EXPECT_EQ(apart.place, 2u);
+  EXPECT_DOUBLE_EQ(apart.energy, 25.0 / 75.0);
+  EXPECT_DOUBLE_EQ(apart.maxElement, 5 / (std::sqrt(25.0 / 3) + 5));
+  EXPECT_EQ(compare("f32", "", "").values, 0u);
+  EXPECT_THROW(compare("f32", "abcd", ""), host::Failure);
+}
+
+TEST(TrialValuesTest, ComparesWhereThereIsNoNumber) {
+  auto countSpecials = [](float actual, float expected) {
+    return compare("f32", toBytes<float>({actual}), toBytes<float>({expected}))
+        .specials;
+  };
+  EXPECT_EQ(countSpecials(NAN, NAN), 0u);
+  EXPECT_EQ(countSpecials(-NAN, NAN), 0u);
+  EXPECT_EQ(countSpecials(INFINITY, INFINITY), 0u);
+  EXPECT_EQ(countSpecials(INFINITY, -INFINITY), 1u);
+  EXPECT_EQ(countSpecials(NAN, INFINITY), 1u);
+  EXPECT_EQ(countSpecials(1, NAN), 1u);
+  EXPECT_EQ(countSpecials(INFINITY, 3e38f), 1u);
+}
