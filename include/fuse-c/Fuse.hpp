@@ -92,6 +92,11 @@ public:
   }
 };
 
+/// Threads of launches on the CPU, 0 for as many as at first.
+inline void setNumThreads(uint32_t count) {
+  check(fuse_set_num_threads(count));
+}
+
 class Program : public Handle<fuse_program, fuse_program_destroy> {
 public:
   Program(const Artifact &artifact, const Device &device)

@@ -106,6 +106,14 @@ FUSE_C_EXPORT fuse_status fuse_device_check(const fuse_device *device);
 FUSE_C_EXPORT fuse_status fuse_device_wait(fuse_device *device, void *stream,
                                            uint64_t timeout_ms);
 
+/* Threads that launches on the CPU share, the calling one among them: at first
+ * as many as FUSE_NUM_THREADS says, or as there are processors that the process
+ * may run on. 0 stands for that number again, 1024 is the most. Waits for
+ * a launch that runs. Results do not depend on it. */
+FUSE_C_EXPORT fuse_status fuse_set_num_threads(uint32_t num_threads);
+
+FUSE_C_EXPORT fuse_status fuse_num_threads(uint32_t *num_threads);
+
 /*===----------------------------------------------------------------------===*
  * Programs
  *===----------------------------------------------------------------------===*/
@@ -155,7 +163,8 @@ FUSE_C_EXPORT fuse_status fuse_instance_create(fuse_program *program,
 
 FUSE_C_EXPORT void fuse_instance_destroy(fuse_instance *instance);
 
-/* Binds a tensor to an argument for all launches. Nothing is copied on the CPU.
+/* Binds a tensor to an argument for all launches. On the CPU nothing is copied
+ * but weights that kernels want in another order, by fuse_instance_prepare.
  * On success the instance owns the tensor and calls its deleter once, when
  * another one is bound in its place or the instance is destroyed. On failure
  * the tensor stays the caller's. */
@@ -179,7 +188,8 @@ FUSE_C_EXPORT fuse_status fuse_instance_bind_parameter(fuse_instance *instance,
                                                        const DLTensor *tensor);
 
 /* Does everything that a launch must not do: packs and copies weights, loads
- * code. Every argument with a parameter name has to be bound. Binding again
+ * code. Whether a later change of a bound tensor's values is seen is open: bind
+ * it again. Every argument with a parameter name has to be bound. Binding again
  * undoes this. */
 FUSE_C_EXPORT fuse_status fuse_instance_prepare(fuse_instance *instance);
 
@@ -235,7 +245,8 @@ typedef struct fuse_launch_args {
   /* Tensors of the caller that the results are written to. */
   const DLTensor *const *outputs;
   size_t num_outputs;
-  /* Null where no workspace is needed. */
+  /* Null where no workspace is needed. On the CPU null stands for memory that
+   * the calling thread keeps and that grows when it is too small. */
   fuse_workspace *workspace;
   /* CUstream; null for the default stream. Ignored on the CPU. */
   void *stream;

@@ -8,6 +8,7 @@
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Host/HostCode.h"
 #include "fuse/Runtime/Host/Instance.h"
+#include "fuse/Runtime/Host/ThreadPool.h"
 
 #include <cstdlib>
 #include <mutex>
@@ -218,6 +219,17 @@ fuse_status fuse_device_wait(fuse_device *device, void *stream,
   return guard([&] {
     requireAll("device", device);
     device->value->wait(stream, timeout_ms);
+  });
+}
+
+fuse_status fuse_set_num_threads(uint32_t num_threads) {
+  return guard([&] { ThreadPool::get().setNumThreads(num_threads); });
+}
+
+fuse_status fuse_num_threads(uint32_t *num_threads) {
+  return guard([&] {
+    requireAll("num_threads", num_threads);
+    *num_threads = ThreadPool::get().getNumThreads();
   });
 }
 
