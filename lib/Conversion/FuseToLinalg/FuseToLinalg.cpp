@@ -76,25 +76,14 @@ struct LowerRMSNorm : OpRewritePattern<RMSNormOp> {
     SmallVector<LayerInput> inputs = {{x}, {scale, Access::PerRow}};
     if (op.getWeight())
       inputs.push_back({op.getWeight(), Access::PerColumn});
-    Type xElement = op.getX().getType().getElementType();
-    Value y = b.elementwise(
-        type.getElementType(), inputs,
-        [&](ImplicitLocOpBuilder &b, ValueRange args) {
-          Value value = mul(b, widen(b, args[0]), args[1]);
-          if (op.getWeight()) {
-            bool early = op.getCast() == NormCast::BeforeWeight;
-            if (early)
-              value = widen(b, roundTo(b, value, xElement));
-            Value weight = widen(b, args[2]);
-            if (op.getOffset() != 0) {
-              weight = addOne(b, weight);
-              if (early)
-                weight = widen(b, roundTo(b, weight, args[2].getType()));
-            }
-            value = mul(b, value, weight);
-          }
-          return roundTo(b, value, type.getElementType());
-        });
+    Value y = b.elementwise(type.getElementType(), inputs,
+                            [&](ImplicitLocOpBuilder &b, ValueRange args) {
+                              Value value = normalizeRMS(
+                                  b, args[0], args[1],
+                                  op.getWeight() ? args[2] : Value(),
+                                  op.getCast(), op.getOffset());
+                              return roundTo(b, value, type.getElementType());
+                            });
     rewriter.replaceOp(op, b.restore(y, type));
     return success();
   }
@@ -103,9 +92,7 @@ struct LowerRMSNorm : OpRewritePattern<RMSNormOp> {
   static std::function<Value(ImplicitLocOpBuilder &, ValueRange)>
   getReciprocalRoot(int64_t features, float eps) {
     return [=](ImplicitLocOpBuilder &b, ValueRange args) -> Value {
-      Value size = constantF32(b, static_cast<float>(features));
-      Value mean = arith::DivFOp::create(b, args[0], size);
-      return math::RsqrtOp::create(b, add(b, mean, constantF32(b, eps)));
+      return reciprocalRoot(b, args[0], features, eps);
     };
   }
 };
@@ -149,11 +136,10 @@ struct LowerLayerNorm : OpRewritePattern<LayerNormOp> {
         inputs.push_back({vector, Access::PerColumn});
     Value y = b.elementwise(type.getElementType(), inputs,
                             [&](ImplicitLocOpBuilder &b, ValueRange args) {
-                              Value value = mul(b, center(b, args), args[2]);
-                              if (op.getWeight())
-                                value = mul(b, value, widen(b, args[3]));
-                              if (op.getBias())
-                                value = add(b, value, widen(b, args[4]));
+                              Value value = normalizeLayer(
+                                  b, center(b, args), args[2],
+                                  op.getWeight() ? args[3] : Value(),
+                                  op.getBias() ? args[4] : Value());
                               return roundTo(b, value, type.getElementType());
                             });
     rewriter.replaceOp(op, b.restore(y, type));

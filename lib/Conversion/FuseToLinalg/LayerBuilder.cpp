@@ -8,9 +8,7 @@
 #include "fuse/IR/FuseOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
-#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/APFloat.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -290,99 +288,4 @@ Value LayerBuilder::product(Value x, Value weight) {
         Value term = arith::MulIOp::create(b, lhs, rhs);
         return arith::AddIOp::create(b, args[2], term);
       });
-}
-
-//===----------------------------------------------------------------------===//
-// Scalars
-//===----------------------------------------------------------------------===//
-
-Value fuse::constantF32(ImplicitLocOpBuilder &b, float value) {
-  return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
-}
-
-Value fuse::widen(ImplicitLocOpBuilder &b, Value value) {
-  if (value.getType().isF32())
-    return value;
-  if (value.getType().isInteger())
-    return arith::SIToFPOp::create(b, b.getF32Type(), value);
-  return arith::ExtFOp::create(b, b.getF32Type(), value);
-}
-
-Value fuse::roundTo(ImplicitLocOpBuilder &b, Value value, Type type) {
-  return type.isF32() ? value : arith::TruncFOp::create(b, type, value);
-}
-
-/// Limits to [low, high]; NaN stays NaN.
-static Value clamp(ImplicitLocOpBuilder &b, Value value, float low,
-                   float high) {
-  value = arith::MinimumFOp::create(b, value, constantF32(b, high));
-  return arith::MaximumFOp::create(b, value, constantF32(b, low));
-}
-
-Value fuse::saturateTo(ImplicitLocOpBuilder &b, Value value, Type type) {
-  if (auto floatType = dyn_cast<FloatType>(type)) {
-    // A plain conversion gives NaN beyond the range of f8E4M3FN and infinity
-    // beyond that of f8E5M2.
-    float largest = llvm::APFloat::getLargest(floatType.getFloatSemantics())
-                        .convertToFloat();
-    return arith::TruncFOp::create(b, type, clamp(b, value, -largest, largest));
-  }
-  value = math::RoundEvenOp::create(b, value);
-  value = clamp(b, value, -128.0f, 127.0f);
-  Value isNaN =
-      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
-  value = arith::SelectOp::create(b, isNaN, constantF32(b, 0.0f), value);
-  return arith::FPToSIOp::create(b, type, value);
-}
-
-Value fuse::mul(ImplicitLocOpBuilder &b, Value lhs, Value rhs) {
-  return arith::MulFOp::create(b, lhs, rhs);
-}
-
-Value fuse::mul(ImplicitLocOpBuilder &b, Value lhs, float rhs) {
-  return mul(b, lhs, constantF32(b, rhs));
-}
-
-Value fuse::add(ImplicitLocOpBuilder &b, Value lhs, Value rhs) {
-  return arith::AddFOp::create(b, lhs, rhs);
-}
-
-Value fuse::addOne(ImplicitLocOpBuilder &b, Value value) {
-  return add(b, value, constantF32(b, 1.0f));
-}
-
-/// `x / (1 + exp(-slope * x))`.
-static Value swish(ImplicitLocOpBuilder &b, Value x, float slope) {
-  Value minus = slope == 1.0f ? arith::NegFOp::create(b, x).getResult()
-                              : mul(b, x, -slope);
-  Value exp = math::ExpOp::create(b, minus);
-  return arith::DivFOp::create(b, x, addOne(b, exp));
-}
-
-Value fuse::activate(ImplicitLocOpBuilder &b, Activation kind, Value x) {
-  constexpr float sqrtHalf = 0.707106781186547524f;
-  constexpr float sqrtTwoOverPi = 0.797884560802865356f;
-  switch (kind) {
-  case Activation::SiLU:
-    return swish(b, x, 1.0f);
-  case Activation::QuickGELU:
-    return swish(b, x, 1.702f);
-  case Activation::GELU: {
-    Value erf = math::ErfOp::create(b, mul(b, x, sqrtHalf));
-    return mul(b, mul(b, x, 0.5f), addOne(b, erf));
-  }
-  case Activation::GELUTanh: {
-    Value cube = mul(b, mul(b, x, x), x);
-    Value inner = mul(b, add(b, x, mul(b, cube, 0.044715f)), sqrtTwoOverPi);
-    Value tanh = math::TanhOp::create(b, inner);
-    return mul(b, mul(b, x, 0.5f), addOne(b, tanh));
-  }
-  case Activation::ReLU:
-    return arith::MaximumFOp::create(b, x, constantF32(b, 0.0f));
-  case Activation::ReLU2: {
-    Value positive = arith::MaximumFOp::create(b, x, constantF32(b, 0.0f));
-    return mul(b, positive, positive);
-  }
-  }
-  llvm_unreachable("unknown activation");
 }

@@ -7,7 +7,7 @@
 #ifndef FUSE_LIB_CONVERSION_FUSETOLINALG_LAYERBUILDER_H
 #define FUSE_LIB_CONVERSION_FUSETOLINALG_LAYERBUILDER_H
 
-#include "fuse/IR/FuseAttrs.h"
+#include "fuse/Conversion/FuseToLinalg/ElementMath.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -75,30 +75,6 @@ private:
   /// An operand of the layer, from which dynamic sizes are taken.
   mlir::Value anchor;
 };
-
-//===----------------------------------------------------------------------===//
-// Scalars
-//===----------------------------------------------------------------------===//
-
-mlir::Value constantF32(mlir::ImplicitLocOpBuilder &b, float value);
-/// The value in f32, exactly.
-mlir::Value widen(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
-/// A rounding of an f32 value to f16, bf16 or f32.
-mlir::Value roundTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
-                    mlir::Type type);
-/// A saturating conversion of an f32 value to f8E4M3FN, f8E5M2 or i8.
-mlir::Value saturateTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
-                       mlir::Type type);
-
-mlir::Value mul(mlir::ImplicitLocOpBuilder &b, mlir::Value lhs,
-                mlir::Value rhs);
-mlir::Value mul(mlir::ImplicitLocOpBuilder &b, mlir::Value lhs, float rhs);
-mlir::Value add(mlir::ImplicitLocOpBuilder &b, mlir::Value lhs,
-                mlir::Value rhs);
-mlir::Value addOne(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
-/// An activation function of an f32 value.
-mlir::Value activate(mlir::ImplicitLocOpBuilder &b, Activation kind,
-                     mlir::Value x);
 
 } // namespace fuse
 
