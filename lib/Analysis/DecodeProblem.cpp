@@ -168,7 +168,7 @@ static std::string getProblem(const DecodeProblem &problem) {
   return "";
 }
 
-std::optional<DecodeProblem> fuse::describeDecode(Operation *op,
+std::optional<DecodeProblem> fuse::describeFamily(Operation *op,
                                                   std::string &reason) {
   DecodeProblem problem;
   if (auto mlp = dyn_cast<GatedMLPOp>(op)) {
@@ -181,7 +181,8 @@ std::optional<DecodeProblem> fuse::describeDecode(Operation *op,
     describeNormLinear(linear, problem);
   } else {
     reason =
-        ("there is no decode kernel for " + op->getName().getStringRef()).str();
+        ("there is no scheduled kernel for " + op->getName().getStringRef())
+            .str();
     return std::nullopt;
   }
   auto x = cast<RankedTensorType>(problem.x.getType());
@@ -192,7 +193,15 @@ std::optional<DecodeProblem> fuse::describeDecode(Operation *op,
       tokens *= size;
     problem.tokens = tokens;
   }
-  reason = getProblem(problem);
+  return problem;
+}
+
+std::optional<DecodeProblem> fuse::describeDecode(Operation *op,
+                                                  std::string &reason) {
+  std::optional<DecodeProblem> problem = describeFamily(op, reason);
+  if (!problem)
+    return std::nullopt;
+  reason = getProblem(*problem);
   if (!reason.empty())
     return std::nullopt;
   return problem;

@@ -104,3 +104,20 @@ void fuse::buildCPUPipeline(OpPassManager &pm,
   for (const Phase &phase : getCPUPhases(options))
     phase.build(pm);
 }
+
+void fuse::buildHostKernelsPipeline(OpPassManager &pm,
+                                    const HostKernelsPipelineOptions &options) {
+  ConvertFuseToHostPassOptions convert;
+  convert.lanes = options.lanes;
+  convert.registers = options.registers;
+  convert.fma = options.fma;
+  convert.dot = options.dot;
+  pm.addPass(createConvertFuseToHostPass(convert));
+  OpPassManager &kernels = pm.nest<ModuleOp>();
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
+  // Vectors have no library to call.
+  kernels.addPass(createExpandMathPass());
+  kernels.addPass(createExpandSmallFloatsPass());
+  addLoweringToLLVM(kernels);
+}

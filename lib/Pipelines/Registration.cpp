@@ -21,6 +21,11 @@ void fuse::registerPipelines() {
       "Lower functions with layers and kernels to the LLVM dialect for the "
       "host",
       buildCPUPipeline);
+  PassPipelineRegistration<HostKernelsPipelineOptions>(
+      "fuse-host-kernels-pipeline",
+      "Lower functions that are one fused op to kernels for the host, with "
+      "vectors and packed weights",
+      buildHostKernelsPipeline);
   PassPipelineRegistration<HopperPipelineOptions>(
       "fuse-hopper-pipeline",
       "Lower fused ops with a scheduled kernel to PTX for sm_90a",

@@ -102,7 +102,7 @@ func.func @rows(%x: tensor<?x4096xbf16>, %w: tensor<4096xbf16>)
 
 // CHECK-LABEL: func @declined
 // CHECK-NOT: tile.schedule
-// REMARK: [Missed] schedule | Category:codegen | Reason="there is no decode kernel for fuse.group"
+// REMARK: [Missed] schedule | Category:codegen | Reason="there is no scheduled kernel for fuse.group"
 // REMARK: [Missed] schedule | Category:codegen | Reason="the input is f32, not bf16"
 // REMARK: [Missed] schedule | Category:codegen | Reason="the hidden width 40 is not a multiple of 16"
 // REMARK: [Missed] schedule | Category:codegen | Reason="256 tokens are more than 128"

@@ -23,7 +23,7 @@ struct DecodeOutput {
   std::string scale;
 };
 
-/// A fused op that the scheduled path has a kernel for, families made alike:
+/// A fused op that the scheduled paths have kernels for, families made alike:
 /// [norm] [first product, activation] and a last product whose linears share
 /// their input. A dense MLP has no gate, `fuse.norm_linear` no first product.
 struct DecodeProblem {
@@ -55,6 +55,11 @@ struct DecodeProblem {
   /// Whether a value is rounded to bf16 at a rounding point.
   bool roundsAt(llvm::StringRef point) const;
 };
+
+/// Describes any op of the three families, or says in `reason` that `op` is
+/// none.
+std::optional<DecodeProblem> describeFamily(mlir::Operation *op,
+                                            std::string &reason);
 
 /// Describes `op`, or says in `reason` why the decode kernel can not do it.
 std::optional<DecodeProblem> describeDecode(mlir::Operation *op,

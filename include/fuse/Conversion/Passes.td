@@ -270,6 +270,82 @@ def ConvertSmallFloatsToNVVMPass
   ];
 }
 
+def ConvertFuseToHostPass : Pass<"convert-fuse-to-host", "mlir::ModuleOp"> {
+  let summary = "Write kernels for a CPU with vectors and packed weights";
+  let description = [{
+    Takes public functions that consist of one `fuse.gated_mlp`, `fuse.mlp` or
+    `fuse.norm_linear` of their own arguments, and writes for each the phases
+    of a kernel into the module `@host_kernels`:
+
+    1. *rows*: residual add and norm of each token, rounded as the contract
+       says, to the input of the products;
+    2. *hidden*: the first product on packed weights, with bias, activation and
+       gated product behind it;
+    3. *output*: the last product of each linear, with bias and residual add.
+
+    A product walks over panels: `registers` decides whether two or four
+    vectors of outputs side by side, gate and up taking half of a panel each.
+    For every k a panel has the weights of its outputs next to each other, in
+    bf16 those of k and k + 1 as pairs. One call of `@multiply_*` keeps the sums
+    of up to six tokens and one panel in registers. Every sum runs over k in
+    order, one term (with `dot`: one pair) after the other, so it depends
+    neither on the number of tokens nor on that of threads.
+
+    The caller runs the tasks of a phase in any order on any number of threads:
+    a task is one panel and up to 128 tokens. `fuse.host_plan` on the function
+    says what to pass, which weights to pack, and how much workspace a token
+    needs.
+
+    Leaves functions of any other form. Declines, with a remark, quantized ops,
+    types other than f32 and bf16, and an odd width in bf16.
+
+    After this pass functions with `fuse.host_plan` can be replaced by the
+    phases that it names. Nothing else has changed.
+
+    Example:
+
+    ```mlir
+    func.func @f(%x: tensor<?x32xf32>, %up: tensor<64x32xf32>,
+                 %down: tensor<32x64xf32>) -> tensor<?x32xf32> {
+      %y = fuse.mlp %x up(%up) down(%down) act(relu) rounding(exact) : ...
+      return %y : tensor<?x32xf32>
+    }
+    ```
+
+    becomes the same function with `fuse.host_plan`, and
+
+    ```mlir
+    module @host_kernels {
+      func.func private @multiply_f32_6(...) { ... }
+      func.func @f_rows(...) { ... }
+      func.func @f_hidden(...) { ... }
+      func.func @f_output0(...) { ... }
+    }
+    ```
+  }];
+  let options = [
+    Option<"lanes", "lanes", "int64_t", /*default=*/"16",
+           "Numbers of type f32 in a vector register: 4, 8 or 16">,
+    Option<"registers", "registers", "int64_t", /*default=*/"32",
+           "Vector registers: 16 or 32">,
+    Option<"fma", "fma", "bool", /*default=*/"true",
+           "Multiply and add with one rounding, which needs an instruction">,
+    Option<"dot", "dot", "bool", /*default=*/"false",
+           "Multiply pairs in bf16 by AVX512-BF16, with 16 lanes">
+  ];
+  let statistics = [
+    Statistic<"numScheduled", "num-scheduled", "Functions with a kernel">,
+    Statistic<"numDeclined", "num-declined",
+              "Functions with one fused op and no kernel">
+  ];
+  let dependentDialects = [
+    "mlir::arith::ArithDialect", "mlir::func::FuncDialect",
+    "mlir::LLVM::LLVMDialect", "mlir::math::MathDialect",
+    "mlir::memref::MemRefDialect", "mlir::scf::SCFDialect",
+    "mlir::vector::VectorDialect"
+  ];
+}
+
 def ConvertFuseToTilePass
     : Pass<"convert-fuse-to-tile", "::mlir::ModuleOp"> {
   let summary = "Emit scheduled kernels of fused ops as tile kernels";

@@ -96,6 +96,33 @@ void buildCPUPipeline(mlir::OpPassManager &pm,
 /// `llvm`.
 llvm::SmallVector<Phase> getCPUPhases(const CPUPipelineOptions &options);
 
+struct HostKernelsPipelineOptions
+    : mlir::PassPipelineOptions<HostKernelsPipelineOptions> {
+  Option<int64_t> lanes{
+      *this, "lanes",
+      llvm::cl::desc("Numbers of type f32 in a vector register: 4, 8 or 16"),
+      llvm::cl::init(4)};
+  Option<int64_t> registers{*this, "registers",
+                            llvm::cl::desc("Vector registers: 16 or 32"),
+                            llvm::cl::init(16)};
+  Option<bool> fma{*this, "fma",
+                   llvm::cl::desc("Multiply and add with one rounding"),
+                   llvm::cl::init(false)};
+  Option<bool> dot{*this, "dot",
+                   llvm::cl::desc("Multiply pairs in bf16 by AVX512-BF16"),
+                   llvm::cl::init(false)};
+};
+
+/// The scheduled path for the host: functions that are one fused op, down to
+/// the LLVM dialect.
+///
+/// Pre: functions on tensors with fused ops.
+/// Post: `module @host_kernels` with the phases of each function that
+/// `convert-fuse-to-host` takes, only of ops of the LLVM dialect; a phase `f`
+/// can be called as `_mlir_ciface_f`. All else is left as it is.
+void buildHostKernelsPipeline(mlir::OpPassManager &pm,
+                              const HostKernelsPipelineOptions &options);
+
 //===----------------------------------------------------------------------===//
 // GPU
 //===----------------------------------------------------------------------===//

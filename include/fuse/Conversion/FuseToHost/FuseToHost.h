@@ -1,0 +1,23 @@
+//===- FuseToHost.h - Fused ops to kernels for a CPU ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_CONVERSION_FUSETOHOST_FUSETOHOST_H
+#define FUSE_CONVERSION_FUSETOHOST_FUSETOHOST_H
+
+#include "mlir/Pass/Pass.h"
+
+namespace fuse {
+
+#define GEN_PASS_DECL_CONVERTFUSETOHOSTPASS
+#include "fuse/Conversion/Passes.h.inc"
+
+/// The module of the phases, and the plan of a function that has some.
+constexpr llvm::StringLiteral kHostKernelsName = "host_kernels";
+constexpr llvm::StringLiteral kHostPlanAttrName = "fuse.host_plan";
+
+} // namespace fuse
+
+#endif // FUSE_CONVERSION_FUSETOHOST_FUSETOHOST_H

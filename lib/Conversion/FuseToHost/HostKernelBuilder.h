@@ -1,0 +1,169 @@
+//===- HostKernelBuilder.h - Emitter of kernels for a CPU -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_LIB_CONVERSION_FUSETOHOST_HOSTKERNELBUILDER_H
+#define FUSE_LIB_CONVERSION_FUSETOHOST_HOSTKERNELBUILDER_H
+
+#include "fuse/Analysis/DecodeProblem.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/TypeUtilities.h"
+
+namespace fuse {
+
+/// What a processor has for products.
+struct HostVectors {
+  /// Numbers in f32 per register, and registers.
+  int64_t lanes, registers;
+  bool fma, dot;
+
+  /// Vectors of outputs side by side: what they need beside the sums of six
+  /// tokens has to fit into registers too.
+  int64_t getPanelVectors() const { return registers >= 32 ? 4 : 2; }
+  int64_t getPanelColumns() const { return getPanelVectors() * lanes; }
+};
+
+/// Why a problem has no kernel, or an empty string.
+std::string getHostProblem(const DecodeProblem &problem);
+
+/// Emits the phases of one fused op. Buffers are flat memrefs; indices count
+/// elements. Those in bf16 hold i16: LLVM would move parts of vectors by way of
+/// f32 where a processor has no instructions for bf16.
+class HostKernelBuilder {
+public:
+  HostKernelBuilder(const DecodeProblem &problem, HostVectors vectors,
+                    mlir::ModuleOp kernels);
+
+  /// Emits the phases as `name_rows` and so on; returns the plan.
+  mlir::DictionaryAttr build(llvm::StringRef name);
+
+private:
+  using Value = mlir::Value;
+  using Values = llvm::SmallVector<Value>;
+  using Plan = llvm::ArrayRef<mlir::NamedAttribute>;
+  /// Gets a column and how many follow it in the same vector.
+  using ColumnBody = llvm::function_ref<Values(Value column, Value mask,
+                                               mlir::ValueRange carried)>;
+
+  // HostKernelBuilder.cpp: phases and their arguments.
+  mlir::NamedAttribute entry(llvm::StringRef name, int64_t value);
+  mlir::NamedAttribute entry(llvm::StringRef name, llvm::StringRef value);
+  void addArgument(Value &slot, mlir::Type element, Plan plan);
+  void addOperand(Value &slot, Value operand);
+  void addResult(Value &slot, int64_t index, mlir::Type element);
+  void addWorkspace(Value &slot, int64_t index, mlir::Type element);
+  void addPacked(Value &slot, llvm::ArrayRef<Value> weights);
+  /// A workspace buffer with `bytes` for each token.
+  int64_t makeWorkspace(int64_t bytes);
+  /// Makes the function of a phase, in whose body the builder is then. A task
+  /// is one of `panels` and up to `tokensPerTask` tokens.
+  void begin(llvm::StringRef suffix, int64_t panels, int64_t tokensPerTask);
+  void end();
+
+  // Index arithmetic and loops.
+  Value c(int64_t value);
+  Value plus(Value x, Value y);
+  Value plus(Value x, int64_t y);
+  Value times(Value x, Value y);
+  Value times(Value x, int64_t y);
+  Values loop(Value from, Value to, int64_t step, mlir::ValueRange carried,
+              llvm::function_ref<Values(Value, mlir::ValueRange)> body);
+  void loop(Value from, Value to, int64_t step,
+            llvm::function_ref<void(Value)> body);
+  void when(Value condition, llvm::function_ref<void()> body);
+
+  mlir::MemRefType bufferOf(mlir::Type element) {
+    return mlir::MemRefType::get({mlir::ShapedType::kDynamic},
+                                 getStorage(element));
+  }
+  mlir::Type getStorage(mlir::Type element) {
+    return element.isBF16() ? b.getI16Type() : element;
+  }
+  /// The type of what a buffer holds.
+  mlir::Type getContent(Value buffer) {
+    mlir::Type element = mlir::getElementTypeOrSelf(buffer.getType());
+    return element.isInteger(16) ? b.getBF16Type() : element;
+  }
+
+  // Vectors.
+  mlir::VectorType vectorOf(mlir::Type element) {
+    return mlir::VectorType::get({vectors.lanes}, element);
+  }
+  Value zeros();
+  /// `lanes` elements in f32. With a mask the others are 0.
+  Value load(Value buffer, Value index, Value mask = {});
+  /// The same in the type of what the buffer holds.
+  Value loadRaw(Value buffer, Value index, Value mask = {});
+  /// Rounds to that type.
+  void store(Value value, Value buffer, Value index, Value mask = {});
+  /// Rounds to a type and widens again.
+  Value round(Value value, mlir::Type element);
+  Value multiplyAdd(Value x, Value y, Value sum);
+  /// The sum of all lanes, in an order of its own.
+  Value addLanes(Value vector);
+
+  // HostRows.cpp: the norm.
+  void buildRows();
+  void buildRow(Value row);
+  Values forColumns(mlir::ValueRange carried, ColumnBody body);
+
+  // HostProducts.cpp: the products.
+  void buildHidden();
+  void buildOutput(unsigned index);
+  /// A loop over the tasks of a product; `finish` gets the index of a token,
+  /// of its sums in `tile` and of the first output of a panel.
+  void buildTasks(
+      Value input, Value packed, int64_t panels, int64_t terms,
+      llvm::function_ref<void(Value token, Value sums, Value panel)> finish);
+  void multiplyRows(Value input, Value packed, int64_t terms, Value firstToken,
+                    Value numTokens, Value panel);
+  mlir::func::FuncOp getMultiply(int64_t tokens);
+  Values multiplyStep(int64_t tokens, Value input, mlir::ValueRange starts,
+                      Value packed, Value at, Value step,
+                      mlir::ValueRange sums);
+  /// Bias and rounding of a linear.
+  Value finishLinear(Value sums, Value bias, Value column, Value mask,
+                     mlir::Type element);
+  /// The mask of a vector of outputs, none where all are there.
+  Value getMask(Value column, int64_t width);
+
+  mlir::Type pointType(llvm::StringRef point) const;
+  bool isPaired() const { return weightType.isBF16(); }
+  /// Steps of a sum: of one term or of a pair.
+  int64_t getSteps(int64_t terms) const {
+    return isPaired() ? terms / 2 : terms;
+  }
+
+  const DecodeProblem &p;
+  HostVectors vectors;
+  mlir::ModuleOp kernels;
+  mlir::ImplicitLocOpBuilder b;
+  mlir::Type f32, index;
+  /// Of weights, and of what they are multiplied with.
+  mlir::Type weightType, inputType;
+  mlir::Type xType;
+
+  // The phase in the making.
+  std::string name;
+  llvm::SmallVector<mlir::Type> types;
+  llvm::SmallVector<mlir::Attribute> plans;
+  llvm::SmallVector<Value *> slots;
+  Value numTokens, firstTask, lastTask;
+  /// Sums of the tokens of a task in a panel.
+  Value tile;
+
+  // The plan in the making.
+  llvm::SmallVector<mlir::Attribute> phases, packedWeights, workspace;
+  int64_t inputBuffer = -1, hiddenBuffer = -1, streamBuffer = -1;
+
+  // Arguments of phases.
+  Value x, residual, normWeight, normBias, input, stream, normed;
+};
+
+} // namespace fuse
+
+#endif // FUSE_LIB_CONVERSION_FUSETOHOST_HOSTKERNELBUILDER_H

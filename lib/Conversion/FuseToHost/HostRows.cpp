@@ -1,0 +1,135 @@
+//===- HostRows.cpp - Norms on a CPU --------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "HostKernelBuilder.h"
+#include "fuse/Conversion/FuseToLinalg/ElementMath.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/TypeUtilities.h"
+
+using namespace mlir;
+using namespace fuse;
+
+/// Tokens of a task: enough to outweigh handing it out.
+static constexpr int64_t kTokensPerTask = 4;
+
+/// Vectors of a row in order; what is left at the end has a mask.
+HostKernelBuilder::Values HostKernelBuilder::forColumns(ValueRange carried,
+                                                        ColumnBody body) {
+  int64_t whole = p.width - p.width % vectors.lanes;
+  Values values(carried);
+  if (whole > 0)
+    values = loop(c(0), c(whole), vectors.lanes, values,
+                  [&](Value column, ValueRange carried) {
+                    return body(column, Value(), carried);
+                  });
+  if (whole != p.width) {
+    Value mask = vector::ConstantMaskOp::create(
+        b, vectorOf(b.getI1Type()), ArrayRef<int64_t>{p.width - whole});
+    values = body(c(whole), mask, values);
+  }
+  return values;
+}
+
+void HostKernelBuilder::buildRows() {
+  inputBuffer = makeWorkspace(p.width * inputType.getIntOrFloatBitWidth() / 8);
+  addOperand(x, p.x);
+  addOperand(residual, p.residual);
+  addOperand(normWeight, p.normWeight);
+  addOperand(normBias, p.normBias);
+  addWorkspace(input, inputBuffer, inputType);
+  stream = normed = {};
+  Type streamType = pointType("stream");
+  if (p.streamResult >= 0) {
+    addResult(stream, p.streamResult,
+              getElementTypeOrSelf(p.op->getResult(p.streamResult)));
+  } else if (p.residual) {
+    // The norm reads it again, as does an add at the end.
+    streamBuffer =
+        makeWorkspace(p.width * streamType.getIntOrFloatBitWidth() / 8);
+    addWorkspace(stream, streamBuffer, streamType);
+  }
+  if (p.normedResult >= 0)
+    addResult(normed, p.normedResult,
+              getElementTypeOrSelf(p.op->getResult(p.normedResult)));
+  begin("rows", /*panels=*/1, kTokensPerTask);
+  Value first = times(firstTask, kTokensPerTask);
+  Value last =
+      arith::MinSIOp::create(b, times(lastTask, kTokensPerTask), numTokens);
+  loop(first, last, 1, [&](Value row) { buildRow(row); });
+  end();
+}
+
+void HostKernelBuilder::buildRow(Value row) {
+  Value start = times(row, p.width);
+  bool layer = p.norm && p.norm.getKind() == NormKind::Layer;
+  bool rms = p.norm && !layer;
+  // The stream is written in the first pass and read in the others.
+  Value source = stream ? stream : x;
+  Value sum;
+  if (p.norm || stream) {
+    sum = forColumns(
+        zeros(), [&](Value column, Value mask, ValueRange carried) -> Values {
+          Value at = plus(start, column);
+          Value value = load(x, at, mask);
+          if (residual)
+            value = round(add(b, value, load(residual, at, mask)),
+                          pointType("stream"));
+          if (stream)
+            store(value, stream, at, mask);
+          if (rms)
+            return {multiplyAdd(value, value, carried[0])};
+          return {add(b, carried[0], value)};
+        })[0];
+    sum = addLanes(sum);
+  }
+  Value mean, scale;
+  if (layer) {
+    Value size = constantF32(b, static_cast<float>(p.width));
+    mean = vector::BroadcastOp::create(
+        b, vectorOf(f32), arith::DivFOp::create(b, sum, size).getResult());
+    sum = forColumns(
+        zeros(), [&](Value column, Value mask, ValueRange carried) -> Values {
+          Value value = load(source, plus(start, column), mask);
+          value = arith::SubFOp::create(b, value, mean);
+          if (mask)
+            value = arith::SelectOp::create(b, mask, value, zeros());
+          return {multiplyAdd(value, value, carried[0])};
+        })[0];
+    sum = addLanes(sum);
+  }
+  if (p.norm)
+    scale = vector::BroadcastOp::create(
+        b, vectorOf(f32),
+        reciprocalRoot(b, sum, p.width,
+                       static_cast<float>(p.norm.getEps().getValueAsDouble())));
+  forColumns({}, [&](Value column, Value mask, ValueRange) -> Values {
+    Value at = plus(start, column);
+    Value value = loadRaw(source, at, mask);
+    Value weight, bias;
+    if (normWeight)
+      weight = loadRaw(normWeight, column, mask);
+    if (normBias)
+      bias = loadRaw(normBias, column, mask);
+    if (rms) {
+      value = normalizeRMS(b, value, scale, weight, p.norm.getCast(),
+                           p.norm.getOffset());
+    } else {
+      value = widen(b, value);
+      if (layer)
+        value = normalizeLayer(b, arith::SubFOp::create(b, value, mean), scale,
+                               weight, bias);
+    }
+    if (p.norm)
+      value = round(value, p.rounding.getTypeOf("normed", xType));
+    if (normed)
+      store(value, normed, at, mask);
+    store(value, input, at, mask);
+    return {};
+  });
+}

@@ -1,0 +1,13 @@
+// RUN: not fuse-opt %s --convert-fuse-to-host=lanes=5 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=LANES
+// LANES: error: expected 'lanes' to be 4, 8 or 16, got 5
+
+// RUN: not fuse-opt %s --convert-fuse-to-host=registers=8 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=REGISTERS
+// REGISTERS: error: expected 'registers' to be 16 or 32, got 8
+
+// RUN: not fuse-opt %s --convert-fuse-to-host='lanes=8 dot' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=DOT
+// DOT: error: expected 16 'lanes' for 'dot', got 8
+
+module {}
