@@ -87,9 +87,84 @@ static void replaceEach(json &root, json &value,
       replaceEach(root, child, replacements, test);
 }
 
-// A wrong manifest is an error; one that is not wrong can be used.
-TEST(ManifestTest, SurvivesAnyValueAnywhere) {
-  json root = json::parse(kManifest);
+/// A function with a plan for the CPU and nothing else.
+static constexpr const char *kHostManifest = R"json({
+  "producer": "a test",
+  "host": {"arch": "x86_64", "level": "x86-64"},
+  "functions": [{
+    "name": "f",
+    "arguments": [
+      {"type": "f32", "shape": [-1, 8]},
+      {"type": "f32", "shape": [8, 8], "parameter": "weight"}],
+    "results": [{"type": "f32", "shape": [-1, 8], "sizes": ["s0", 8]}],
+    "symbols": [{"places": [[0, 0]]}],
+    "cpu": {"code": 1, "scheduled": {
+      "input": 0, "workspace": [32],
+      "packed": [{"recipe": "panels", "operands": [1], "columns": 4,
+                  "tiles": 2, "steps": 8, "bytes": 256}],
+      "phases": [
+        {"symbol": "a", "panels": 1, "tokens": 4,
+         "args": [{"tensor": 0}, {"workspace": 0}]},
+        {"symbol": "b", "panels": 2, "tokens": 128,
+         "args": [{"workspace": 0}, {"packed": 0}, {"tensor": 2}]}]}}}]
+})json";
+
+static std::string makeHostArtifact(const std::string &manifest) {
+  return writeContainer({{FUSE_SECTION_MANIFEST, manifest},
+                         {FUSE_SECTION_HOST_LIBRARY, "\x7f"
+                                                     "ELF..."}});
+}
+
+TEST(ManifestTest, ReadsAPlanForTheHost) {
+  Artifact artifact(makeHostArtifact(kHostManifest));
+  const HostCode &code = *artifact.manifest.functions[0].host;
+  EXPECT_EQ(code.symbol, "");
+  ASSERT_TRUE(code.plan);
+  EXPECT_EQ(code.plan->packed[0].columns, 4u);
+  EXPECT_EQ(code.plan->phases[1].symbol, "b");
+  EXPECT_EQ(code.plan->phases[1].arguments[2].index, 2u);
+}
+
+/// What is wrong with the manifest after one text is replaced by another.
+static std::string breakHostManifest(const std::string &from,
+                                     const std::string &to) {
+  std::string text = kHostManifest;
+  text.replace(text.find(from), from.size(), to);
+  try {
+    Artifact artifact(makeHostArtifact(text));
+    return "";
+  } catch (const Failure &failure) {
+    return failure.getMessage();
+  }
+}
+
+TEST(ManifestTest, RefusesPlansThatDoNotFit) {
+  std::string where = "the manifest is malformed: it.functions0.cpu.scheduled";
+  EXPECT_EQ(breakHostManifest(R"("input": 0)", R"("input": 2)"),
+            where + " has no rows in its input");
+  EXPECT_EQ(breakHostManifest(R"("workspace": [32])", R"("workspace": [-1])"),
+            where + " has a workspace buffer of no size");
+  EXPECT_EQ(breakHostManifest(R"("panels": 1)", R"("panels": 0)"),
+            where + ".phases0 has tasks of nothing");
+  EXPECT_EQ(breakHostManifest(R"({"tensor": 2})", R"({"tensor": 3})"),
+            where + ".phases1.args2 has 'tensor' = 3, there are 3");
+  EXPECT_EQ(breakHostManifest(R"({"packed": 0})", R"({"packed": 1})"),
+            where + ".phases1.args1 has 'packed' = 1, there are 1");
+  EXPECT_EQ(breakHostManifest(R"({"tensor": 2})", R"({})"),
+            where + ".phases1.args2 is no tensor, packed weight or workspace "
+                    "buffer");
+  std::string many = R"({"tensor": 0})";
+  for (int i = 0; i < 30; ++i)
+    many += R"(, {"tensor": 0})";
+  EXPECT_EQ(breakHostManifest(R"({"tensor": 0})", many),
+            where + ".phases0 has 32 arguments, more than 30");
+}
+
+/// Tries `replacements` everywhere and counts what was refused and taken.
+static std::pair<int, int>
+tryEverywhere(const char *manifest,
+              const std::function<std::string(const std::string &)> &make) {
+  json root = json::parse(manifest);
   std::vector<json> replacements = {nullptr,
                                     true,
                                     -1,
@@ -108,14 +183,23 @@ TEST(ManifestTest, SurvivesAnyValueAnywhere) {
   int refused = 0, taken = 0;
   replaceEach(root, root, replacements, [&](const std::string &text) {
     try {
-      Artifact artifact(makeArtifact(text));
+      Artifact artifact(make(text));
       ++taken;
     } catch (const Failure &failure) {
       EXPECT_EQ(failure.getStatus(), FUSE_ERROR_FORMAT) << text;
       ++refused;
     }
   });
+  return {refused, taken};
+}
+
+// A wrong manifest is an error; one that is not wrong can be used.
+TEST(ManifestTest, SurvivesAnyValueAnywhere) {
+  auto [refused, taken] = tryEverywhere(kManifest, makeArtifact);
   EXPECT_GT(refused, 1000);
+  EXPECT_GT(taken, 50);
+  std::tie(refused, taken) = tryEverywhere(kHostManifest, makeHostArtifact);
+  EXPECT_GT(refused, 500);
   EXPECT_GT(taken, 50);
 }
 

@@ -117,6 +117,78 @@ TEST(PackingTest, PutsMatricesOneBehindTheOther) {
   EXPECT_EQ(std::count(output.begin(), output.end(), 0), int64_t(packed.bytes));
 }
 
+/// For a CPU: panels of outputs, of each matrix as many, a step of each output
+/// after the other.
+TEST(PackingTest, PutsPanelsNextToEachOther) {
+  // The type of both matrices, and inputs in a step.
+  for (auto [element, perStep] :
+       {std::pair("f32", size_t(1)), std::pair("bf16", size_t(2))}) {
+    constexpr size_t rows = 5, inputs = 6, columns = 4;
+    size_t elementBytes = 4 / perStep, steps = inputs / perStep;
+    Function function;
+    std::vector<std::vector<char>> matrices;
+    for (char which : {1, 65}) {
+      function.arguments.push_back(
+          {element, *getDataType(element), {rows, inputs}, ""});
+      matrices.emplace_back(rows * inputs * elementBytes);
+      for (size_t i = 0; i < matrices.back().size(); ++i)
+        matrices.back()[i] = static_cast<char>(which + i % 60);
+    }
+    PackedWeight packed{"panels", {0, 1}, 3, steps};
+    packed.bytes = 3 * steps * columns * 4;
+    packed.columns = columns;
+    checkPacking(packed, function);
+    std::vector<char> output(packed.bytes, 'x');
+    packWeights(packed, function, {matrices[0].data(), matrices[1].data()},
+                output.data());
+    for (size_t tile = 0; tile < packed.tiles; ++tile)
+      for (size_t step = 0; step < steps; ++step)
+        for (size_t column = 0; column < columns; ++column)
+          for (size_t byte = 0; byte < 4; ++byte) {
+            size_t row = tile * 2 + column % 2;
+            // The last tile is only half there.
+            char expected =
+                row < rows
+                    ? matrices[column / 2][(row * steps + step) * 4 + byte]
+                    : 0;
+            ASSERT_EQ(
+                output[((tile * steps + step) * columns + column) * 4 + byte],
+                expected);
+          }
+  }
+}
+
+TEST(PackingTest, RefusesOtherPanels) {
+  Function function;
+  function.arguments = {{"f32", *getDataType("f32"), {8, 6}, ""},
+                        {"f32", *getDataType("f32"), {8, 6}, ""},
+                        {"f64", *getDataType("f64"), {8, 6}, ""},
+                        {"f32", *getDataType("f32"), {-1, 6}, ""}};
+  auto getProblem = [&](std::vector<size_t> operands, uint64_t tiles,
+                        uint64_t steps, uint64_t bytes, uint64_t columns) {
+    PackedWeight packed{"panels", std::move(operands), tiles, steps, bytes};
+    packed.columns = columns;
+    try {
+      checkPacking(packed, function);
+    } catch (const Failure &failure) {
+      return failure.getMessage();
+    }
+    return std::string();
+  };
+  EXPECT_EQ(getProblem({0, 1}, 4, 6, 384, 4), "");
+  EXPECT_EQ(getProblem({}, 4, 6, 384, 4),
+            "recipe 'panels' packs 0 matrices in 4 columns");
+  EXPECT_EQ(getProblem({0, 1}, 4, 6, 384, 3),
+            "recipe 'panels' packs 2 matrices in 3 columns");
+  EXPECT_EQ(getProblem({0, 1}, 3, 6, 384, 4),
+            "recipe 'panels' makes other tiles and steps of 8x6xf32 than the "
+            "plan has");
+  EXPECT_EQ(getProblem({0, 1}, 4, 6, 380, 4),
+            "recipe 'panels' makes 384 bytes, the plan has 380");
+  for (size_t wrong : {2, 3})
+    EXPECT_NE(getProblem({wrong}, 2, 6, 192, 4), "");
+}
+
 TEST(PackingTest, KeepsTheIdentity) {
   PackedWeight packed{"identity", {0}, 0, 0, 6};
   Function function = makeFunction(2, 3);

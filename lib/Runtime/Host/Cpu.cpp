@@ -4,14 +4,18 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Packing.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Host/HostCode.h"
 #include "fuse/Runtime/Host/Instance.h"
+#include "fuse/Runtime/Host/ThreadPool.h"
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+
+#include <sys/mman.h>
 
 using namespace fuse::host;
 
@@ -37,17 +41,65 @@ static void writeDescriptor(const TensorView &view, size_t rank,
   }
 }
 
+/// Memory at an address that suits vectors, in large pages where it is large:
+/// weights are read from end to end, and the tables of small pages with them.
+class HostMemory {
+public:
+  HostMemory() = default;
+  HostMemory(size_t bytes, const std::string &what) : bytes(bytes) {
+    size_t alignment = bytes < kLargePage ? 64 : kLargePage;
+    if (::posix_memalign(&data, alignment, std::max<size_t>(bytes, 64)) != 0)
+      throw Failure(FUSE_ERROR_OUT_OF_MEMORY, "no memory for " + what + " of " +
+                                                  std::to_string(bytes) +
+                                                  " bytes");
+    if (alignment == kLargePage)
+      (void)::madvise(data, bytes, MADV_HUGEPAGE);
+  }
+  HostMemory(HostMemory &&other) noexcept { swap(other); }
+  HostMemory &operator=(HostMemory &&other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~HostMemory() { std::free(data); }
+
+  char *get() const { return static_cast<char *>(data); }
+  size_t size() const { return bytes; }
+
+private:
+  static constexpr size_t kLargePage = 2 << 20;
+
+  void swap(HostMemory &other) noexcept {
+    std::swap(data, other.data);
+    std::swap(bytes, other.bytes);
+  }
+
+  void *data = nullptr;
+  size_t bytes = 0;
+};
+
+struct CpuWorkspace : Workspace {
+  explicit CpuWorkspace(size_t bytes) : memory(bytes, "a workspace") {}
+  HostMemory memory;
+};
+
+/// Code of a function: the portable one, the phases of the plan, or both.
+struct HostEntries {
+  EntryPoint portable = nullptr;
+  std::vector<EntryPoint> phases;
+};
+
 class CpuInstance : public Instance {
 public:
   CpuInstance(std::shared_ptr<Program> program, const Function &function,
-              EntryPoint entry)
-      : Instance(std::move(program), function), entry(entry) {}
+              const HostEntries &entries)
+      : Instance(std::move(program), function), entries(entries),
+        plan(function.host->plan ? &*function.host->plan : nullptr) {}
 
   std::unique_ptr<Workspace> createWorkspace(size_t bytes) override {
-    if (bytes > 0)
+    if (bytes > 0 && !plan)
       throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
-                    "functions on the CPU need no workspace");
-    return std::make_unique<Workspace>();
+                    function.name + " needs no workspace on the CPU");
+    return std::make_unique<CpuWorkspace>(bytes);
   }
 
 protected:
@@ -60,14 +112,28 @@ protected:
                         std::to_string(view.device.device_type) +
                         ", expected the CPU (1)");
   }
-  void prepareCode(const Views &arguments, SharedWeights *) override {}
+  void prepareCode(const Views &arguments, SharedWeights *shared) override;
   size_t computeWorkspaceSize(const Views &arguments) const override {
-    return 0;
+    return isScheduled ? getWorkspaceSize(getNumTokens(arguments)) : 0;
   }
-  void launchCode(const Views &tensors, const LaunchOptions &options) override;
+  void launchCode(const Views &tensors, const LaunchOptions &options) override {
+    if (isScheduled)
+      launchPhases(tensors, options);
+    else
+      launchPortable(tensors);
+  }
 
 private:
-  EntryPoint entry;
+  size_t getNumTokens(const Views &arguments) const;
+  size_t getWorkspaceSize(size_t numTokens) const;
+  void launchPortable(const Views &tensors);
+  void launchPhases(const Views &tensors, const LaunchOptions &options);
+
+  const HostEntries &entries;
+  const HostPlan *plan;
+  /// Whether the weights are bound that the plan packs.
+  bool isScheduled = false;
+  std::vector<std::shared_ptr<HostMemory>> packedWeights;
 };
 
 class CpuProgram : public Program {
@@ -84,8 +150,19 @@ public:
       std::shared_ptr<LoadedCode> &unit = code[function.host->section];
       if (!unit)
         unit = LoadedCode::load(getArtifact().sections[function.host->section]);
-      entries.push_back(
-          reinterpret_cast<EntryPoint>(unit->lookup(function.host->symbol)));
+      auto lookup = [&](const std::string &symbol) {
+        return reinterpret_cast<EntryPoint>(unit->lookup(symbol));
+      };
+      HostEntries found;
+      if (!function.host->symbol.empty())
+        found.portable = lookup(function.host->symbol);
+      if (const std::optional<HostPlan> &plan = function.host->plan) {
+        for (const PackedWeight &packed : plan->packed)
+          checkPacking(packed, function);
+        for (const HostPhase &phase : plan->phases)
+          found.phases.push_back(lookup(phase.symbol));
+      }
+      entries.push_back(std::move(found));
       functions.push_back(&function);
     }
     if (functions.empty())
@@ -100,7 +177,7 @@ public:
 
 private:
   std::map<size_t, std::shared_ptr<LoadedCode>> code;
-  std::vector<EntryPoint> entries;
+  std::vector<HostEntries> entries;
 };
 
 class CpuDevice : public Device {
@@ -116,8 +193,156 @@ public:
 
 } // namespace
 
-void CpuInstance::launchCode(const Views &tensors,
-                             const LaunchOptions &options) {
+//===----------------------------------------------------------------------===//
+// The scheduled path
+//===----------------------------------------------------------------------===//
+
+/// Where workspace buffers begin.
+static constexpr size_t kAlignment = 64;
+
+void CpuInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
+  packedWeights.clear();
+  isScheduled = plan != nullptr;
+  if (!plan)
+    return;
+  std::vector<std::vector<const char *>> operands;
+  for (const PackedWeight &packed : plan->packed) {
+    operands.emplace_back();
+    for (size_t operand : packed.operands) {
+      const TensorView &view = arguments[operand];
+      if (!view.shape && entries.portable) {
+        isScheduled = false;
+        return;
+      }
+      if (!view.shape)
+        throw Failure(FUSE_ERROR_STATE, nameArgument(function, operand) +
+                                            " is packed and has to be bound");
+      operands.back().push_back(view.data);
+    }
+  }
+  for (size_t i = 0; i < plan->packed.size(); ++i) {
+    const PackedWeight &packed = plan->packed[i];
+    std::shared_ptr<HostMemory> memory;
+    if (shared)
+      memory = std::static_pointer_cast<HostMemory>(
+          shared->find(packed, operands[i]));
+    if (!memory) {
+      memory = std::make_shared<HostMemory>(packed.bytes, "packed weights");
+      packWeights(packed, function, operands[i], memory->get());
+      if (shared)
+        shared->entries.push_back({packed, operands[i], memory});
+    }
+    packedWeights.push_back(std::move(memory));
+  }
+}
+
+size_t CpuInstance::getNumTokens(const Views &arguments) const {
+  const TensorView &view = arguments[plan->input];
+  size_t rank = function.arguments[plan->input].shape.size(), count = 1;
+  for (size_t dim = 0; dim + 1 < rank; ++dim)
+    count *= static_cast<size_t>(view.shape[dim]);
+  return count;
+}
+
+static size_t alignUp(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+size_t CpuInstance::getWorkspaceSize(size_t numTokens) const {
+  size_t total = 0;
+  for (uint64_t bytes : plan->workspace) {
+    size_t size;
+    if (__builtin_mul_overflow(bytes, numTokens, &size) ||
+        size > SIZE_MAX - total - kAlignment)
+      throw Failure(FUSE_ERROR_OUT_OF_MEMORY, "the workspace of " +
+                                                  std::to_string(numTokens) +
+                                                  " tokens has no size");
+    total += alignUp(size);
+  }
+  return total;
+}
+
+namespace {
+
+/// A phase and its buffers, as flat memrefs of which only the address is read.
+struct PhaseCall {
+  static constexpr size_t kWords = 5;
+
+  static void run(void *context, size_t first, size_t last) {
+    const auto &call = *static_cast<PhaseCall *>(context);
+    // Each thread has a range of its own.
+    int64_t range[3] = {call.numTokens, static_cast<int64_t>(first),
+                        static_cast<int64_t>(last)};
+    int64_t rangeWords[kWords] = {reinterpret_cast<intptr_t>(range),
+                                  reinterpret_cast<intptr_t>(range), 0, 3, 1};
+    void *pointers[1 + kMaxPhaseArguments] = {rangeWords};
+    std::copy_n(call.buffers, call.numBuffers, pointers + 1);
+    call.entry(pointers);
+  }
+
+  EntryPoint entry;
+  int64_t numTokens;
+  size_t numBuffers = 0;
+  void *buffers[kMaxPhaseArguments];
+  int64_t words[kMaxPhaseArguments][kWords];
+};
+
+} // namespace
+
+void CpuInstance::launchPhases(const Views &tensors,
+                               const LaunchOptions &options) {
+  size_t numTokens = getNumTokens(tensors);
+  if (numTokens == 0)
+    return;
+  size_t bytes = getWorkspaceSize(numTokens);
+  // Callers without a workspace use one of their thread, which grows.
+  thread_local HostMemory ownMemory;
+  char *memory;
+  if (options.workspace) {
+    auto *given = static_cast<CpuWorkspace *>(options.workspace);
+    if (given->memory.size() < bytes)
+      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                    "the workspace has " +
+                        std::to_string(given->memory.size()) + " bytes, " +
+                        function.name + " needs " + std::to_string(bytes));
+    memory = given->memory.get();
+  } else {
+    if (ownMemory.size() < bytes)
+      ownMemory = HostMemory(bytes, "a workspace");
+    memory = ownMemory.get();
+  }
+  using Kind = HostPhase::Argument::Kind;
+  PhaseCall call;
+  call.numTokens = static_cast<int64_t>(numTokens);
+  for (size_t i = 0; i < plan->phases.size(); ++i) {
+    const HostPhase &phase = plan->phases[i];
+    call.entry = entries.phases[i];
+    call.numBuffers = 0;
+    for (const HostPhase::Argument &argument : phase.arguments) {
+      char *data = memory;
+      if (argument.kind == Kind::Tensor)
+        data = tensors[argument.index].data;
+      else if (argument.kind == Kind::Packed)
+        data = packedWeights[argument.index]->get();
+      else
+        for (size_t buffer = 0; buffer < argument.index; ++buffer)
+          data += alignUp(plan->workspace[buffer] * numTokens);
+      int64_t *words = call.words[call.numBuffers];
+      words[0] = words[1] = reinterpret_cast<intptr_t>(data);
+      words[2] = words[3] = 0;
+      words[4] = 1;
+      call.buffers[call.numBuffers++] = words;
+    }
+    size_t chunks = (numTokens + phase.tokens - 1) / phase.tokens;
+    ThreadPool::get().run(phase.panels * chunks, PhaseCall::run, &call);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The portable path
+//===----------------------------------------------------------------------===//
+
+void CpuInstance::launchPortable(const Views &tensors) {
   size_t numArguments = function.arguments.size();
   size_t numResultWords = 0, numWords = 0;
   for (const TensorSpec &spec : function.results)
@@ -139,7 +364,7 @@ void CpuInstance::launchCode(const Views &tensors,
     pointers.push_back(next);
     next += getDescriptorWords(rank);
   }
-  entry(pointers.data());
+  entries.portable(pointers.data());
 
   // Results belong to this function now, also when one of them is wrong.
   std::string problem;
@@ -179,5 +404,7 @@ void CpuInstance::launchCode(const Views &tensors,
 }
 
 std::shared_ptr<Device> fuse::host::openCpu() {
+  // Says now what is wrong with FUSE_NUM_THREADS.
+  (void)ThreadPool::get();
   return std::make_shared<CpuDevice>();
 }

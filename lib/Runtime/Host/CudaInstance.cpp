@@ -153,13 +153,8 @@ CudaInstance::findOrPack(const PackedWeight &packed, const Views &arguments,
   std::vector<const char *> sources;
   for (size_t operand : packed.operands)
     sources.push_back(arguments[operand].data);
-  for (const SharedWeights::Entry &entry : shared.entries)
-    if (entry.packed.recipe == packed.recipe &&
-        entry.packed.tiles == packed.tiles &&
-        entry.packed.steps == packed.steps &&
-        entry.packed.bytes == packed.bytes && entry.sources == sources)
-      if (std::shared_ptr<void> memory = entry.memory.lock())
-        return std::static_pointer_cast<DeviceMemory>(memory);
+  if (std::shared_ptr<void> known = shared.find(packed, sources))
+    return std::static_pointer_cast<DeviceMemory>(known);
   std::shared_ptr<DeviceMemory> memory = pack(packed, arguments);
   shared.entries.push_back({packed, sources, memory});
   return memory;

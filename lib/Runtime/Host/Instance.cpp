@@ -23,6 +23,20 @@ Program::~Program() = default;
 Device::~Device() = default;
 Instance::~Instance() = default;
 
+std::shared_ptr<void>
+SharedWeights::find(const PackedWeight &packed,
+                    const std::vector<const char *> &sources) const {
+  for (const Entry &entry : entries)
+    if (entry.packed.recipe == packed.recipe &&
+        entry.packed.tiles == packed.tiles &&
+        entry.packed.steps == packed.steps &&
+        entry.packed.bytes == packed.bytes &&
+        entry.packed.columns == packed.columns && entry.sources == sources)
+      if (std::shared_ptr<void> memory = entry.memory.lock())
+        return memory;
+  return nullptr;
+}
+
 std::string fuse::host::nameArgument(const Function &function, size_t index) {
   std::string text =
       "argument " + std::to_string(index) + " of " + function.name;

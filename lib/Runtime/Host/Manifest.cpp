@@ -339,6 +339,7 @@ static PackedWeight readPacked(const Reader &reader, const Function &function) {
   packed.tiles = reader.getUnsigned("tiles", 1 << 24);
   packed.steps = reader.getUnsigned("steps", 1 << 24);
   packed.bytes = reader.getUnsigned("bytes");
+  packed.columns = reader.getUnsigned("columns", 0, 1 << 16);
   for (const json &operand : reader.getArray("operands")) {
     if (!operand.is_number_unsigned() ||
         operand.get<uint64_t>() >= function.arguments.size())
@@ -374,6 +375,75 @@ static DeviceCode readDeviceCode(const Reader &reader,
 }
 
 //===----------------------------------------------------------------------===//
+// Code for the CPU
+//===----------------------------------------------------------------------===//
+
+static HostPhase readHostPhase(const Reader &reader, const Function &function,
+                               const HostPlan &plan) {
+  using Kind = HostPhase::Argument::Kind;
+  HostPhase phase;
+  phase.symbol = reader.getString("symbol");
+  phase.panels = reader.getUnsigned("panels", uint64_t(1) << 32);
+  phase.tokens = reader.getUnsigned("tokens", uint64_t(1) << 32);
+  if (phase.panels == 0 || phase.tokens == 0)
+    reader.fail("has tasks of nothing");
+  phase.arguments = reader.readList("args", [&](const Reader &argument) {
+    std::pair<const char *, size_t> kinds[] = {
+        {"tensor", function.arguments.size() + function.results.size()},
+        {"packed", plan.packed.size()},
+        {"workspace", plan.workspace.size()}};
+    for (size_t kind = 0; kind < std::size(kinds); ++kind) {
+      auto [key, count] = kinds[kind];
+      if (!argument.has(key))
+        continue;
+      uint64_t index = argument.getUnsigned(key);
+      if (index >= count)
+        argument.fail("has '" + std::string(key) +
+                      "' = " + std::to_string(index) + ", there are " +
+                      std::to_string(count));
+      return HostPhase::Argument{static_cast<Kind>(kind), index};
+    }
+    argument.fail("is no tensor, packed weight or workspace buffer");
+  });
+  if (phase.arguments.size() > kMaxPhaseArguments)
+    reader.fail("has " + std::to_string(phase.arguments.size()) +
+                " arguments, more than " + std::to_string(kMaxPhaseArguments));
+  return phase;
+}
+
+static HostPlan readHostPlan(const Reader &reader, const Function &function) {
+  HostPlan plan;
+  plan.input = reader.getUnsigned("input");
+  if (plan.input >= function.arguments.size() ||
+      function.arguments[plan.input].shape.empty())
+    reader.fail("has no rows in its input");
+  plan.packed = reader.readList("packed", [&](const Reader &packed) {
+    return readPacked(packed, function);
+  });
+  for (const json &bytes : reader.getArray("workspace")) {
+    if (!bytes.is_number_unsigned() || bytes.get<uint64_t>() > 1 << 30)
+      reader.fail("has a workspace buffer of no size");
+    plan.workspace.push_back(bytes.get<uint64_t>());
+  }
+  plan.phases = reader.readList("phases", [&](const Reader &phase) {
+    return readHostPhase(phase, function, plan);
+  });
+  return plan;
+}
+
+static HostCode readHostCode(const Reader &reader, const Function &function) {
+  HostCode code;
+  code.section = reader.getSection("code", FUSE_SECTION_HOST_LIBRARY,
+                                   FUSE_SECTION_HOST_OBJECT);
+  if (reader.has("scheduled"))
+    code.plan =
+        readHostPlan(reader.at(reader.get("scheduled"), "scheduled"), function);
+  if (!code.plan || reader.has("symbol"))
+    code.symbol = reader.getString("symbol");
+  return code;
+}
+
+//===----------------------------------------------------------------------===//
 // Functions
 //===----------------------------------------------------------------------===//
 
@@ -400,10 +470,7 @@ static Function readFunction(const Reader &reader) {
         readResultSizes(reader.at(results[i], "results" + std::to_string(i)),
                         function.results[i], function.symbols.size()));
   if (reader.has("cpu")) {
-    Reader cpu = reader.at(reader.get("cpu"), "cpu");
-    function.host = HostCode{cpu.getSection("code", FUSE_SECTION_HOST_LIBRARY,
-                                            FUSE_SECTION_HOST_OBJECT),
-                             cpu.getString("symbol")};
+    function.host = readHostCode(reader.at(reader.get("cpu"), "cpu"), function);
   }
   if (reader.has("cuda")) {
     Reader cuda = reader.at(reader.get("cuda"), "cuda");

@@ -7,6 +7,7 @@
 #include "Packing.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Host/Tensors.h"
+#include "fuse/Runtime/Host/ThreadPool.h"
 
 #include <algorithm>
 #include <cstring>
@@ -14,6 +15,9 @@
 using namespace fuse::host;
 
 static constexpr uint64_t kTileRows = 256, kStepBytes = 128, kChunkBytes = 16;
+/// What an output has in a step of recipe "panels": an element of 32 bits or
+/// two of 16.
+static constexpr uint64_t kPanelStepBytes = 4;
 
 [[noreturn]] static void fail(const PackedWeight &packed,
                               const std::string &why) {
@@ -38,12 +42,75 @@ static uint64_t countTiles(const PackedWeight &packed, const TensorSpec &spec) {
   return (getRows(spec) + tileRows - 1) / tileRows;
 }
 
+static void checkPanels(const PackedWeight &packed, const Function &function) {
+  size_t count = packed.operands.size();
+  if (count == 0 || packed.columns == 0 || packed.columns % count != 0)
+    fail(packed, "packs " + std::to_string(count) + " matrices in " +
+                     std::to_string(packed.columns) + " columns");
+  const TensorSpec &first = function.arguments[packed.operands[0]];
+  for (size_t operand : packed.operands) {
+    const TensorSpec &spec = function.arguments[operand];
+    if (spec.shape.size() != 2 || spec.shape[0] < 0 || spec.shape[1] < 0 ||
+        spec.shape != first.shape || spec.element != first.element ||
+        (spec.dtype.bits != 16 && spec.dtype.bits != 32))
+      fail(packed, "packs matrices of one type of 16 or 32 bits with known "
+                   "sizes, got " +
+                       toString(spec));
+  }
+  uint64_t rows = getRows(first), rowBytes = getRowBytes(first);
+  uint64_t tileRows = packed.columns / count;
+  if (packed.steps * kPanelStepBytes != rowBytes ||
+      packed.tiles != (rows + tileRows - 1) / tileRows)
+    fail(packed, "makes other tiles and steps of " + toString(first) +
+                     " than the plan has");
+  uint64_t bytes = packed.tiles * packed.columns * rowBytes;
+  if (packed.bytes != bytes)
+    fail(packed, "makes " + std::to_string(bytes) + " bytes, the plan has " +
+                     std::to_string(packed.bytes));
+}
+
+static void packPanels(const PackedWeight &packed, uint64_t rows,
+                       const std::vector<const char *> &operands,
+                       char *output) {
+  auto packTiles = [&](uint64_t first, uint64_t last) {
+    uint64_t tileRows = packed.columns / operands.size();
+    for (uint64_t tile = first; tile < last; ++tile) {
+      char *target =
+          output + tile * packed.steps * packed.columns * kPanelStepBytes;
+      for (uint64_t column = 0; column < packed.columns; ++column) {
+        uint64_t row = tile * tileRows + column % tileRows;
+        const char *source =
+            operands[column / tileRows] + row * packed.steps * kPanelStepBytes;
+        for (uint64_t step = 0; step < packed.steps; ++step) {
+          char *place =
+              target + (step * packed.columns + column) * kPanelStepBytes;
+          if (row < rows)
+            std::memcpy(place, source + step * kPanelStepBytes,
+                        kPanelStepBytes);
+          else
+            std::memset(place, 0, kPanelStepBytes);
+        }
+      }
+    }
+  };
+  using Pack = decltype(packTiles);
+  ThreadPool::get().run(
+      packed.tiles,
+      [](void *context, size_t first, size_t last) {
+        (*static_cast<Pack *>(context))(first, last);
+      },
+      &packTiles);
+}
+
 void fuse::host::checkPacking(const PackedWeight &packed,
                               const Function &function) {
+  if (packed.recipe == "panels")
+    return checkPanels(packed, function);
   bool isPair = packed.recipe == "gate_up_256",
        isRows = packed.recipe == "rows_256";
   if (!isPair && !isRows && packed.recipe != "identity")
-    fail(packed, "is unknown; there are gate_up_256, rows_256, identity");
+    fail(packed, "is unknown; there are gate_up_256, rows_256, panels, "
+                 "identity");
   size_t count = isPair ? 2 : 1;
   if (isRows ? packed.operands.empty() : packed.operands.size() != count)
     fail(packed, std::string("packs ") + (isRows ? "at least " : "") +
@@ -117,6 +184,9 @@ void fuse::host::packWeights(const PackedWeight &packed,
     std::memcpy(output, operands[0], packed.bytes);
     return;
   }
+  if (packed.recipe == "panels")
+    return packPanels(packed, getRows(function.arguments[packed.operands[0]]),
+                      operands, output);
   std::memset(output, 0, packed.bytes);
   // Matrices of rows_256 lie one behind the other, each from a tile of its own
   // on; the two of a pair are one.

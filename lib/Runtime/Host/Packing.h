@@ -27,6 +27,11 @@ void checkPacking(const PackedWeight &packed, const Function &function);
 ///   1, 128 rows of each, neighbours in m;
 /// - `rows_256`: of one matrix, four neighbouring rows in m and half;
 /// - `identity`: one matrix as it is.
+///
+/// `panels` is the layout for CPUs, of one or several matrices of one shape. A
+/// tile is `columns` outputs, as many of each matrix, a step one input or a
+/// pair of 16-bit inputs. The result is `[tile][step][columns][1 or 2]`, with
+/// zeros for outputs past the end.
 void packWeights(const PackedWeight &packed, const Function &function,
                  const std::vector<const char *> &operands, char *output);
 

@@ -41,6 +41,10 @@ struct SharedWeights {
     std::weak_ptr<void> memory;
   };
   std::vector<Entry> entries;
+
+  /// What was packed of the same matrices in the same way, or null.
+  std::shared_ptr<void> find(const PackedWeight &packed,
+                             const std::vector<const char *> &sources) const;
 };
 
 /// The code of an artefact on a device.

@@ -54,11 +54,6 @@ struct HostTarget {
   std::vector<uint32_t> cpuid;
 };
 
-struct HostCode {
-  size_t section;
-  std::string symbol;
-};
-
 /// An argument of a kernel.
 struct KernelArgument {
   enum class Kind { Tensor, Workspace, Size, Value, Packed, TensorMap };
@@ -99,6 +94,45 @@ struct PackedWeight {
   /// Arguments of the function.
   std::vector<size_t> operands;
   uint64_t tiles = 0, steps = 0, bytes = 0;
+  /// Outputs in a tile of recipe "panels".
+  uint64_t columns = 0;
+};
+
+/// A phase of a kernel for the CPU: a function of a range of tasks and of flat
+/// buffers.
+struct HostPhase {
+  struct Argument {
+    /// Arguments of the function and its results behind them, packed weights,
+    /// or workspace buffers.
+    enum class Kind { Tensor, Packed, Workspace };
+    Kind kind;
+    size_t index;
+  };
+  std::string symbol;
+  /// A task is one of `panels` and up to `tokens` tokens; all panels of the
+  /// same tokens follow each other.
+  uint64_t panels, tokens;
+  std::vector<Argument> arguments;
+};
+
+/// Most arguments of a phase.
+constexpr size_t kMaxPhaseArguments = 30;
+
+/// How a kernel for the CPU is run.
+struct HostPlan {
+  /// Argument with a row for each token.
+  size_t input;
+  std::vector<PackedWeight> packed;
+  /// Bytes that each workspace buffer has for a token.
+  std::vector<uint64_t> workspace;
+  std::vector<HostPhase> phases;
+};
+
+struct HostCode {
+  size_t section;
+  /// Empty where there is nothing but the plan.
+  std::string symbol;
+  std::optional<HostPlan> plan;
 };
 
 struct DeviceCode {
