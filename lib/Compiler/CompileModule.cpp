@@ -8,6 +8,7 @@
 #include "fuse/Compiler/Compiler.h"
 #include "fuse/Compiler/DeviceCode.h"
 #include "fuse/Compiler/Phase.h"
+#include "fuse/Conversion/FuseToHost/FuseToHost.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Runtime/Host/Container.h"
@@ -57,6 +58,8 @@ public:
 private:
   llvm::Error findFunctions();
   llvm::Error lowerForHost();
+  llvm::Error scheduleForHost(std::vector<HostEntry> &entries,
+                              OwningOpRef<ModuleOp> &kernels);
   llvm::Error compileForHost();
   llvm::Error compileForGPU();
   json::Array describeSites(func::FuncOp function);
@@ -136,6 +139,131 @@ llvm::Error ArtifactBuilder::lowerForHost() {
   return llvm::Error::success();
 }
 
+/// Of the symbols of kernels for the CPU in an object.
+static constexpr StringLiteral kKernelPrefix = "__fuse_";
+
+static json::Object &getOrMakeObject(json::Object &parent, StringRef key) {
+  json::Value &value = parent[key];
+  if (!value.getAsObject())
+    value = json::Object();
+  return *value.getAsObject();
+}
+
+/// The plan of a function in the form of the manifest, and the entries of its
+/// phases. Clears `isBound` when a packed weight is no parameter, so that it
+/// may come with a launch.
+static json::Object writeHostPlan(DictionaryAttr plan, func::FuncOp function,
+                                  std::vector<HostEntry> &entries,
+                                  bool &isBound) {
+  auto getInt = [](DictionaryAttr entry, StringRef name) {
+    return cast<IntegerAttr>(entry.get(name)).getInt();
+  };
+  auto getList = [](DictionaryAttr entry, StringRef name) {
+    return cast<ArrayAttr>(entry.get(name));
+  };
+  json::Array packed, workspace, phases;
+  for (auto weight : getList(plan, "packed").getAsRange<DictionaryAttr>()) {
+    json::Array operands;
+    for (auto operand : getList(weight, "operands").getAsRange<IntegerAttr>()) {
+      operands.push_back(operand.getInt());
+      isBound &= bool(function.getArgAttr(operand.getInt(), "fuse.parameter"));
+    }
+    json::Object object{
+        {"recipe", cast<StringAttr>(weight.get("recipe")).getValue()},
+        {"operands", std::move(operands)}};
+    for (StringRef key : {"columns", "tiles", "steps", "bytes"})
+      object[key] = getInt(weight, key);
+    packed.push_back(std::move(object));
+  }
+  for (auto bytes : getList(plan, "workspace").getAsRange<IntegerAttr>())
+    workspace.push_back(bytes.getInt());
+  for (auto phase : getList(plan, "phases").getAsRange<DictionaryAttr>()) {
+    json::Array arguments;
+    for (auto entry :
+         getList(phase, "arguments").getAsRange<DictionaryAttr>()) {
+      NamedAttribute only = *entry.begin();
+      StringRef kind = only.getName();
+      int64_t index = cast<IntegerAttr>(only.getValue()).getInt();
+      if (kind == "result")
+        index += function.getNumArguments();
+      bool isTensor = kind == "operand" || kind == "result";
+      arguments.push_back(
+          json::Object{{isTensor ? StringRef("tensor") : kind, index}});
+    }
+    std::string symbol = "fuse_entry_" + std::to_string(entries.size());
+    entries.push_back(
+        {(kKernelPrefix + cast<StringAttr>(phase.get("function")).getValue())
+             .str(),
+         symbol});
+    phases.push_back(json::Object{{"symbol", symbol},
+                                  {"panels", getInt(phase, "panels")},
+                                  {"tokens", getInt(phase, "tokens")},
+                                  {"args", std::move(arguments)}});
+  }
+  return json::Object{{"input", getInt(plan, "input")},
+                      {"packed", std::move(packed)},
+                      {"workspace", std::move(workspace)},
+                      {"phases", std::move(phases)}};
+}
+
+/// Makes the names of `kernels` such that no function of a module has them, and
+/// moves all into it.
+static llvm::Error moveKernels(ModuleOp kernels, ModuleOp module) {
+  constexpr StringLiteral wrapper = "_mlir_ciface_";
+  SymbolTable symbols(kernels);
+  for (Operation &op : llvm::make_early_inc_range(*kernels.getBody())) {
+    StringRef name = SymbolTable::getSymbolName(&op).getValue();
+    bool isWrapper = name.consume_front(wrapper);
+    std::string unique = (isWrapper ? wrapper : StringLiteral("")).str() +
+                         kKernelPrefix.str() + name.str();
+    if (failed(symbols.rename(&op, unique)))
+      return createStringError("a kernel can not be called '" + unique + "'");
+  }
+  module.getBody()->getOperations().splice(module.getBody()->end(),
+                                           kernels.getBody()->getOperations());
+  return llvm::Error::success();
+}
+
+/// Writes kernels for the functions that the scheduled path takes, and their
+/// plans. `lowered` keeps a function only where weights may come with a launch.
+llvm::Error ArtifactBuilder::scheduleForHost(std::vector<HostEntry> &entries,
+                                             OwningOpRef<ModuleOp> &kernels) {
+  Expected<HostFeatures> features = getHostFeatures(options.cpu);
+  if (!features)
+    return features.takeError();
+  OwningOpRef<ModuleOp> copy(module.clone());
+  HostKernelsPipelineOptions pipeline;
+  pipeline.lanes = features->lanes;
+  pipeline.registers = features->registers;
+  pipeline.fma = features->fma;
+  pipeline.dot = features->dot;
+  PassManager pm(module.getContext());
+  buildHostKernelsPipeline(pm, pipeline);
+  if (failed(pm.run(*copy)))
+    return createStringError("the pipeline of kernels for the CPU failed");
+  auto made = copy->lookupSymbol<ModuleOp>(kHostKernelsName);
+  if (!made)
+    return llvm::Error::success();
+  for (auto [function, description] :
+       llvm::zip_equal(functions, descriptions)) {
+    StringRef name = function.getSymName();
+    auto plan =
+        copy->lookupSymbol<func::FuncOp>(name)->getAttrOfType<DictionaryAttr>(
+            kHostPlanAttrName);
+    if (!plan)
+      continue;
+    bool isBound = true;
+    json::Object cpu{
+        {"scheduled", writeHostPlan(plan, function, entries, isBound)}};
+    if (isBound)
+      lowered->lookupSymbol(name)->erase();
+    description["cpu"] = std::move(cpu);
+  }
+  made->remove();
+  kernels = made;
+  return llvm::Error::success();
+}
+
 llvm::Error ArtifactBuilder::compileForHost() {
   if (options.cpu.empty())
     return llvm::Error::success();
@@ -144,12 +272,25 @@ llvm::Error ArtifactBuilder::compileForHost() {
     return createStringError("unknown processor '" + options.cpu +
                              "'; there are native, " +
                              llvm::join(levels, ", "));
+  std::vector<HostEntry> entries;
+  OwningOpRef<ModuleOp> kernels;
+  if (options.scheduled)
+    if (llvm::Error error = scheduleForHost(entries, kernels))
+      return error;
   if (llvm::Error error = runPhases(*lowered, "buffers", "llvm"))
     return error;
-  std::vector<HostEntry> entries;
-  for (auto [index, function] : llvm::enumerate(functions))
-    entries.push_back(
-        {function.getSymName().str(), "fuse_entry_" + std::to_string(index)});
+  if (kernels)
+    if (llvm::Error error = moveKernels(*kernels, *lowered))
+      return error;
+  for (auto [function, description] :
+       llvm::zip_equal(functions, descriptions)) {
+    StringRef name = function.getSymName();
+    if (!lowered->lookupSymbol(name))
+      continue;
+    std::string symbol = "fuse_entry_" + std::to_string(entries.size());
+    entries.push_back({name.str(), symbol});
+    getOrMakeObject(description, "cpu")["symbol"] = symbol;
+  }
   Expected<std::string> code = "";
   runPhase(module.getContext(), "LLVM for the CPU",
            [&] { code = emitHostObject(*lowered, options.cpu, entries); });
@@ -164,9 +305,8 @@ llvm::Error ArtifactBuilder::compileForHost() {
     kind = FUSE_SECTION_HOST_LIBRARY;
   }
   int64_t section = addSection(kind, std::move(*code));
-  for (auto [description, entry] : llvm::zip_equal(descriptions, entries))
-    description["cpu"] =
-        json::Object{{"code", section}, {"symbol", entry.symbol}};
+  for (json::Object &description : descriptions)
+    (*description.getObject("cpu"))["code"] = section;
   host::HostTarget target = host::getThisHost();
   json::Object host{{"arch", target.arch}, {"level", options.cpu}};
   if (options.cpu == "native") {

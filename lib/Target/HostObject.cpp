@@ -81,6 +81,28 @@ createMachine(StringRef cpu) {
   return machine;
 }
 
+Expected<HostFeatures> fuse::getHostFeatures(StringRef cpu) {
+  auto machine = createMachine(cpu);
+  if (!machine)
+    return machine.takeError();
+  HostFeatures features;
+  const llvm::MCSubtargetInfo &info = *(*machine)->getMCSubtargetInfo();
+  if ((*machine)->getTargetTriple().isAArch64()) {
+    features.registers = 32;
+    features.fma = true;
+  } else if ((*machine)->getTargetTriple().isX86()) {
+    features.fma = info.checkFeatures("+fma");
+    if (info.checkFeatures("+avx512f,+avx512vl,+avx512bw")) {
+      features.lanes = 16;
+      features.registers = 32;
+      features.dot = info.checkFeatures("+avx512bf16");
+    } else if (info.checkFeatures("+avx2")) {
+      features.lanes = 8;
+    }
+  }
+  return features;
+}
+
 /// Makes a function `symbol` that calls the C interface of an entry with
 /// pointers from an array.
 static llvm::Error addEntry(llvm::Module &module, const HostEntry &entry) {

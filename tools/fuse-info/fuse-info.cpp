@@ -100,6 +100,29 @@ static void printExpression(const json &expression) {
     std::cout << expression.dump();
 }
 
+static void printPacked(const json &list) {
+  for (const json &packed : list)
+    std::cout << "  packed      " << packed.value("recipe", "-")
+              << " of arguments " << packed["operands"].dump() << ", "
+              << packed.value("bytes", uint64_t(0)) << " bytes\n";
+}
+
+/// How the CPU runs a function, where there is more than one way.
+static void printHostPlan(const json &cpu) {
+  const json &plan = cpu["scheduled"];
+  std::cout << "  CPU         scheduled"
+            << (cpu.contains("symbol") ? "; portable without bound weights"
+                                       : "")
+            << "\n";
+  for (const json &bytes : plan["workspace"])
+    std::cout << "  workspace   " << bytes << " bytes per token\n";
+  printPacked(plan["packed"]);
+  for (const json &phase : plan["phases"])
+    std::cout << "  phase       " << phase.value("symbol", "-") << " of "
+              << phase["panels"] << " panels, up to " << phase["tokens"]
+              << " tokens\n";
+}
+
 /// The launches of a function, with what the assembler said about kernels.
 static void printLaunches(const json &cuda) {
   std::cout << "  CUDA        " << cuda.value("chip", "-") << ", PTX "
@@ -112,10 +135,7 @@ static void printLaunches(const json &cuda) {
     std::cout << " bytes\n";
   }
   if (cuda.contains("packed"))
-    for (const json &packed : cuda["packed"])
-      std::cout << "  packed      " << packed.value("recipe", "-")
-                << " of arguments " << packed["operands"].dump() << ", "
-                << packed.value("bytes", uint64_t(0)) << " bytes\n";
+    printPacked(cuda["packed"]);
   for (const json &launch : cuda["launches"]) {
     std::cout << "  launch      " << launch.value("kernel", "-") << " grid (";
     for (size_t i = 0; i < 3; ++i) {
@@ -152,6 +172,8 @@ static void printText(const Artifact &artifact, const json &manifest) {
   for (size_t i = 0; i < artifact.manifest.functions.size(); ++i) {
     const json &entry = manifest["functions"][i];
     printFunction(artifact.manifest.functions[i], entry);
+    if (entry.contains("cpu") && entry["cpu"].contains("scheduled"))
+      printHostPlan(entry["cpu"]);
     if (entry.contains("cuda"))
       printLaunches(entry["cuda"]);
   }

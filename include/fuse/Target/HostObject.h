@@ -27,6 +27,19 @@ struct HostEntry {
   std::string symbol;
 };
 
+/// The vector instructions of a processor that kernels are written for.
+struct HostFeatures {
+  /// Numbers in f32 per register, and registers.
+  int64_t lanes = 4, registers = 16;
+  /// Multiplication and addition with one rounding.
+  bool fma = false;
+  /// AVX512-BF16.
+  bool dot = false;
+};
+
+/// What `cpu` has, as `emitHostObject` names it.
+llvm::Expected<HostFeatures> getHostFeatures(llvm::StringRef cpu);
+
 /// Compiles a module in the state in which `fuse-cpu-pipeline` leaves it to an
 /// ELF relocatable object. Nothing but the entries is visible in it.
 ///

@@ -3,8 +3,12 @@
 // RUN: fuse-info --ir %t.fuse | FileCheck %s --check-prefix=IR
 
 // The IR in the file can be undone, and what is left are the layers that the
-// file was made from. Its code has their bits.
+// file was made from. Its code has their results, and without scheduled kernels
+// their bits.
 // RUN: fuse-compile --verify %t.fuse | FileCheck %s --check-prefix=VERIFY
+// RUN: fuse-compile %s --portable -o %t.portable.fuse
+// RUN: fuse-compile --verify %t.portable.fuse \
+// RUN:   | FileCheck %s --check-prefix=BITS
 // RUN: fuse-info --ir %t.fuse | fuse-opt --fuse-unfuse \
 // RUN:   | FileCheck %s --check-prefix=LAYERS
 
@@ -31,11 +35,18 @@
 // CHECK: result 0 ?x8xf32
 // CHECK: site mlp#0 fuse.mlp
 // CHECK: rounding #fuse.rounding<exact>
+// CHECK: CPU scheduled
+// CHECK: workspace {{.*}} bytes per token
+// CHECK: packed panels of arguments [1], {{.*}} bytes
+// CHECK: packed panels of arguments [2], {{.*}} bytes
+// CHECK: phase {{.*}} of 1 panels, up to 4 tokens
 
 // IR: fuse.mlp %{{.*}} up(%{{.*}}) down(%{{.*}}) act(silu)
 
 // VERIFY: V0 unfused IR is that of the layers ok
-// VERIFY: V1 @mlp has the bits of its layers ok
+// VERIFY: V2 @mlp has the results of its layers up to the order of sums ok
+
+// BITS: V1 @mlp has the bits of its layers ok
 
 // LAYERS: fuse.linear
 // LAYERS: fuse.activation silu
