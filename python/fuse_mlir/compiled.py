@@ -183,7 +183,8 @@ class LoadedKernel:
                 if t.parameter is not None]
 
     def bind(self, weights: dict[str, torch.Tensor]) -> "LoadedKernel":
-        """Binds parameters by name; their memory is read where it is."""
+        """Binds parameters by name, again after a change of their values:
+        kernels pack some of them."""
         for name, tensor in weights.items():
             self._instance.bind(name, tensor)
         self._instance.prepare()

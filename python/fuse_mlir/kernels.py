@@ -492,10 +492,9 @@ class Kernel:
         return out
 
     def _check(self, weights: Sequence[torch.Tensor]) -> None:
-        """Binds weights that moved, or on a GPU also changed."""
-        on_gpu = self.device.type == "cuda"
-        now = [(w.data_ptr(), w._version if on_gpu and not w.is_inference()
-                else 0) for w in weights]
+        """Binds weights that moved or changed, as kernels pack them."""
+        now = [(w.data_ptr(), 0 if w.is_inference() else w._version)
+               for w in weights]
         if now == self._bound:
             return
         with self._lock:

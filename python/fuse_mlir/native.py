@@ -284,13 +284,16 @@ class Module:
             library().fuse_string_free(printed)
 
     def compile(self, link: bool = False, chip: str = "",
-                tokens: int = 0) -> "Artifact":
+                tokens: int = 0, portable: bool = False,
+                cpu: str = "native") -> "Artifact":
         """Code for the CPU of this machine, or for a GPU.
 
         Args:
             link: also for hosts without the compiler.
             chip: such as `sm_90a`, instead of the CPU.
             tokens: most rows that scheduled kernels take, if not the default.
+            portable: without scheduled kernels.
+            cpu: `native`, or a level such as `x86-64-v3`, for other machines.
 
         Raises:
             NativeError: there is no code for this IR and target.
@@ -298,6 +301,8 @@ class Module:
         options = _CompileOptions()
         library().fuse_compile_options_init(byref(options))
         options.link = int(link)
+        options.portable = int(portable)
+        options.cpu = cpu.encode()
         if chip:
             options.cpu, options.chip = b"", chip.encode()
         if tokens:
@@ -344,6 +349,24 @@ class Artifact:
 
 _DEVICES: dict[tuple[str, int], _Handle] = {}
 _LOCK = threading.Lock()
+
+
+def set_num_threads(count: int = 0) -> None:
+    """Sets how many threads share a launch on the CPU, the caller among them.
+
+    Args:
+        count: 1 to 1024, or 0 for `FUSE_NUM_THREADS` or else the processors
+            that the process may run on, as it is at first. Results do not
+            depend on it.
+    """
+    _check(library().fuse_set_num_threads(c_uint32(count)))
+
+
+def num_threads() -> int:
+    """Threads that share a launch on the CPU."""
+    count = c_uint32()
+    _check(library().fuse_num_threads(byref(count)))
+    return count.value
 
 
 def _device(kind: str, index: int) -> c_void_p:
