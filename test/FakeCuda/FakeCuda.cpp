@@ -74,6 +74,10 @@ struct State {
   /// When events were recorded, or nothing behind what hangs.
   std::map<void *, double> recorded;
   int streams = 0;
+  /// Whether a copy or a fill on the default stream may be under way: nobody
+  /// has waited for it.
+  bool unsettled = false;
+  std::set<void *> settling;
   std::mutex mutex;
   std::map<std::string, int> calls;
   std::string failing;
@@ -258,7 +262,8 @@ int cuMemFree(Ptr address) {
   });
 }
 int cuMemcpyHtoD(Ptr to, const void *from, size_t bytes) {
-  return run("cuMemcpyHtoD", true, [&](State &) {
+  return run("cuMemcpyHtoD", true, [&](State &state) {
+    state.unsettled = true;
     std::memcpy(reinterpret_cast<void *>(to), from, bytes);
     return 0;
   });
@@ -270,7 +275,8 @@ int cuMemcpyDtoH(void *to, Ptr from, size_t bytes) {
   });
 }
 int cuMemsetD8(Ptr to, unsigned char value, size_t bytes) {
-  return run("cuMemsetD8", true, [&](State &) {
+  return run("cuMemsetD8", true, [&](State &state) {
+    state.unsettled = true;
     std::memset(reinterpret_cast<void *>(to), value, bytes);
     return 0;
   });
@@ -282,8 +288,11 @@ int cuEventCreate(void **event, unsigned) {
     return 0;
   });
 }
-int cuEventRecord(void *event, void *) {
+int cuEventRecord(void *event, void *stream) {
   return run("cuEventRecord", true, [&](State &state) {
+    state.settling.erase(event);
+    if (!stream)
+      state.settling.insert(event);
     state.recorded.erase(event);
     if (!state.hangs)
       state.recorded[event] = state.clock;
@@ -293,7 +302,11 @@ int cuEventRecord(void *event, void *) {
 int cuEventQuery(void *event) {
   // CUDA_ERROR_NOT_READY
   return run("cuEventQuery", true, [&](State &state) {
-    return state.settings["ready"] && state.recorded.count(event) ? 0 : 600;
+    if (!state.settings["ready"] || !state.recorded.count(event))
+      return 600;
+    if (state.settling.count(event))
+      state.unsettled = false;
+    return 0;
   });
 }
 int cuEventElapsedTime(float *ms, void *begin, void *end) {
@@ -315,7 +328,10 @@ int cuDeviceGetName(char *name, int bytes, int) {
   });
 }
 int cuMemsetD8Async(Ptr to, unsigned char value, size_t bytes, void *) {
-  return cuMemsetD8(to, value, bytes);
+  return run("cuMemsetD8Async", true, [&](State &) {
+    std::memset(reinterpret_cast<void *>(to), value, bytes);
+    return 0;
+  });
 }
 int cuStreamCreate(void **stream, unsigned) {
   return run("cuStreamCreate", true, [&](State &state) {
@@ -417,6 +433,7 @@ int cuLaunchKernelEx(const Config *config, void *function, void **parameters,
     std::memcpy(launch.grid, config->grid, sizeof(launch.grid));
     std::memcpy(launch.block, config->block, sizeof(launch.block));
     launch.sharedBytes = config->sharedBytes;
+    launch.unsettled = config->stream && state.unsettled;
     launch.stream = config->stream;
     launch.cooperative = launch.programmatic = launch.cluster[0] = -1;
     for (unsigned i = 0; i < config->count; ++i) {

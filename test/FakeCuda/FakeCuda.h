@@ -21,6 +21,9 @@ struct FakeLaunch {
   char kernel[64];
   unsigned grid[3], block[3], sharedBytes;
   void *stream;
+  /// Whether it is on a stream that does not wait for a copy or a fill that may
+  /// still be under way.
+  bool unsettled;
   /// -1 for none.
   int cooperative, programmatic;
   int cluster[3];

@@ -83,6 +83,26 @@ TEST(CudaTest, OverlapsWhereThePlanAllows) {
   EXPECT_EQ(fake.getLaunch(1)->programmatic, -1);
 }
 
+// Copies and fills are on the default stream, and may be under way when the
+// functions of the driver return. A kernel on another stream that met words of
+// its workspace that were not zero yet waited for ever.
+TEST(CudaTest, SettlesBeforeTheFirstLaunch) {
+  const FakeCuda &fake = getFake();
+  CudaSession session;
+  session.runAll();
+  fake.reset();
+  session.launch();
+  ASSERT_GT(fake.countLaunches(), 0);
+  EXPECT_FALSE(fake.getLaunch(0)->unsettled);
+  // A workspace that is made later settles by itself.
+  session.workspace = {};
+  DLTensor input = session.getView(0, kDLCUDA);
+  session.workspace = session.instance->createWorkspace({&input});
+  fake.reset();
+  session.launch();
+  EXPECT_FALSE(fake.getLaunch(0)->unsettled);
+}
+
 // The second kernel of a function follows the first whatever was before.
 TEST(CudaTest, OverlapsKernelsOfOneFunction) {
   const FakeCuda &fake = getFake();

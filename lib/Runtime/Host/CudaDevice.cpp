@@ -73,7 +73,7 @@ void CudaDevice::check() const {
                       "; the process has to be started again");
 }
 
-void CudaDevice::wait(void *stream, uint64_t timeoutMs) {
+void CudaDevice::waitFor(void *stream, uint64_t timeoutMs) const {
   check();
   CurrentContext current(*this);
   struct OwnedEvent {
@@ -108,6 +108,16 @@ void CudaDevice::wait(void *stream, uint64_t timeoutMs) {
     else
       std::this_thread::sleep_for(std::chrono::microseconds(50));
   }
+}
+
+void CudaDevice::wait(void *stream, uint64_t timeoutMs) {
+  waitFor(stream, timeoutMs);
+}
+
+void CudaDevice::settle() const {
+  // Far longer than any copy takes, behind whatever else is on the stream.
+  constexpr uint64_t timeoutMs = 60000;
+  waitFor(/*stream=*/nullptr, timeoutMs);
 }
 
 CurrentContext::CurrentContext(const CudaDevice &device) : device(device) {

@@ -33,6 +33,10 @@ public:
   int getCapability() const { return capability; }
   const Driver &getDriver() const { return driver; }
 
+  /// Waits for copies and fills of this thread, which the driver may leave
+  /// under way: they are on the default stream, which others need not wait for.
+  void settle() const;
+
   /// Throws `Failure` for a code that is not success. `what` is the function
   /// and what it was to do.
   void call(int code, const char *function, const std::string &what = "") const;
@@ -50,6 +54,8 @@ private:
   Context context = nullptr;
   /// The code that made the context unusable; -1 after a time-out.
   mutable std::atomic<int> poison = 0;
+
+  void waitFor(void *stream, uint64_t timeoutMs) const;
 
   friend class CurrentContext;
 };

@@ -227,6 +227,7 @@ void CudaInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
       copy.upload(view.data, bytes);
       copies[index] = std::move(copy);
     }
+  device->settle();
 }
 
 std::unique_ptr<Workspace> CudaInstance::createWorkspace(size_t bytes) {
@@ -237,6 +238,8 @@ std::unique_ptr<Workspace> CudaInstance::createWorkspace(size_t bytes) {
                       " bytes is too small for " + function.name);
   auto workspace = std::make_unique<CudaWorkspace>(device, bytes);
   workspace->memory.zero(code.zeroedBytes);
+  // A kernel that starts before would count from anything, and wait for ever.
+  device->settle();
   size_t numMaps = 0;
   for (const Launch &launch : code.launches)
     for (const KernelArgument &argument : launch.arguments)

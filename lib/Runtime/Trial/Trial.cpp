@@ -155,6 +155,7 @@ Call::Call(std::shared_ptr<Gpu> device, std::string_view artifact,
     inputs.push_back(makeView(argument.element, argument.shape,
                               buffers.back().get(), onDevice));
   }
+  // This waits for the copies of inputs as well.
   instance->prepare(shared);
   std::vector<const DLTensor *> pointers = getPointers(inputs);
   firstResult = buffers.size();
