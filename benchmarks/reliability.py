@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sums up what random modules did on a GPU.
+
+    fuse-fuzz --emit=out/trials --count=1000 [--stratum=scheduled]
+    fuse-trial-run out/trials/*.trial -o outcomes.json --soak=600   # GPU
+    python3 -m benchmarks.reliability outcomes*.json --sanitizer logs
+
+writes benchmarks/results/reliability-h200.json. `logs` has one file per tool of
+compute-sanitizer, called `<tool>.log`, with what it and `fuse-trial-run
+--in-process` printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks/results/reliability-h200.json"
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+
+
+def sum_up(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Counts by path, how much is bit-equal, and the largest deviations."""
+    modules: set[str] = set()
+    paths: dict[str, Counter[str]] = defaultdict(Counter)
+    values: Counter[str] = Counter()
+    worst: dict[str, dict[str, float]] = {}
+    failures = []
+    seen = set()
+    for outcome in outcomes:
+        for case in outcome["cases"]:
+            # A soak begins with the checks of its cases.
+            if (case["name"], case["path"]) in seen:
+                continue
+            seen.add((case["name"], case["path"]))
+            modules.add(case["name"].split("@")[0])
+            paths[case["path"]][case["status"]] += 1
+            if case["status"] != "ok":
+                failures.append({key: case[key] for key in
+                                 ("name", "path", "status", "detail")
+                                 if key in case})
+            for result in case.get("results", []):
+                equal = result["different"] == 0
+                values["results"] += 1
+                values["results_bit_equal"] += equal
+                values["values"] += result["values"]
+                values["values_different"] += result["different"]
+                if case["status"] == "ok":
+                    most = worst.setdefault(result["type"],
+                                            {"energy": 0.0, "element": 0.0})
+                    for key in most:
+                        most[key] = max(most[key], result[key])
+    return {"modules": len(modules),
+            "cases": {path: dict(counts) for path, counts in paths.items()},
+            **values, "worst": worst, "failures": failures}
+
+
+def read_sanitizer(folder: Path) -> dict[str, Any]:
+    """What each tool said: cases that ran, and its number of errors."""
+    tools = {}
+    for tool in TOOLS:
+        path = folder / f"{tool}.log"
+        if not path.exists():
+            continue
+        text = path.read_text(errors="replace")
+        summary = re.findall(r"=+ (?:ERROR SUMMARY|RACECHECK SUMMARY): (.*)",
+                             text)
+        cases = re.search(r"(\d+) cases, (\d+) ok", text)
+        tools[tool] = {"summary": summary[-1] if summary else "none",
+                       "cases": int(cases.group(1)) if cases else 0,
+                       "ok": int(cases.group(2)) if cases else 0}
+    return tools
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.reliability",
+                                     description=__doc__.split("\n")[0])
+    parser.add_argument("outcomes", nargs="+", type=Path)
+    parser.add_argument("--sanitizer", type=Path, help="folder of logs")
+    parser.add_argument("--note", action="append", default=[],
+                        metavar="NAME=TEXT", help="something to keep with the "
+                        "results, such as the commit that was compiled")
+    parser.add_argument("--output", type=Path, default=RESULTS)
+    options = parser.parse_args(arguments)
+    outcomes = [json.loads(path.read_text()) for path in options.outcomes]
+    report: dict[str, Any] = {"device": outcomes[0]["device"],
+                              **dict(note.split("=", 1)
+                                     for note in options.note),
+                              "random_modules": sum_up(outcomes)}
+    soaks = [outcome["soak"] for outcome in outcomes if "soak" in outcome]
+    if soaks:
+        report["soak"] = soaks
+    if options.sanitizer:
+        report["compute_sanitizer"] = read_sanitizer(options.sanitizer)
+    options.output.write_text(json.dumps(report, indent=1) + "\n")
+    print(f"written to {options.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
