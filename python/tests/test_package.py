@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The package as pip installs it: `FUSE_TEST_PACKAGE=1` lets this run.
+
+Needs an index of packages for the build backend. Libraries are those that the
+tests built, so that nothing is compiled twice.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import venv
+from pathlib import Path
+
+from fuse_mlir import native
+from tests.models import needs_library
+from tests.support import ROOT
+
+CHECK = """
+import pathlib, torch
+import fuse_mlir
+from fuse_mlir import native
+package = pathlib.Path(fuse_mlir.__file__).parent
+assert "site-packages" in package.parts, package
+found = pathlib.Path(native.library()._name)
+assert found == package / "lib" / "libfuse.so", found
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(8)
+        self.mlp = torch.nn.Sequential(torch.nn.Linear(8, 16),
+                                       torch.nn.GELU(), torch.nn.Linear(16, 8))
+
+    def forward(self, x):
+        return x + self.mlp(self.norm(x))
+
+block, x = Block().eval(), torch.randn(3, 8)
+expected = block(x)
+print(fuse_mlir.fuse_modules(block, inputs=x))
+torch.testing.assert_close(block(x), expected)
+"""
+
+
+@unittest.skipUnless(os.environ.get("FUSE_TEST_PACKAGE"),
+                     "slow; FUSE_TEST_PACKAGE=1 runs it")
+@needs_library
+class Package(unittest.TestCase):
+
+    def run_in(self, directory, *command, **environment):
+        done = subprocess.run(
+            [str(c) for c in command], cwd=directory, text=True,
+            capture_output=True, check=False,
+            env={k: v for k, v in os.environ.items()
+                 if k not in ("PYTHONPATH", native.LIBRARY_VARIABLE)}
+            | environment)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        return done.stdout
+
+    def test_sdist_and_wheel_in_a_clean_environment(self):
+        libraries = Path(native.library()._name).resolve().parent
+        with tempfile.TemporaryDirectory() as directory:
+            here = Path(directory)
+            # What a fresh clone has.
+            names = self.run_in(ROOT, "git", "ls-files", "-z").split("\0")
+            for name in filter(None, names):
+                if (ROOT / name).is_file():
+                    target = here / "clone" / name
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(ROOT / name, target)
+            venv.create(here / "venv", with_pip=True)
+            python = here / "venv/bin/python"
+            self.run_in(here, python, "-m", "pip", "install", "build")
+            self.run_in(here, python, "-m", "build", "--sdist", "-o",
+                        here / "dist", here / "clone")
+            sdist = next((here / "dist").glob("fuse_mlir-*.tar.gz"))
+            # Dependencies come from where the tests run.
+            self.run_in(here, python, "-m", "pip", "install", "--no-deps",
+                        sdist, FUSE_PREBUILT=str(libraries))
+            packages = subprocess.run(
+                [python, "-c", "import site; "
+                 "print(site.getsitepackages()[0])"], text=True,
+                capture_output=True, check=True).stdout.strip()
+            ours = [p for p in sys.path if p.endswith("-packages")]
+            Path(packages, "tests.pth").write_text("\n".join(ours))
+            out = self.run_in(here, python, "-c", CHECK)
+            self.assertIn("1 fused", out)
+
+
+if __name__ == "__main__":
+    unittest.main()
