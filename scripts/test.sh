@@ -84,7 +84,7 @@ run_roundtrip() {
 run_python() {
   local report=$results/python.txt good bad
   rm -f "$report"
-  (cd python && FUSE_BIN="$root/$build/bin" \
+  (cd python && FUSE_BIN="$root/$build/bin" FUSE_TEST_PACKAGE=1 \
     ../.venv/bin/python -m tests "../$report")
   if read -r good bad <"$report"; then
     count python "$good" "$bad"
