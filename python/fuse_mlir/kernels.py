@@ -120,6 +120,8 @@ class Compiled:
     by_rows: bool = False
     #: Names of the ops of the function, in order.
     ops: tuple[str, ...] = ()
+    #: Whether to do without scheduled kernels.
+    portable: bool = False
     _rows: "Compiled | None" = None
     _artifacts: dict[Any, native.Artifact] = field(default_factory=dict)
     _programs: dict[Any, native.Program] = field(default_factory=dict)
@@ -137,7 +139,8 @@ class Compiled:
             if (chip, tokens) not in self._artifacts:
                 try:
                     self._artifacts[chip, tokens] = native.Module(
-                        self.formed).compile(chip=chip, tokens=tokens)
+                        self.formed).compile(chip=chip, tokens=tokens,
+                                             portable=self.portable)
                 except native.NativeError as error:
                     raise KernelError("no code for "
                                       f"{chip or 'the CPU'}: {error}") \
