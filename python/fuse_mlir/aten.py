@@ -283,6 +283,25 @@ def _layer_operand(value: Value, what: str) -> None:
         raise Unsupported(f"{what} whose last dimension is not static")
 
 
+def _relu(walker: Walker, node: Node) -> Value:
+    value = walker.arg(node, 0)
+    result = _activation("relu")(walker, node)
+    walker.rectified[result.name] = value
+    return result
+
+
+def _square(walker: Walker, node: Node) -> Value:
+    value = walker.arg(node, 0)
+    source = walker.rectified.get(value.name)
+    if source is not None:
+        # One op in f32 rounds as the two do: relu is exact.
+        return walker.emitter.op(
+            node.name, f"fuse.activation relu2 {source.name} : {source.type} "
+            f"-> {value.type}", value.shape, value.element)
+    return _elementwise(walker, node, [value],
+                        lambda b, x: b.op("arith.mulf", x[0], x[0]))
+
+
 def _activation(kind: str | Callable[[Walker, Node], str]) -> Handler:
     def handle(walker: Walker, node: Node) -> Value:
         value = walker.arg(node, 0)
@@ -302,12 +321,13 @@ def _gelu_kind(walker: Walker, node: Node) -> str:
 
 
 def _emit_linear(walker: Walker, node: Node, value: Value, weight: Value,
-                 bias: Value | None) -> Value:
+                 bias: Value | None, hint: str = "") -> Value:
     _layer_operand(value, "input")
     _layer_operand(weight, "weight")
     if weight.rank != 2:
         raise Unsupported(f"weight of rank {weight.rank}; expected 2")
     shape, element = walker.result(node)
+    shape = (*shape[:-1], weight.shape[0])
     types = [value.type, weight.type]
     text = f"fuse.linear {value.name}, {weight.name}"
     if bias is not None:
@@ -316,14 +336,51 @@ def _emit_linear(walker: Walker, node: Node, value: Value, weight: Value,
         text += f" bias({bias.name})"
         types.append(bias.type)
     return walker.emitter.op(
-        node.name,
+        hint or node.name,
         f"{text} : ({', '.join(types)}) -> {tensor_type(shape, element)}",
         shape, element)
 
 
-def _linear(walker: Walker, node: Node) -> Value:
-    return _emit_linear(walker, node, walker.arg(node, 0), walker.arg(node, 1),
-                        walker.arg(node, 2, "bias", None))
+class Pieces(tuple):
+    """Results of one linear on its features, cut as its only reader does."""
+
+
+def _linear(walker: Walker, node: Node) -> Value | Pieces:
+    value, weight = walker.arg(node, 0), walker.arg(node, 1)
+    bias = walker.arg(node, 2, "bias", None)
+    cuts = _cuts(walker, node, weight, bias)
+    if cuts is None:
+        return _emit_linear(walker, node, value, weight, bias)
+    # A merged projection is several linears on rows of its weight, which
+    # lets each of them become part of a kernel.
+    pieces = []
+    for i, (start, stop) in enumerate(cuts):
+        rows = walker.rows(weight, start, stop)
+        part = None if bias is None else walker.rows(bias, start, stop)
+        pieces.append(_emit_linear(walker, node, value, rows, part,
+                                   f"{node.name}_{i}"))
+    return Pieces(pieces)
+
+
+def _cuts(walker: Walker, node: Node, weight: Value,
+          *vectors: Value | None) -> list[tuple[int, int]] | None:
+    """Where the only reader of a linear cuts its features, if it does."""
+    if len(node.users) != 1 or weight.rank != 2 or not all(
+            p is None or walker.is_parameter(p) for p in (weight, *vectors)):
+        return None
+    user = next(iter(node.users))
+    sizes = _SIZES.get(str(user.target))
+    if sizes is None:
+        return None
+    dim = walker.arg(user, 2, "dim", 0)
+    rank = node.meta["val"].dim()
+    if dim % rank != rank - 1:
+        return None
+    cuts, start = [], 0
+    for size in sizes(walker, user, weight.shape[0]):
+        cuts.append((start, start + size))
+        start += size
+    return cuts
 
 
 def _quantized(walker: Walker, x: Value, storage: str, activations: str,
@@ -353,11 +410,23 @@ def _quantized(walker: Walker, x: Value, storage: str, activations: str,
     return pair
 
 
-def _stored_linear(walker: Walker, node: Node) -> Value:
-    (x, weight, bias, channel, input_scale, weight_scale, activations, order,
-     bias_place) = (walker.arg(node, i) for i in range(9))
+def _stored_linear(walker: Walker, node: Node) -> Value | Pieces:
+    x, weight, bias, channel = (walker.arg(node, i) for i in range(4))
     _layer_operand(x, "input")
+    cuts = _cuts(walker, node, weight, bias, channel)
+    if cuts is None:
+        return _emit_stored(walker, node, x, weight, bias, channel)
+    return Pieces(_emit_stored(walker, node, x, *(
+        None if p is None else walker.rows(p, start, stop)
+        for p in (weight, bias, channel))) for start, stop in cuts)
+
+
+def _emit_stored(walker: Walker, node: Node, x: Value, weight: Value,
+                 bias: Value | None, channel: Value | None) -> Value:
+    input_scale, weight_scale, activations, order, bias_place = (
+        walker.arg(node, i) for i in range(4, 9))
     shape, element = walker.result(node)
+    shape = (*shape[:-1], weight.shape[0])
     number = "per_channel" if channel is not None \
         else float_literal(weight_scale, "f64")
     scales = ""
@@ -594,20 +663,32 @@ def _pieces(walker: Walker, node: Node, value: Value, dim: int,
                  for i, (start, size) in enumerate(zip(starts, sizes)))
 
 
-def _split(walker: Walker, node: Node) -> tuple[Value, ...]:
-    value = walker.arg(node, 0)
-    dim, total = _static_dim(value, walker.arg(node, 2, "dim", 0))
+def _split_sizes(walker: Walker, node: Node, total: int) -> list[int]:
     sizes = walker.arg(node, 1)
     if isinstance(sizes, int):
         sizes = [min(sizes, total - i) for i in range(0, total, sizes)]
-    return _pieces(walker, node, value, dim, sizes)
+    return sizes
 
 
-def _chunk(walker: Walker, node: Node) -> tuple[Value, ...]:
-    value = walker.arg(node, 0)
-    dim, total = _static_dim(value, walker.arg(node, 2, "dim", 0))
+def _chunk_sizes(walker: Walker, node: Node, total: int) -> list[int]:
     step = max(1, math.ceil(total / walker.arg(node, 1)))
-    sizes = [min(step, total - i) for i in range(0, total, step)]
+    return [min(step, total - i) for i in range(0, total, step)]
+
+
+#: How ops cut a dimension.
+_SIZES = {
+    "aten.split.Tensor": _split_sizes,
+    "aten.split_with_sizes.default": _split_sizes,
+    "aten.chunk.default": _chunk_sizes,
+}
+
+
+def _split(walker: Walker, node: Node) -> tuple[Value, ...]:
+    value = walker.arg(node, 0)
+    if isinstance(value, Pieces):
+        return value
+    dim, total = _static_dim(value, walker.arg(node, 2, "dim", 0))
+    sizes = _SIZES[str(node.target)](walker, node, total)
     return _pieces(walker, node, value, dim, sizes)
 
 
@@ -658,7 +739,7 @@ HANDLERS: dict[str, Handler] = {
         _dequantize_per_channel,
     "aten.silu.default": _activation("silu"),
     "aten.gelu.default": _activation(_gelu_kind),
-    "aten.relu.default": _activation("relu"),
+    "aten.relu.default": _relu,
     "aten.layer_norm.default": _layer_norm,
     "aten.native_layer_norm.default": _native_layer_norm,
     "aten.rms_norm.default": _rms_norm,
@@ -678,7 +759,7 @@ HANDLERS: dict[str, Handler] = {
     "aten.minimum.default":
         _binary(lambda b, x, y: b.op("arith.minimumf", x, y)),
     "aten.pow.Tensor_Scalar": _pow,
-    "aten.square.default": _unary(lambda b, x: b.op("arith.mulf", x, x)),
+    "aten.square.default": _square,
     "aten.neg.default": _simple("arith.negf"),
     "aten.abs.default": _simple("math.absf"),
     "aten.exp.default": _simple("math.exp"),
@@ -729,7 +810,7 @@ HANDLERS: dict[str, Handler] = {
     "aten.expand.default": _expand,
     "aten.split.Tensor": _split,
     "aten.split_with_sizes.default": _split,
-    "aten.chunk.default": _chunk,
+    "aten.chunk.default": _split,
     "aten.slice.Tensor": _slice,
     "aten.select.int": _select,
     "getitem": _getitem,

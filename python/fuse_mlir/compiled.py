@@ -185,8 +185,15 @@ class LoadedKernel:
     def bind(self, weights: dict[str, torch.Tensor]) -> "LoadedKernel":
         """Binds parameters by name, again after a change of their values:
         kernels pack some of them."""
+        wanted = {kernels.rows_of(name)[0] for name in self.parameters}
         for name, tensor in weights.items():
-            self._instance.bind(name, tensor)
+            if name not in wanted:
+                # The library says which names there are.
+                self._instance.bind(name, tensor)
+        for name in self.parameters:
+            whole, part = kernels.rows_of(name)
+            if whole in weights:
+                self._instance.bind(name, kernels.rows(weights[whole], part))
         self._instance.prepare()
         self._prepared = True
         return self

@@ -7,6 +7,7 @@ Knows MLIR's syntax and how tensors broadcast; knows nothing of PyTorch's ops.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Union
@@ -176,6 +177,15 @@ class Emitter:
         value = self.define(Value(self.fresh(name), tuple(shape), element))
         self.arguments.append(Argument(value, attributes))
         return value
+
+    def is_read(self, name: str) -> bool:
+        """Whether a line so far refers to a value."""
+        reference = re.compile(re.escape(name) + r"(?![\w.$-])")
+        return any(reference.search(line) for line in self._lines)
+
+    def drop_argument(self, name: str) -> None:
+        """Takes back an argument that nothing reads."""
+        self.arguments = [a for a in self.arguments if a.value.name != name]
 
     # Pieces that several ops need.
 

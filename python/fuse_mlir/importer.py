@@ -56,6 +56,11 @@ class Walker:
         self._root = f"{quote(name)}"
         # Quantized inputs of linears, by what they were made from.
         self.quantized: dict[tuple, tuple[Value, Value | None]] = {}
+        # Inputs of relus, by their results.
+        self.rectified: dict[str, Value] = {}
+        # Names of the parameters of arguments.
+        self._parameters: dict[str, str] = {}
+        self._cut: dict[tuple[str, int, int], Value] = {}
 
     def run(self) -> ImportedFunction:
         self._check_signature()
@@ -66,6 +71,7 @@ class Walker:
                 self._call(node)
             elif node.op == "output":
                 results = self._results(node)
+        self._drop_cut()
         text = self.emitter.finish(results, self._root)
         return ImportedFunction(self.emitter.name, text, self._weights,
                                 self._aliases)
@@ -141,6 +147,7 @@ class Walker:
             _identifier(name), shape, element,
             f"{{fuse.parameter = {quote(name)}}}")
         self._values[node] = value
+        self._parameters[value.name] = name
         self._weights[name] = tensor.detach().contiguous()
         owners[key] = (name, value)
 
@@ -178,6 +185,34 @@ class Walker:
         else:
             raise aten.Unsupported(f"missing argument {position}")
         return self._resolve(item)
+
+    def is_parameter(self, value: Value) -> bool:
+        """Whether a value is an argument with a name of the state dict."""
+        return value.name in self._parameters
+
+    def rows(self, value: Value, start: int, stop: int) -> Value:
+        """Rows of a parameter as an argument of its own, `name[start:stop]`.
+
+        The tensor is a view of the parameter's, and the name says of which
+        rows.
+        """
+        key = (value.name, start, stop)
+        if key not in self._cut:
+            whole = self._parameters[value.name]
+            name = f"{whole}[{start}:{stop}]"
+            self._cut[key] = self.emitter.argument(
+                _identifier(f"{whole}_{start}"),
+                (stop - start, *value.shape[1:]), value.element,
+                f"{{fuse.parameter = {quote(name)}}}")
+            self._weights[name] = self._weights[whole][start:stop]
+        return self._cut[key]
+
+    def _drop_cut(self) -> None:
+        """Drops parameters of which only rows are read."""
+        for whole in {key[0] for key in self._cut}:
+            if not self.emitter.is_read(whole):
+                self.emitter.drop_argument(whole)
+                del self._weights[self._parameters[whole]]
 
     def result(self, node: Node) -> tuple[tuple[Dim, ...], str]:
         """Shape and element type of the result of a call."""

@@ -290,9 +290,22 @@ def _compile(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
                     by_rows=by_rows, ops=tuple(ops))
 
 
+def rows_of(name: str) -> tuple[str, slice | None]:
+    """The parameter of a name, and which of its rows it means."""
+    found = re.fullmatch(r"(.*)\[(\d+):(\d+)\]", name)
+    if found is None:
+        return name, None
+    return found[1], slice(int(found[2]), int(found[3]))
+
+
+def rows(tensor: torch.Tensor, part: slice | None) -> torch.Tensor:
+    """Those rows of a tensor, where they are."""
+    return tensor if part is None else tensor[part]
+
+
 def _owner(chain: nn.Module, name: str) -> nn.Module | None:
     """The module that holds a parameter or buffer."""
-    path, _, attribute = name.rpartition(".")
+    path, _, attribute = rows_of(name)[0].rpartition(".")
     try:
         owner = chain.get_submodule(path)
     except AttributeError:
@@ -414,19 +427,21 @@ class Kernel:
                 "unfuse before saving a program")
         return kernel
 
-    def _find(self, name: str) -> tuple[nn.Module, str] | torch.Tensor:
+    def _find(self, name: str) \
+            -> tuple[nn.Module, str, slice | None] | torch.Tensor:
         if name in self.compiled.constants:
             return self.compiled.constants[name].to(self.device)
         owner = _owner(self.chain, name)
         if owner is None:
             raise KernelError(f"the members of site '{self.site}' have no "
                               f"parameter '{name}'")
-        return owner, name.rpartition(".")[2]
+        whole, part = rows_of(name)
+        return owner, whole.rpartition(".")[2], part
 
     def weights(self) -> list[torch.Tensor]:
         """Parameters that the code reads, as they are now."""
-        return [s if isinstance(s, torch.Tensor) else getattr(s[0], s[1])
-                for s in self._sources]
+        return [s if isinstance(s, torch.Tensor)
+                else rows(getattr(s[0], s[1]), s[2]) for s in self._sources]
 
     def _instance(self, rows: int) -> native.Instance:
         """The code for so many rows, made when it is first asked for."""
@@ -527,9 +542,18 @@ class Kernel:
     def recompute(self, inputs: Sequence[torch.Tensor],
                   weights: Sequence[torch.Tensor]) -> torch.Tensor:
         """The chain itself on these inputs and weights."""
-        values = {name: weight for name, weight, source in
-                  zip(self._names, weights, self._sources)
-                  if not isinstance(source, torch.Tensor)}
+        values: dict[str, torch.Tensor] = {}
+        parts: dict[str, dict[int, torch.Tensor]] = {}
+        for name, weight, source in zip(self._names, weights, self._sources):
+            if isinstance(source, torch.Tensor):
+                continue
+            whole, part = rows_of(name)
+            if part is None:
+                values[whole] = weight
+            else:
+                parts.setdefault(whole, {})[part.start] = weight
+        for whole, cut in parts.items():
+            values[whole] = torch.cat([cut[start] for start in sorted(cut)])
         return torch.func.functional_call(self.chain, values, tuple(inputs))
 
 

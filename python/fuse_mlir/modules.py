@@ -26,7 +26,7 @@ from fuse_mlir.patterns import (ANY_FAMILY, FAMILIES, KernelConfig,
                                 check_specs, declared_patterns,
                                 resolve)
 from fuse_mlir.sites import (Plan, Refusal, Site, Slot, candidates,
-                             find_sites, hook_on, join)
+                             find_sites, hook_on, join, shorter_sites)
 from fuse_mlir.static_mlp import StaticMlp, stored_members
 from fuse_mlir.stored import Refused
 
@@ -446,7 +446,9 @@ def select(model: nn.Module, patterns: Any, inputs: Any) \
         flow = observe(model, inputs)
     if patterns is None and not resolved:
         resolved = candidates(model, flow)
-        sites = find_sites(model, resolved, flow)
+        sites = [found for pattern in resolved
+                 for site in find_sites(model, [pattern], flow)
+                 for found in (site, *shorter_sites(model, site, flow))]
         # Ids count places of equal members, which have a pattern each here.
         count: dict[str, int] = {}
         for site in sites:
@@ -488,6 +490,11 @@ def plan_site(site: Site, gradients: str = "recompute",
                         refusal=site.refusal)
     if site.refusal is not None:
         return result, None
+    try:
+        # A missing library is no property of a site.
+        native.library()
+    except native.NativeError as error:
+        raise FuseError(str(error)) from error
     module = FusedModule(site.id, site.names, site.members, site.plan,
                          site.pattern.kernel, gradients,
                          static and static.below(site.parent))
@@ -505,7 +512,9 @@ def plan_site(site: Site, gradients: str = "recompute",
                                  str(error))
         return result, None
     except native.NativeError as error:
-        raise FuseError(str(error)) from error
+        result.refusal = Refusal("FUSE-N212", "member-without-body",
+                                 f"no code for the members: {error}")
+        return result, None
     result.status = "could fuse"
     return result, module
 

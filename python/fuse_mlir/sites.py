@@ -433,6 +433,22 @@ def candidates(model: nn.Module, flow: Flow) -> list[Pattern]:
     return patterns
 
 
+def shorter_sites(model: nn.Module, site: Site, flow: Flow) -> list[Site]:
+    """What is left of a refused chain without its first member, if that is
+    a place to fuse: an MLP whose norm attention reads too, for one."""
+    if site.refusal is None:
+        return []
+    for start in range(1, len(site.members)):
+        rest = site.members[start:]
+        if sum(map(_matrices, rest)) < 2:
+            return []
+        found = find_sites(model, [Pattern(site.pattern.members[start:],
+                                           site.pattern.kernel)], flow)[0]
+        if found.refusal is None:
+            return [found]
+    return []
+
+
 def _escape(path: str) -> str:
     return "".join(f"\\{c}" if c in "*?[]{},\\" else c for c in path)
 
@@ -485,7 +501,8 @@ def missed_chains(model: nn.Module, flow: Flow,
     missed: list[Site] = []
     for path, module in model.named_modules():
         if not path or not looks_like_mlp(module) or any(
-                path == p or path.startswith(p + ".") for p in inside):
+                path == p or path.startswith(p + ".")
+                or p.startswith(path + ".") for p in inside):
             continue
         inside.add(path)
         missed.append(_why_no_chain(model, path, module, flow))

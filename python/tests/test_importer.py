@@ -392,5 +392,41 @@ def _parent(child):
     return module
 
 
+
+class CutLinears(unittest.TestCase):
+
+    class Cut(nn.Module):
+        def __init__(self, dim=-1, sizes=(6, 2)):
+            super().__init__()
+            self.linear = nn.Linear(4, 8, bias=False)
+            self.dim, self.sizes = dim, sizes
+
+        def forward(self, x):
+            first, second = self.linear(x).split(self.sizes, dim=self.dim)
+            return first, second
+
+    def test_becomes_linears_on_rows(self):
+        module = self.Cut()
+        function = import_function(module, torch.randn(3, 4))
+        self.assertEqual(list(function.weights),
+                         ["linear.weight[0:6]", "linear.weight[6:8]"])
+        self.assertEqual(function.text.count("fuse.linear"), 2)
+        self.assertNotIn("extract_slice", function.text)
+        self.assertEqual(function.weights["linear.weight[6:8]"].data_ptr(),
+                         module.linear.weight[6:].data_ptr())
+
+    def test_a_cut_across_rows_of_the_input_stays(self):
+        function = import_function(self.Cut(0, (2, 1)), torch.randn(3, 4))
+        self.assertEqual(list(function.weights), ["linear.weight"])
+        self.assertIn("extract_slice", function.text)
+
+    def test_square_of_a_relu_is_one_activation(self):
+        function = import_function(
+            lambda x: torch.square(torch.relu(x)), torch.randn(3, 4))
+        self.assertIn("fuse.activation relu2", function.text)
+        function = import_function(torch.square, torch.randn(3, 4))
+        self.assertNotIn("fuse.activation", function.text)
+
+
 if __name__ == "__main__":
     unittest.main()
