@@ -68,7 +68,8 @@ typedef enum fuse_section_kind {
   FUSE_SECTION_HOST_LIBRARY = 3, /* an ELF shared object */
   FUSE_SECTION_HOST_OBJECT = 4,  /* an ELF relocatable object */
   FUSE_SECTION_PTX = 5,          /* text */
-  FUSE_SECTION_CUBIN = 6         /* code for one chip */
+  FUSE_SECTION_CUBIN = 6,        /* code for one chip */
+  FUSE_SECTION_SLOTS = 7         /* JSON: what slots are bound to */
 } fuse_section_kind;
 
 typedef struct fuse_section {
@@ -223,7 +224,8 @@ FUSE_C_EXPORT fuse_status fuse_instance_workspace_size(
 
 /* Allocates a workspace on the device of an instance and initializes it. One
  * workspace serves one launch at a time: launches that may overlap, on
- * different streams, need one each. */
+ * different streams, need one each. A launch on another stream than the last
+ * one is FUSE_ERROR_STATE until fuse_device_wait has seen the end of that. */
 FUSE_C_EXPORT fuse_status fuse_workspace_create(fuse_instance *instance,
                                                 size_t bytes,
                                                 fuse_workspace **workspace);
@@ -234,7 +236,11 @@ typedef enum fuse_launch_flags {
   /* The launch before this one on the stream is of the same kind, and the
    * kernel may start while it ends (programmatic dependent launch). Ignored
    * where the code is not made for it. */
-  FUSE_LAUNCH_OVERLAP = 1
+  FUSE_LAUNCH_OVERLAP = 1,
+  /* The caller has ordered this launch behind the last one with the same
+   * workspace, if that was on another stream: by an event, by waiting for it
+   * without fuse_device_wait, or because it was only captured in a graph. */
+  FUSE_LAUNCH_ORDERED = 2
 } fuse_launch_flags;
 
 typedef struct fuse_launch_args {

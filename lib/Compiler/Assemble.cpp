@@ -59,7 +59,8 @@ static llvm::StringMap<Resources> parseLog(StringRef log) {
 
 bool fuse::canAssemble() { return bool(llvm::sys::findProgramByName("ptxas")); }
 
-llvm::Error fuse::assemble(DeviceModule &module, StringRef chip) {
+llvm::Error fuse::assemble(DeviceModule &module, StringRef chip,
+                           llvm::ArrayRef<json::Object *> launches) {
   auto ptxas = llvm::sys::findProgramByName("ptxas");
   if (!ptxas)
     return createStringError("there is no ptxas in PATH");
@@ -104,14 +105,12 @@ llvm::Error fuse::assemble(DeviceModule &module, StringRef chip) {
                              output + ": " + cubin.getError().message());
   module.cubin = (*cubin)->getBuffer().str();
   llvm::StringMap<Resources> resources = parseLog(text);
-  for (auto &[name, cuda] : module.functions)
-    for (json::Value &value : *cuda.getArray("launches")) {
-      json::Object &launch = *value.getAsObject();
-      auto it = resources.find(*launch.getString("kernel"));
-      if (it == resources.end())
-        continue;
-      launch["registers"] = it->second.registers;
-      launch["spilled_bytes"] = it->second.spilledBytes;
-    }
+  for (json::Object *launch : launches) {
+    auto it = resources.find(*launch->getString("kernel"));
+    if (it == resources.end())
+      continue;
+    (*launch)["registers"] = it->second.registers;
+    (*launch)["spilled_bytes"] = it->second.spilledBytes;
+  }
   return llvm::Error::success();
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Compiler/CompileCache.h"
+#include "fuse/IR/FuseModules.h"
 #include "fuse/Runtime/Host/Container.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Host/Instance.h"
@@ -106,6 +107,16 @@ CacheIngredients fuse::getIngredients(ModuleOp module,
         ";" + (table ? host::toHex(host::getDigest((*table)->getBuffer()))
                      : options.schedules);
   }
+  // Kernels of files are in the artefact, and only their names in the module.
+  module.walk([&](BoundKernelOp kernel) {
+    auto code = dyn_cast_or_null<GPUCodeAttr>(kernel.getCodeAttr());
+    if (!code)
+      return;
+    auto file = llvm::MemoryBuffer::getFile(code.getFile());
+    ingredients.options +=
+        ";" + (file ? host::toHex(host::getDigest((*file)->getBuffer()))
+                    : code.getFile().str());
+  });
   ingredients.build = getBuild();
   ingredients.version = "fuse " FUSE_VERSION " LLVM " LLVM_VERSION_STRING;
   ingredients.format = host::kFormatVersion;

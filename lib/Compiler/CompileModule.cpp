@@ -13,6 +13,8 @@
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Runtime/Host/Container.h"
 #include "fuse/Runtime/Host/HostCode.h"
+#include "fuse/Slots/Passes.h"
+#include "fuse/Slots/SlotBinding.h"
 #include "fuse/Target/HostJIT.h"
 #include "fuse/Target/HostObject.h"
 #include "fuse/Target/PTX.h"
@@ -57,6 +59,7 @@ public:
 
 private:
   llvm::Error findFunctions();
+  void addSlots();
   llvm::Error lowerForHost();
   llvm::Error scheduleForHost(std::vector<HostEntry> &entries,
                               OwningOpRef<ModuleOp> &kernels);
@@ -99,6 +102,19 @@ llvm::Error ArtifactBuilder::findFunctions() {
   return error;
 }
 
+/// The table of slots: what calls of them are bound to.
+void ArtifactBuilder::addSlots() {
+  SlotReport report = reportSlots(module, KernelRegistry(module.getContext()));
+  if (report.calls.empty())
+    return;
+  // Only those who bind have a registry to compare with.
+  report.withoutKernels.clear();
+  std::string table;
+  llvm::raw_string_ostream os(table);
+  report.printJSON(os);
+  manifest["slots"] = addSection(FUSE_SECTION_SLOTS, table);
+}
+
 /// Runs the phases of the CPU pipeline from `first` on, up to and with `last`.
 static llvm::Error runPhases(ModuleOp module, StringRef first, StringRef last) {
   bool running = false;
@@ -121,6 +137,13 @@ static llvm::Error runPhases(ModuleOp module, StringRef first, StringRef last) {
 llvm::Error ArtifactBuilder::lowerForHost() {
   lowered = module.clone();
   PassManager pm(module.getContext());
+  if (options.cpu.empty() && !options.chip.empty()) {
+    // Slots may be bound to kernels that a CPU does not have.
+    LowerSlotsPassOptions slots;
+    slots.device = "gpu";
+    slots.chip = options.chip;
+    pm.addPass(createLowerSlotsPass(slots));
+  }
   pm.addPass(createSymbolDCEPass());
   if (failed(pm.run(*lowered)))
     return createStringError("unused functions can not be removed");
@@ -322,22 +345,37 @@ llvm::Error ArtifactBuilder::compileForHost() {
 llvm::Error ArtifactBuilder::compileForGPU() {
   if (options.chip.empty())
     return llvm::Error::success();
-  auto modules = compileForDevice(module, functions, descriptions, options);
-  if (!modules)
-    return modules.takeError();
-  for (DeviceModule &made : *modules) {
-    int64_t ptx = addSection(FUSE_SECTION_PTX, std::move(made.ptx));
-    std::optional<int64_t> cubin;
-    if (!made.cubin.empty())
-      cubin = addSection(FUSE_SECTION_CUBIN, std::move(made.cubin));
-    for (auto &[name, cuda] : made.functions) {
-      cuda["ptx"] = ptx;
-      if (cubin)
-        cuda["cubin"] = *cubin;
-      for (json::Object &description : descriptions)
-        if (description.getString("name") == StringRef(name))
-          description["cuda"] = std::move(cuda);
+  auto made = compileForDevice(module, functions, descriptions, options);
+  if (!made)
+    return made.takeError();
+  std::vector<json::Object> modules;
+  for (DeviceModule &code : made->modules) {
+    json::Object entry;
+    if (!code.source.empty()) {
+      entry["source"] = code.source;
+      entry["sha256"] = host::toHex(
+          host::getDigest(code.ptx.empty() ? code.cubin : code.ptx));
     }
+    if (!code.ptx.empty()) {
+      Expected<int64_t> version = getPTXVersion(code.ptx);
+      if (!version)
+        return version.takeError();
+      entry["ptx_version"] = *version;
+      entry["ptx_minimum"] = getMinimalPTXVersion(code.ptx, *version);
+      entry["ptx"] = addSection(FUSE_SECTION_PTX, std::move(code.ptx));
+    }
+    if (!code.cubin.empty())
+      entry["cubin"] = addSection(FUSE_SECTION_CUBIN, std::move(code.cubin));
+    modules.push_back(std::move(entry));
+  }
+  for (DeviceFunction &function : made->functions) {
+    json::Array used;
+    for (size_t index : function.modules)
+      used.push_back(json::Object(modules[index]));
+    function.cuda["modules"] = std::move(used);
+    for (json::Object &description : descriptions)
+      if (description.getString("name") == StringRef(function.name))
+        description["cuda"] = std::move(function.cuda);
   }
   return llvm::Error::success();
 }
@@ -376,6 +414,7 @@ Expected<std::string> ArtifactBuilder::build() {
   // With locations: undoing a fusion restores those of its members.
   module.print(os, OpPrintingFlags().enableDebugInfo(true, false));
   int64_t ir = addSection(FUSE_SECTION_IR, text);
+  addSlots();
   llvm::Error error = llvm::Error::success();
   auto runStep = [&](StringRef name, llvm::Error (ArtifactBuilder::*step)()) {
     if (!error)

@@ -5,15 +5,19 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Compiler/DeviceCode.h"
+#include "TileLaunches.h"
 #include "fuse/Analysis/Chip.h"
 #include "fuse/Compiler/Phase.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Target/PTX.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Pass/PassManager.h"
-#include "tile/IR/TileOps.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Base64.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -21,23 +25,55 @@ using llvm::createStringError;
 using llvm::Expected;
 namespace json = llvm::json;
 
-/// Ten times the version in the text of PTX.
-static Expected<int64_t> getPTXVersion(StringRef ptx) {
-  StringRef rest = ptx.split(".version ").second;
-  auto [major, minor] =
-      rest.take_until([](char c) { return c == '\n'; }).trim().split('.');
-  unsigned majorNumber, minorNumber;
-  if (major.getAsInteger(10, majorNumber) ||
-      minor.getAsInteger(10, minorNumber))
-    return createStringError("PTX without a version");
-  return 10 * majorNumber + minorNumber;
-}
-
 static llvm::Error run(PassManager &pm, ModuleOp module, StringRef what) {
   if (failed(pm.run(module)))
     return createStringError("the " + what + " failed");
   return llvm::Error::success();
 }
+
+namespace {
+
+/// Code in the making.
+class DeviceCompiler {
+public:
+  DeviceCompiler(ModuleOp module, ArrayRef<func::FuncOp> functions,
+                 ArrayRef<json::Object> descriptions,
+                 const CompileOptions &options)
+      : module(module), functions(functions), descriptions(descriptions),
+        options(options) {}
+
+  Expected<DeviceProgram> compile();
+
+private:
+  llvm::Error compileScheduled();
+  llvm::Error writeScheduled(func::FuncOp function,
+                             ArrayRef<tile::LaunchOp> launches);
+  llvm::Error takeMixed(ModuleOp planned, ArrayRef<StringRef> names);
+  llvm::Error compilePortable();
+  llvm::Error addPortable(const json::Object &plan,
+                          const json::Object &description,
+                          const json::Object *external);
+  Expected<size_t> addExternal(StringRef name, const json::Object &code);
+  llvm::Error assembleAll();
+
+  ModuleOp module;
+  ArrayRef<func::FuncOp> functions;
+  ArrayRef<json::Object> descriptions;
+  const CompileOptions &options;
+  DeviceProgram program;
+  /// What the portable path compiles: the module, or where scheduled kernels
+  /// take a part of a function, that function with their launches in it.
+  OwningOpRef<ModuleOp> portable;
+  /// Functions that the scheduled path takes as a whole.
+  llvm::StringSet<> done;
+  /// The scheduled launches in `portable`, and the name of their binary there.
+  SmallVector<TileLaunch> tileLaunches;
+  std::string tileBinary;
+  /// Modules by the names of their binaries; generated code has none.
+  llvm::StringMap<size_t> moduleIndices;
+};
+
+} // namespace
 
 //===----------------------------------------------------------------------===//
 // The scheduled path
@@ -52,10 +88,8 @@ static SmallVector<tile::LaunchOp> getLaunches(func::FuncOp function) {
   SmallVector<tile::LaunchOp> launches;
   for (Operation &op : function.front().without_terminator()) {
     auto launch = dyn_cast<tile::LaunchOp>(op);
-    if (!launch || !launch.getPlan())
-      return {};
-    auto shares = launch.getPlanAttr().getAs<BoolAttr>("shares_workspace");
-    if (launches.empty() == (shares && shares.getValue()))
+    if (!launch || !launch.getPlan() ||
+        launches.empty() == sharesWorkspace(launch))
       return {};
     for (Value input : launch.getInputs())
       if (!isa<BlockArgument>(input))
@@ -69,153 +103,71 @@ static SmallVector<tile::LaunchOp> getLaunches(func::FuncOp function) {
   return launches;
 }
 
-namespace {
-
-/// Writes the plans of tile kernels in the form of the manifest.
-class TilePlanWriter {
-public:
-  explicit TilePlanWriter(ArrayRef<tile::LaunchOp> launches)
-      : launches(launches) {}
-
-  Expected<json::Object> write();
-
-private:
-  int64_t getInt(DictionaryAttr entry, StringRef name) {
-    if (auto value = entry.getAs<IntegerAttr>(name))
-      return value.getValue().getSExtValue();
-    problem = ("the plan of a kernel has no number '" + name + "'").str();
-    return 0;
-  }
-  /// The argument of the function that is an operand of the launch.
-  int64_t getArgument(int64_t operand) {
-    if (operand >= 0 && operand < int64_t(launch.getInputs().size()))
-      return cast<BlockArgument>(launch.getInputs()[operand]).getArgNumber();
-    problem = "the plan of a kernel names an operand that does not exist";
-    return 0;
-  }
-  json::Object writeArgument(DictionaryAttr entry);
-  json::Object writeMap(DictionaryAttr entry);
-  json::Object writePacked(DictionaryAttr entry);
-  json::Object writeLaunch();
-
-  ArrayRef<tile::LaunchOp> launches;
-  /// The launch that is being written, and its plan.
-  tile::LaunchOp launch;
-  DictionaryAttr plan;
-  json::Array packed;
-  std::string problem;
-};
-
-} // namespace
-
-json::Object TilePlanWriter::writeMap(DictionaryAttr entry) {
-  json::Object map;
-  for (StringRef key :
-       {"rows", "columns", "box_rows", "box_columns", "swizzle"})
-    map[key] = getInt(entry, key);
-  std::string element;
-  if (auto type = entry.getAs<TypeAttr>("element"))
-    llvm::raw_string_ostream(element) << type.getValue();
-  map["element"] = element;
-  json::Object argument{{"map", std::move(map)}};
-  if (entry.contains("operand")) {
-    argument["tensor"] = getArgument(getInt(entry, "operand"));
-  } else {
-    argument["workspace"] = 0;
-    argument["offset"] = getInt(entry, "offset");
-  }
-  return argument;
-}
-
-json::Object TilePlanWriter::writePacked(DictionaryAttr entry) {
-  json::Array operands;
-  if (auto list = entry.getAs<ArrayAttr>("operands"))
-    for (auto index : list.getAsRange<IntegerAttr>())
-      operands.push_back(getArgument(index.getInt()));
-  auto recipe = entry.getAs<StringAttr>("recipe");
-  packed.push_back(json::Object{{"recipe", recipe ? recipe.getValue() : ""},
-                                {"operands", std::move(operands)},
-                                {"tiles", getInt(entry, "tiles")},
-                                {"steps", getInt(entry, "steps")},
-                                {"bytes", getInt(entry, "bytes")}});
-  return json::Object{{"packed", int64_t(packed.size()) - 1}};
-}
-
-json::Object TilePlanWriter::writeArgument(DictionaryAttr entry) {
-  auto kindAttr = entry.getAs<StringAttr>("kind");
-  StringRef kind = kindAttr ? kindAttr.getValue() : "";
-  if (kind == "operand")
-    return json::Object{{"tensor", getArgument(getInt(entry, "index"))}};
-  if (kind == "result") {
-    int64_t arguments =
-        launch->getParentOfType<func::FuncOp>().getNumArguments();
-    return json::Object{{"tensor", arguments + getInt(entry, "index")}};
-  }
-  if (kind == "packed")
-    return writePacked(entry);
-  if (kind == "workspace")
-    return json::Object{{"workspace", 0}, {"offset", getInt(entry, "offset")}};
-  if (kind == "tensor_map")
-    return writeMap(entry);
-  if (kind == "tokens")
-    return json::Object{{"size", "s0"}, {"bytes", 4}};
-  if (kind == "i32")
-    return json::Object{{"value", getInt(entry, "value")}, {"type", "i32"}};
-  if (kind == "scalar" || kind == "f32") {
-    if (auto value = entry.getAs<FloatAttr>("value"))
-      return json::Object{{"value", value.getValueAsDouble()}, {"type", "f32"}};
-  }
-  problem =
-      ("the plan of a kernel has an argument of unknown kind '" + kind + "'")
-          .str();
-  return {};
-}
-
-json::Object TilePlanWriter::writeLaunch() {
-  json::Array arguments;
-  if (auto list = plan.getAs<ArrayAttr>("arguments"))
-    for (auto entry : list.getAsRange<DictionaryAttr>())
-      arguments.push_back(writeArgument(entry));
-  auto cooperative = plan.getAs<BoolAttr>("cooperative");
-  auto dependent = plan.getAs<BoolAttr>("dependent");
-  return json::Object{
-      {"kernel", launch.getKernel().getLeafReference().getValue()},
-      {"grid", json::Array{getInt(plan, "blocks"), 1, 1}},
-      {"block", json::Array{getInt(plan, "threads"), 1, 1}},
-      {"shared_bytes", getInt(plan, "shared_bytes")},
-      {"cooperative", !cooperative || cooperative.getValue()},
-      {"dependent", dependent && dependent.getValue()},
-      {"args", std::move(arguments)}};
-}
-
-Expected<json::Object> TilePlanWriter::write() {
-  json::Array entries;
-  for (tile::LaunchOp current : launches) {
-    launch = current;
-    plan = launch.getPlanAttr();
-    entries.push_back(writeLaunch());
+llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
+                                           ArrayRef<tile::LaunchOp> launches) {
+  json::Array packed, entries;
+  TilePlanWriter writer(packed);
+  int64_t first = 0;
+  for (tile::LaunchOp launch : launches) {
+    TilePlaces places;
+    for (Value input : launch.getInputs()) {
+      int64_t number = cast<BlockArgument>(input).getArgNumber();
+      places.tensors.push_back(json::Object{{"tensor", number}});
+    }
+    places.numOperands = places.tensors.size();
+    // All launches of an op may write what the last one gives.
+    for (int64_t i = 0, e = function.getNumResults(); i < e; ++i)
+      places.tensors.push_back(
+          json::Object{{"tensor", function.getNumArguments() + i}});
+    places.tokens = "s0";
+    first = cast<BlockArgument>(launch.getInputs()[0]).getArgNumber();
+    entries.push_back(
+        writer.write(launch.getKernel().getLeafReference().getValue(),
+                     launch.getPlanAttr(), places));
   }
   // What they have in common is in each plan; the first operand has a row for
   // each token.
-  json::Object cuda{{"path", "scheduled"},
-                    {"symbols", json::Array{json::Array{getArgument(0), 0}}},
-                    {"max_tokens", getInt(plan, "max_tokens")},
-                    {"workspace", json::Array{getInt(plan, "workspace_bytes")}},
-                    {"zeroed_bytes", getInt(plan, "zeroed_bytes")},
-                    {"packed", std::move(packed)},
-                    {"launches", std::move(entries)}};
-  if (!problem.empty())
-    return createStringError(problem);
-  return cuda;
+  DictionaryAttr plan = tile::LaunchOp(launches.back()).getPlanAttr();
+  json::Object cuda{
+      {"path", "scheduled"},
+      {"symbols", json::Array{json::Array{first, 0}}},
+      {"max_tokens", writer.getInt(plan, "max_tokens")},
+      {"tokens", json::Array{"s0"}},
+      {"workspace", json::Array{writer.getInt(plan, "workspace_bytes")}},
+      {"zeroed_bytes", writer.getInt(plan, "zeroed_bytes")},
+      {"packed", std::move(packed)},
+      {"launches", std::move(entries)}};
+  if (!writer.getProblem().empty())
+    return createStringError(writer.getProblem());
+  program.functions.push_back(
+      {function.getSymName().str(), std::move(cuda), {program.modules.size()}});
+  return llvm::Error::success();
 }
 
-/// Compiles the functions that the scheduled path takes as a whole, and adds
-/// their names to `done`.
-static Expected<DeviceModule> compileTile(ModuleOp module,
-                                          ArrayRef<func::FuncOp> functions,
-                                          const CompileOptions &options,
-                                          llvm::StringSet<> &done) {
-  OwningOpRef<ModuleOp> copy(module.clone());
+/// Puts functions with launches of tile kernels into the module for the
+/// portable path.
+llvm::Error DeviceCompiler::takeMixed(ModuleOp planned,
+                                      ArrayRef<StringRef> names) {
+  MLIRContext *context = module.getContext();
+  context->loadDialect<bufferization::BufferizationDialect,
+                       memref::MemRefDialect, gpu::GPUDialect>();
+  OpBuilder builder = OpBuilder::atBlockEnd(portable->getBody());
+  for (StringRef name : names) {
+    auto function = planned.lookupSymbol<func::FuncOp>(name);
+    portable->lookupSymbol(name)->erase();
+    auto clone = cast<func::FuncOp>(builder.clone(*function));
+    lowerTileLaunches(clone, tileBinary, tileLaunches);
+  }
+  // Slots have been lowered, and the functions launch kernels of files.
+  for (auto binary : planned.getOps<gpu::BinaryOp>())
+    builder.clone(*binary)->setAttr("fuse.external", builder.getUnitAttr());
+  (*portable)->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                       builder.getUnitAttr());
+  return llvm::Error::success();
+}
+
+llvm::Error DeviceCompiler::compileScheduled() {
+  OwningOpRef<ModuleOp> planned(module.clone());
   HopperPipelineOptions pipeline;
   pipeline.tokens = options.tokens;
   pipeline.multiprocessors = options.multiprocessors;
@@ -223,31 +175,37 @@ static Expected<DeviceModule> compileTile(ModuleOp module,
   pipeline.stage = HopperStage::Tile;
   PassManager planning(module.getContext());
   buildHopperPipeline(planning, pipeline);
-  if (llvm::Error error = run(planning, *copy, "scheduled path"))
-    return std::move(error);
+  if (llvm::Error error = run(planning, *planned, "scheduled path"))
+    return error;
 
-  DeviceModule result;
   llvm::StringSet<> kernels;
+  SmallVector<StringRef> mixed;
   for (func::FuncOp function : functions) {
-    auto planned = copy->lookupSymbol<func::FuncOp>(function.getSymName());
-    SmallVector<tile::LaunchOp> launches = getLaunches(planned);
-    if (launches.empty())
-      continue;
-    Expected<json::Object> cuda = TilePlanWriter(launches).write();
-    if (!cuda)
-      return cuda.takeError();
-    result.functions.push_back({function.getSymName().str(), std::move(*cuda)});
-    done.insert(function.getSymName());
-    for (tile::LaunchOp launch : launches)
+    auto lowered = planned->lookupSymbol<func::FuncOp>(function.getSymName());
+    SmallVector<tile::LaunchOp> launches = getLaunches(lowered);
+    if (!launches.empty()) {
+      if (llvm::Error error = writeScheduled(lowered, launches))
+        return error;
+      done.insert(function.getSymName());
+    } else {
+      lowered.walk([&](tile::LaunchOp launch) { launches.push_back(launch); });
+      if (launches.empty() || !canMixLaunches(lowered))
+        continue;
+      mixed.push_back(function.getSymName());
+    }
+    for (tile::LaunchOp launch : launches) {
       kernels.insert(launch.getKernel().getLeafReference().getValue());
+      tileBinary = launch.getKernel().getRootReference().getValue();
+    }
   }
-  if (result.functions.empty())
-    return result;
+  if (kernels.empty())
+    return llvm::Error::success();
   // What the host does is in the plans; kernels of other functions are in
   // nobody's.
-  for (auto function : llvm::make_early_inc_range(copy->getOps<func::FuncOp>()))
+  OwningOpRef<ModuleOp> code(planned->clone());
+  for (auto function : llvm::make_early_inc_range(code->getOps<func::FuncOp>()))
     function.erase();
-  for (auto gpuModule : copy->getOps<gpu::GPUModuleOp>())
+  for (auto gpuModule : code->getOps<gpu::GPUModuleOp>())
     for (auto kernel :
          llvm::make_early_inc_range(gpuModule.getOps<tile::KernelOp>()))
       if (!kernels.contains(kernel.getSymName()))
@@ -255,13 +213,19 @@ static Expected<DeviceModule> compileTile(ModuleOp module,
   pipeline.stage = HopperStage::PTX;
   PassManager lowering(module.getContext());
   buildHopperPipeline(lowering, pipeline);
-  if (llvm::Error error = run(lowering, *copy, "lowering of scheduled kernels"))
-    return std::move(error);
-  FailureOr<std::string> ptx = getPTX(*copy);
+  if (llvm::Error error = run(lowering, *code, "lowering of scheduled kernels"))
+    return error;
+  FailureOr<std::string> ptx = getPTX(*code);
   if (failed(ptx))
     return createStringError("the scheduled path made no PTX");
-  result.ptx = std::move(*ptx);
-  return result;
+  moduleIndices[tileBinary] = program.modules.size();
+  program.modules.push_back({std::move(*ptx), "", ""});
+  if (mixed.empty())
+    return llvm::Error::success();
+  planned->lookupSymbol(tileBinary)->erase();
+  OpBuilder builder = OpBuilder::atBlockEnd(planned->getBody());
+  builder.clone(*code->lookupSymbol(tileBinary));
+  return takeMixed(*planned, mixed);
 }
 
 //===----------------------------------------------------------------------===//
@@ -294,37 +258,114 @@ static void replaceResultSymbols(json::Array &symbols,
 }
 
 /// An argument of a kernel in the form of the manifest.
-static json::Value convertArgument(const json::Value &value) {
+static json::Object convertArgument(const json::Value &value) {
   json::Object argument = *value.getAsObject();
   if (std::optional<int64_t> index = argument.getInteger("arg"))
     return json::Object{{"tensor", *index}};
   return argument;
 }
 
-static json::Object convertPlan(const json::Object &plan,
-                                const json::Object &description) {
-  json::Array launches;
+/// A module of a file that a user registered.
+Expected<size_t> DeviceCompiler::addExternal(StringRef name,
+                                             const json::Object &code) {
+  auto [it, isNew] = moduleIndices.try_emplace(name, program.modules.size());
+  if (!isNew)
+    return it->second;
+  DeviceModule made;
+  made.source = name.str();
+  if (std::optional<StringRef> ptx = code.getString("ptx")) {
+    made.ptx = ptx->str();
+  } else {
+    std::vector<char> bytes;
+    if (llvm::Error error =
+            llvm::decodeBase64(code.getString("cubin").value_or(""), bytes))
+      return std::move(error);
+    made.cubin.assign(bytes.begin(), bytes.end());
+  }
+  program.modules.push_back(std::move(made));
+  return it->second;
+}
+
+llvm::Error DeviceCompiler::addPortable(const json::Object &plan,
+                                        const json::Object &description,
+                                        const json::Object *external) {
+  DeviceFunction function;
+  function.name = plan.getString("name")->str();
+  json::Array launches, packed, limited;
+  json::Array workspace = *plan.getArray("workspace");
+  TilePlanWriter writer(packed);
+  int64_t maxTokens = 0, lastBuffer = -1;
   for (const json::Value &value : *plan.getArray("launches")) {
     json::Object launch = *value.getAsObject();
-    json::Array arguments;
+    size_t module = moduleIndices.lookup("");
+    if (std::optional<StringRef> name = launch.getString("module")) {
+      Expected<size_t> index = addExternal(*name, *external->getObject(*name));
+      if (!index)
+        return index.takeError();
+      module = *index;
+    }
+    SmallVector<json::Object> arguments;
     for (const json::Value &argument : *launch.getArray("args"))
       arguments.push_back(convertArgument(argument));
-    launch["args"] = std::move(arguments);
+    if (std::optional<int64_t> index = launch.getInteger("tile")) {
+      auto [tilePlan, numOperands] = tileLaunches[*index];
+      TilePlaces places;
+      places.tokens = *arguments.pop_back_val().get("size");
+      places.workspace = *arguments.pop_back_val().getInteger("workspace");
+      places.tensors = std::move(arguments);
+      places.numOperands = numOperands;
+      lastBuffer = std::max(lastBuffer, places.workspace);
+      int64_t most = writer.getInt(tilePlan, "max_tokens");
+      maxTokens = maxTokens == 0 ? most : std::min(maxTokens, most);
+      if (!llvm::is_contained(limited, places.tokens))
+        limited.push_back(places.tokens);
+      launch = writer.write(*launch.getString("kernel"), tilePlan, places);
+      // A kernel overlaps with one of the same op, not with any other.
+      auto shares = tilePlan.getAs<BoolAttr>("shares_workspace");
+      if (!shares || !shares.getValue())
+        launch["dependent"] = false;
+    } else {
+      launch["args"] = json::Array();
+      for (json::Object &argument : arguments)
+        launch.getArray("args")->push_back(std::move(argument));
+    }
+    auto it = llvm::find(function.modules, module);
+    launch["module"] = it - function.modules.begin();
+    if (it == function.modules.end())
+      function.modules.push_back(module);
     launches.push_back(std::move(launch));
   }
   json::Array symbols = *plan.getArray("symbols");
   replaceResultSymbols(symbols, description);
-  return json::Object{{"path", "portable"},
-                      {"symbols", std::move(symbols)},
-                      {"workspace", json::Array(*plan.getArray("workspace"))},
-                      {"launches", std::move(launches)}};
+  function.cuda = json::Object{{"path", limited.empty() ? "portable" : "mixed"},
+                               {"symbols", std::move(symbols)},
+                               {"workspace", std::move(workspace)},
+                               {"launches", std::move(launches)}};
+  // Workspaces of scheduled kernels come first and have words that are zero
+  // before the first launch.
+  uint64_t zeroed = 0;
+  for (int64_t i = 0; i <= lastBuffer; ++i) {
+    const json::Value &bytes = (*function.cuda.getArray("workspace"))[i];
+    if (!bytes.getAsInteger())
+      return createStringError("the workspace of a scheduled kernel of @" +
+                               function.name + " is behind one of any size");
+    zeroed = llvm::alignTo(zeroed, 256) + *bytes.getAsInteger();
+  }
+  if (!limited.empty()) {
+    function.cuda["zeroed_bytes"] = int64_t(zeroed);
+    function.cuda["packed"] = std::move(packed);
+    function.cuda["max_tokens"] = maxTokens;
+    function.cuda["tokens"] = std::move(limited);
+  }
+  if (!writer.getProblem().empty())
+    return createStringError(writer.getProblem());
+  program.functions.push_back(std::move(function));
+  return llvm::Error::success();
 }
 
-static Expected<DeviceModule>
-compilePortable(ModuleOp module, ArrayRef<json::Object> descriptions,
-                const CompileOptions &options, const llvm::StringSet<> &done) {
-  OwningOpRef<ModuleOp> copy(module.clone());
-  for (auto function : llvm::make_early_inc_range(copy->getOps<func::FuncOp>()))
+llvm::Error DeviceCompiler::compilePortable() {
+  for (auto function :
+       llvm::make_early_inc_range(portable->getOps<func::FuncOp>()))
     if (done.contains(function.getSymName()))
       function.setPrivate();
   GPUPipelineOptions pipeline;
@@ -338,32 +379,71 @@ compilePortable(ModuleOp module, ArrayRef<json::Object> descriptions,
       });
   if (failed(built))
     return createStringError(problem);
-  if (llvm::Error error = run(pm, *copy, "portable path"))
-    return std::move(error);
-  FailureOr<std::string> ptx = getPTX(*copy);
-  FailureOr<json::Value> plans = getLaunchPlans(*copy);
+  if (llvm::Error error = run(pm, *portable, "portable path"))
+    return error;
+  FailureOr<std::string> ptx = getPTX(*portable);
+  FailureOr<json::Value> plans = getLaunchPlans(*portable);
   if (failed(ptx) || failed(plans))
     return createStringError("the portable path made no PTX");
-  DeviceModule result;
-  result.ptx = std::move(*ptx);
-  for (const json::Value &value :
-       *plans->getAsObject()->getArray("functions")) {
-    const json::Object &plan = *value.getAsObject();
-    StringRef name = *plan.getString("name");
-    for (const json::Value &launch : *plan.getArray("launches"))
-      if (launch.getAsObject()->get("module"))
-        return createStringError("@" + name +
-                                 " launches a kernel of another module, which "
-                                 "an artefact can not hold");
-    for (const json::Object &description : descriptions)
-      if (description.getString("name") == name && !done.contains(name))
-        result.functions.push_back(
-            {name.str(), convertPlan(plan, description)});
+  if (!ptx->empty()) {
+    moduleIndices[""] = program.modules.size();
+    program.modules.push_back({std::move(*ptx), "", ""});
   }
-  return result;
+  const json::Object &all = *plans->getAsObject();
+  for (const json::Value &value : *all.getArray("functions")) {
+    const json::Object &plan = *value.getAsObject();
+    for (const json::Object &description : descriptions)
+      if (description.getString("name") == plan.getString("name") &&
+          !done.contains(*plan.getString("name")))
+        if (llvm::Error error =
+                addPortable(plan, description, all.getObject("modules")))
+          return error;
+  }
+  return llvm::Error::success();
 }
 
-Expected<std::vector<DeviceModule>>
+//===----------------------------------------------------------------------===//
+// Both
+//===----------------------------------------------------------------------===//
+
+llvm::Error DeviceCompiler::assembleAll() {
+  if (options.assemble == Assemble::Never ||
+      (options.assemble == Assemble::IfPossible && !canAssemble()))
+    return llvm::Error::success();
+  llvm::Error error = llvm::Error::success();
+  runPhase(module.getContext(), "ptxas", [&] {
+    for (auto [index, made] : llvm::enumerate(program.modules)) {
+      SmallVector<json::Object *> launches;
+      for (DeviceFunction &function : program.functions)
+        for (json::Value &value : *function.cuda.getArray("launches")) {
+          json::Object &launch = *value.getAsObject();
+          int64_t number = launch.getInteger("module").value_or(0);
+          if (function.modules[number] == index)
+            launches.push_back(&launch);
+        }
+      if (!error && !made.ptx.empty())
+        error = assemble(made, options.chip, launches);
+    }
+  });
+  return error;
+}
+
+Expected<DeviceProgram> DeviceCompiler::compile() {
+  portable = module.clone();
+  if (options.chip == "sm_90a" && options.scheduled)
+    if (llvm::Error error = compileScheduled())
+      return std::move(error);
+  if (done.size() < functions.size())
+    if (llvm::Error error = compilePortable())
+      return std::move(error);
+  for (DeviceFunction &function : program.functions)
+    function.cuda["chip"] = options.chip;
+  if (llvm::Error error = assembleAll())
+    return std::move(error);
+  return std::move(program);
+}
+
+Expected<DeviceProgram>
 fuse::compileForDevice(ModuleOp module, ArrayRef<func::FuncOp> functions,
                        ArrayRef<json::Object> descriptions,
                        const CompileOptions &options) {
@@ -373,39 +453,5 @@ fuse::compileForDevice(ModuleOp module, ArrayRef<func::FuncOp> functions,
         return failure();
       })))
     return createStringError(problem);
-  std::vector<DeviceModule> modules;
-  llvm::StringSet<> done;
-  if (options.chip == "sm_90a" && options.scheduled) {
-    auto tile = compileTile(module, functions, options, done);
-    if (!tile)
-      return tile.takeError();
-    if (!tile->functions.empty())
-      modules.push_back(std::move(*tile));
-  }
-  if (done.size() < functions.size()) {
-    auto portable = compilePortable(module, descriptions, options, done);
-    if (!portable)
-      return portable.takeError();
-    modules.push_back(std::move(*portable));
-  }
-  for (DeviceModule &made : modules) {
-    Expected<int64_t> version = getPTXVersion(made.ptx);
-    if (!version)
-      return version.takeError();
-    for (auto &[name, cuda] : made.functions) {
-      cuda["chip"] = options.chip;
-      cuda["ptx_version"] = *version;
-    }
-    if (options.assemble == Assemble::Always ||
-        (options.assemble == Assemble::IfPossible && canAssemble())) {
-      llvm::Error error = llvm::Error::success();
-      runPhase(module.getContext(), "ptxas", [&] {
-        if (!error)
-          error = assemble(made, options.chip);
-      });
-      if (error)
-        return std::move(error);
-    }
-  }
-  return modules;
+  return DeviceCompiler(module, functions, descriptions, options).compile();
 }

@@ -103,6 +103,8 @@ static std::optional<json::Object> launchToJSON(DictionaryAttr launch,
                       {"args", std::move(arguments)}};
   if (auto shared = launch.getAs<IntegerAttr>("shared"))
     result["shared_bytes"] = shared.getInt();
+  if (auto tile = launch.getAs<IntegerAttr>("tile"))
+    result["tile"] = tile.getInt();
   if (external.get(kernel.getRootReference().getValue()))
     result["module"] = kernel.getRootReference().getValue();
   return result;

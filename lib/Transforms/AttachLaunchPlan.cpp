@@ -246,6 +246,8 @@ FailureOr<DictionaryAttr> PlanBuilder::getLaunch(gpu::LaunchFuncOp launch) {
     entries.push_back(
         builder.getNamedAttr("shared", builder.getI64IntegerAttr(*constant)));
   }
+  if (Attribute index = launch->getAttr("fuse.tile_plan"))
+    entries.push_back(builder.getNamedAttr("tile", index));
   return builder.getDictionaryAttr(entries);
 }
 

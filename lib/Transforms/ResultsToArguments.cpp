@@ -94,11 +94,21 @@ LogicalResult ResultsToArgumentsPass::rewrite(func::FuncOp function) {
       destination = collapse;
       value = expand.getSrc();
     }
+    ++numResults;
+    // What a kernel from a file or a scheduled kernel writes is in a buffer of
+    // its own, whose place the argument can take.
+    if (auto read = value.getDefiningOp<bufferization::ToTensorOp>())
+      if (auto alloc = read.getBuffer().getDefiningOp<memref::AllocOp>();
+          alloc && alloc.getType() == destination.getType() &&
+          isa<BlockArgument>(destination)) {
+        alloc.replaceAllUsesWith(destination);
+        alloc.erase();
+        continue;
+      }
     auto write = bufferization::MaterializeInDestinationOp::create(
         builder, returnOp.getLoc(), /*result=*/Type(), value, destination);
     write.setRestrict(true);
     write.setWritable(true);
-    ++numResults;
   }
   returnOp.getOperandsMutable().clear();
   function.setType(

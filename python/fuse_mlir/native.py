@@ -40,6 +40,9 @@ DLPACK_CPU, DLPACK_CUDA = 1, 2
 # Key of the workspace of captured graphs; streams are addresses.
 _GRAPHS = -1
 
+# FUSE_LAUNCH_ORDERED: PyTorch puts graphs that share memory in order.
+_ORDERED = 2
+
 
 class NativeError(RuntimeError):
     """A call into libfuse that failed; the text is the library's sentence."""
@@ -485,12 +488,14 @@ class Instance:
         """
         lib = library()
         ins, outs = _views(inputs), _views(outputs)
-        stream, workspace = None, None
+        stream, workspace, flags = None, None, 0
         if outputs and outputs[0].is_cuda:
             stream = torch.cuda.current_stream(outputs[0].device).cuda_stream
             workspace = self._workspace(ins, len(inputs), stream)
+            if torch.cuda.is_current_stream_capturing():
+                flags = _ORDERED
         args = _LaunchArgs(sizeof(_LaunchArgs), ins, len(inputs), outs,
-                           len(outputs), workspace, stream, 0)
+                           len(outputs), workspace, stream, flags)
         _check(lib.fuse_launch(self._handle.pointer, byref(args)))
 
     def _workspace(self, inputs, count: int, stream: int) -> c_void_p | None:

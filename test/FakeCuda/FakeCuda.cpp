@@ -6,6 +6,7 @@
 
 #include "FakeCuda.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -86,10 +87,13 @@ struct State {
   std::map<std::string, int> settings = {
       {"devices", 1},     {"capability", 90}, {"multiprocessors", 132},
       {"version", 12040}, {"blocks", 1},      {"ready", 1},
-      {"cubin", 1}};
+      {"cubin", 1},       {"ptx", 990}};
   std::set<uint64_t> memory;
   int contexts = 0, modules = 0, events = 0;
   std::map<std::string, std::vector<int>> kernels;
+  /// The device of each module, and the kernels that were looked up in it.
+  std::map<void *, int> moduleDevices;
+  std::set<std::pair<std::string, int>> functions;
   std::vector<FakeLaunch> launches;
 };
 
@@ -99,7 +103,7 @@ State &get() {
   return state;
 }
 
-thread_local int contextDepth = 0;
+thread_local std::vector<int> contexts;
 
 /// A handle that nobody looks behind.
 void *makeHandle() {
@@ -117,7 +121,7 @@ int enter(const char *function, bool needsContext = false) {
     return state.failCode;
   }
   // CUDA_ERROR_INVALID_CONTEXT
-  return needsContext && contextDepth == 0 ? 201 : 0;
+  return needsContext && contexts.empty() ? 201 : 0;
 }
 
 /// Functions of a driver fail, or do what `body` does.
@@ -181,15 +185,15 @@ int cuDevicePrimaryCtxRelease(int) {
     return 0;
   });
 }
-int cuCtxPushCurrent(void *) {
-  return run("cuCtxPushCurrent", false, [](State &) {
-    ++contextDepth;
+int cuCtxPushCurrent(void *context) {
+  return run("cuCtxPushCurrent", false, [&](State &) {
+    contexts.push_back(int(reinterpret_cast<intptr_t>(context)) - 1);
     return 0;
   });
 }
 int cuCtxPopCurrent(void **) {
   return run("cuCtxPopCurrent", true, [](State &) {
-    --contextDepth;
+    contexts.pop_back();
     return 0;
   });
 }
@@ -204,11 +208,17 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned count,
                      4) == 0 &&
         !state.settings["cubin"])
       return 209;
+    // CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+    int major, minor;
+    if (std::sscanf(text, ".version %d.%d", &major, &minor) == 2 &&
+        10 * major + minor > state.settings["ptx"])
+      return 222;
     for (unsigned i = 0; i < count; ++i)
       if (options[i] == 5)
         std::strcpy(static_cast<char *>(values[i]), "log of the assembler\n");
     ++state.modules;
     *module = makeHandle();
+    state.moduleDevices[*module] = contexts.back();
     return 0;
   });
 }
@@ -218,7 +228,7 @@ int cuModuleUnload(void *) {
     return 0;
   });
 }
-int cuModuleGetFunction(void **function, void *, const char *name) {
+int cuModuleGetFunction(void **function, void *module, const char *name) {
   return run("cuModuleGetFunction", true, [&](State &state) {
     if (state.script.active)
       state.kernels.try_emplace(name);
@@ -226,7 +236,10 @@ int cuModuleGetFunction(void **function, void *, const char *name) {
     // CUDA_ERROR_NOT_FOUND
     if (it == state.kernels.end())
       return 500;
-    *function = const_cast<std::string *>(&it->first);
+    // A kernel of each device is a function of its own.
+    auto entry =
+        state.functions.emplace(it->first, state.moduleDevices[module]).first;
+    *function = const_cast<std::pair<std::string, int> *>(&*entry);
     return 0;
   });
 }
@@ -427,8 +440,11 @@ struct Config {
 int cuLaunchKernelEx(const Config *config, void *function, void **parameters,
                      void **) {
   return run("cuLaunchKernelEx", true, [&](State &state) {
-    const auto &name = *static_cast<std::string *>(function);
+    const auto &[name, moduleDevice] =
+        *static_cast<std::pair<std::string, int> *>(function);
     FakeLaunch launch = {};
+    launch.device = contexts.back();
+    launch.moduleDevice = moduleDevice;
     std::strncpy(launch.kernel, name.c_str(), sizeof(launch.kernel) - 1);
     std::memcpy(launch.grid, config->grid, sizeof(launch.grid));
     std::memcpy(launch.block, config->block, sizeof(launch.block));

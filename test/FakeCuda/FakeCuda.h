@@ -24,6 +24,8 @@ struct FakeLaunch {
   /// Whether it is on a stream that does not wait for a copy or a fill that may
   /// still be under way.
   bool unsettled;
+  /// The device whose context was current, and the one of the kernel's module.
+  int device, moduleDevice;
   /// -1 for none.
   int cooperative, programmatic;
   int cluster[3];
@@ -38,7 +40,7 @@ struct FakeCuda {
   void (*fail)(const char *function, int nth, int code);
   /// "devices", "capability", "multiprocessors", "version", "blocks" per
   /// multiprocessor, "ready" (whether events complete), "cubin" (whether cubins
-  /// load).
+  /// load), "ptx" (the newest version of PTX, times ten).
   void (*set)(const char *name, int value);
   /// Makes a function missing; null for none.
   void (*hide)(const char *function);

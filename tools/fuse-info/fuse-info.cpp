@@ -39,6 +39,8 @@ static const char *getKindName(uint32_t kind) {
     return "PTX";
   case FUSE_SECTION_CUBIN:
     return "cubin";
+  case FUSE_SECTION_SLOTS:
+    return "slots";
   }
   return "unknown";
 }
@@ -125,10 +127,20 @@ static void printHostPlan(const json &cpu) {
 
 /// The launches of a function, with what the assembler said about kernels.
 static void printLaunches(const json &cuda) {
-  std::cout << "  CUDA        " << cuda.value("chip", "-") << ", PTX "
-            << cuda.value("ptx_version", 0) / 10 << "."
-            << cuda.value("ptx_version", 0) % 10
-            << (cuda.contains("cubin") ? ", cubin" : "") << "\n";
+  for (const json &module : cuda["modules"]) {
+    std::cout << "  CUDA        " << cuda.value("chip", "-");
+    int version = module.value("ptx_version", 0);
+    if (module.contains("ptx"))
+      std::cout << ", PTX " << version / 10 << "." << version % 10;
+    int lowest = module.value("ptx_minimum", version);
+    if (lowest != version)
+      std::cout << " (at least " << lowest / 10 << "." << lowest % 10 << ")";
+    std::cout << (module.contains("cubin") ? ", cubin" : "");
+    if (module.contains("source"))
+      std::cout << ", from '" << module.value("source", "") << "' sha256 "
+                << module.value("sha256", "-");
+    std::cout << "\n";
+  }
   for (const json &bytes : cuda["workspace"]) {
     std::cout << "  workspace   ";
     printExpression(bytes);
@@ -148,10 +160,31 @@ static void printLaunches(const json &cuda) {
     for (const char *flag : {"cooperative", "dependent"})
       if (launch.value(flag, false))
         std::cout << " " << flag;
+    if (cuda["modules"].size() > 1)
+      std::cout << " module " << launch.value("module", 0);
     if (launch.contains("registers"))
       std::cout << " registers " << launch["registers"] << " spilled "
                 << launch.value("spilled_bytes", 0);
     std::cout << "\n";
+  }
+}
+
+/// What each call of a slot is bound to.
+static void printSlots(const Artifact &artifact, const json &manifest) {
+  size_t index = manifest.value("slots", size_t(0));
+  if (index >= artifact.sections.size() ||
+      artifact.sections[index].kind != FUSE_SECTION_SLOTS)
+    return;
+  json table = parseJSON(artifact.sections[index].data);
+  for (const json &call : table["calls"]) {
+    std::cout << "slot    " << call.value("path", "-") << "  "
+              << call.value("op", "-") << " " << call.value("variant", "-")
+              << "  ";
+    if (call.contains("kernel") && call["kernel"].is_string())
+      std::cout << call.value("kernel", "-") << ", "
+                << call.value("source", "-") << "\n";
+    else
+      std::cout << "unbound\n";
   }
 }
 
@@ -169,6 +202,7 @@ static void printText(const Artifact &artifact, const json &manifest) {
     std::cout << "CPU     " << artifact.manifest.hostTarget->arch << " "
               << artifact.manifest.hostTarget->level << ": "
               << getHostVerdict(artifact.manifest) << "\n";
+  printSlots(artifact, manifest);
   for (size_t i = 0; i < artifact.manifest.functions.size(); ++i) {
     const json &entry = manifest["functions"][i];
     printFunction(artifact.manifest.functions[i], entry);

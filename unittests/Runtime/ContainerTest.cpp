@@ -103,9 +103,12 @@ TEST(ContainerTest, TrustsNoLength) {
   EXPECT_EQ(read(patch(good, 12, 1 << 20, 4), &why), FUSE_ERROR_FORMAT);
   EXPECT_EQ(why, "the artefact is damaged: its header says there are 1048576 "
                  "sections");
-  EXPECT_EQ(read(patch(good, 8, 2, 4), &why), FUSE_ERROR_VERSION);
-  EXPECT_EQ(why, "the artefact has version 2 of the format, this library reads "
-                 "version 1");
+  EXPECT_EQ(read(patch(good, 8, kFormatVersion + 1, 4), &why),
+            FUSE_ERROR_VERSION);
+  EXPECT_EQ(why, "the artefact has version " +
+                     std::to_string(kFormatVersion + 1) +
+                     " of the format, this library reads version " +
+                     std::to_string(kFormatVersion));
 }
 
 TEST(ContainerTest, WritesFilesAtOnce) {

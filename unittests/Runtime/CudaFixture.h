@@ -51,7 +51,10 @@ struct CudaSession {
     }));
   }
 
-  void open() { device = cxx::Device::cuda(0); }
+  void open(int number = 0) {
+    ordinal = number;
+    device = cxx::Device::cuda(number);
+  }
   void prepare(int64_t tokens = 3) {
     shapes[0][0] = shapes[3][0] = tokens;
     program = std::make_unique<cxx::Program>(artifact, device);
@@ -76,7 +79,7 @@ struct CudaSession {
 
   DLTensor getView(int index, DLDeviceType place) {
     return {data[index],
-            {place, 0},
+            {place, place == kDLCUDA ? ordinal : 0},
             index == 2 ? 1 : 2,
             {kDLBfloat, 16, 1},
             shapes[index],
@@ -84,6 +87,7 @@ struct CudaSession {
             0};
   }
 
+  int ordinal = 0;
   alignas(64) char data[4][256 * 64 * 2] = {};
   int64_t shapes[4][2] = {{3, 64}, {256, 64}, {64, 0}, {3, 64}};
   void *stream = reinterpret_cast<void *>(uintptr_t(77));

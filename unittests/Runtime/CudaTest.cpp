@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <set>
 #include <thread>
 
 using namespace fuse;
@@ -307,4 +309,189 @@ TEST(CudaTest, PacksFromDeviceMemory) {
     images[place == kDLCUDA].assign(packed, packed + 32768);
   }
   EXPECT_EQ(images[0], images[1]);
+}
+
+//===----------------------------------------------------------------------===//
+// Several streams and devices
+//===----------------------------------------------------------------------===//
+
+/// A stream that nobody looks behind.
+static void *makeStream(uintptr_t number) {
+  return reinterpret_cast<void *>(number);
+}
+
+TEST(CudaTest, LaunchesOnSeveralStreams) {
+  const FakeCuda &fake = getFake();
+  CudaSession session;
+  session.open();
+  session.prepare();
+  constexpr int kStreams = 4, kLaunches = 50;
+  std::vector<cxx::Workspace> workspaces(kStreams);
+  DLTensor input = session.getView(0, kDLCUDA),
+           output = session.getView(3, kDLCUDA);
+  for (cxx::Workspace &workspace : workspaces)
+    workspace = session.instance->createWorkspace({&input});
+  fake.reset();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kStreams; ++i)
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < kLaunches; ++round)
+        session.instance->launch({&input}, {&output}, workspaces[i],
+                                 makeStream(100 + i));
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  ASSERT_EQ(fake.countLaunches(), 2 * kStreams * kLaunches);
+  // What a launch reads and writes is that of its stream.
+  std::map<void *, std::set<uint64_t>> used;
+  for (int i = 0; i < fake.countLaunches(); ++i)
+    if (const FakeLaunch &launch = *fake.getLaunch(i);
+        std::string(launch.kernel) == "first")
+      used[launch.stream].insert(launch.parameters[1]);
+  ASSERT_EQ(used.size(), size_t(kStreams));
+  std::set<uint64_t> all;
+  for (const auto &[stream, addresses] : used) {
+    EXPECT_EQ(addresses.size(), 1u);
+    all.insert(addresses.begin(), addresses.end());
+  }
+  EXPECT_EQ(all.size(), size_t(kStreams));
+}
+
+TEST(CudaTest, RefusesAWorkspaceOnTwoStreams) {
+  CudaSession session;
+  session.runAll();
+  session.launch();
+  void *first = session.stream;
+  session.stream = makeStream(78);
+  auto [status, message] = getStatus([&] { session.launch(); });
+  EXPECT_EQ(status, FUSE_ERROR_STATE);
+  EXPECT_EQ(message, "the workspace is in use by a launch on another stream; "
+                     "wait for that stream, or make a workspace for each");
+  // Waiting for another stream says nothing of the first.
+  session.wait();
+  EXPECT_EQ(getStatus([&] { session.launch(); }).first, FUSE_ERROR_STATE);
+  session.device.wait(first, /*timeoutMs=*/20);
+  EXPECT_EQ(getStatus([&] { session.launch(); }).first, FUSE_OK);
+  // Or the caller knows.
+  session.stream = first;
+  EXPECT_EQ(getStatus([&] { session.launch(); }).first, FUSE_ERROR_STATE);
+  EXPECT_EQ(getStatus([&] { session.launch(FUSE_LAUNCH_ORDERED); }).first,
+            FUSE_OK);
+}
+
+TEST(CudaTest, LoadsAModuleForEachDevice) {
+  const FakeCuda &fake = getFake();
+  int before = fake.countHandles();
+  fake.set("devices", 2);
+  {
+    CudaSession sessions[2];
+    fake.reset();
+    for (int i = 0; i < 2; ++i) {
+      sessions[i].open(i);
+      sessions[i].prepare();
+    }
+    EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 2);
+    std::vector<std::thread> threads;
+    for (CudaSession &session : sessions)
+      threads.emplace_back([&session] {
+        for (int round = 0; round < 20; ++round)
+          session.launch();
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    int launches[2] = {};
+    for (int i = 0; i < fake.countLaunches(); ++i) {
+      const FakeLaunch &launch = *fake.getLaunch(i);
+      EXPECT_EQ(launch.device, launch.moduleDevice);
+      ++launches[launch.device];
+    }
+    EXPECT_EQ(launches[0], 40);
+    EXPECT_EQ(launches[1], 40);
+
+    // Tensors and workspaces stay on their device.
+    DLTensor input = sessions[0].getView(0, kDLCUDA),
+             output = sessions[0].getView(3, kDLCUDA);
+    auto [status, message] = getStatus([&] {
+      sessions[1].instance->launch({&input}, {&output}, sessions[1].workspace);
+    });
+    EXPECT_EQ(status, FUSE_ERROR_TENSOR);
+    EXPECT_EQ(message, "argument 0 of f is on device 2:0, expected CUDA (2:1)");
+    std::tie(status, message) = getStatus([&] {
+      sessions[0].instance->launch({&input}, {&output}, sessions[1].workspace);
+    });
+    EXPECT_EQ(status, FUSE_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(message, "the workspace is of another device");
+  }
+  fake.set("devices", 1);
+  EXPECT_EQ(fake.countHandles(), before);
+}
+
+//===----------------------------------------------------------------------===//
+// Several modules, and their versions
+//===----------------------------------------------------------------------===//
+
+/// The manifest with `from` replaced by `to`.
+static std::string edit(std::string manifest, const std::string &from,
+                        const std::string &to) {
+  size_t at = manifest.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return manifest.replace(at, from.size(), to);
+}
+
+TEST(CudaTest, LaunchesKernelsOfSeveralModules) {
+  const FakeCuda &fake = getFake();
+  int before = fake.countHandles();
+  {
+    std::string manifest =
+        edit(kManifest, "\"ptx_version\": 80}]",
+             "\"ptx_version\": 80}, {\"cubin\": 2, \"source\": \"a.cubin\"}]");
+    manifest = edit(manifest, "{\"kernel\": \"second\",",
+                    "{\"kernel\": \"second\", \"module\": 1,");
+    CudaSession session(manifest);
+    fake.reset();
+    session.runAll();
+    EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 2);
+    EXPECT_EQ(fake.countLaunches(), 2);
+    // There is no PTX to fall back to.
+    fake.set("cubin", 0);
+    CudaSession other(manifest);
+    auto [status, message] = getStatus([&] { other.runAll(); });
+    EXPECT_EQ(status, FUSE_ERROR_TARGET);
+    EXPECT_NE(message.find("cubin of 'a.cubin' for sm_90a"), std::string::npos)
+        << message;
+    fake.set("cubin", 1);
+  }
+  EXPECT_EQ(fake.countHandles(), before);
+}
+
+// The driver is older than the PTX: it gets the lowest version that has all
+// that the kernels use, once.
+TEST(CudaTest, RetriesWithALowerVersionOfPTX) {
+  const FakeCuda &fake = getFake();
+  fake.set("cubin", 0);
+  struct Case {
+    int driver, minimum, loads;
+    fuse_status status;
+  };
+  for (Case c : {Case{80, 78, 2, FUSE_OK}, Case{79, 78, 3, FUSE_OK},
+                 Case{77, 78, 3, FUSE_ERROR_DRIVER_TOO_OLD},
+                 Case{79, 80, 2, FUSE_ERROR_DRIVER_TOO_OLD}}) {
+    fake.reset();
+    fake.set("ptx", c.driver);
+    CudaSession session(edit(kManifest, "\"ptx_version\": 80",
+                             "\"ptx_version\": 80, \"ptx_minimum\": " +
+                                 std::to_string(c.minimum)));
+    auto [status, message] = getStatus([&] { session.runAll(); });
+    EXPECT_EQ(status, c.status) << message;
+    EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), c.loads);
+    if (c.status == FUSE_OK)
+      continue;
+    std::string versions =
+        c.minimum < 80 ? "PTX 8.0 (at least 7.8)" : "PTX 8.0";
+    EXPECT_NE(message.find(versions + " for sm_90a on a driver of CUDA 12.4"),
+              std::string::npos)
+        << message;
+  }
+  fake.set("ptx", 990);
+  fake.set("cubin", 1);
 }

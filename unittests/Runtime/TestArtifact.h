@@ -27,8 +27,9 @@ inline constexpr const char *kManifest = R"json({
     "results": [{"type": "bf16", "shape": [-1, 64], "sizes": ["s0", 64]}],
     "symbols": [{"places": [[0, 0]]}],
     "cuda": {
-      "chip": "sm_90a", "ptx_version": 80, "ptx": 1, "cubin": 2,
-      "symbols": [[0, 0]], "max_tokens": 64,
+      "chip": "sm_90a",
+      "modules": [{"ptx": 1, "cubin": 2, "ptx_version": 80}],
+      "symbols": [[0, 0]], "max_tokens": 64, "tokens": ["s0"],
       "workspace": [8192, ["mul", "s0", 128]], "zeroed_bytes": 1024,
       "packed": [{"recipe": "rows_256", "operands": [1], "tiles": 1,
                   "steps": 1, "bytes": 32768}],

@@ -13,20 +13,35 @@
 
 namespace fuse {
 
-/// Kernels of some functions.
+/// Kernels that a driver loads together.
 struct DeviceModule {
+  /// Empty for a file that is a cubin.
   std::string ptx;
   /// Empty when it was not assembled.
   std::string cubin;
-  /// The entry `cuda` of the manifest for each function that has code here, by
-  /// name. Sections are left to the caller.
-  std::vector<std::pair<std::string, llvm::json::Object>> functions;
+  /// The name of a file that a user registered; empty for generated code.
+  std::string source;
 };
 
-/// Compiles the functions of a module for a chip, by the scheduled path where
-/// that takes all of a function and by the portable path otherwise.
-/// `descriptions` are those of `describeFunction`, in the same order.
-llvm::Expected<std::vector<DeviceModule>>
+/// A function with code for a GPU.
+struct DeviceFunction {
+  std::string name;
+  /// Its entry `cuda` in the manifest, without modules.
+  llvm::json::Object cuda;
+  /// The modules that `module` of a launch counts.
+  std::vector<size_t> modules;
+};
+
+/// Code of some functions.
+struct DeviceProgram {
+  std::vector<DeviceModule> modules;
+  std::vector<DeviceFunction> functions;
+};
+
+/// Compiles the functions of a module for a chip, by the scheduled path what it
+/// takes of them and by the portable path all else. `descriptions` are those of
+/// `describeFunction`, in the same order.
+llvm::Expected<DeviceProgram>
 compileForDevice(mlir::ModuleOp module,
                  llvm::ArrayRef<mlir::func::FuncOp> functions,
                  llvm::ArrayRef<llvm::json::Object> descriptions,
@@ -34,10 +49,18 @@ compileForDevice(mlir::ModuleOp module,
 
 /// Assembles PTX by ptxas, which is looked for in PATH, and adds what it says
 /// about kernels to their launches.
-llvm::Error assemble(DeviceModule &module, llvm::StringRef chip);
+llvm::Error assemble(DeviceModule &module, llvm::StringRef chip,
+                     llvm::ArrayRef<llvm::json::Object *> launches);
 
 /// Whether there is a ptxas.
 bool canAssemble();
+
+/// Ten times the version in the text of PTX.
+llvm::Expected<int64_t> getPTXVersion(llvm::StringRef ptx);
+
+/// The lowest version, times ten, that has the target and all instructions of a
+/// text. It is that of the text where this finds a word that it does not know.
+int64_t getMinimalPTXVersion(llvm::StringRef ptx, int64_t version);
 
 } // namespace fuse
 

@@ -55,22 +55,19 @@ static Workspace getWorkspace(const DecodeProblem &p, ScheduleAttr s,
     return offset;
   };
   Workspace w;
-  // What must be zero before the first launch comes first: words, and partial
-  // sums that are found by looking at them. A kernel has a ticket, the word of
-  // the norm, one for each range and one for each warp of a unit.
+  // Words come first: they are the part that must be zero before the first
+  // launch. A kernel has a ticket, the word of the norm, one for each range
+  // and one for each warp of a unit.
   int64_t lines = 2 + tiling.ranges + tiling.tiles2 * kMathWarps;
   w.words1 = reserve(lines * 128);
   w.words2 = s.getLaunches() == 1 ? w.words1 : reserve(lines * 128);
-  int64_t sums = tiling.tiles2 * tiling.ranges * tiling.rows * s.getTokens() *
-                 s.getPartials().getIntOrFloatBitWidth() / 8;
-  if (s.getPolled())
-    w.partials = reserve(sums);
   w.zeroed = end;
   int64_t rowBytes = s.getTokens() * p.getElementBytes();
   w.input = reserve(rowBytes * p.width);
   w.hidden = reserve(p.hasFirst() ? rowBytes * p.hidden : 0);
-  if (!s.getPolled())
-    w.partials = reserve(sums);
+  w.partials =
+      reserve(tiling.tiles2 * tiling.ranges * tiling.rows * s.getTokens() *
+              s.getPartials().getIntOrFloatBitWidth() / 8);
   w.end = end;
   return w;
 }
@@ -100,7 +97,7 @@ void DecodeKernelBuilder::addWorkspaces() {
 
 void DecodeKernelBuilder::addWeights() {
   if (doesFirst())
-    addFirstWeights(weights1, tiling.packedTiles1, tiling.steps1);
+    addFirstWeights(weights1, tiling.tiles1, tiling.steps1);
   if (doesLast())
     addLastWeights(weights2, tiling.packedTiles2, tiling.steps2);
 }
@@ -177,8 +174,7 @@ void DecodeKernelBuilder::multiply() {
     Values accs = mainLoop(uses, div(rangeSteps(), steps), steps,
                            tiling.rows / 128, /*kept=*/0);
     storePartials(accs);
-    if (!s.getPolled())
-      meet();
+    meet();
     sumPartials();
   });
 }
@@ -207,10 +203,9 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
     return RingCreateOp::create(b, loc, RingType::get(context, stages, bytes),
                                 offset, /*consumers=*/2);
   };
-  int64_t weightBytes = s.getWeightBytes();
-  weightRing = makeRing(s.getWeightStages(), weightBytes, 0);
+  weightRing = makeRing(s.getWeightStages(), kWeightStage, 0);
   tokenRing = makeRing(s.getTokenStages(), tokens * 128,
-                       s.getWeightStages() * weightBytes);
+                       s.getWeightStages() * kWeightStage);
   epochBuffer = makeScratch(b.getI32Type(), 1);
   if (doesNorm())
     makeNormScratch();

@@ -8,6 +8,7 @@
 #include "Packing.h"
 #include "fuse/Runtime/Host/Failure.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -86,6 +87,8 @@ void CudaDevice::waitFor(void *stream, uint64_t timeoutMs) const {
   } owned{driver};
   call(driver.cuEventCreate(&owned.event, kEventDisableTiming),
        "cuEventCreate");
+  // Launches up to here are before the event, or on another stream.
+  uint64_t last = launches;
   call(driver.cuEventRecord(owned.event, static_cast<Stream>(stream)),
        "cuEventRecord");
   using Clock = std::chrono::steady_clock;
@@ -93,8 +96,12 @@ void CudaDevice::waitFor(void *stream, uint64_t timeoutMs) const {
   auto elapsed = [&] { return Clock::now() - begin; };
   while (true) {
     int code = driver.cuEventQuery(owned.event);
-    if (code == kSuccess)
+    if (code == kSuccess) {
+      std::lock_guard<std::mutex> lock(waitMutex);
+      uint64_t &seen = ended[stream];
+      seen = std::max(seen, last);
       return;
+    }
     if (code != kNotReady)
       call(code, "cuEventQuery");
     if (elapsed() >= std::chrono::milliseconds(timeoutMs)) {
@@ -118,6 +125,12 @@ void CudaDevice::settle() const {
   // Far longer than any copy takes, behind whatever else is on the stream.
   constexpr uint64_t timeoutMs = 60000;
   waitFor(/*stream=*/nullptr, timeoutMs);
+}
+
+bool CudaDevice::hasEnded(void *stream, uint64_t launch) const {
+  std::lock_guard<std::mutex> lock(waitMutex);
+  auto it = ended.find(stream);
+  return it != ended.end() && it->second >= launch;
 }
 
 CurrentContext::CurrentContext(const CudaDevice &device) : device(device) {
@@ -178,6 +191,10 @@ void DeviceMemory::zero(size_t count) const {
 // Modules
 //===----------------------------------------------------------------------===//
 
+static std::string printPTXVersion(unsigned version) {
+  return std::to_string(version / 10) + "." + std::to_string(version % 10);
+}
+
 int CudaModule::load(std::string_view image, std::string &log) {
   // The driver wants a zero behind text.
   std::string terminated(image);
@@ -191,27 +208,52 @@ int CudaModule::load(std::string_view image, std::string &log) {
   return code;
 }
 
+/// Loads PTX. A driver that does not know its version gets it once more in the
+/// lowest version that has all that it uses.
+int CudaModule::loadPTX(std::string text, const KernelModule &module,
+                        std::string &log) {
+  int result = load(text, log);
+  constexpr int unsupportedVersion = 222;
+  if (result != unsupportedVersion || module.ptxMinimum == module.ptxVersion)
+    return result;
+  static constexpr std::string_view directive = ".version ";
+  size_t begin = text.find(directive);
+  if (begin == std::string::npos)
+    return result;
+  begin += directive.size();
+  size_t end = text.find_first_not_of("0123456789.", begin);
+  if (end == std::string::npos)
+    return result;
+  text.replace(begin, end - begin, printPTXVersion(module.ptxMinimum));
+  handle = nullptr;
+  return load(text, log);
+}
+
 CudaModule::CudaModule(std::shared_ptr<const CudaDevice> owner,
-                       const Artifact &artifact, const DeviceCode &code)
+                       const Artifact &artifact, const KernelModule &module,
+                       const std::string &chip)
     : device(std::move(owner)) {
   std::string log;
+  std::string of = module.source.empty() ? "" : " of '" + module.source + "'";
   // A cubin may need a newer driver than the PTX that it was made of.
-  if (code.cubin) {
-    int result = load(artifact.sections[*code.cubin].data, log);
+  if (module.cubin) {
+    int result = load(artifact.sections[*module.cubin].data, log);
     if (result == kSuccess)
       return;
-    if (isSticky(result) || result == 2)
-      device->call(result, "cuModuleLoadDataEx", "cubin for " + code.chip);
+    if (isSticky(result) || result == 2 || !module.ptx)
+      device->call(result, "cuModuleLoadDataEx", "cubin" + of + " for " + chip);
     handle = nullptr;
   }
-  int result = load(artifact.sections[code.ptx].data, log);
+  int result =
+      loadPTX(std::string(artifact.sections[*module.ptx].data), module, log);
   if (result == kSuccess)
     return;
   handle = nullptr;
-  std::string what = "PTX " + std::to_string(code.ptxVersion / 10) + "." +
-                     std::to_string(code.ptxVersion % 10) + " for " +
-                     code.chip + " on a driver of CUDA " +
-                     printVersion(device->getDriver().version);
+  std::string what = "PTX " + printPTXVersion(module.ptxVersion);
+  if (module.ptxMinimum != module.ptxVersion)
+    what += " (at least " + printPTXVersion(module.ptxMinimum) + ")";
+  what += of + " for " + chip + " on a driver of CUDA " +
+          printVersion(device->getDriver().version);
   if (!log.empty())
     what += ", " + log;
   device->call(result, "cuModuleLoadDataEx", what);
@@ -280,13 +322,15 @@ std::unique_ptr<Instance> CudaProgram::instantiate(const Function &function) {
       function);
 }
 
-const CudaModule &CudaProgram::getModule(const DeviceCode &code) {
+const CudaModule &CudaProgram::getModule(const KernelModule &module,
+                                         const std::string &chip) {
+  size_t key = module.ptx ? *module.ptx : *module.cubin;
   std::lock_guard<std::mutex> lock(mutex);
-  for (const auto &[section, module] : modules)
-    if (section == code.ptx)
-      return *module;
+  for (const auto &[section, loaded] : modules)
+    if (section == key)
+      return *loaded;
   modules.emplace_back(
-      code.ptx, std::make_unique<CudaModule>(device, getArtifact(), code));
+      key, std::make_unique<CudaModule>(device, getArtifact(), module, chip));
   return *modules.back().second;
 }
 

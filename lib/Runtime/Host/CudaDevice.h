@@ -11,6 +11,7 @@
 #include "fuse/Runtime/Host/Instance.h"
 
 #include <atomic>
+#include <map>
 #include <mutex>
 
 namespace fuse::host::cuda {
@@ -41,6 +42,11 @@ public:
   /// and what it was to do.
   void call(int code, const char *function, const std::string &what = "") const;
 
+  /// Counts a launch, and gives its number.
+  uint64_t countLaunch() const { return ++launches; }
+  /// Whether a launch on a stream has ended, as far as waiting has shown.
+  bool hasEnded(void *stream, uint64_t launch) const;
+
   /// Whether handles may be given back. After a time-out the driver would wait
   /// for what still runs, and with it the host, so that they are abandoned.
   bool canRelease() const { return poison != -1; }
@@ -54,6 +60,10 @@ private:
   Context context = nullptr;
   /// The code that made the context unusable; -1 after a time-out.
   mutable std::atomic<int> poison = 0;
+  mutable std::atomic<uint64_t> launches = 0;
+  mutable std::mutex waitMutex;
+  /// The last launch that a wait for a stream has seen the end of.
+  mutable std::map<void *, uint64_t> ended;
 
   void waitFor(void *stream, uint64_t timeoutMs) const;
 
@@ -102,11 +112,11 @@ private:
   size_t bytes = 0;
 };
 
-/// The kernels of one section of an artefact.
+/// The kernels of one module of an artefact.
 class CudaModule {
 public:
   CudaModule(std::shared_ptr<const CudaDevice> device, const Artifact &artifact,
-             const DeviceCode &code);
+             const KernelModule &module, const std::string &chip);
   CudaModule(const CudaModule &) = delete;
   CudaModule &operator=(const CudaModule &) = delete;
   ~CudaModule();
@@ -115,6 +125,7 @@ public:
 
 private:
   int load(std::string_view image, std::string &log);
+  int loadPTX(std::string text, const KernelModule &module, std::string &log);
 
   std::shared_ptr<const CudaDevice> device;
   Module handle = nullptr;
@@ -127,12 +138,13 @@ public:
               std::shared_ptr<const CudaDevice> device);
 
   std::unique_ptr<Instance> instantiate(const Function &function) override;
-  const CudaModule &getModule(const DeviceCode &code);
+  const CudaModule &getModule(const KernelModule &module,
+                              const std::string &chip);
 
 private:
   std::shared_ptr<const CudaDevice> device;
   std::mutex mutex;
-  /// By section of their PTX.
+  /// By section of their code.
   std::vector<std::pair<size_t, std::unique_ptr<CudaModule>>> modules;
 };
 

@@ -10,6 +10,7 @@
 #include "fuse/Runtime/Host/Failure.h"
 
 #include <cstring>
+#include <mutex>
 
 using namespace fuse::host;
 using namespace fuse::host::cuda;
@@ -23,12 +24,22 @@ namespace {
 class CudaWorkspace : public Workspace {
 public:
   CudaWorkspace(std::shared_ptr<const CudaDevice> device, size_t bytes)
-      : memory(std::move(device), bytes, "a workspace") {}
+      : device(device), memory(std::move(device), bytes, "a workspace") {}
 
+  void enter(void *onStream, bool isOrdered);
+  void leave();
+
+  std::shared_ptr<const CudaDevice> device;
   DeviceMemory memory;
   /// By their number among the tensor maps of all launches, with the address
   /// that they are of. They are made once, as addresses seldom change.
   std::vector<std::pair<DevicePtr, TensorMap>> maps;
+
+private:
+  /// Where it was last used, and by which launch.
+  std::mutex mutex;
+  void *stream = nullptr;
+  uint64_t lastLaunch = 0;
 };
 
 class CudaInstance : public Instance {
@@ -188,8 +199,9 @@ void CudaInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
   packedWeights.clear();
   copies.clear();
   kernels.clear();
-  const CudaModule &module = cudaProgram->getModule(code);
   for (const Launch &launch : code.launches) {
+    const CudaModule &module =
+        cudaProgram->getModule(code.modules[launch.module], code.chip);
     KernelFunction kernel = module.getKernel(launch.kernel);
     if (launch.sharedBytes > 0) {
       CurrentContext current(*device);
@@ -252,6 +264,26 @@ std::unique_ptr<Workspace> CudaInstance::createWorkspace(size_t bytes) {
 // Launches
 //===----------------------------------------------------------------------===//
 
+/// Called when the kernels are on the stream: a wait for it that begins now
+/// sees their end.
+void CudaWorkspace::leave() {
+  std::lock_guard<std::mutex> lock(mutex);
+  lastLaunch = device->countLaunch();
+}
+
+/// Launches on one stream come one after the other. On two they would write the
+/// same words at the same time.
+void CudaWorkspace::enter(void *onStream, bool isOrdered) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!isOrdered && lastLaunch > 0 && stream != onStream &&
+      !device->hasEnded(stream, lastLaunch))
+    throw Failure(FUSE_ERROR_STATE,
+                  "the workspace is in use by a launch on another stream; wait "
+                  "for that stream, or make a workspace for each");
+  stream = onStream;
+  lastLaunch = UINT64_MAX;
+}
+
 void CudaInstance::evaluatePlanSymbols(const Views &tensors,
                                        std::vector<int64_t> &values) const {
   values.clear();
@@ -262,12 +294,13 @@ void CudaInstance::evaluatePlanSymbols(const Views &tensors,
                         " depends on one of its results");
     values.push_back(tensors[place.argument].shape[place.dim]);
   }
-  if (function.maxTokens > 0 && !values.empty() &&
-      values[0] > function.maxTokens)
-    throw Failure(FUSE_ERROR_TENSOR, function.name + " takes at most " +
-                                         std::to_string(function.maxTokens) +
-                                         " tokens, got " +
-                                         std::to_string(values[0]));
+  for (const Expression &number : function.tokens)
+    if (int64_t tokens = number.evaluate(values.data());
+        function.maxTokens > 0 && tokens > function.maxTokens)
+      throw Failure(FUSE_ERROR_TENSOR, function.name + " takes at most " +
+                                           std::to_string(function.maxTokens) +
+                                           " tokens, got " +
+                                           std::to_string(tokens));
 }
 
 /// Bytes of all workspace buffers, and where each begins.
@@ -435,7 +468,11 @@ void CudaInstance::launchCode(const Views &tensors,
   thread_local Scratch scratch;
   evaluatePlanSymbols(tensors, scratch.symbols);
   scratch.buffers.clear();
-  auto *workspace = static_cast<CudaWorkspace *>(options.workspace);
+  auto *workspace = dynamic_cast<CudaWorkspace *>(options.workspace);
+  if (options.workspace &&
+      (!workspace || workspace->device->getOrdinal() != device->getOrdinal()))
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  "the workspace is of another device");
   DevicePtr base = workspace ? workspace->memory.get() : 0;
   uint64_t needed = layOut(scratch.symbols, base, &scratch.buffers);
   uint64_t given = workspace ? workspace->memory.size() : 0;
@@ -444,6 +481,16 @@ void CudaInstance::launchCode(const Views &tensors,
                   function.name + " needs a workspace of " +
                       std::to_string(needed) + " bytes, got " +
                       std::to_string(given));
+  if (workspace)
+    workspace->enter(options.stream,
+                     (options.flags & FUSE_LAUNCH_ORDERED) != 0);
+  struct Use {
+    ~Use() {
+      if (workspace)
+        workspace->leave();
+    }
+    CudaWorkspace *workspace;
+  } use{workspace};
   CurrentContext current(*device);
   size_t nextMap = 0;
   for (size_t i = 0; i < code.launches.size(); ++i) {

@@ -316,6 +316,11 @@ static Launch readLaunch(const Reader &reader, const Function &function,
                          const DeviceCode &code) {
   Launch launch;
   launch.kernel = reader.getString("kernel");
+  if (reader.has("module"))
+    launch.module = reader.getUnsigned("module");
+  if (launch.module >= code.modules.size())
+    reader.fail("has 'module' = " + std::to_string(launch.module) +
+                ", there are " + std::to_string(code.modules.size()));
   const json &grid = reader.getArray("grid");
   if (grid.size() != 3)
     reader.fail("has no three sizes 'grid'");
@@ -349,14 +354,28 @@ static PackedWeight readPacked(const Reader &reader, const Function &function) {
   return packed;
 }
 
+static KernelModule readModule(const Reader &reader) {
+  KernelModule module;
+  if (reader.has("ptx")) {
+    module.ptx = reader.getSection("ptx", FUSE_SECTION_PTX);
+    module.ptxVersion = reader.getUnsigned("ptx_version", 1000);
+    module.ptxMinimum =
+        reader.getUnsigned("ptx_minimum", module.ptxVersion, module.ptxVersion);
+  }
+  if (reader.has("cubin"))
+    module.cubin = reader.getSection("cubin", FUSE_SECTION_CUBIN);
+  if (!module.ptx && !module.cubin)
+    reader.fail("has neither 'ptx' nor 'cubin'");
+  if (reader.has("source"))
+    module.source = reader.getString("source");
+  return module;
+}
+
 static DeviceCode readDeviceCode(const Reader &reader,
                                  const Function &function) {
   DeviceCode code;
   code.chip = reader.getString("chip");
-  code.ptxVersion = reader.getUnsigned("ptx_version", 1000);
-  code.ptx = reader.getSection("ptx", FUSE_SECTION_PTX);
-  if (reader.has("cubin"))
-    code.cubin = reader.getSection("cubin", FUSE_SECTION_CUBIN);
+  code.modules = reader.readList("modules", readModule);
   for (const json &entry : reader.getArray("symbols"))
     code.symbols.push_back(readPlace(reader, entry, function, true));
   for (const json &entry : reader.getArray("workspace"))
@@ -477,6 +496,10 @@ static Function readFunction(const Reader &reader) {
     function.device = readDeviceCode(cuda, function);
     function.maxTokens =
         static_cast<int64_t>(cuda.getUnsigned("max_tokens", 0, 1 << 30));
+    if (cuda.has("tokens"))
+      for (const json &number : cuda.getArray("tokens"))
+        function.tokens.push_back(
+            Expression::parse(number, function.device->symbols.size()));
   }
   return function;
 }

@@ -39,7 +39,7 @@
 // PTX: .version 8.0
 // PTX: .entry map_
 
-// JSON: "format": 1
+// JSON: "format": 2
 // JSON: "cooperative": true
 // JSON: "recipe": "rows_256"
 // JSON: "kind": "PTX"

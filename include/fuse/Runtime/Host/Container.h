@@ -30,7 +30,7 @@
 
 namespace fuse::host {
 
-constexpr uint32_t kFormatVersion = 1;
+constexpr uint32_t kFormatVersion = 2;
 /// Files larger than this are refused. Weights are not in them.
 constexpr uint64_t kMaxFileBytes = uint64_t(1) << 30;
 

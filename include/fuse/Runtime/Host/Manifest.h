@@ -76,6 +76,8 @@ struct KernelArgument {
 };
 
 struct Launch {
+  /// Of the code of the function.
+  size_t module = 0;
   std::string kernel;
   std::array<Expression, 3> grid;
   std::array<unsigned, 3> block;
@@ -135,11 +137,19 @@ struct HostCode {
   std::optional<HostPlan> plan;
 };
 
+/// Kernels that a driver loads together.
+struct KernelModule {
+  /// Sections; there is at least one of them.
+  std::optional<size_t> ptx, cubin;
+  /// Ten times the version of the PTX, and the lowest with all that it uses.
+  unsigned ptxVersion = 0, ptxMinimum = 0;
+  /// The file that a user registered; empty for generated code.
+  std::string source;
+};
+
 struct DeviceCode {
   std::string chip;
-  unsigned ptxVersion = 0;
-  size_t ptx;
-  std::optional<size_t> cubin;
+  std::vector<KernelModule> modules;
   /// Sizes of arguments that expressions are over.
   std::vector<Symbol::Place> symbols;
   /// Bytes of each workspace buffer.
@@ -161,8 +171,10 @@ struct Function {
   std::vector<std::vector<std::optional<Expression>>> resultSizes;
   std::optional<HostCode> host;
   std::optional<DeviceCode> device;
-  /// Most tokens that the device code takes, 0 for any.
+  /// Most tokens that the device code takes, 0 for any; numbers of tokens over
+  /// the symbols of the device code.
   int64_t maxTokens = 0;
+  std::vector<Expression> tokens;
 };
 
 struct Manifest {

@@ -1,0 +1,64 @@
+// Scheduled kernels and portable ones in the plan of one function, in the order
+// of the ops. Each scheduled op has a workspace of its own, in front of buffers
+// whose size depends on the tokens; a weight that two kernels read is packed
+// once. Results are written in place.
+
+// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never -o %t.fuse
+// RUN: fuse-info %t.fuse | FileCheck %s
+// RUN: fuse-info --json %t.fuse | FileCheck %s --check-prefix=JSON
+// RUN: fuse-info --ptx %t.fuse | FileCheck %s --check-prefix=PTX
+
+// CHECK-LABEL: @two
+// CHECK:       tokens at most 64
+// CHECK:       CUDA sm_90a, PTX 8.0
+// CHECK-NEXT:  CUDA sm_90a, PTX 8.0
+// CHECK-NEXT:  workspace [[BYTES:[0-9]+]] bytes
+// CHECK-NEXT:  workspace [[BYTES]] bytes
+// CHECK-NEXT:  workspace ["mul","s0",128] bytes
+// CHECK-NEXT:  workspace ["mul","s0",128] bytes
+// CHECK-NEXT:  packed rows_256 of arguments [1],
+// CHECK-NEXT:  packed rows_256 of arguments [2],
+// CHECK-NEXT:  launch mlp_decode_0 {{.*}} cooperative module 0
+// CHECK-NEXT:  launch map_bf16_bf16 {{.*}} module 1
+// CHECK-NEXT:  launch mlp_decode_0 {{.*}} cooperative module 0
+// CHECK-NOT:   launch
+
+// A weight that is computed can not be packed before the first launch, so that
+// all of the function takes the portable path.
+// CHECK-LABEL: @computed_weight
+// CHECK-NOT:   tokens
+// CHECK-NOT:   decode
+
+// JSON: "path": "mixed"
+// JSON: "path": "portable"
+
+// PTX:     .entry mlp_decode_0
+// PTX-NOT: .entry mlp_decode_1
+// PTX:     .entry map_bf16_bf16
+
+func.func @two(%x: tensor<?x64xbf16>, %up: tensor<64x64xbf16>,
+    %down: tensor<64x64xbf16>) -> tensor<?x64xbf16> {
+  %0 = fuse.linear %x, %up
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  %1 = fuse.activation silu %0 : tensor<?x64xbf16> -> tensor<?x64xbf16>
+  %2 = fuse.linear %1, %down
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  %3 = fuse.activation gelu_tanh %2 : tensor<?x64xbf16> -> tensor<?x64xbf16>
+  %4 = fuse.linear %3, %up
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  %5 = fuse.activation silu %4 : tensor<?x64xbf16> -> tensor<?x64xbf16>
+  %6 = fuse.linear %5, %down
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  return %6 : tensor<?x64xbf16>
+}
+
+func.func @computed_weight(%x: tensor<?x64xbf16>, %w: tensor<64x64xbf16>,
+    %down: tensor<64x64xbf16>) -> tensor<?x64xbf16> {
+  %up = fuse.activation relu %w : tensor<64x64xbf16> -> tensor<64x64xbf16>
+  %0 = fuse.linear %x, %up
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  %1 = fuse.activation silu %0 : tensor<?x64xbf16> -> tensor<?x64xbf16>
+  %2 = fuse.linear %1, %down
+    : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+  return %2 : tensor<?x64xbf16>
+}
