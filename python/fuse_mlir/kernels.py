@@ -207,6 +207,22 @@ def compile_chain(names: Sequence[str], members: Sequence[nn.Module],
     return compiled
 
 
+def from_artifact(compiled: Compiled, path: str) -> Compiled:
+    """The same function with the code of an artefact for the CPU.
+
+    Raises:
+        KernelError: the file is of another function.
+        NativeError: it is damaged, or of another version.
+    """
+    artifact = native.Artifact.load(path)
+    theirs = native.Module(artifact.ir()).text()
+    if theirs != native.Module(compiled.formed).text():
+        raise KernelError(f"'{path}' is the kernel of another function: its "
+                          "IR is not that of the members")
+    return replace(compiled, _artifacts={("", 0): artifact}, _programs={},
+                   _lock=threading.Lock())
+
+
 def compile_variant(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
     """Code for a chain whose forward is not that of `Chain`.
 

@@ -21,7 +21,7 @@ from fuse_mlir import kernels, native, static_mlp
 from fuse_mlir.flow import Flow, observe
 from fuse_mlir.globs import PathGlob, match
 from fuse_mlir.kernels import Chain, Kernel, KernelError
-from fuse_mlir.patterns import (ANY_FAMILY, FAMILIES, KernelConfig,
+from fuse_mlir.patterns import (ANY_FAMILY, ARTIFACT, FAMILIES, KernelConfig,
                                 ModuleSpec, Pattern, PatternError,
                                 check_specs, declared_patterns,
                                 resolve)
@@ -177,6 +177,8 @@ class FusedModule(FusedPlace):
         check_family(compiled, self.kernel_name)
         if self.static is not None:
             check_static(compiled, self.static)
+        if self.kernel_name.endswith(ARTIFACT):
+            compiled = kernels.from_artifact(compiled, self.kernel_name)
         return copies, compiled
 
     def bind(self, copies: static_mlp.Copies, compiled: kernels.Compiled,

@@ -93,6 +93,13 @@ class _Signature(Structure):
                 ("max_tokens", c_int64)]
 
 
+_SECTION_IR = 2
+
+
+class _Section(Structure):
+    _fields_ = [("kind", c_uint32), ("data", c_void_p), ("size", c_size_t)]
+
+
 class _Remark(Structure):
     _fields_ = [("kind", c_char_p), ("category", c_char_p),
                 ("name", c_char_p), ("location", c_char_p),
@@ -340,6 +347,17 @@ class Artifact:
         size = c_size_t()
         data = library().fuse_artifact_bytes(self._handle.pointer, byref(size))
         return ctypes.string_at(data, size.value)
+
+    def ir(self) -> str:
+        """The fused IR that the code was made from."""
+        lib, section = library(), _Section()
+        lib.fuse_artifact_num_sections.restype = c_size_t
+        for i in range(lib.fuse_artifact_num_sections(self._handle.pointer)):
+            _check(lib.fuse_artifact_section(self._handle.pointer,
+                                             c_size_t(i), byref(section)))
+            if section.kind == _SECTION_IR:
+                return ctypes.string_at(section.data, section.size).decode()
+        raise NativeError("the artefact has no IR")
 
     def load_on(self, device: torch.device) -> "Program":
         """Puts the code on a device."""

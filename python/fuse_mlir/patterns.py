@@ -7,6 +7,7 @@ import fnmatch
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from torch import nn
@@ -16,6 +17,8 @@ from fuse_mlir.globs import PathGlob
 #: Families that fuse-form-kernels makes.
 FAMILIES = ("gated_mlp", "mlp", "norm_linear", "norm_quantize",
             "act_quantize")
+#: How names of artefacts end.
+ARTIFACT = ".fuse"
 #: What takes any family.
 ANY_FAMILY = "fuse"
 
@@ -183,16 +186,20 @@ def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
 
 
 def _kernel(kernel: Any) -> str:
-    """`fuse` or a family."""
+    """`fuse`, a family, or the path of an artefact."""
     if not isinstance(kernel, str):
         raise PatternError(f"kernel {kernel!r} is a {type(kernel).__name__}; "
                            "expected a string")
     name = kernel.removeprefix("fuse:")
     if name == ANY_FAMILY or name in FAMILIES:
         return name
+    if name.endswith(ARTIFACT):
+        if not Path(name).is_file():
+            raise PatternError(f"no artefact '{name}'")
+        return name
     raise PatternError(
-        f"unknown kernel '{kernel}'; expected '{ANY_FAMILY}' or a "
-        f"family ({', '.join(FAMILIES)}); kernels of the Hub replace single "
+        f"unknown kernel '{kernel}'; expected '{ANY_FAMILY}', a "
+        f"family ({', '.join(FAMILIES)}) or an artefact (*{ARTIFACT}); kernels of the Hub replace single "
         "layers, whose key is a name")
 
 
@@ -205,7 +212,8 @@ class KernelConfig:
             - tuples of names: a chain that the model declares;
             - names: single layers, whose values are those that transformers
               takes for kernels of the Hub;
-            and whose values for chains are `fuse` or `fuse:<family>`.
+            and whose values for chains are `fuse`, `fuse:<family>`, or the
+            path of an artefact that `export` wrote.
 
     Raises:
         PatternError: a key or value is of another form.

@@ -700,6 +700,29 @@ class Compiled(unittest.TestCase):
                                        rtol=1e-5)
 
 
+@needs_library
+class ArtifactsAsKernels(unittest.TestCase):
+
+    def test_a_file_is_the_kernel_of_its_function(self):
+        model, x = net(2)
+        with tempfile.TemporaryDirectory() as directory:
+            path = str(Path(directory) / "chain.fuse")
+            fuse_mlir.fuse_modules(model, CHAIN, inputs=x)
+            expected = model(x)
+            fuse_mlir.export(model, path)
+            fuse_mlir.unfuse_modules(model)
+            config = KernelConfig({CHAIN: path})
+            result = fuse_mlir.fuse_modules(model, config, inputs=x)
+            self.assertEqual(len(result.fused), 2)
+            self.assertTrue(torch.equal(model(x), expected))
+            wide = Net(1, lambda: Block(8, 24)).eval()
+            with self.assertRaisesRegex(FuseError, "chain.fuse' is the kernel "
+                                        "of another function"):
+                fuse_mlir.fuse_modules(wide, config, inputs=x)
+        with self.assertRaisesRegex(PatternError, "no artefact '.*fuse'"):
+            KernelConfig({CHAIN: path})
+
+
 class Merged(nn.Module):
     """Gate and up in one linear with biases."""
 
