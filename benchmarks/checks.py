@@ -16,9 +16,12 @@ from .reference import (Chain, Range, kernel_scalars, real_output,
                         relative_error)
 
 #: Largest ||value - reference|| / ||reference|| of one step. This is all there
-#: is for a relaxed kernel, whose roundings differ from the chain's; an exact
-#: one has bounds element by element too.
+#: is for a relaxed kernel, whose roundings differ from the chain's. An exact
+#: one has bounds element by element; its mean error would show a bias inside of
+#: them, where there are enough elements for a mean.
 STEP_ERROR = {"bf16": 8e-3, "f8E4M3FN": 2e-2}
+#: With fewer elements, the few that lie on a rounding boundary decide the mean.
+MEAN_ELEMENTS = 1 << 14
 #: Static scales are this much too small, so that the largest values saturate.
 HEADROOM = 0.8
 
@@ -107,16 +110,19 @@ class Checker:
                                                     chain.output().mid))
         row["rel_err"] = short(relative_error(
             runner.results[0], real_output(problem, tensors, scales)))
-        row["ok"] = judge(row, problem.dtype, exact)
+        row["ok"] = judge(row, problem.dtype, exact,
+                          tokens * min(problem.width, problem.hidden))
         return row
 
 
-def judge(row: dict[str, Any], dtype: str, exact: bool) -> bool:
-    """The verdict on a row."""
+def judge(row: dict[str, Any], dtype: str, exact: bool,
+          elements: int) -> bool:
+    """The verdict on a row whose steps have at least so many elements."""
     good = row["differing_repeats"] == 0 and row["poisoned"] == 0
     if exact:
         good &= all(value == 0 for name, value in row.items()
                     if name.endswith("_outside"))
-    good &= all(row.get(name, 0.0) < STEP_ERROR[dtype] for name in (
-        "input_rel_err", "hidden_rel_err", "out_rel_err"))
+    if not exact or elements >= MEAN_ELEMENTS:
+        good &= all(row.get(name, 0.0) < STEP_ERROR[dtype] for name in (
+            "input_rel_err", "hidden_rel_err", "out_rel_err"))
     return bool(good)

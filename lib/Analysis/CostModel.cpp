@@ -9,7 +9,8 @@
 using namespace mlir;
 using namespace fuse;
 
-static constexpr int64_t kWeightStage = 256 * 128;
+/// Up to so many tokens, looking for partial sums is faster than arrivals.
+static constexpr int64_t kPolledTokens = 32;
 
 double fuse::estimateDecode(const DecodeProblem &problem,
                             tile::ScheduleAttr schedule, const GpuModel &gpu) {
@@ -18,15 +19,16 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   double tokenStage = schedule.getTokens() * 128.0;
   // The tensor cores of a multiprocessor take tokens / 2 cycles for 2 KB of
   // weights, bf16 and f8 alike.
-  double cycles = kWeightStage / 2048.0 * schedule.getTokens() / 2;
-  double stage = std::max(kWeightStage / gpu.shareRate, cycles / gpu.clock);
+  double weightStage = schedule.getWeightBytes();
+  double cycles = weightStage / 2048.0 * schedule.getTokens() / 2;
+  double stage = std::max(weightStage / gpu.shareRate, cycles / gpu.clock);
   // The weight stream does not stop between the products, so the kernel lasts
   // as long as device memory needs for all weights, the busiest block for its
   // stages of both products, or L2 for weights and activations.
   int64_t stepsPerStage = tiling.getStepsPerStage();
   int64_t stages1 = tiling.tiles1 * tiling.steps1;
   int64_t steps2 = tiling.tiles2 * tiling.steps2;
-  double bytes = (stages1 + steps2 / stepsPerStage) * kWeightStage;
+  double bytes = (stages1 + steps2 / stepsPerStage) * weightStage;
   int64_t busiest = llvm::divideCeil(tiling.tiles1, blocks) * tiling.steps1 +
                     tiling.stepsPerRange / stepsPerStage;
   double time =
@@ -36,8 +38,13 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   double partial = schedule.getPartials().getIntOrFloatBitWidth() / 8.0;
   double sums = 2.0 * tiling.ranges * tiling.tiles2 * tiling.rows *
                 schedule.getTokens() * partial;
-  // A range waits for the slowest of its tiles.
-  time += gpu.tileWait * tiling.tilesPerRange;
+  // A range waits for the slowest of its tiles, a sum for the slowest of its
+  // ranges. The weights of the last product are there before its tokens are,
+  // so that they hide only a part of its time on the tensor cores.
+  time += gpu.tileWait * tiling.tilesPerRange + gpu.rangeWait * tiling.ranges;
+  if (problem.hasFirst())
+    time +=
+        gpu.exposed * tiling.stepsPerRange / stepsPerStage * cycles / gpu.clock;
   return time + sums / gpu.l2Rate + 2 * gpu.meeting;
 }
 
@@ -51,44 +58,56 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
                           : Type(Float32Type::get(context));
   tile::ScheduleAttr best;
   double bestTime = 0;
-  for (int64_t rows : {256, 128})
-    for (int64_t split = 1; split <= gpu.multiprocessors; ++split) {
-      // Few tokens leave room for a deeper ring of them, which hides more of
-      // the latency of L2. A wide one takes room from the weights, which can
-      // be fetched into L2 instead.
-      int64_t tokenStages = width <= 16                  ? 8
-                            : width <= 32                ? 6
-                            : width <= 64 || rows == 256 ? 4
-                                                         : 6;
-      int64_t room = tile::kMaxSharedBytes - 2048 - tokenStages * width * 128;
-      int64_t weightStages = std::min<int64_t>(6, room / kWeightStage);
-      auto make = [&](int64_t blocks, bool staged) {
-        return tile::ScheduleAttr::get(
-            context, width, blocks, split, rows, weightStages, tokenStages,
-            /*in_flight=*/2, /*ahead=*/8, partials, staged,
-            tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
-      };
-      DecodeTiling tiling(problem, make(gpu.multiprocessors, false));
-      // Splits that leave ranges empty are the same as a smaller one.
-      int64_t units = tiling.tiles2 * tiling.ranges;
-      if (tiling.ranges != split || units > gpu.multiprocessors ||
-          !tiling.getProblem().empty())
-        continue;
-      // As few blocks as finish the first product in the same number of
-      // rounds: equal shares, and fewer to meet.
-      int64_t rounds = std::max<int64_t>(
-          1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
-      int64_t blocks = std::max(
-          units, static_cast<int64_t>(llvm::divideCeil(tiling.tiles1, rounds)));
-      int64_t hiddenStages = tiling.getHiddenStages();
-      bool staged = hiddenStages > 0 &&
-                    hiddenStages <= std::min(tokenStages, tiling.steps1);
-      tile::ScheduleAttr schedule = make(blocks, staged);
-      double time = estimateDecode(problem, schedule, gpu);
-      if (!best || time < bestTime) {
-        best = schedule;
-        bestTime = time;
-      }
+  auto consider = [&](int64_t firstRows, int64_t rows, int64_t split) {
+    // Few tokens leave room for a deeper ring of them, which hides more of the
+    // latency of L2. A wide one takes room from the weights, which can be
+    // fetched into L2 instead.
+    bool whole = firstRows == 256;
+    int64_t tokenStages = width <= 16                             ? 8
+                          : width <= 32                           ? 6
+                          : (width <= 64 && whole) || rows == 256 ? 4
+                                                                  : 6;
+    int64_t stageBytes = firstRows * 128;
+    int64_t room = tile::kMaxSharedBytes - 2048 - tokenStages * width * 128;
+    int64_t weightStages =
+        std::min<int64_t>(6 * 256 / firstRows, room / stageBytes);
+    auto make = [&](int64_t blocks, bool staged) {
+      return tile::ScheduleAttr::get(
+          context, width, blocks, split, firstRows, rows, weightStages,
+          tokenStages, /*in_flight=*/whole ? 2 : 3, /*ahead=*/8, partials,
+          /*polled=*/width <= kPolledTokens, staged,
+          tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
+    };
+    DecodeTiling tiling(problem, make(gpu.multiprocessors, false));
+    // Splits that leave ranges empty are the same as a smaller one.
+    int64_t units = tiling.tiles2 * tiling.ranges;
+    if (tiling.ranges != split || units > gpu.multiprocessors ||
+        !tiling.getProblem().empty())
+      return;
+    // As few blocks as finish the first product in the same number of rounds:
+    // equal shares, and fewer to meet.
+    int64_t rounds = std::max<int64_t>(
+        1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
+    int64_t blocks = std::max(
+        units, static_cast<int64_t>(llvm::divideCeil(tiling.tiles1, rounds)));
+    int64_t hiddenStages = tiling.getHiddenStages();
+    bool staged = hiddenStages > 0 &&
+                  hiddenStages <= std::min(tokenStages, tiling.steps1);
+    // A thread's own stores of half a tile would be a byte or two.
+    if (!whole && !staged)
+      return;
+    tile::ScheduleAttr schedule = make(blocks, staged);
+    double time = estimateDecode(problem, schedule, gpu);
+    if (!best || time < bestTime) {
+      best = schedule;
+      bestTime = time;
     }
+  };
+  for (int64_t split = 1; split <= gpu.multiprocessors; ++split) {
+    consider(256, 256, split);
+    consider(256, 128, split);
+    if (problem.hasFirst())
+      consider(128, 128, split);
+  }
   return best;
 }

@@ -209,7 +209,8 @@ std::optional<DecodeProblem> fuse::describeDecode(Operation *op,
 
 DecodeTiling::DecodeTiling(const DecodeProblem &problem,
                            tile::ScheduleAttr schedule)
-    : bytes(problem.getElementBytes()), rows(schedule.getRows()) {
+    : bytes(problem.getElementBytes()), firstRows(schedule.getFirstRows()),
+      rows(schedule.getRows()) {
   for (const DecodeOutput &output : problem.outputs) {
     // Linears begin at a packed tile, so that each can be packed by itself.
     firstTiles.push_back(packedTiles2 * kTileRows / rows);
@@ -224,12 +225,16 @@ DecodeTiling::DecodeTiling(const DecodeProblem &problem,
     ranges = llvm::divideCeil(steps2, stepsPerRange);
     return;
   }
-  hiddenPerTile = problem.isGated() ? kTileRows / 2 : kTileRows;
+  hiddenPerTile = problem.isGated() ? firstRows / 2 : firstRows;
   tiles1 = llvm::divideCeil(problem.hidden, hiddenPerTile);
+  packedTiles1 = llvm::divideCeil(tiles1, kTileRows / firstRows);
   steps1 = llvm::divideCeil(problem.width * bytes, kStepBytes);
   // Ranges are whole tiles of the first product, so that each tile has one
   // word to arrive at.
   tilesPerRange = llvm::divideCeil(tiles1, schedule.getSplit());
+  // ... and whole k-steps of the last one.
+  if (hiddenPerTile * bytes < kStepBytes)
+    tilesPerRange = llvm::alignTo(tilesPerRange, 2);
   stepsPerRange = tilesPerRange * hiddenPerTile * bytes / kStepBytes;
   ranges = llvm::divideCeil(tiles1, tilesPerRange);
 }

@@ -54,7 +54,8 @@ static unsigned countDepartures(tile::ScheduleAttr a, tile::ScheduleAttr b) {
          (a.getInFlight() != b.getInFlight()) + (a.getAhead() != b.getAhead()) +
          (sameCut && a.getStaged() != b.getStaged()) +
          (a.getLaunches() != b.getLaunches()) +
-         (a.getPartials() != b.getPartials());
+         (a.getPartials() != b.getPartials()) +
+         (a.getPolled() != b.getPolled());
 }
 
 namespace {
@@ -77,16 +78,16 @@ private:
   tile::ScheduleAttr make(int64_t blocks, int64_t split, int64_t rows,
                           int64_t weightStages, int64_t tokenStages,
                           int64_t inFlight, int64_t ahead, bool staged,
-                          int64_t launches) {
+                          int64_t launches, bool polled) {
     MLIRContext *context = problem.op->getContext();
     // What does not fit is dropped, and is nobody's error.
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
     Location loc = problem.op->getLoc();
     return tile::ScheduleAttr::getChecked(
         [&] { return emitError(loc); }, context, choice.getTokens(), blocks,
-        split, rows, weightStages, tokenStages, inFlight, ahead,
-        choice.getPartials(), staged, choice.getHint(), choice.getDependent(),
-        launches);
+        split, choice.getFirstRows(), rows, weightStages, tokenStages, inFlight,
+        ahead, choice.getPartials(), polled, staged, choice.getHint(),
+        choice.getDependent(), launches);
   }
 
   /// Grids of one cut of the last product: one block for each unit, equal
@@ -95,7 +96,7 @@ private:
     tile::ScheduleAttr probe =
         make(gpu.multiprocessors, split, rows, choice.getWeightStages(),
              std::max<int64_t>(choice.getTokenStages(), 3),
-             choice.getInFlight(), choice.getAhead(), false, 1);
+             choice.getInFlight(), choice.getAhead(), false, 1, false);
     if (!probe)
       return;
     DecodeTiling tiling(problem, probe);
@@ -116,7 +117,9 @@ private:
     bool isChoice = rows == choice.getRows() && split == choice.getSplit() &&
                     blocks == choice.getBlocks();
     const int most = isChoice ? 2 : 1;
-    for (int64_t weightStages : {6, 5, 4, 3})
+    // Stages of half a tile are half as large.
+    int64_t scale = 256 / choice.getFirstRows();
+    for (int64_t weightStages : {6 * scale, 5 * scale, 4 * scale, 3 * scale})
       for (int64_t tokenStages : {choice.getTokenStages(), int64_t(8),
                                   int64_t(6), int64_t(4), int64_t(3)})
         for (int64_t inFlight : {2, 3, 4, 0})
@@ -130,8 +133,10 @@ private:
               if (changes > most)
                 continue;
               for (bool staged : {false, true})
-                add(make(blocks, split, rows, weightStages, tokenStages,
-                         inFlight, ahead, staged, launches));
+                for (bool polled : {false, true})
+                  if (changes + (polled != choice.getPolled()) <= most)
+                    add(make(blocks, split, rows, weightStages, tokenStages,
+                             inFlight, ahead, staged, launches, polled));
             }
   }
 

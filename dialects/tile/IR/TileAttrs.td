@@ -64,6 +64,10 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       serves any number of tokens up to it;
     - `blocks`: grid size; every block must be resident at the same time;
     - `split`: into how many ranges the reduction of the last product is cut;
+    - `first_rows`: weight rows of the first product that a block takes at a
+      time, 256 or 128, of which a gated MLP has two for each hidden unit. With
+      128, stages are 16 KB, a k-step each, and `rows` is 128 too: more and
+      smaller units, for widths whose tiles of 256 do not occupy all blocks;
     - `rows`: outputs of the last product that a block computes, 256 or 128. A
       stage of 128 rows holds two k-steps: half as many ranges keep as many
       blocks busy, which halves the partial sums and doubles the tokens that a
@@ -79,6 +83,10 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     - `partials`: element type of the split sums in the workspace, f32 or
       bf16. bf16 is a rounding that no contract names, so only kernels of
       `rounding(relaxed)` may use it;
+    - `polled`: a block finds the partial sums of others by looking for words
+      that are not zero, and clears them, instead of waiting for arrivals. An
+      arrival waits for all that is on its way to its multiprocessor, which
+      takes longer than looking when there are few tokens;
     - `staged`: hidden units leave through shared memory and one tensor copy
       for each 128 bytes instead of a few bytes from each thread;
     - `hint`: cache policy of the weight stream;
@@ -97,12 +105,14 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     "int64_t":$tokens,
     "int64_t":$blocks,
     "int64_t":$split,
+    DefaultValuedParameter<"int64_t", "256">:$first_rows,
     DefaultValuedParameter<"int64_t", "256">:$rows,
     "int64_t":$weight_stages,
     "int64_t":$token_stages,
     "int64_t":$in_flight,
     DefaultValuedParameter<"int64_t", "0">:$ahead,
     "::mlir::Type":$partials,
+    DefaultValuedParameter<"bool", "false">:$polled,
     DefaultValuedParameter<"bool", "false">:$staged,
     EnumParameter<Tile_CachePolicyEnum>:$hint,
     "bool":$dependent,
@@ -111,6 +121,8 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
+    /// Bytes of a stage of weights.
+    int64_t getWeightBytes() const { return getFirstRows() * 128; }
     /// Bytes of dynamic shared memory that the two rings take.
     int64_t getSharedBytes() const;
   }];

@@ -194,6 +194,25 @@ def Tile_PackOp : Tile_Op<"pack", [Pure]> {
   let hasVerifier = 1;
 }
 
+def Tile_NonzeroOp : Tile_Op<"nonzero", [
+    Pure, AllTypesMatch<["vector", "result"]>]> {
+  let summary = "The same values without a word of zeros";
+  let description = [{
+    Where 32 bits of the vector (8 or 16 when it has no more) are zero, the
+    last of the values in them becomes -0, so that a word of zeros can say
+    that nothing has been written. Sums that begin with 0 and products do not
+    tell the two zeros apart.
+
+    Becomes `setp.eq` and `selp` for each word.
+
+    Example: `%n = tile.nonzero %v : vector<2xf8E4M3FN>`
+  }];
+  let arguments = (ins AnyVectorOfNonZeroRank:$vector);
+  let results = (outs AnyVectorOfNonZeroRank:$result);
+  let assemblyFormat = "$vector attr-dict `:` type($vector)";
+  let hasVerifier = 1;
+}
+
 def Tile_UnpackOp : Tile_Op<"unpack", [Pure]> {
   let summary = "Values of a vector of bf16 or f32 as f32";
   let description = [{

@@ -44,20 +44,18 @@ void TileDialect::initialize() {
 // Schedule
 //===----------------------------------------------------------------------===//
 
-static constexpr int64_t kWeightStageBytes = 256 * 128;
-
 int64_t ScheduleAttr::getSharedBytes() const {
-  return getWeightStages() * kWeightStageBytes +
+  return getWeightStages() * getWeightBytes() +
          getTokenStages() * getTokens() * 128;
 }
 
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t tokens, int64_t blocks,
-                                   int64_t split, int64_t rows,
-                                   int64_t weightStages, int64_t tokenStages,
-                                   int64_t inFlight, int64_t ahead,
-                                   Type partials, bool, CachePolicy, bool,
-                                   int64_t launches) {
+                                   int64_t split, int64_t firstRows,
+                                   int64_t rows, int64_t weightStages,
+                                   int64_t tokenStages, int64_t inFlight,
+                                   int64_t ahead, Type partials, bool, bool,
+                                   CachePolicy, bool, int64_t launches) {
   if (tokens < 8 || tokens > 128 || tokens % 8 != 0)
     return emitError() << "tokens = " << tokens
                        << " is not a multiple of 8 from 8 to 128";
@@ -68,6 +66,10 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << " is not from 1 to blocks = " << blocks;
   if (rows != 128 && rows != 256)
     return emitError() << "rows = " << rows << " is not 128 or 256";
+  if (firstRows != 128 && firstRows != 256)
+    return emitError() << "first_rows = " << firstRows << " is not 128 or 256";
+  if (firstRows == 128 && rows != 128)
+    return emitError() << "first_rows = 128 wants rows = 128, not " << rows;
   if (weightStages < 2 || weightStages > 64 || tokenStages < 2 ||
       tokenStages > 64)
     return emitError() << "weight_stages = " << weightStages
@@ -82,13 +84,13 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "launches = " << launches << " is not 1 or 2";
   // A stage of 128 rows takes two token stages, and one group of products
   // stays in flight.
-  if (rows == 128 && tokenStages < 3)
+  if (rows < firstRows && tokenStages < 3)
     return emitError() << "token_stages = " << tokenStages
                        << " is less than the 3 that rows = 128 takes";
   if (!partials || !(partials.isF32() || partials.isBF16()))
     return emitError() << "partials = " << partials << " is not f32 or bf16";
   // Mbarriers and reduction scratch are static shared memory beside the rings.
-  int64_t bytes = weightStages * kWeightStageBytes + tokenStages * tokens * 128;
+  int64_t bytes = weightStages * firstRows * 128 + tokenStages * tokens * 128;
   if (bytes > kMaxSharedBytes - 2048)
     return emitError() << "rings of " << bytes << " bytes do not fit into the "
                        << kMaxSharedBytes - 2048

@@ -192,39 +192,6 @@ def Tile_CopyTensorOp : Tile_Op<"copy_tensor", [
   }];
 }
 
-def Tile_StoreTensorOp : Tile_Op<"store_tensor", [
-    MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Copy of a stage into a box of a tensor";
-  let description = [{
-    The counterpart of `tile.copy_tensor`: bytes of the stage are laid out with
-    the map's swizzle, elements outside the tensor are dropped. Ordinary stores
-    to the stage need `tile.fence_async shared` before.
-
-    Becomes `cp.async.bulk.tensor.2d.global.shared::cta.bulk_group` and
-    `cp.async.bulk.commit_group`.
-
-    Example: `tile.store_tensor %s to %m[%c, %r] : !tile.stage<7168>`
-  }];
-  let arguments = (ins
-    Tile_Stage:$stage, Tile_TensorMap:$map, I32:$column, I32:$row
-  );
-  let assemblyFormat = [{
-    $stage `to` $map `[` $column `,` $row `]` attr-dict
-    `:` qualified(type($stage))
-  }];
-}
-
-def Tile_StoreWaitOp : Tile_Op<"store_wait", [
-    MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits until the tensor stores of a thread have been made";
-  let description = [{
-    Becomes `cp.async.bulk.wait_group 0`.
-
-    Example: `tile.store_wait`
-  }];
-  let assemblyFormat = "attr-dict";
-}
-
 def Tile_StageBufferOp : Tile_Op<"stage_buffer", [Pure]> {
   let summary = "The bytes of a stage as a shared buffer";
   let description = [{
@@ -299,15 +266,49 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
   let summary = "Store of one element or a vector";
   let description = [{
     `index` counts elements of the buffer. A vector is aligned to its size.
+    `polled` is for memory that other blocks look at in the same launch.
 
-    Becomes `st.global.v4.b32` for 16 bytes.
+    Becomes `st.global.v4.b32` for 16 bytes, `st.volatile` when `polled`.
 
     Example: `tile.store %v, %y[%i] : vector<8xbf16>, !tile.buffer<bf16>`
   }];
-  let arguments = (ins AnyType:$value, Tile_Buffer:$buffer, I32:$index);
+  let arguments = (ins
+    AnyType:$value, Tile_Buffer:$buffer, I32:$index, UnitAttr:$polled
+  );
   let assemblyFormat = [{
-    $value `,` $buffer `[` $index `]` attr-dict
+    (`polled` $polled^)? $value `,` $buffer `[` $index `]` attr-dict
     `:` type($value) `,` qualified(type($buffer))
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_CollectOp : Tile_Op<"collect", [
+    SameVariadicOperandSize, MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Waits for vectors that other blocks store, and clears them";
+  let description = [{
+    Loads a vector at each index until no word of 32 bits is zero in those
+    whose condition holds, and stores zeros there, for the next launch. Each
+    has one writer, which stores it as `polled` and free of zero words
+    (`tile.nonzero`), and one reader. Vectors whose condition does not hold
+    are neither waited for nor cleared; their values mean nothing.
+
+    All loads are on their way at the same time. Nothing is ordered by this
+    but the vectors themselves, which is what makes it cheap: a release would
+    wait for all that is on its way to the multiprocessor.
+
+    Becomes `ld.volatile.global` in a loop and `st.global`.
+
+    Example:
+    `%v:2 = tile.collect %p[%i, %j] if(%c, %d)
+       : !tile.buffer<f32> -> vector<2xf32>, vector<2xf32>`
+  }];
+  let arguments = (ins
+    Tile_Buffer:$buffer, Variadic<I32>:$indices, Variadic<I1>:$conditions
+  );
+  let results = (outs Variadic<AnyVectorOfNonZeroRank>:$values);
+  let assemblyFormat = [{
+    $buffer `[` $indices `]` `if` `(` $conditions `)` attr-dict
+    `:` qualified(type($buffer)) `->` type($values)
   }];
   let hasVerifier = 1;
 }

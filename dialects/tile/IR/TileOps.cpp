@@ -122,9 +122,9 @@ static LogicalResult verifyAccess(Operation *op, BufferType buffer,
     return op->emitOpError() << "moves " << value << " for a " << buffer
                              << ": expected its element type or a vector of it";
   int64_t bits = vector.getNumElements() * element.getIntOrFloatBitWidth();
-  if (!llvm::is_contained({16, 32, 64, 128}, bits))
+  if (!llvm::is_contained({8, 16, 32, 64, 128}, bits))
     return op->emitOpError()
-           << "moves " << bits << " bits: expected 16, 32, 64 or 128";
+           << "moves " << bits << " bits: expected 8, 16, 32, 64 or 128";
   return success();
 }
 
@@ -134,6 +134,25 @@ LogicalResult LoadOp::verify() {
 
 LogicalResult StoreOp::verify() {
   return verifyAccess(*this, getBuffer().getType(), getValue().getType());
+}
+
+LogicalResult CollectOp::verify() {
+  BufferType buffer = getBuffer().getType();
+  if (buffer.getMemory() != Memory::Global)
+    return emitOpError() << "waits for vectors of a " << buffer
+                         << ": expected a global buffer";
+  if (getIndices().size() != getValues().size())
+    return emitOpError() << "has " << getIndices().size() << " indices for "
+                         << getValues().size() << " vectors";
+  for (Value value : getValues()) {
+    if (failed(verifyAccess(*this, buffer, value.getType())))
+      return failure();
+    auto type = cast<VectorType>(value.getType());
+    if (type.getNumElements() * type.getElementTypeBitWidth() < 32)
+      return emitOpError() << "waits for a " << type
+                           << ": expected words of 32 bits";
+  }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -241,9 +260,19 @@ LogicalResult PackOp::verify() {
   if (type.getRank() != 1 || type.isScalable() ||
       type.getNumElements() != count)
     return emitOpError() << "makes a " << type << " of " << count << " values";
-  if (count % 2 != 0)
+  if (count != 1 && count % 2 != 0)
     return emitOpError() << "has " << count
-                         << " values: expected an even number";
+                         << " values: expected one or an even number";
+  return success();
+}
+
+LogicalResult NonzeroOp::verify() {
+  auto type = cast<VectorType>(getVector().getType());
+  int64_t bits = type.getNumElements() * type.getElementTypeBitWidth();
+  if (!isa<FloatType>(type.getElementType()) ||
+      !llvm::is_contained({8, 16, 32, 64, 128}, bits))
+    return emitOpError() << "has a " << type
+                         << ": expected 8, 16, 32, 64 or 128 bits of floats";
   return success();
 }
 
@@ -274,9 +303,9 @@ LogicalResult UnpackOp::verify() {
   auto type = cast<VectorType>(getVector().getType());
   if (!isa<Float32Type, BFloat16Type>(type.getElementType()) ||
       type.getRank() != 1 || type.isScalable() ||
-      type.getNumElements() % 2 != 0)
+      (type.getNumElements() != 1 && type.getNumElements() % 2 != 0))
     return emitOpError() << "has a " << type
-                         << ": expected an even number of bf16 or f32";
+                         << ": expected one or an even number of bf16 or f32";
   if (type.getNumElements() != static_cast<int64_t>(getNumResults()))
     return emitOpError() << "has " << getNumResults() << " results for "
                          << type.getNumElements() << " elements";

@@ -24,8 +24,11 @@ struct GpuModel {
   double l2Rate = 7.0e6;
   /// Microseconds for a meeting of blocks on a word.
   double meeting = 1.5;
-  /// Microseconds that each tile more to wait for takes.
-  double tileWait = 0.03;
+  /// Microseconds that each tile more to wait for takes, and each range whose
+  /// sums are added.
+  double tileWait = 0.03, rangeWait = 0.1;
+  /// Part of the last product's tensor time that weights do not hide.
+  double exposed = 0.3;
 };
 
 /// Microseconds that the kernel of `schedule` takes, launch not included.

@@ -65,9 +65,9 @@ std::optional<DecodeProblem> describeFamily(mlir::Operation *op,
 std::optional<DecodeProblem> describeDecode(mlir::Operation *op,
                                             std::string &reason);
 
-/// How a schedule cuts a problem into tiles. A weight tile is 256 rows, a
+/// How a schedule cuts a problem into tiles. A packed tile is 256 rows, a
 /// k-step 128 bytes; ragged edges are padded with zeros when weights are
-/// packed.
+/// packed. A block takes a packed tile at a time, or half of one.
 struct DecodeTiling {
   DecodeTiling(const DecodeProblem &problem, tile::ScheduleAttr schedule);
 
@@ -76,10 +76,10 @@ struct DecodeTiling {
 
   /// Bytes of an operand of the products.
   int64_t bytes;
-  /// Hidden units that one tile of the first product makes.
-  int64_t hiddenPerTile = 0;
-  /// Tiles and k-steps of the first product.
-  int64_t tiles1 = 0, steps1 = 0;
+  /// Weight rows of a tile of the first product, and hidden units it makes.
+  int64_t firstRows, hiddenPerTile = 0;
+  /// Tiles, packed tiles and k-steps of the first product.
+  int64_t tiles1 = 0, packedTiles1 = 0, steps1 = 0;
   /// Outputs of a unit of the last product, its units side by side, its
   /// packed tiles of 256 rows, and its k-steps.
   int64_t rows, tiles2 = 0, packedTiles2 = 0, steps2;
@@ -89,10 +89,16 @@ struct DecodeTiling {
   /// range, and ranges that are not empty.
   int64_t tilesPerRange = 0, stepsPerRange, ranges;
 
-  /// Token stages that a tile of the hidden layer fills.
-  int64_t getHiddenStages() const { return hiddenPerTile * bytes / 128; }
+  /// Token stages that a tile of the hidden layer takes, and bytes of a token
+  /// in each.
+  int64_t getHiddenStages() const {
+    return llvm::divideCeil(hiddenPerTile * bytes, 128);
+  }
+  int64_t getHiddenBytes() const {
+    return std::min<int64_t>(hiddenPerTile * bytes, 128);
+  }
   /// k-steps in a stage of weights of the last product.
-  int64_t getStepsPerStage() const { return 256 / rows; }
+  int64_t getStepsPerStage() const { return firstRows / rows; }
 };
 
 /// Why `schedule` can not be the schedule of `problem`, or an empty string.

@@ -55,19 +55,22 @@ static Workspace getWorkspace(const DecodeProblem &p, ScheduleAttr s,
     return offset;
   };
   Workspace w;
-  // Words come first: they are the part that must be zero before the first
-  // launch. A kernel has a ticket, the word of the norm, one for each range
-  // and one for each warp of a unit.
+  // What must be zero before the first launch comes first: words, and partial
+  // sums that are found by looking at them. A kernel has a ticket, the word of
+  // the norm, one for each range and one for each warp of a unit.
   int64_t lines = 2 + tiling.ranges + tiling.tiles2 * kMathWarps;
   w.words1 = reserve(lines * 128);
   w.words2 = s.getLaunches() == 1 ? w.words1 : reserve(lines * 128);
+  int64_t sums = tiling.tiles2 * tiling.ranges * tiling.rows * s.getTokens() *
+                 s.getPartials().getIntOrFloatBitWidth() / 8;
+  if (s.getPolled())
+    w.partials = reserve(sums);
   w.zeroed = end;
   int64_t rowBytes = s.getTokens() * p.getElementBytes();
   w.input = reserve(rowBytes * p.width);
   w.hidden = reserve(p.hasFirst() ? rowBytes * p.hidden : 0);
-  w.partials =
-      reserve(tiling.tiles2 * tiling.ranges * tiling.rows * s.getTokens() *
-              s.getPartials().getIntOrFloatBitWidth() / 8);
+  if (!s.getPolled())
+    w.partials = reserve(sums);
   w.end = end;
   return w;
 }
@@ -97,7 +100,7 @@ void DecodeKernelBuilder::addWorkspaces() {
 
 void DecodeKernelBuilder::addWeights() {
   if (doesFirst())
-    addFirstWeights(weights1, tiling.tiles1, tiling.steps1);
+    addFirstWeights(weights1, tiling.packedTiles1, tiling.steps1);
   if (doesLast())
     addLastWeights(weights2, tiling.packedTiles2, tiling.steps2);
 }
@@ -174,7 +177,8 @@ void DecodeKernelBuilder::multiply() {
     Values accs = mainLoop(uses, div(rangeSteps(), steps), steps,
                            tiling.rows / 128, /*kept=*/0);
     storePartials(accs);
-    meet();
+    if (!s.getPolled())
+      meet();
     sumPartials();
   });
 }
@@ -203,9 +207,10 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
     return RingCreateOp::create(b, loc, RingType::get(context, stages, bytes),
                                 offset, /*consumers=*/2);
   };
-  weightRing = makeRing(s.getWeightStages(), kWeightStage, 0);
+  int64_t weightBytes = s.getWeightBytes();
+  weightRing = makeRing(s.getWeightStages(), weightBytes, 0);
   tokenRing = makeRing(s.getTokenStages(), tokens * 128,
-                       s.getWeightStages() * kWeightStage);
+                       s.getWeightStages() * weightBytes);
   epochBuffer = makeScratch(b.getI32Type(), 1);
   if (doesNorm())
     makeNormScratch();

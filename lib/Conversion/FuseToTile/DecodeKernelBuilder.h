@@ -54,7 +54,7 @@ private:
   // the byte of the stage and the number of bytes that come from there.
   using PieceVisitor = llvm::function_ref<void(Value, Value, int64_t, int64_t)>;
   void visitFirst(Value use, PieceVisitor visit);
-  void visitLast(Value step, PieceVisitor visit);
+  void visitLast(Value stage, PieceVisitor visit);
   void visitPieces(Value use, PieceVisitor visit);
   Value fetchAhead(Value use, Value fetched);
   Value countFirst();
@@ -67,6 +67,8 @@ private:
                                     int64_t kept);
   void multiplyFirst(Uses &uses);
   void storeHidden(Value tileIndex, mlir::ValueRange accs, Uses uses);
+  void copyHidden(Value tileIndex, Value stage, int64_t firstUnit);
+  Value placeOf(Value chunk, Value token);
   void storePartials(mlir::ValueRange accs);
   void meet();
   void sumPartials();

@@ -74,16 +74,17 @@ SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
 
 /// Activation and gate of one tile of the first product. Packing puts the
 /// rows of a thread next to each other: gate and up of two hidden units, or
-/// four hidden units.
+/// four hidden units; of half a tile, one or two.
 void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
                                       Uses uses) {
-  int64_t units = p.isGated() ? 2 : 4;
+  bool half = accs.size() == 1;
+  int64_t units = (p.isGated() ? 2 : 4) / (half ? 2 : 1);
   Value local;
   if (p.isGated())
-    local = add(add(mul(group, 64), mul(div(row8, 2), 16)),
-                add(mul(warp, 4), mul(rem(row8, 2), 2)));
+    local = add(add(mul(div(row8, 2), 16), mul(rem(row8, 2), 2)),
+                add(mul(warp, 4), mul(group, half ? 1 : 64)));
   else
-    local = add(mul(group, 128), add(mul(warp, 32), mul(row8, 4)));
+    local = add(mul(group, half ? 2 : 128), add(mul(warp, 32), mul(row8, 4)));
   Value unit = add(mul(tileIndex, tiling.hiddenPerTile), local);
   Value inside, safe = unit;
   if (p.hidden % tiling.hiddenPerTile != 0) {
@@ -103,7 +104,7 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
   if (s.getStaged()) {
     barrier();
     Value byte = mul(local, elementBytes);
-    Value stage = stageAt(div(byte, 128));
+    Value stage = stageAt(stages == 1 ? c(0) : div(byte, 128));
     auto type = BufferType::get(b.getContext(), element, Memory::Shared);
     staged = StageBufferOp::create(b, loc, type, stage);
     chunk = div(rem(byte, 128), 16);
@@ -112,20 +113,26 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
 
   auto epilogue = EpilogueOp::create(b, loc, accs);
   Block *body = b.createBlock(&epilogue.getBody());
-  body->addArguments({b.getI32Type(), b.getI32Type(), f32, f32, f32, f32},
-                     SmallVector<Location>(6, loc));
+  body->addArguments({b.getI32Type(), b.getI32Type()},
+                     SmallVector<Location>(2, loc));
+  // Of each accumulator the thread's row in the lower and in the upper half.
+  Values low, high, all;
+  for (size_t index = 0; index < accs.size(); ++index) {
+    low.push_back(body->addArgument(f32, loc));
+    high.push_back(body->addArgument(f32, loc));
+    all.append({low.back(), high.back()});
+  }
   Value token = body->getArgument(0);
-  Value v0 = body->getArgument(2), v1 = body->getArgument(3),
-        v2 = body->getArgument(4), v3 = body->getArgument(5);
   auto compute = [&] {
-    return p.isGated() ? activateHidden({v0, v2}, {v1, v3}, biasGate, biasUp)
-                       : activateHidden({}, {v0, v1, v2, v3}, {}, biasUp);
+    return p.isGated() ? activateHidden(low, high, biasGate, biasUp)
+                       : activateHidden({}, all, {}, biasUp);
   };
   // Rows past the last token belong to the workspace too. Storing them spares
   // a branch for each column, which would keep the columns from overlapping.
   if (staged) {
-    Value swizzled = arith::XOrIOp::create(b, loc, chunk, rem(token, 8));
-    Value at = add(add(mul(token, 128), mul(swizzled, 16)), rest);
+    Value at = add(add(mul(token, tiling.getHiddenBytes()),
+                       mul(placeOf(chunk, token), 16)),
+                   rest);
     store(compute(), staged, div(at, elementBytes));
   } else {
     when(inside,
@@ -141,25 +148,53 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
     when(leads, [&] { WordArriveOp::create(b, loc, mine); });
     return;
   }
-  FenceAsyncOp::create(b, loc, /*shared=*/true);
+  barrier();
+  for (int64_t index = 0; index < stages; ++index)
+    copyHidden(tileIndex, stageAt(c(index)), index * 128 / elementBytes);
+  FenceAsyncOp::create(b, loc, /*shared=*/false);
   barrier();
   when(equal(thread, 0), [&] {
-    int64_t columns = 128 / elementBytes;
-    for (int64_t index = 0; index < stages; ++index)
-      StoreTensorOp::create(
-          b, loc, stageAt(c(index)), hiddenMap,
-          add(mul(tileIndex, tiling.hiddenPerTile), index * columns), c(0));
-    StoreWaitOp::create(b, loc);
-    // That the stores have been made does not tell other blocks: the arrival
-    // is a release all the same.
-    FenceAsyncOp::create(b, loc, /*shared=*/false);
-    WordArriveOp::create(b, loc, mine);
+    if (part == Part::Both)
+      WordArriveOp::create(b, loc, mine);
     // For both warpgroups.
     for (int64_t index = 0; index < stages; ++index)
       for (int64_t consumer = 0; consumer < 2; ++consumer)
         RingReleaseOp::create(b, loc, tokenRing,
                               sub(uses.token, c(stages - index)));
   });
+}
+
+/// Copies hidden units from shared memory, 16 bytes of a token at a time: a
+/// tensor copy would wait behind the weights, which the same engine copies.
+void DecodeKernelBuilder::copyHidden(Value tileIndex, Value stage,
+                                     int64_t firstUnit) {
+  int64_t rowBytes = tiling.getHiddenBytes(), perRow = rowBytes / 16;
+  int64_t units = 16 / elementBytes, pieces = tokens * perRow;
+  Type vector = VectorType::get(units, element);
+  Value staged = StageBufferOp::create(
+      b, loc, BufferType::get(b.getContext(), element, Memory::Shared), stage);
+  for (int64_t begin = 0; begin < pieces; begin += kMathThreads) {
+    Value piece = add(thread, begin), exists;
+    if (begin + kMathThreads > pieces)
+      exists = less(piece, c(pieces));
+    Value token = div(piece, perRow), chunk = rem(piece, perRow);
+    Value unit = add(add(mul(tileIndex, tiling.hiddenPerTile), firstUnit),
+                     mul(chunk, units));
+    if (p.hidden % tiling.hiddenPerTile != 0)
+      exists = both(exists, less(unit, c(p.hidden)));
+    when(exists, [&] {
+      Value at = add(mul(token, rowBytes), mul(placeOf(chunk, token), 16));
+      store(load(vector, staged, div(at, elementBytes)), hidden,
+            add(mul(token, p.hidden), unit));
+    });
+  }
+}
+
+/// Where a 16-byte piece of a token's hidden units is in shared memory: moved
+/// like a swizzle would, so that tokens do not lie in the same banks.
+Value DecodeKernelBuilder::placeOf(Value chunk, Value token) {
+  int64_t perRow = tiling.getHiddenBytes() / 16;
+  return arith::XOrIOp::create(b, loc, chunk, rem(token, perRow));
 }
 
 void DecodeKernelBuilder::multiplyFirst(Uses &uses) {
@@ -169,7 +204,7 @@ void DecodeKernelBuilder::multiplyFirst(Uses &uses) {
            [&](Value tile, ValueRange carried) -> SmallVector<Value> {
              Uses uses{carried[0], carried[1]};
              Values accs = mainLoop(uses, c(tiling.steps1), /*stepsPerStage=*/1,
-                                    /*accs=*/2, kept);
+                                    tiling.firstRows / 128, kept);
              storeHidden(tile, accs, uses);
              return {uses.weight, uses.token};
            });

@@ -26,24 +26,21 @@ void DecodeKernelBuilder::visitFirst(Value use, PieceVisitor visit) {
     tile = add(block, mul(div(use, tiling.steps1), s.getBlocks()));
     step = rem(use, tiling.steps1);
   }
-  visit(weights1, scale(add(mul(step, tiling.tiles1), tile), kWeightStage), 0,
-        kWeightStage);
+  int64_t bytes = s.getWeightBytes();
+  int64_t tilesPerStep = kWeightStage / bytes * tiling.packedTiles1;
+  visit(weights1, scale(add(mul(step, tilesPerStep), tile), bytes), 0, bytes);
 }
 
-/// Where a stage of the last product comes from: 256 rows of a k-step, or 128
+/// Where a stage of the last product comes from: its rows of a k-step, or 128
 /// rows of two.
-void DecodeKernelBuilder::visitLast(Value step, PieceVisitor visit) {
+void DecodeKernelBuilder::visitLast(Value stage, PieceVisitor visit) {
+  int64_t pieces = tiling.getStepsPerStage(), bytes = tiling.rows * 128;
+  int64_t unitsPerStep = kWeightStage / bytes * tiling.packedTiles2;
   Value first = mul(range, tiling.stepsPerRange);
-  if (tiling.rows == 256) {
-    Value at = add(mul(add(first, step), tiling.packedTiles2), tile2);
-    return visit(weights2, scale(at, kWeightStage), 0, kWeightStage);
-  }
-  constexpr int64_t kHalf = kWeightStage / 2;
-  for (int64_t index : {0, 1}) {
-    Value at =
-        add(mul(add(first, add(mul(step, 2), index)), 2 * tiling.packedTiles2),
-            tile2);
-    visit(weights2, scale(at, kHalf), index * kHalf, kHalf);
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    Value step = add(first, add(mul(stage, pieces), piece));
+    visit(weights2, scale(add(mul(step, unitsPerStep), tile2), bytes),
+          piece * bytes, bytes);
   }
 }
 
@@ -128,7 +125,7 @@ void DecodeKernelBuilder::streamWeights() {
          visitPieces(
              use, [&](Value buffer, Value offset, int64_t at, int64_t bytes) {
                IntegerAttr first, length;
-               if (bytes != kWeightStage) {
+               if (bytes != s.getWeightBytes()) {
                  first = b.getI64IntegerAttr(at);
                  length = b.getI64IntegerAttr(bytes);
                }

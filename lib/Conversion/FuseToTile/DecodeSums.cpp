@@ -25,8 +25,12 @@ void DecodeKernelBuilder::storePartials(ValueRange accs) {
     body->addArgument(f32, loc);
   when(less(body->getArgument(0), count), [&] {
     Value unit = add(first, body->getArgument(1));
-    store(pack(s.getPartials(), body->getArguments().drop_front(2)), partials,
-          mul(add(mul(unit, kMathThreads), thread), width2()));
+    Value values = pack(s.getPartials(), body->getArguments().drop_front(2));
+    if (s.getPolled())
+      values = NonzeroOp::create(b, loc, values.getType(), values);
+    StoreOp::create(b, loc, values, partials,
+                    mul(add(mul(unit, kMathThreads), thread), width2()),
+                    s.getPolled());
   });
   b.setInsertionPointAfter(epilogue);
 }
@@ -49,42 +53,44 @@ void DecodeKernelBuilder::meet() {
 void DecodeKernelBuilder::sumPartials() {
   int64_t columns = tokens / 4, ranges = tiling.ranges;
   Value first = mul(tile2, ranges * columns);
-  struct Column {
-    Value token;
-    Values parts;
-  };
-  auto request = [&](Value column) {
-    Column entry;
-    entry.token =
-        add(add(mul(rem(lane, 4), 2), mul(div(column, 2), 8)), rem(column, 2));
-    Type vector = VectorType::get(width2(), s.getPartials());
-    for (int64_t index = 0; index < ranges; ++index) {
-      Value unit = add(add(first, index * columns), column);
-      entry.parts.push_back(load(
-          vector, partials, mul(add(mul(unit, kMathThreads), thread), width2()),
-          /*early=*/true));
-    }
-    return entry;
-  };
-  // Loads of many rounds first: a column after the other would wait for L2
-  // each time. In the last round blocks without a column load one again.
+  Type vector = VectorType::get(width2(), s.getPartials());
+  // Many rounds at a time: a column after the other would wait for L2 each
+  // time.
   int64_t rounds = llvm::divideCeil(columns, ranges);
   int64_t together = std::max<int64_t>(
       1, std::min(rounds, kSumRegisters / (ranges * width2())));
   for (int64_t begin = 0; begin < rounds; begin += together) {
-    SmallVector<std::pair<Column, Value>> entries;
-    for (int64_t round = begin; round < std::min(begin + together, rounds);
-         ++round) {
+    int64_t end = std::min(begin + together, rounds);
+    Values rows, wanted, indices, conditions;
+    for (int64_t round = begin; round < end; ++round) {
+      // In the last round there may be no column for this block.
       Value column = add(range, round * ranges), exists;
       if ((round + 1) * ranges > columns) {
         exists = less(column, c(columns));
         column = min(column, c(columns - 1));
       }
-      entries.push_back({request(column), exists});
+      Value token = add(add(mul(rem(lane, 4), 2), mul(div(column, 2), 8)),
+                        rem(column, 2));
+      rows.push_back(token);
+      wanted.push_back(both(exists, less(token, count)));
+      for (int64_t part = 0; part < ranges; ++part) {
+        Value unit = add(add(first, part * columns), column);
+        indices.push_back(mul(add(mul(unit, kMathThreads), thread), width2()));
+        conditions.push_back(wanted.back());
+      }
     }
-    for (auto &[entry, exists] : entries)
-      finishColumn(entry.token, both(exists, less(entry.token, count)),
-                   entry.parts);
+    Values parts;
+    if (s.getPolled())
+      parts =
+          CollectOp::create(b, loc, SmallVector<Type>(indices.size(), vector),
+                            partials, indices, conditions)
+              .getValues();
+    else
+      for (Value index : indices)
+        parts.push_back(load(vector, partials, index, /*early=*/true));
+    for (int64_t round = 0; round < end - begin; ++round)
+      finishColumn(rows[round], wanted[round],
+                   ArrayRef<Value>(parts).slice(round * ranges, ranges));
   }
 }
 
@@ -93,6 +99,9 @@ void DecodeKernelBuilder::finishColumn(Value token, Value condition,
                                        ArrayRef<Value> parts) {
   when(condition, [&] {
     Values sums = unpack(parts[0]);
+    // A -0 that stood for 0 becomes 0 again.
+    if (s.getPolled())
+      sums = each(sums, [&](Value v) { return fadd(v, f(0)); });
     for (Value part : parts.drop_front())
       sums = addEach(sums, unpack(part));
     // First output of the thread in its unit: packing has put neighbours into

@@ -268,6 +268,14 @@ struct PackLowering : OpConversionPattern<PackOp> {
       rewriter.replaceOp(op, vector);
       return success();
     }
+    if (values.size() == 1) {
+      Value pair = convertPair(emit, element, values[0], values[0]);
+      Value one = arith::TruncIOp::create(
+          rewriter, loc,
+          rewriter.getIntegerType(element.getIntOrFloatBitWidth()), pair);
+      rewriter.replaceOp(op, emit.bitcast(result, one));
+      return success();
+    }
     SmallVector<Value> pairs;
     for (size_t index = 0; index < values.size(); index += 2)
       pairs.push_back(
@@ -356,6 +364,46 @@ struct ReciprocalLowering : OpConversionPattern<ReciprocalOp> {
   }
 };
 
+struct NonzeroLowering : OpConversionPattern<NonzeroOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(NonzeroOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Emitter emit(rewriter, loc);
+    auto type = cast<VectorType>(op.getVector().getType());
+    Value vector = adaptor.getVector().front();
+    int64_t bits = type.getNumElements() * type.getElementTypeBitWidth();
+    auto word = rewriter.getIntegerType(std::min<int64_t>(bits, 32));
+    // -0 in the last value is the highest bit alone.
+    Value sign = arith::ConstantOp::create(
+        rewriter, loc,
+        rewriter.getIntegerAttr(word, APInt::getSignMask(word.getWidth())));
+    Value none = arith::ConstantOp::create(rewriter, loc,
+                                           rewriter.getIntegerAttr(word, 0));
+    auto mark = [&](Value value) -> Value {
+      Value zero = arith::CmpIOp::create(rewriter, loc,
+                                         arith::CmpIPredicate::eq, value, none);
+      return arith::SelectOp::create(rewriter, loc, zero, sign, value);
+    };
+    if (bits <= 32) {
+      rewriter.replaceOp(
+          op, emit.bitcast(vector.getType(), mark(emit.bitcast(word, vector))));
+      return success();
+    }
+    Value words = emit.bitcast(VectorType::get(bits / 32, word), vector);
+    for (int64_t index = 0; index < bits / 32; ++index) {
+      Value value =
+          LLVM::ExtractElementOp::create(rewriter, loc, words, emit.i32(index));
+      words = LLVM::InsertElementOp::create(rewriter, loc, words, mark(value),
+                                            emit.i32(index));
+    }
+    rewriter.replaceOp(op, emit.bitcast(vector.getType(), words));
+    return success();
+  }
+};
+
 struct UnpackLowering : OpConversionPattern<tile::UnpackOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -372,6 +420,14 @@ struct UnpackLowering : OpConversionPattern<tile::UnpackOp> {
       for (unsigned index = 0; index < op.getNumResults(); ++index)
         results.push_back({LLVM::ExtractElementOp::create(rewriter, loc, vector,
                                                           emit.i32(index))});
+      rewriter.replaceOpWithMultiple(op, std::move(results));
+      return success();
+    }
+    if (op.getNumResults() == 1) {
+      Value bits = arith::ExtUIOp::create(
+          rewriter, loc, i32, emit.bitcast(rewriter.getI16Type(), vector));
+      results.push_back(
+          {emit.bitcast(rewriter.getF32Type(), emit.shl(bits, 16))});
       rewriter.replaceOpWithMultiple(op, std::move(results));
       return success();
     }
@@ -402,8 +458,9 @@ void fuse::populateTileComputePatterns(const TileTypeConverter &converter,
                                          "wgmma.fence.sync.aligned;");
   patterns.add<TiedLowering<AccWaitOp>>(converter, context,
                                         "wgmma.wait_group.sync.aligned 0;");
-  patterns.add<AccZeroLowering, MmaLowering, MmaCommitLowering, MmaWaitLowering,
-               AccValuesLowering, EpilogueLowering, ReduceLowering,
-               PackLowering, Exp2Lowering, ReciprocalLowering, UnpackLowering>(
-      converter, context);
+  patterns
+      .add<AccZeroLowering, MmaLowering, MmaCommitLowering, MmaWaitLowering,
+           AccValuesLowering, EpilogueLowering, ReduceLowering, PackLowering,
+           Exp2Lowering, ReciprocalLowering, NonzeroLowering, UnpackLowering>(
+          converter, context);
 }

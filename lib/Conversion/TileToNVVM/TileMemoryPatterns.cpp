@@ -270,34 +270,6 @@ struct CopyTensorLowering : OpConversionPattern<CopyTensorOp> {
   }
 };
 
-struct StoreTensorLowering : OpConversionPattern<StoreTensorOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(StoreTensorOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    NVVM::CpAsyncBulkTensorSharedCTAToGlobalOp::create(
-        rewriter, op.getLoc(), adaptor.getMap().front(),
-        adaptor.getStage().front(),
-        ValueRange{adaptor.getColumn().front(), adaptor.getRow().front()},
-        Value(), NVVM::TMAStoreMode::TILE, Value());
-    rewriter.replaceOpWithNewOp<NVVM::CpAsyncBulkCommitGroupOp>(op);
-    return success();
-  }
-};
-
-struct StoreWaitLowering : OpConversionPattern<StoreWaitOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(StoreWaitOp op, OneToNOpAdaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOpWithNewOp<NVVM::CpAsyncBulkWaitGroupOp>(
-        op, rewriter.getI32IntegerAttr(0), UnitAttr());
-    return success();
-  }
-};
-
 struct StageBufferLowering : OpConversionPattern<StageBufferOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -402,9 +374,89 @@ struct StoreLowering : OpConversionPattern<tile::StoreOp> {
                               adaptor.getIndex().front());
     LLVM::StoreOp::create(rewriter, op.getLoc(),
                           emit.bitcast(getAccessType(type), value), pointer,
-                          getAlignment(type));
+                          getAlignment(type), op.getPolled());
     rewriter.eraseOp(op);
     return success();
+  }
+};
+
+struct CollectLowering : OpConversionPattern<CollectOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(CollectOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Emitter emit(rewriter, loc);
+    Type element = getTypeConverter()->convertType(
+        op.getBuffer().getType().getElementType());
+    SmallVector<Value> pointers, conditions;
+    SmallVector<Type> types, accesses;
+    for (auto [index, condition, value] : llvm::zip_equal(
+             adaptor.getIndices(), adaptor.getConditions(), op.getValues())) {
+      pointers.push_back(
+          emit.step(adaptor.getBuffer().front(), element, index.front()));
+      conditions.push_back(condition.front());
+      types.push_back(getTypeConverter()->convertType(value.getType()));
+      accesses.push_back(getAccessType(types.back()));
+    }
+
+    SmallVector<Value> values =
+        waitFor(emit, pointers, accesses, types, conditions);
+
+    for (auto [pointer, type, access, condition] :
+         llvm::zip_equal(pointers, types, accesses, conditions)) {
+      auto clear = scf::IfOp::create(rewriter, loc, condition);
+      OpBuilder::InsertionGuard guard(rewriter);
+      rewriter.setInsertionPointToStart(clear.thenBlock());
+      Value zero = LLVM::ZeroOp::create(rewriter, loc, access);
+      LLVM::StoreOp::create(rewriter, loc, zero, pointer, getAlignment(type));
+    }
+    SmallVector<Value> results;
+    for (auto [value, type] : llvm::zip_equal(values, types))
+      results.push_back(emit.bitcast(type, value));
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+
+private:
+  /// Loads vectors until none whose condition holds has a word of zeros.
+  static SmallVector<Value> waitFor(Emitter &emit, ValueRange pointers,
+                                    TypeRange accesses, TypeRange types,
+                                    ValueRange conditions) {
+    OpBuilder &b = emit.builder;
+    auto loop = scf::WhileOp::create(b, emit.loc, accesses, ValueRange{});
+    OpBuilder::InsertionGuard guard(b);
+    b.createBlock(&loop.getBefore());
+    SmallVector<Value> values;
+    for (auto [pointer, type, access] :
+         llvm::zip_equal(pointers, types, accesses))
+      values.push_back(LLVM::LoadOp::create(b, emit.loc, access, pointer,
+                                            getAlignment(type),
+                                            /*isVolatile=*/true));
+    Value missing;
+    for (auto [value, condition] : llvm::zip_equal(values, conditions)) {
+      Value least = value;
+      if (auto vector = dyn_cast<VectorType>(value.getType())) {
+        least = Value();
+        for (int64_t word = 0; word < vector.getNumElements(); ++word) {
+          Value part = LLVM::ExtractElementOp::create(b, emit.loc, value,
+                                                      emit.i32(word));
+          least =
+              least ? arith::MinUIOp::create(b, emit.loc, least, part) : part;
+        }
+      }
+      Value zero = arith::CmpIOp::create(b, emit.loc, arith::CmpIPredicate::eq,
+                                         least, emit.i32(0));
+      Value both = arith::AndIOp::create(b, emit.loc, zero, condition);
+      missing =
+          missing ? arith::OrIOp::create(b, emit.loc, missing, both) : both;
+    }
+    scf::ConditionOp::create(b, emit.loc, missing, values);
+    b.createBlock(&loop.getAfter(), {}, accesses,
+                  SmallVector<Location>(accesses.size(), emit.loc));
+    scf::YieldOp::create(b, emit.loc);
+    return llvm::to_vector_of<Value>(loop.getResults());
   }
 };
 
@@ -434,8 +486,8 @@ void fuse::populateTileMemoryPatterns(const TileTypeConverter &converter,
   patterns.add<RingCreateLowering, ScratchLowering>(
       converter, patterns.getContext(), state);
   patterns.add<RingAcquireLowering, RingPollLowering, RingWaitLowering,
-               RingReleaseLowering, CopyLowering, PrefetchLowering,
-               CopyTensorLowering, StoreTensorLowering, StoreWaitLowering,
-               StageBufferLowering, ViewLowering, LoadLowering, StoreLowering,
-               FenceAsyncLowering>(converter, patterns.getContext());
+               CollectLowering, RingReleaseLowering, CopyLowering,
+               PrefetchLowering, CopyTensorLowering, StageBufferLowering,
+               ViewLowering, LoadLowering, StoreLowering, FenceAsyncLowering>(
+      converter, patterns.getContext());
 }

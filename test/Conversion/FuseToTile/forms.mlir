@@ -2,8 +2,9 @@
 // RUN:   | FileCheck %s
 
 // A block of 128 outputs takes two k-steps in a stage, one behind the other.
-// The hidden layer takes the place of the last tokens and leaves as one box;
-// while the ring is full, weights go into L2.
+// The hidden layer takes the place of the last tokens and leaves 16 bytes at a
+// time; while the ring is full, weights go into L2. Partial sums have no word
+// of zeros, and are found by looking.
 
 // CHECK-LABEL: func @narrow
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_0(
@@ -16,12 +17,34 @@ func.func @narrow(%x: tensor<?x256xbf16>, %g: tensor<256x256xf8E4M3FN>,
                 down = 1.0) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split = 1,
           rows = 128, weight_stages = 3, token_stages = 4, in_flight = 2,
-          ahead = 4, partials = f32, staged = true, hint = evict_first,
-          dependent = true>}
+          ahead = 4, partials = f32, polled = true, staged = true,
+          hint = evict_first, dependent = true>}
     : (tensor<?x256xbf16>, tensor<256x256xf8E4M3FN>,
        tensor<256x256xf8E4M3FN>, tensor<256x256xf8E4M3FN>)
       -> tensor<?x256xbf16>
   return %y : tensor<?x256xbf16>
+}
+
+// Half a tile of the first product: 64 hidden units, of which a thread has
+// one. Stages are 16 KB. Two tiles make a k-step of the last product.
+
+// CHECK-LABEL: func @halves
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_1(
+// CHECK-SAME:      kind = "packed", operands = [1, 2], recipe = "gate_up_256", steps = 1 : i64, tiles = 2 : i64
+func.func @halves(%x: tensor<?x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
+                  %u: tensor<192x128xf8E4M3FN>, %d: tensor<128x192xf8E4M3FN>)
+    -> tensor<?x128xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 0.5, gate = 0.25, up = 0.5, hidden = 0.25,
+                down = 1.0) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split = 2,
+          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
+          in_flight = 3, partials = f32, staged = true, hint = evict_first,
+          dependent = true>}
+    : (tensor<?x128xbf16>, tensor<192x128xf8E4M3FN>,
+       tensor<192x128xf8E4M3FN>, tensor<128x192xf8E4M3FN>)
+      -> tensor<?x128xbf16>
+  return %y : tensor<?x128xbf16>
 }
 
 // Two launches share a workspace; the last has the result.
@@ -88,16 +111,31 @@ func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
 // CHECK:           %[[BYTES:.*]] = tile.stage_buffer %[[KEPT]]
 // CHECK:           tile.epilogue
 // CHECK:             tile.store %{{.*}}, %[[BYTES]]
-// CHECK:           tile.fence_async shared
 // CHECK:           tile.barrier 1 threads(256)
-// CHECK:             tile.store_tensor
-// CHECK:             tile.store_wait
+// CHECK:             %[[PIECE:.*]] = tile.load %{{.*}} -> vector<16xf8E4M3FN>
+// CHECK:             tile.store %[[PIECE]]
+// CHECK:           tile.fence_async
+// CHECK:           tile.barrier 1 threads(256)
 // CHECK:             tile.word.arrive
 // CHECK:             tile.ring.release %[[T]]
 // CHECK:             tile.ring.release %[[T]]
 // CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x16xf32>
 // CHECK:           tile.epilogue
-// CHECK:             tile.pack %{{.*}}, %{{.*}} : vector<2xf32>
+// CHECK:             %[[SUMS:.*]] = tile.pack %{{.*}}, %{{.*}} : vector<2xf32>
+// CHECK:             %[[STORED:.*]] = tile.nonzero %[[SUMS]]
+// CHECK:             tile.store polled %[[STORED]]
+// CHECK-NOT:       tile.word
+// CHECK:           tile.collect
+
+// CHECK-LABEL: tile.kernel @gated_mlp_decode_1(
+// CHECK:         tile.ring.create at(0) consumers(2) : !tile.ring<4 x 16384>
+// CHECK:         role "multiply"
+// CHECK:           tile.mma
+// CHECK-NOT:       tile.mma %
+// CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x16xf32>
+// CHECK:             tile.pack %{{.*}} : vector<1xf8E4M3FN>
+// CHECK:             tile.load %{{.*}} -> vector<16xf8E4M3FN>
+// CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x16xf32>
 
 // The first kernel of the pair ends with the hidden layer. The last one waits
 // for it, and not for a norm.

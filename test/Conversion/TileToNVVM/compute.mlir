@@ -184,3 +184,31 @@ gpu.module @m {
     tile.return
   }
 }
+
+// -----
+
+// A word of zeros becomes that of a -0 in its last value. One value is
+// converted beside itself.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @nonzero
+  // CHECK-DAG:     %[[SIGN:.*]] = arith.constant -2147483648 : i32
+  // CHECK-DAG:     %[[BYTE:.*]] = arith.constant -128 : i8
+  // CHECK-DAG:     %[[NONE:.*]] = arith.constant 0 : i32
+  // CHECK:         %[[E:.*]] = arith.cmpi eq, %[[W:.*]], %[[NONE]]
+  // CHECK:         arith.select %[[E]], %[[SIGN]], %[[W]]
+  // CHECK:         %[[PAIR:.*]] = nvvm.convert.f32x2.to.f8x2 %[[X:.*]], %[[X]]
+  // CHECK:         %[[ONE:.*]] = arith.trunci %[[PAIR]] : i16 to i8
+  // CHECK:         arith.select %{{.*}}, %[[BYTE]], %[[ONE]]
+  tile.kernel @nonzero(%y: !tile.buffer<bf16>, %q: !tile.buffer<f8E4M3FN>,
+                       %i: i32, %x: f32)
+      blocks(1) threads(32) shared_bytes(0) {
+    %a = tile.load %y[%i] : !tile.buffer<bf16> -> vector<2xbf16>
+    %b = tile.nonzero %a : vector<2xbf16>
+    tile.store %b, %y[%i] : vector<2xbf16>, !tile.buffer<bf16>
+    %c = tile.pack %x : vector<1xf8E4M3FN>
+    %d = tile.nonzero %c : vector<1xf8E4M3FN>
+    tile.store %d, %q[%i] : vector<1xf8E4M3FN>, !tile.buffer<f8E4M3FN>
+    tile.return
+  }
+}

@@ -88,13 +88,11 @@ gpu.module @m {
 
 // -----
 
-// A stage is copied in pieces, its bytes are written as ordinary shared memory
-// and leave as a box of a tensor. Whether a stage is free is asked without a
-// wait.
+// A stage is copied in pieces, and its bytes are written as ordinary shared
+// memory. Whether a stage is free is asked without a wait.
 
 gpu.module @m {
   // CHECK-LABEL: llvm.func @pieces
-  // CHECK-SAME:    (%{{.*}}: !llvm.ptr<1>, %[[M:.*]]: !llvm.ptr {{.*}}, %[[J:.*]]: i32)
   // CHECK-DAG:     %[[HALF:.*]] = arith.constant 1024 : i32
   // CHECK:         nvvm.mbarrier.test.wait
   // CHECK:         nvvm.cp.async.bulk.prefetch %{{.*}}, %[[HALF]]
@@ -104,10 +102,7 @@ gpu.module @m {
   // CHECK:         nvvm.cp.async.bulk.shared.cluster.global %[[TARGET]], %{{.*}}, %{{.*}}, %[[HALF]] :
   // CHECK:         llvm.store %{{.*}} : i8, !llvm.ptr<3>
   // CHECK:         nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
-  // CHECK:         nvvm.cp.async.bulk.tensor.global.shared.cta %[[M]], %[[STAGE]], box[%[[J]], %[[J]]]
-  // CHECK:         nvvm.cp.async.bulk.commit.group
-  // CHECK:         nvvm.cp.async.bulk.wait_group 0
-  tile.kernel @pieces(%w: !tile.buffer<i8>, %m: !tile.tensor_map, %j: i32)
+  tile.kernel @pieces(%w: !tile.buffer<i8>, %j: i32)
       blocks(1) threads(32) shared_bytes(6144) {
     %r = tile.ring.create at(0) consumers(1) : !tile.ring<3 x 2048>
     %o = arith.extui %j : i32 to i64
@@ -121,8 +116,41 @@ gpu.module @m {
     %b = tile.stage_buffer %s : !tile.stage<2048> -> !tile.buffer<i8, shared>
     tile.store %v, %b[%j] : i8, !tile.buffer<i8, shared>
     tile.fence_async shared
-    tile.store_tensor %s to %m[%j, %j] : !tile.stage<2048>
-    tile.store_wait
+    tile.return
+  }
+}
+
+// -----
+
+// What blocks exchange by looking has no word of zeros. All vectors are loaded
+// in one loop until none is missing, and cleared where they were wanted.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @exchange
+  // CHECK-SAME:    (%{{.*}}: !llvm.ptr<1>, %{{.*}}: i32)
+  // CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0 : i32
+  // CHECK:         llvm.store volatile %{{.*}} : vector<2xi32>, !llvm.ptr<1>
+  // CHECK:         %[[LOOP:.*]]:2 = scf.while
+  // CHECK:           %[[V:.*]] = llvm.load volatile %[[P:.*]] {alignment = 8 : i64} : !llvm.ptr<1> -> vector<2xi32>
+  // CHECK:           %[[W:.*]] = llvm.load volatile %[[Q:.*]] {alignment = 8 : i64} : !llvm.ptr<1> -> vector<2xi32>
+  // CHECK:           arith.minui
+  // CHECK:           arith.cmpi eq, %{{.*}}, %[[ZERO]]
+  // CHECK:           arith.minui
+  // CHECK:           arith.cmpi eq, %{{.*}}, %[[ZERO]]
+  // CHECK:           scf.condition(%{{.*}}) %[[V]], %[[W]]
+  // CHECK:         scf.if %{{.*}} {
+  // CHECK-NEXT:      llvm.store %{{.*}}, %[[P]]
+  // CHECK-NEXT:      llvm.store %{{.*}}, %[[Q]]
+  tile.kernel @exchange(%p: !tile.buffer<f32>, %i: i32)
+      blocks(1) threads(32) shared_bytes(0) {
+    %n = arith.constant 7 : i32
+    %c = arith.cmpi ult, %i, %n : i32
+    %v = tile.load %p[%n] : !tile.buffer<f32> -> vector<2xf32>
+    tile.store polled %v, %p[%i] : vector<2xf32>, !tile.buffer<f32>
+    %l:2 = tile.collect %p[%i, %n] if(%c, %c)
+      : !tile.buffer<f32> -> vector<2xf32>, vector<2xf32>
+    tile.store %l#0, %p[%i] : vector<2xf32>, !tile.buffer<f32>
+    tile.store %l#1, %p[%n] : vector<2xf32>, !tile.buffer<f32>
     tile.return
   }
 }

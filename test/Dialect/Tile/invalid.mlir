@@ -324,7 +324,7 @@ func.func @f(%x: !tile.buffer<bf16>, %i: i32) {
 // -----
 
 func.func @f(%x: !tile.buffer<bf16>, %i: i32, %v: vector<16xbf16>) {
-  // expected-error@+1 {{moves 256 bits: expected 16, 32, 64 or 128}}
+  // expected-error@+1 {{moves 256 bits: expected 8, 16, 32, 64 or 128}}
   tile.store %v, %x[%i] : vector<16xbf16>, !tile.buffer<bf16>
   return
 }
@@ -445,15 +445,15 @@ func.func @f(%v: f32) {
 // -----
 
 func.func @f(%v: f32) {
-  // expected-error@+1 {{has 1 values: expected an even number}}
-  %r = tile.pack %v : vector<1xbf16>
+  // expected-error@+1 {{has 3 values: expected one or an even number}}
+  %r = tile.pack %v, %v, %v : vector<3xbf16>
   return
 }
 
 // -----
 
 func.func @f(%v: vector<2xf16>) {
-  // expected-error@+1 {{has a 'vector<2xf16>': expected an even number of bf16 or f32}}
+  // expected-error@+1 {{has a 'vector<2xf16>': expected one or an even number of bf16 or f32}}
   %r:2 = tile.unpack %v : vector<2xf16>
   return
 }
@@ -694,3 +694,52 @@ func.func private @f() attributes {
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
     split = 4, rows = 256, stages = 4, group = 16, lag = 3,
     cluster = 1, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{first_rows = 64 is not 128 or 256}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    first_rows = 64, weight_stages = 6, token_stages = 4, in_flight = 2,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{first_rows = 128 wants rows = 128, not 256}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    first_rows = 128, weight_stages = 6, token_stages = 4, in_flight = 2,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+func.func @f(%v: vector<4xi8>) {
+  // expected-error@+1 {{has a 'vector<4xi8>': expected 8, 16, 32, 64 or 128 bits of floats}}
+  %r = tile.nonzero %v : vector<4xi8>
+  return
+}
+
+// -----
+
+func.func @f(%p: !tile.buffer<f32, shared>, %j: i32, %c: i1) {
+  // expected-error@+1 {{waits for vectors of a '!tile.buffer<f32, shared>': expected a global buffer}}
+  %v = tile.collect %p[%j] if(%c) : !tile.buffer<f32, shared> -> vector<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%p: !tile.buffer<f32>, %j: i32, %c: i1) {
+  // expected-error@+1 {{has 1 indices for 2 vectors}}
+  %v:2 = tile.collect %p[%j] if(%c)
+    : !tile.buffer<f32> -> vector<2xf32>, vector<2xf32>
+  return
+}
+
+// -----
+
+func.func @f(%p: !tile.buffer<bf16>, %j: i32, %c: i1) {
+  // expected-error@+1 {{waits for a 'vector<1xbf16>': expected words of 32 bits}}
+  %v = tile.collect %p[%j] if(%c) : !tile.buffer<bf16> -> vector<1xbf16>
+  return
+}

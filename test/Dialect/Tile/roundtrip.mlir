@@ -101,16 +101,27 @@ tile.kernel @copies(%w: !tile.buffer<i8>, %m: !tile.tensor_map, %j: i32)
   tile.prefetch %w[%o] bytes(32768) : !tile.buffer<i8>
   // CHECK: tile.copy_tensor %{{.*}}[%{{.*}}, %{{.*}}] to %[[S]] normal : !tile.stage<32768>
   tile.copy_tensor %m[%j, %j] to %s normal : !tile.stage<32768>
-  // CHECK: tile.store_tensor %[[S]] to %{{.*}}[%{{.*}}, %{{.*}}] : !tile.stage<32768>
-  tile.store_tensor %s to %m[%j, %j] : !tile.stage<32768>
-  // CHECK: tile.store_wait
-  tile.store_wait
   // CHECK: tile.stage_buffer %[[S]] : !tile.stage<32768> -> !tile.buffer<i8, shared>
   %b = tile.stage_buffer %s : !tile.stage<32768> -> !tile.buffer<i8, shared>
   // CHECK: tile.ring.wait %[[R]][%{{.*}}] : !tile.ring<6 x 32768>
   %t = tile.ring.wait %r[%j] : !tile.ring<6 x 32768>
   // CHECK: tile.ring.release %[[R]][%{{.*}}] : !tile.ring<6 x 32768>
   tile.ring.release %r[%j] : !tile.ring<6 x 32768>
+  tile.return
+}
+
+// CHECK: tile.kernel @exchange
+tile.kernel @exchange(%p: !tile.buffer<f32>, %j: i32, %n: i32, %a: f32)
+    blocks(1) threads(32) shared_bytes(0) {
+  %c = arith.cmpi ult, %j, %n : i32
+  %v = tile.pack %a, %a : vector<2xf32>
+  // CHECK: %[[V:.*]] = tile.nonzero %{{.*}} : vector<2xf32>
+  %w = tile.nonzero %v : vector<2xf32>
+  // CHECK: tile.store polled %[[V]], %{{.*}}[%{{.*}}] : vector<2xf32>, !tile.buffer<f32>
+  tile.store polled %w, %p[%j] : vector<2xf32>, !tile.buffer<f32>
+  // CHECK: tile.collect %{{.*}}[%{{.*}}, %{{.*}}] if(%{{.*}}, %{{.*}}) : !tile.buffer<f32> -> vector<2xf32>, vector<2xf32>
+  %l:2 = tile.collect %p[%j, %n] if(%c, %c)
+    : !tile.buffer<f32> -> vector<2xf32>, vector<2xf32>
   tile.return
 }
 
