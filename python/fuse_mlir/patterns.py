@@ -199,8 +199,8 @@ def _kernel(kernel: Any) -> str:
         return name
     raise PatternError(
         f"unknown kernel '{kernel}'; expected '{ANY_FAMILY}', a "
-        f"family ({', '.join(FAMILIES)}) or an artefact (*{ARTIFACT}); kernels of the Hub replace single "
-        "layers, whose key is a name")
+        f"family ({', '.join(FAMILIES)}) or an artefact (*{ARTIFACT}); "
+        "kernels of the Hub replace single layers, whose key is a name")
 
 
 class KernelConfig:

@@ -495,7 +495,7 @@ class Refusals(unittest.TestCase):
     def test_kernels(self):
         model, x = net(1)
         with self.assertRaisesRegex(PatternError, "unknown kernel 'org/r:K'; "
-                                    "expected 'fuse' or a family"):
+                                    "expected 'fuse', a family"):
             fuse(model, x, {CHAIN: "org/r:K"})
         with self.assertRaisesRegex(FuseError, "form gated_mlp, the pattern "
                                     "asks for mlp"):
