@@ -141,6 +141,9 @@ Value LayerBuilder::flattenPerToken(Value operand) {
   unsigned rank = refined.getRank();
   if (rank == 1)
     return operand;
+  if (isEmptyAndDynamic(refined.getShape()))
+    return empty({collapseSizes(refined.getShape())}, type.getElementType(),
+                 operand);
   SmallVector<ReassociationIndices> groups;
   groups.push_back(llvm::to_vector_of<int64_t>(llvm::seq(0u, rank)));
   auto flat = RankedTensorType::get({collapseSizes(refined.getShape())},
@@ -162,8 +165,11 @@ Value LayerBuilder::restorePerToken(Value vector, RankedTensorType type) {
     }
     SmallVector<ReassociationIndices> groups;
     groups.push_back(llvm::to_vector_of<int64_t>(llvm::seq(0ul, sizes.size())));
-    vector =
-        tensor::ExpandShapeOp::create(*this, refined, vector, groups, mixed);
+    if (isEmptyAndDynamic(sizes))
+      vector = tensor::EmptyOp::create(*this, mixed, type.getElementType());
+    else
+      vector =
+          tensor::ExpandShapeOp::create(*this, refined, vector, groups, mixed);
   }
   if (vector.getType() != type)
     vector = tensor::CastOp::create(*this, type, vector);

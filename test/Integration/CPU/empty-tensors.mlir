@@ -3,6 +3,7 @@
 // RUN: fuse-run %s --entry=norm --shape 0:2x0x4 --print | FileCheck %s --check-prefix=NORM
 // RUN: fuse-run %s --entry=linear --shape 0:3x0x4 --print | FileCheck %s --check-prefix=LINEAR
 // RUN: fuse-run %s --entry=static --print | FileCheck %s --check-prefix=STATIC
+// RUN: fuse-run %s --entry=tokens --shape 0:0x3x0x4 --print | FileCheck %s --check-prefix=TOKENS
 // RUN: fuse-opt %s --fuse-gpu-pipeline=chip=sm_90 -o /dev/null
 
 // NORM: 2x0x4xf32
@@ -25,4 +26,16 @@ func.func @linear(%x: tensor<?x0x4xf32>, %weight: tensor<8x4xf32>)
 func.func @static(%x: tensor<0x4xf32>) -> tensor<0x4xf32> {
   %0 = fuse.activation silu %x : tensor<0x4xf32> -> tensor<0x4xf32>
   return %0 : tensor<0x4xf32>
+}
+
+// Scales of tokens have the leading sizes of the tensor.
+// TOKENS: 0x3x0x8xf32
+func.func @tokens(%x: tensor<0x?x0x4xf32>, %weight: tensor<8x4xi8>)
+    -> tensor<0x?x0x8xf32> {
+  %q, %s = fuse.dynamic_quantize per_token %x
+      : (tensor<0x?x0x4xf32>) -> (tensor<0x?x0x4xi8>, tensor<0x?x0xf32>)
+  %0 = fuse.linear %q, %weight dynamic_scale(%s) scales(dynamic, 0.5)
+      : (tensor<0x?x0x4xi8>, tensor<8x4xi8>, tensor<0x?x0xf32>)
+      -> tensor<0x?x0x8xf32>
+  return %0 : tensor<0x?x0x8xf32>
 }
