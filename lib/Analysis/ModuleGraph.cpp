@@ -17,6 +17,8 @@ ModuleGraph::ModuleGraph(ModelOp model) {
       calls.push_back(call);
       return;
     }
+    if (auto call = dyn_cast<FusedCallOp>(op))
+      fused.insert(call.getSite());
     if (op != model && !isa<NetModuleOp>(op))
       return;
     auto node = std::make_unique<ModuleNode>();

@@ -16,6 +16,7 @@
 
 #include "fuse/Analysis/ModulePattern.h"
 #include "fuse/Analysis/WeightRecipes.h"
+#include "fuse/Support/Inject.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -207,7 +208,8 @@ bool ModuleMatcher::checkUses(ModuleSite &site) {
         for (Operation *user : result.getUsers())
           if (!llvm::is_contained(site.calls, dyn_cast<CallModuleOp>(user)))
             outside = user;
-        if (outside && !kernelReturnsIntermediates)
+        if (outside && !kernelReturnsIntermediates &&
+            !isInjected("match-other-users"))
           return refuse(site, RefusalKind::IntermediateHasOtherUsers, outside,
                         describe(graph, outside) + " uses the result of '" +
                             site.members[i]->path + "', which kernel '" +
@@ -238,7 +240,8 @@ bool ModuleMatcher::checkMarks(ModuleSite &site) {
     while (!pending.empty()) {
       ModuleNode *node = pending.pop_back_val();
       NetModuleOp module = node->getModule();
-      if (ArrayAttr hooks = module.getHooksAttr(); hooks && !hooks.empty())
+      if (ArrayAttr hooks = module.getHooksAttr();
+          hooks && !hooks.empty() && !isInjected("match-hooks"))
         return refuse(
             site, RefusalKind::HasHooks, module,
             "'" + node->path + "' has hooks " +
@@ -401,12 +404,15 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
       sites.push_back(std::move(start));
       continue;
     }
-    for (auto [number, call] : llvm::enumerate(head->calls)) {
+    unsigned number = 0;
+    for (CallModuleOp call : head->calls) {
       ModuleSite chain = start;
       chain.calls.push_back(call);
       bool whole = followChain(chain, allowed);
-      chain.id = makeSiteId(*hits.parent, chain.members) + "#" +
-                 std::to_string(number);
+      std::string prefix = makeSiteId(*hits.parent, chain.members) + "#";
+      while (graph.isFused(prefix + std::to_string(number)))
+        ++number;
+      chain.id = prefix + std::to_string(number++);
       if (!whole) {
         sites.push_back(std::move(chain));
         continue;

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/PathGlob.h"
+#include "fuse/Support/Inject.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -78,7 +79,7 @@ static Expected<std::string> expandNumbers(StringRef glob, StringRef segment) {
         return makeError(glob, "range [" + range + "] has more than " +
                                    llvm::Twine(maxAlternatives) + " numbers");
       text += '{';
-      for (uint64_t n = first; n <= last; ++n)
+      for (uint64_t n = first; n <= last - isInjected("glob-range"); ++n)
         text += (n == first ? "" : ",") + llvm::utostr(n);
       text += '}';
     }
@@ -97,7 +98,7 @@ Expected<PathGlob> PathGlob::create(StringRef text) {
     if (segment.empty())
       return makeError(text,
                        text.empty() ? "is empty" : "has an empty segment");
-    if (segment == "**") {
+    if (segment == "**" || (isInjected("glob-star") && segment == "*")) {
       glob.segments.push_back({});
       continue;
     }

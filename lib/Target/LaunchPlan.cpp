@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Support/Inject.h"
 #include "fuse/Target/PTX.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -102,7 +103,7 @@ static std::optional<json::Object> launchToJSON(DictionaryAttr launch,
                       {"block", toJSON(block.asArrayRef())},
                       {"args", std::move(arguments)}};
   if (auto shared = launch.getAs<IntegerAttr>("shared"))
-    result["shared_bytes"] = shared.getInt();
+    result["shared_bytes"] = isInjected("plan-shared") ? 0 : shared.getInt();
   if (auto tile = launch.getAs<IntegerAttr>("tile"))
     result["tile"] = tile.getInt();
   if (external.get(kernel.getRootReference().getValue()))

@@ -15,6 +15,7 @@
 #include "KernelFromMatch.h"
 #include "fuse/Analysis/KernelMatch.h"
 #include "fuse/IR/FuseOps.h"
+#include "fuse/Support/Inject.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Passes.h"
 #include "fuse/Transforms/Transforms.h"
@@ -199,7 +200,7 @@ static void collectStretch(Operation *kernel, ProvenanceAttr provenance,
 /// `stretch`, or null.
 static Operation *findOverlap(KernelMatch &match,
                               const DenseSet<Operation *> &stretch) {
-  if (stretch.empty())
+  if (stretch.empty() || isInjected("form-overlap"))
     return nullptr;
   Operation *first = match.anchor, *last = match.anchor;
   for (const KernelMatch::Member &member : match.members) {
@@ -260,7 +261,9 @@ fuse::formKernels(FunctionOpInterface function,
     sites = matchSites(function, formation);
   if (failed(verifyOptions(function, formation, sites)))
     return failure();
-  RoundingMode mode = *symbolizeRoundingMode(formation.rounding);
+  RoundingMode mode = isInjected("form-relaxed")
+                          ? RoundingMode::Relaxed
+                          : *symbolizeRoundingMode(formation.rounding);
   // What is in a group keeps its roundings, whatever the others may skip.
   if (isGroup)
     return formGroup(function, formation,

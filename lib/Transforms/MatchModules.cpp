@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/WeightRecipes.h"
+#include "fuse/Support/Inject.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/IR/Remarks.h"
@@ -100,7 +101,7 @@ static void replaceCalls(const ModuleSite &site) {
         interface.push_back(-1 - (it - intermediates.begin()));
         continue;
       }
-      interface.push_back(others.size());
+      interface.push_back(isInjected("match-side-input") ? 0 : others.size());
       others.push_back(arg);
     }
     llvm::append_range(sides, others);

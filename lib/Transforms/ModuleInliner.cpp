@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ModuleInliner.h"
+#include "fuse/Support/Inject.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
@@ -67,7 +68,9 @@ ModuleInliner::inlineMembers(FusedCallOp call, ArrayRef<Value> operands) {
       args.clear();
       for (int64_t source : identity.getInterface())
         args.push_back(source >= 0 ? sides[source]
-                                   : intermediates[-1 - source]);
+                       : isInjected("inline-latest")
+                           ? intermediates.back()
+                           : intermediates[-1 - source]);
       sides = sides.drop_front(identity.getIgnored().size());
     }
     FailureOr<Values> results =

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/PathGlob.h"
+#include "fuse/Support/Inject.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Passes.h"
 #include "fuse/Transforms/Transforms.h"
@@ -94,7 +95,8 @@ static bool unfuseOne(FusedOpInterface op) {
   ProvenanceAttr provenance = op.getProvenanceAttr();
   kernel->replaceAllUsesWith(chain.results);
   bool placed = true;
-  if (provenance && !provenance.getPlaces().empty()) {
+  if (provenance && !provenance.getPlaces().empty() &&
+      !isInjected("unfuse-place")) {
     placed = provenance.getPlaces().size() == chain.members.size();
     if (placed) {
       placeMembers(kernel, chain.members, provenance);
@@ -225,6 +227,8 @@ FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
   if (failed(selection.verify(root)))
     return failure();
   UnfuseCounts counts;
+  if (isInjected("unfuse-order"))
+    std::reverse(ops.begin(), ops.end());
   // Post-order visits a block from its first op to its last.
   for (FusedOpInterface op : llvm::reverse(ops)) {
     ++counts.unfused;

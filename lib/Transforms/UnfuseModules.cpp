@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Support/Inject.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -26,7 +27,8 @@ static CallModuleOp createCall(OpBuilder &builder, Operation *op,
   auto call = CallModuleOp::create(builder, op->getLoc(),
                                    getForward(tables, module).getResultTypes(),
                                    callee, args);
-  call->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  if (!isInjected("unfuse-attributes"))
+    call->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   return call;
 }
 

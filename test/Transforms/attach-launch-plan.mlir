@@ -99,3 +99,31 @@ module attributes {gpu.container_module} {
     }
   }
 }
+
+// -----
+
+// Each launch gets its own buffers, and the shared memory that it asks for.
+
+// CHECK:     func @buffers(
+// CHECK-SAME: {args = ["arg0", "ws1", "ws0"],
+// CHECK-SAME: shared = 1024 : i64
+// CHECK-SAME: workspace = [{{.*}}, {{.*}}]
+module attributes {gpu.container_module} {
+  func.func @buffers(%x: memref<8xf32>) {
+    %c1 = arith.constant 1 : index
+    %bytes = arith.constant 1024 : i32
+    %first = memref.alloc() : memref<8xf32>
+    %second = memref.alloc() : memref<16xf32>
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+      threads in (%c1, %c1, %c1) dynamic_shared_memory_size %bytes
+      args(%x : memref<8xf32>, %second : memref<16xf32>,
+           %first : memref<8xf32>)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k(%x: memref<8xf32>, %y: memref<16xf32>, %z: memref<8xf32>)
+        kernel {
+      gpu.return
+    }
+  }
+}

@@ -8,6 +8,7 @@
 #define FUSE_ANALYSIS_MODULEGRAPH_H
 
 #include "fuse/IR/FuseModules.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace fuse {
 
@@ -43,12 +44,15 @@ public:
   ModuleNode *getCallee(CallModuleOp call) const {
     return callees.lookup(call);
   }
+  /// Whether an earlier run has fused the site of this id.
+  bool isFused(llvm::StringRef site) const { return fused.contains(site); }
   mlir::SymbolTableCollection &getTables() { return tables; }
 
 private:
   std::vector<std::unique_ptr<ModuleNode>> nodes;
   llvm::DenseMap<mlir::Operation *, ModuleNode *> byOp;
   llvm::DenseMap<mlir::Operation *, ModuleNode *> callees;
+  llvm::StringSet<> fused;
   mlir::SymbolTableCollection tables;
 };
 

@@ -14,6 +14,7 @@
 #include "LayerBuilder.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/IR/FuseVerify.h"
+#include "fuse/Support/Inject.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -198,7 +199,8 @@ struct LowerLinear : OpRewritePattern<LinearOp> {
                           toF32(inputScale) * toF32(op.getWeightScaleAttr()));
             }
             if (biasAt) {
-              if (op.getBiasPlace() == BiasPlace::AfterRounding)
+              if (op.getBiasPlace() == BiasPlace::AfterRounding &&
+                  !isInjected("linear-bias-place"))
                 value = widen(b, roundTo(b, value, element));
               value = add(b, value, widen(b, args[biasAt]));
             }
@@ -285,7 +287,9 @@ struct LowerQuantize : OpRewritePattern<QuantizeOp> {
             value = arith::DivFOp::create(b, value, divisor);
           } else {
             Value factor =
-                scale ? constantF32(b, 1.0f / toF32(scale))
+                scale ? constantF32(b, isInjected("quantize-inverse")
+                                           ? toF32(scale)
+                                           : 1.0f / toF32(scale))
                       : arith::DivFOp::create(b, constantF32(b, 1.0f), args[1])
                             .getResult();
             value = mul(b, value, factor);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DecodeKernelBuilder.h"
+#include "fuse/Support/Inject.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -143,7 +144,8 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
   Value mine = word(add(div(tileIndex, tiling.tilesPerRange), 1));
   if (!staged) {
     // Every warp arrives for itself.
-    FenceAsyncOp::create(b, loc, /*shared=*/false);
+    if (!isInjected("tile-fence"))
+      FenceAsyncOp::create(b, loc, /*shared=*/false);
     WarpSyncOp::create(b, loc);
     when(leads, [&] { WordArriveOp::create(b, loc, mine); });
     return;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DecodeKernelBuilder.h"
+#include "fuse/Support/Inject.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -26,6 +27,8 @@ void DecodeKernelBuilder::visitFirst(Value use, PieceVisitor visit) {
     tile = add(block, mul(div(use, tiling.steps1), s.getBlocks()));
     step = rem(use, tiling.steps1);
   }
+  if (isInjected("tile-order"))
+    std::swap(step, tile);
   int64_t bytes = s.getWeightBytes();
   int64_t tilesPerStep = kWeightStage / bytes * tiling.packedTiles1;
   visit(weights1, scale(add(mul(step, tilesPerStep), tile), bytes), 0, bytes);

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
+#include "fuse/Support/Inject.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -24,7 +25,10 @@ static OpFoldResult getGrid(KernelBuilder &k, ArrayRef<unsigned> loops,
     sizes.push_back(k.getLoopSizes()[loop]);
   }
   return affine::makeComposedFoldedAffineApply(host, k.getOp().getLoc(),
-                                               product.ceilDiv(divisor), sizes);
+                                               isInjected("gpu-grid")
+                                                   ? product.floorDiv(divisor)
+                                                   : product.ceilDiv(divisor),
+                                               sizes);
 }
 
 Kernel fuse::buildPointwiseKernel(KernelBuilder &k) {
@@ -39,7 +43,10 @@ Kernel fuse::buildPointwiseKernel(KernelBuilder &k) {
   Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
   Value number = k.add(k.mul(block, k.getIndex(numThreads)), thread);
   auto guard = scf::IfOp::create(
-      b, k.lessThan(number, k.getNumPoints(parallel)), /*withElse=*/false);
+      b,
+      isInjected("gpu-tail") ? k.lessThan(number, k.add(number, k.getIndex(1)))
+                             : k.lessThan(number, k.getNumPoints(parallel)),
+      /*withElse=*/false);
   b.setInsertionPointToStart(guard.thenBlock());
 
   SmallVector<Value> ivs(op.getNumLoops());

@@ -74,12 +74,16 @@ func.func @unscheduled(%x: tensor<?x64xbf16>, %u: tensor<64x64xbf16>,
 // CHECK:         tile.grid_dependency launch
 
 // Weights cross the phase boundary without a wait; at most two stages are on
-// their way.
+// their way. In memory all tiles of a step follow each other.
 
 // CHECK:         role "stream" warps(4) registers(40)
 // CHECK:           tile.ring.wait %[[W]]
-// CHECK:           %[[S:.*]] = tile.ring.acquire %[[W]]
-// CHECK:           tile.copy %{{.*}} to %[[S]] evict_first
+// CHECK:           %[[S:.*]] = tile.ring.acquire %[[W]][%[[STEP:.*]]] :
+// CHECK:           %[[ROW:.*]] = arith.muli %[[STEP]], %c2_i32
+// CHECK:           %[[STAGE:.*]] = arith.addi %[[ROW]], %{{.*}} : i32
+// CHECK:           %[[WIDE:.*]] = arith.extui %[[STAGE]]
+// CHECK:           %[[AT:.*]] = arith.muli %[[WIDE]], %c32768_i64
+// CHECK:           tile.copy %{{.*}}[%[[AT]]] to %[[S]] evict_first
 // CHECK-NOT:       tile.word.wait
 // CHECK:           } else {
 // CHECK:           tile.copy %{{.*}} to %[[S]] evict_first

@@ -1,0 +1,165 @@
+//===- CallRuntime.cpp - Fuzz sequences of calls of the C API -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Each pair of bytes is a call and what it is given: handles that exist, null
+// where there are none, tensors that fit and that do not. Calls come in any
+// order; what a handle was made from may be gone. Handles are destroyed once,
+// which the API asks for.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestArtifact.h"
+#include "fuse-c/Runtime.h"
+
+#include <cstdint>
+#include <cstring>
+
+using namespace fuse;
+
+namespace {
+
+/// The handles of one sequence.
+struct Handles {
+  fuse_artifact *artifact = nullptr;
+  fuse_device *device = nullptr;
+  fuse_program *program = nullptr;
+  fuse_instance *instance = nullptr;
+  fuse_workspace *workspace = nullptr;
+
+  ~Handles() {
+    fuse_workspace_destroy(workspace);
+    fuse_instance_destroy(instance);
+    fuse_program_destroy(program);
+    fuse_device_destroy(device);
+    fuse_artifact_destroy(artifact);
+  }
+};
+
+/// A tensor that `choice` makes right or wrong.
+struct Tensor {
+  explicit Tensor(uint8_t choice) {
+    std::memset(&view, 0, sizeof(view));
+    view.data = choice & 1 ? nullptr : data;
+    view.device = {choice & 2 ? kDLCUDA : kDLCPU, 0};
+    view.dtype = {uint8_t(choice & 4 ? kDLFloat : kDLBfloat),
+                  uint8_t(choice & 4 ? 32 : 16), 1};
+    view.ndim = choice & 8 ? 1 : 2;
+    shape[0] = choice & 16 ? -1 : choice & 32 ? 256 : 4;
+    shape[1] = choice & 64 ? int64_t(1) << 62 : 64;
+    view.shape = choice & 128 ? nullptr : shape;
+  }
+  DLTensor view;
+  int64_t shape[2];
+  alignas(64) static inline char data[256 * 64 * 4];
+};
+
+} // namespace
+
+static void call(Handles &h, uint8_t which, uint8_t choice) {
+  static const std::string bytes = test::makeArtifact(test::kManifest);
+  Tensor tensor(choice);
+  const DLTensor *list[2] = {&tensor.view, choice & 1 ? nullptr : &tensor.view};
+  size_t number = 0;
+  switch (which % 20) {
+  case 0:
+    if (!h.artifact)
+      (void)fuse_artifact_from_bytes(bytes.data(), bytes.size() - choice % 2,
+                                     &h.artifact);
+    break;
+  case 1:
+    fuse_artifact_destroy(h.artifact);
+    h.artifact = nullptr;
+    break;
+  case 2:
+    if (!h.device)
+      (void)fuse_device_open_cpu(&h.device);
+    break;
+  case 3:
+    fuse_device_destroy(h.device);
+    h.device = nullptr;
+    break;
+  case 4:
+    if (!h.program)
+      (void)fuse_program_load(h.artifact, h.device, &h.program);
+    break;
+  case 5:
+    fuse_program_destroy(h.program);
+    h.program = nullptr;
+    break;
+  case 6:
+    if (!h.instance)
+      (void)fuse_instance_create(h.program, choice % 2 ? "f" : "g",
+                                 &h.instance);
+    break;
+  case 7:
+    fuse_instance_destroy(h.instance);
+    h.instance = nullptr;
+    break;
+  case 8:
+    (void)fuse_instance_bind_view(h.instance, choice % 5, &tensor.view);
+    break;
+  case 9:
+    (void)fuse_instance_bind_parameter(
+        h.instance, choice % 2 ? "up" : "no such name", &tensor.view);
+    break;
+  case 10:
+    (void)fuse_instance_prepare(h.instance);
+    break;
+  case 11:
+    (void)fuse_instance_num_inputs(h.instance, &number);
+    break;
+  case 12: {
+    int64_t shape[2];
+    (void)fuse_instance_result_shape(h.instance, list, choice % 3, choice / 64,
+                                     shape);
+    break;
+  }
+  case 13:
+    (void)fuse_instance_workspace_size(h.instance, list, choice % 3, &number);
+    break;
+  case 14:
+    if (!h.workspace)
+      (void)fuse_workspace_create(h.instance, choice, &h.workspace);
+    break;
+  case 15:
+    fuse_workspace_destroy(h.workspace);
+    h.workspace = nullptr;
+    break;
+  case 16: {
+    fuse_launch_args args;
+    std::memset(&args, 0, sizeof(args));
+    args.size = choice & 128 ? choice : sizeof(args);
+    args.inputs = choice & 64 ? nullptr : list;
+    args.num_inputs = choice % 3;
+    args.outputs = choice & 32 ? nullptr : list;
+    args.num_outputs = choice / 16 % 3;
+    args.workspace = h.workspace;
+    (void)fuse_launch(h.instance, &args);
+    break;
+  }
+  case 17:
+    (void)fuse_device_wait(h.device, nullptr, 1);
+    (void)fuse_device_check(h.device);
+    break;
+  case 18: {
+    fuse_signature signature;
+    (void)fuse_program_signature(h.program, choice % 3, &signature);
+    break;
+  }
+  default: {
+    fuse_section section;
+    (void)fuse_artifact_section(h.artifact, choice % 5, &section);
+    break;
+  }
+  }
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+  Handles handles;
+  for (size_t i = 0; i + 1 < size && i < 400; i += 2)
+    call(handles, data[i], data[i + 1]);
+  return 0;
+}

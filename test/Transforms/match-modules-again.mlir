@@ -1,0 +1,39 @@
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((*,a),(*,b))->Kernel' \
+// RUN:     --fuse-match-modules='patterns=((*,a),(*,b))->group' -o %t.fused
+// RUN: FileCheck %s --input-file=%t.fused
+// RUN: fuse-opt %t.fused --fuse-unfuse='sites=a+b#1' | FileCheck %s --check-prefix=ONE
+// RUN: fuse-opt %t.fused --fuse-unfuse -o %t.undone
+// RUN: fuse-opt %s -o %t.plain && diff %t.plain %t.undone
+
+// A later run numbers the calls that an earlier one has left after those that
+// it fused: no id is given twice, and each site can be undone by itself. The
+// second chain is refused at first, since its intermediate has another user.
+
+// CHECK: fuse.fused_call "Kernel" [@a, @b](%{{.*}}) site("a+b#0")
+// CHECK: fuse.fused_call "group" [@a, @b](%{{.*}}) also [0] site("a+b#1")
+// ONE:     fuse.fused_call "Kernel" [@a, @b](%{{.*}}) site("a+b#0")
+// ONE-NOT: fuse.fused_call
+fuse.model @m class "M" {
+  fuse.kernel @Kernel targets(["cpu"])
+  fuse.module @a class "A" {
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %y = fuse.activation relu %x : tensor<8xf32> -> tensor<8xf32>
+      return %y : tensor<8xf32>
+    }
+  }
+  fuse.module @b class "B" {
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %y = fuse.activation silu %x : tensor<8xf32> -> tensor<8xf32>
+      return %y : tensor<8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %0 = fuse.call_module @a(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %1 = fuse.call_module @b(%0) : (tensor<8xf32>) -> tensor<8xf32>
+    %2 = fuse.call_module @a(%1) : (tensor<8xf32>) -> tensor<8xf32>
+    %3 = fuse.call_module @b(%2) : (tensor<8xf32>) -> tensor<8xf32>
+    %4 = fuse.residual_add %2, %3
+      : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+    return %4 : tensor<8xf32>
+  }
+}
