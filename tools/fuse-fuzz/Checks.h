@@ -17,6 +17,7 @@ struct CheckCounts {
   uint64_t ops = 0;
   uint64_t fused = 0;
   uint64_t refused = 0;
+  uint64_t executed = 0;
 };
 
 /// Runs every check on `module`, which is left as it is. Returns the name of

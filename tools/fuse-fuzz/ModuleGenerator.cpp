@@ -91,8 +91,8 @@ private:
 
   Random &random;
   OpBuilder builder;
-  /// Whether the function is of `Stratum::Scheduled`.
-  bool scheduled;
+  /// Whether the function is of `Stratum::Scheduled`, or is to run.
+  bool scheduled, runs;
   func::FuncOp function;
   /// Chances differ from function to function, so that some are clean.
   unsigned decoration, sharing, damage, oddTypes;
@@ -109,7 +109,8 @@ private:
 FunctionGenerator::FunctionGenerator(Random &random, ModuleOp module,
                                      unsigned index, Stratum stratum)
     : random(random), builder(module.getContext()),
-      scheduled(stratum == Stratum::Scheduled) {
+      scheduled(stratum == Stratum::Scheduled),
+      runs(stratum == Stratum::Runnable) {
   if (scheduled) {
     decoration = sharing = damage = oddTypes = 0;
     leading.push_back(
@@ -130,6 +131,14 @@ FunctionGenerator::FunctionGenerator(Random &random, ModuleOp module,
     leading.push_back(
         random.oneOf<int64_t>({ShapedType::kDynamic, 0, 1, 2, 5, 129}));
   features = random.oneOf<int64_t>({1, 2, 3, 16, 17, 64, 127});
+  if (runs) {
+    // Sizes around those that vectors and tiles have.
+    for (int64_t &size : leading)
+      size = random.oneOf<int64_t>(
+          {ShapedType::kDynamic, ShapedType::kDynamic, 0, 1, 3, 8, 17});
+    features = random.oneOf<int64_t>(
+        {1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129});
+  }
   element = floatType();
   builder.setInsertionPointToEnd(module.getBody());
   function = func::FuncOp::create(builder, loc(), "f" + std::to_string(index),
@@ -222,6 +231,9 @@ FloatAttr FunctionGenerator::scale() {
   if (scheduled)
     return builder.getF64FloatAttr(
         random.oneOf<double>({2.1e-2, 1.3e-3, 4.0e-2, 0.0078125}));
+  if (runs)
+    return builder.getF64FloatAttr(
+        random.oneOf<double>({1.0, 2.1e-2, 1.3e-1, 0.1, 0.25}));
   return builder.getF64FloatAttr(random.oneOf<double>(
       {1.0, 2.1e-2, 1.3e-3, 448.0, 0.1, 0.10000000149011612,
        1.1754943508222875e-38, 8.507059173023462e+37}));
@@ -246,7 +258,7 @@ RankedTensorType FunctionGenerator::type(Value like, Type element) {
 RankedTensorType FunctionGenerator::resultType(Value like) {
   Type elementType = random.percent(oddTypes) ? floatType() : element;
   RankedTensorType result = type(like, elementType);
-  if (!random.percent(oddTypes / 4) || result.getRank() < 2)
+  if (runs || !random.percent(oddTypes / 4) || result.getRank() < 2)
     return result;
   SmallVector<int64_t> shape(result.getShape());
   shape[0] = ShapedType::isDynamic(shape[0]) ? 7 : ShapedType::kDynamic;
@@ -632,7 +644,8 @@ void FunctionGenerator::generate() {
   SmallVector<Value> results;
   for (Value value : values)
     if (value.getDefiningOp() && value.use_empty() &&
-        (scheduled || random.percent(80)))
+        (scheduled || random.percent(80)) &&
+        (!runs || isa<RankedTensorType>(value.getType())))
       results.push_back(value);
   func::ReturnOp::create(builder, loc(), results);
   shuffle(entry);

@@ -50,6 +50,11 @@ enum class Stratum {
   /// Chains of layer ops, whole ones and damaged ones, between ops that have
   /// nothing to do with them.
   Any,
+  /// The same with sizes that agree and scales that leave more than zeros and
+  /// infinities.
+  Runnable,
+  /// Models of modules, see ModelChecks.h.
+  Models,
   /// One whole chain of a family, type and sizes that the scheduled path has
   /// kernels for.
   Scheduled

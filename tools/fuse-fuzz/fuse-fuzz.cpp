@@ -8,6 +8,7 @@
 // that they survive printing, parsing and bytecode, that forming kernels and
 // unfusing them restores every op, attribute and location, that forming twice
 // is forming once, and that nothing depends on an order that means nothing.
+// With --run they are run instead, fused and unfused, optimized and not.
 // With --mutate the modules are damaged copies of files instead, most of which
 // are refused; what is left must not crash anything.
 // The first failure is printed with its seed and the command that repeats it.
@@ -16,14 +17,21 @@
 
 #include "Checks.h"
 #include "Emit.h"
+#include "Execution.h"
+#include "ModelChecks.h"
 #include "ModuleGenerator.h"
 #include "TextMutator.h"
 #include "fuse/IR/FuseDialect.h"
+#include "fuse/InitAllDialects.h"
+#include "fuse/Target/HostJIT.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/PrettyStackTrace.h"
@@ -46,11 +54,17 @@ static cl::opt<std::string>
     mutate("mutate",
            cl::desc("Check damaged copies of the .mlir files in here"),
            cl::value_desc("folder"));
+static cl::opt<bool>
+    runs("run", cl::desc("Run the modules, fused and unfused, and compare"));
 static cl::opt<bool> printOnly("print",
                                cl::desc("Print the module of the first seed"));
 static cl::opt<Stratum> stratum(
     "stratum", cl::desc("What modules are made of"),
     cl::values(clEnumValN(Stratum::Any, "any", "chains, whole and damaged"),
+               clEnumValN(Stratum::Runnable, "runnable",
+                          "the same with sizes that agree"),
+               clEnumValN(Stratum::Models, "models",
+                          "models of modules, fused by path"),
                clEnumValN(Stratum::Scheduled, "scheduled",
                           "chains that the scheduled path has kernels for")),
     cl::init(Stratum::Any));
@@ -65,6 +79,14 @@ static cl::opt<unsigned>
 static void loadDialects(MLIRContext &context) {
   context.disableMultithreading();
   context.printOpOnDiagnostic(false);
+  if (runs) {
+    DialectRegistry registry;
+    mlir::registerAllDialects(registry);
+    mlir::registerAllExtensions(registry);
+    fuse::registerAllDialects(registry);
+    registerHostTranslations(registry);
+    context.appendDialectRegistry(registry);
+  }
   context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect,
                       scf::SCFDialect>();
 }
@@ -76,12 +98,26 @@ static void printModule(ModuleOp module) {
   llvm::outs() << "\n";
 }
 
+/// The module of one seed, or null when its text is wrong.
+static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
+  if (stratum == Stratum::Models)
+    return parseSourceString<ModuleOp>(generateModel(seed),
+                                       ParserConfig(&context));
+  return generateModule(&context, seed, stratum);
+}
+
 /// Checks the module of one seed. Prints and returns false on a failure.
 static bool checkSeed(MLIRContext &context, const TextMutator &mutator,
                       uint64_t seed, CheckCounts &counts) {
   std::string source = "--seed=" + std::to_string(seed);
   if (stratum == Stratum::Scheduled)
     source += " --stratum=scheduled";
+  if (stratum == Stratum::Models)
+    source += " --stratum=models";
+  if (stratum == Stratum::Runnable)
+    source += " --stratum=runnable";
+  if (runs)
+    source += " --run";
   if (!mutate.empty())
     source += " --mutate=" + mutate;
   std::string replay = "fuse-fuzz --count=1 " + source;
@@ -96,9 +132,16 @@ static bool checkSeed(MLIRContext &context, const TextMutator &mutator,
   });
   StringRef failed;
   if (mutate.empty()) {
-    OwningOpRef<ModuleOp> module = generateModule(&context, seed, stratum);
+    OwningOpRef<ModuleOp> module = makeModule(context, seed);
     Random random(~seed);
-    failed = checkModule(*module, random, counts);
+    if (!module)
+      failed = "parse";
+    else if (runs)
+      failed = checkExecution(*module, random, counts);
+    else if (stratum == Stratum::Models)
+      failed = checkModel(*module, random, counts);
+    else
+      failed = checkModule(*module, random, counts);
   } else {
     Random random(seed);
     failed = checkText(&context, mutator.generate(random), counts);
@@ -114,7 +157,20 @@ static bool checkSeed(MLIRContext &context, const TextMutator &mutator,
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "fuse random-module checker\n");
+  // What runs needs sizes that agree, which no compiled function checks.
+  if (runs && stratum == Stratum::Any)
+    stratum = Stratum::Runnable;
   TextMutator mutator;
+  if (stratum == Stratum::Models && (runs || !emit.empty())) {
+    llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
+        << "--stratum=models has no functions to run or emit\n";
+    return 1;
+  }
+  if (runs && !mutate.empty()) {
+    llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
+        << "--run and --mutate exclude each other\n";
+    return 1;
+  }
   if (!mutate.empty())
     if (std::string error = mutator.load(mutate); !error.empty()) {
       llvm::WithColor::error(llvm::errs(), "fuse-fuzz") << error << "\n";
@@ -128,7 +184,10 @@ int main(int argc, char **argv) {
   if (printOnly) {
     MLIRContext context;
     loadDialects(context);
-    printModule(*generateModule(&context, firstSeed, stratum));
+    OwningOpRef<ModuleOp> module = makeModule(context, firstSeed);
+    if (!module)
+      return 1;
+    printModule(*module);
     return 0;
   }
   if (!emit.empty())
@@ -150,6 +209,10 @@ int main(int argc, char **argv) {
         return 1;
   }
   llvm::outs() << "seeds " << firstSeed << " to " << seed - 1 << ": ";
+  if (runs) {
+    llvm::outs() << counts.executed << " functions run, no failure\n";
+    return 0;
+  }
   if (mutate.empty())
     llvm::outs() << counts.ops << " ops, ";
   else

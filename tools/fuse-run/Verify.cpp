@@ -61,11 +61,8 @@ void Difference::merge(const Difference &other) {
   specialsDiffer |= other.specialsDiffer;
 }
 
-/// The bound of `Difference::energy` between two orders of summation. A sum in
-/// another order moves some results by one rounding step, and a quantization
-/// behind it moves some by one bin.
-static double getEnergyBound(ArrayRef<HostTensor> inputs,
-                             ArrayRef<HostTensor> results) {
+double fuse::getEnergyBound(ArrayRef<HostTensor> inputs,
+                            ArrayRef<HostTensor> results) {
   double bound = 1e-10;
   for (ArrayRef<HostTensor> tensors : {inputs, results})
     for (const HostTensor &tensor : tensors)

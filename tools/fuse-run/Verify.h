@@ -28,6 +28,12 @@ struct Difference {
 Difference compare(llvm::ArrayRef<HostTensor> first,
                    llvm::ArrayRef<HostTensor> second);
 
+/// The bound of `Difference::energy` between two orders of summation. A sum in
+/// another order moves some results by one rounding step, and a quantization
+/// behind it moves some by one bin.
+double getEnergyBound(llvm::ArrayRef<HostTensor> inputs,
+                      llvm::ArrayRef<HostTensor> results);
+
 /// Prints a table of the checks that need no GPU, over some sets of inputs, and
 /// returns whether all hold:
 ///
