@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+#===- soak.sh - Random tests for as long as one likes ----------------------===#
+#
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===------------------------------------------------------------------------===#
+#
+# usage: scripts/soak.sh [MINUTES] [SEED]
+#
+# Runs what scripts/test.sh has no time for: random modules, run and not,
+# damaged text, libFuzzer on everything that reads from outside, compile and
+# destroy cycles, and the bugs that tests must notice. MINUTES (default 30) are
+# shared out; building comes on top. Random modules start at SEED (default: the
+# time), which is printed and repeats them. Findings of libFuzzer are in
+# build/fuzz/findings. The last line is `N steps passed, N failed`.
+#
+#===------------------------------------------------------------------------===#
+
+set -uo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+minutes=${1:-30}
+seed=${2:-$(date +%s)}
+share=$((minutes * 60 / 12))
+passed=0
+failed=0
+
+# step NAME COMMAND...: runs it and counts the outcome.
+step() {
+  local name=$1 start=$SECONDS
+  shift
+  printf '\n== %s\n' "$name"
+  if "$@"; then
+    passed=$((passed + 1))
+    printf '%s: passed in %d s\n' "$name" $((SECONDS - start))
+  else
+    failed=$((failed + 1))
+    printf '%s: FAILED: %s\n' "$name" "$*"
+  fi
+}
+
+# fuzz TARGET: a program of fuzzers/ for its share of the time.
+fuzz() {
+  local corpus=build/fuzz/corpus/$1
+  mkdir -p "$corpus" build/fuzz/findings
+  ASAN_OPTIONS=detect_odr_violation=0:allocator_may_return_null=1 \
+    "build/fuzz/bin/fuzz-$1" -max_total_time="$share" -timeout=5 \
+    -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
+    -artifact_prefix="build/fuzz/findings/$1-" "$corpus"
+}
+
+printf 'random modules start at seed %s\n' "$seed"
+export PATH=$PWD/build/dev/bin:$PATH
+many=1000000000
+step "build" cmake --build build/dev
+step "random modules" fuse-fuzz --seed="$seed" --seconds="$share" --count=$many
+step "random modules that run" \
+  fuse-fuzz --run --seed="$seed" --seconds=$((3 * share)) --count=$many
+step "damaged text" fuse-fuzz --mutate=test/Dialect/Fuse --seed="$seed" \
+  --seconds="$share" --count=$many
+step "cycles" fuse-c-cycles-test 10000
+step "compile time per layer" python3 benchmarks/module_scaling.py \
+  --fuse-opt build/dev/bin/fuse-opt --layers 1000,10000 --limit 2
+step "configure fuzzers" cmake --preset fuzz
+step "build fuzzers" cmake --build build/fuzz --target fuzzers
+for target in artifact path runtime slots text weights; do
+  step "libFuzzer: $target" fuzz "$target"
+done
+step "configure bugs" cmake --preset inject
+step "build bugs" cmake --build build/inject
+step "bugs that tests notice" scripts/inject.py --output build/inject/inject.json
+printf '%d steps passed, %d failed\n' "$passed" "$failed"
+[ "$failed" -eq 0 ]
