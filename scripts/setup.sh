@@ -5,12 +5,13 @@
 #
 #===------------------------------------------------------------------------===#
 #
-# usage: scripts/setup.sh
+# usage: scripts/setup.sh [--sanitizers]
 #
 # For Debian 12 and Ubuntu 24.04, as root or with sudo. Installs what is
 # missing and does nothing, quickly, when nothing is. LLVM comes from the
 # distribution, or from apt.llvm.org where the distribution does not have it.
-# Python packages go to .venv in the repository.
+# Python packages go to .venv in the repository. With --sanitizers it installs
+# the runtime of clang's sanitizers as well.
 #
 #===------------------------------------------------------------------------===#
 
@@ -37,6 +38,15 @@ packages=(
   python3
   python3-venv
 )
+
+case ${1:-} in
+'') ;;
+--sanitizers) packages+=("libclang-rt-$llvm-dev") ;;
+*)
+  printf "error: unknown argument '%s', expected --sanitizers\n" "$1" >&2
+  exit 2
+  ;;
+esac
 
 say() { printf '== %s\n' "$*"; }
 

@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+#===- sanitize.sh - Run the tests under sanitizers -------------------------===#
+#
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===------------------------------------------------------------------------===#
+#
+# usage: scripts/sanitize.sh [address | thread]...
+#
+# Installs the sanitizers' runtime, builds the tests of the runtime, which link
+# no LLVM, and runs them:
+#   address  with AddressSanitizer and UndefinedBehaviorSanitizer
+#   thread   with ThreadSanitizer
+# Without arguments it does both. The last line is the sum over all of them; the
+# exit status is nonzero when a test failed.
+#
+#===------------------------------------------------------------------------===#
+
+set -uo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root" || exit 1
+passed=0
+failed=0
+
+say() { printf '\n== %s\n' "$*"; }
+
+# Without a build there is nothing to test: that counts as one failure.
+require() {
+  "$@" && return
+  printf "error: '%s' failed\n" "$*" >&2
+  failed=$((failed + 1))
+  finish
+}
+
+finish() {
+  printf '%d passed, %d failed\n' "$passed" "$failed"
+  [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
+  exit
+}
+
+# run_gtest BINARY: adds its tests to the sum. A report of a sanitizer ends the
+# program, which leaves no counts and is one failure.
+run_gtest() {
+  local report good bad
+  report=$(mktemp)
+  "$1" --gtest_brief=1 --gtest_output="json:$report"
+  local status=$?
+  if [ "$status" -le 1 ] && read -r good bad < <(python3 -c '
+import json, sys
+report = json.load(open(sys.argv[1]))
+bad = report["failures"] + report["errors"]
+print(report["tests"] - report.get("disabled", 0) - bad, bad)
+' "$report"); then
+    # Leaks are reported behind the last test.
+    [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
+    printf '%s: %d passed, %d failed\n' "$(basename "$1")" "$good" "$bad"
+    passed=$((passed + good))
+    failed=$((failed + bad))
+  else
+    failed=$((failed + 1))
+  fi
+  rm -f "$report"
+}
+
+say "Setting up"
+require scripts/setup.sh --sanitizers
+
+export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+# A test makes threads in a process that was forked from one with threads.
+export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0
+[ $# -gt 0 ] || set -- address thread
+for what in "$@"; do
+  case $what in
+  address) preset=asan ;;
+  thread) preset=tsan ;;
+  *)
+    printf "error: unknown argument '%s', expected address or thread\n" \
+      "$what" >&2
+    exit 2
+    ;;
+  esac
+  say "Building with preset $preset"
+  require cmake --preset "$preset"
+  require cmake --build "build/$preset" --target FuseRuntimeTests
+  say "Tests of the runtime"
+  run_gtest "build/$preset/bin/FuseRuntimeTests"
+done
+say "Result"
+finish
