@@ -11,7 +11,6 @@ using namespace fuse;
 
 static constexpr int64_t kTileRows = 256;
 static constexpr int64_t kStepBytes = 128;
-static constexpr int64_t kMaxTokens = 128;
 /// A thread keeps its part of a token row in registers.
 static constexpr int64_t kMaxWidth = 16384;
 
@@ -159,9 +158,9 @@ static std::string getProblem(const DecodeProblem &problem) {
   if (std::max(problem.width, problem.hasFirst() ? widest : 0) > kMaxWidth)
     return ("a width of " + Twine(widest) + " is more than " + Twine(kMaxWidth))
         .str();
-  if (problem.tokens && *problem.tokens > kMaxTokens)
+  if (problem.tokens && *problem.tokens > tile::kMaxPrefillTokens)
     return (Twine(*problem.tokens) + " tokens are more than " +
-            Twine(kMaxTokens))
+            Twine(tile::kMaxPrefillTokens))
         .str();
   if (problem.tokens && *problem.tokens == 0)
     return "there is no token";
@@ -207,10 +206,9 @@ std::optional<DecodeProblem> fuse::describeDecode(Operation *op,
   return problem;
 }
 
-DecodeTiling::DecodeTiling(const DecodeProblem &problem,
-                           tile::ScheduleAttr schedule)
-    : bytes(problem.getElementBytes()), firstRows(schedule.getFirstRows()),
-      rows(schedule.getRows()) {
+ProductTiling::ProductTiling(const DecodeProblem &problem, int64_t firstRows,
+                             int64_t rows)
+    : bytes(problem.getElementBytes()), firstRows(firstRows), rows(rows) {
   for (const DecodeOutput &output : problem.outputs) {
     // Linears begin at a packed tile, so that each can be packed by itself.
     firstTiles.push_back(packedTiles2 * kTileRows / rows);
@@ -219,16 +217,23 @@ DecodeTiling::DecodeTiling(const DecodeProblem &problem,
   }
   firstTiles.push_back(tiles2);
   steps2 = llvm::divideCeil(problem.getReduction() * bytes, kStepBytes);
+  if (!problem.hasFirst())
+    return;
+  hiddenPerTile = problem.isGated() ? firstRows / 2 : firstRows;
+  tiles1 = llvm::divideCeil(problem.hidden, hiddenPerTile);
+  packedTiles1 = llvm::divideCeil(tiles1, kTileRows / firstRows);
+  steps1 = llvm::divideCeil(problem.width * bytes, kStepBytes);
+}
+
+DecodeTiling::DecodeTiling(const DecodeProblem &problem,
+                           tile::ScheduleAttr schedule)
+    : ProductTiling(problem, schedule.getFirstRows(), schedule.getRows()) {
   if (!problem.hasFirst()) {
     stepsPerRange = llvm::alignTo(llvm::divideCeil(steps2, schedule.getSplit()),
                                   getStepsPerStage());
     ranges = llvm::divideCeil(steps2, stepsPerRange);
     return;
   }
-  hiddenPerTile = problem.isGated() ? firstRows / 2 : firstRows;
-  tiles1 = llvm::divideCeil(problem.hidden, hiddenPerTile);
-  packedTiles1 = llvm::divideCeil(tiles1, kTileRows / firstRows);
-  steps1 = llvm::divideCeil(problem.width * bytes, kStepBytes);
   // Ranges are whole tiles of the first product, so that each tile has one
   // word to arrive at.
   tilesPerRange = llvm::divideCeil(tiles1, schedule.getSplit());

@@ -6,6 +6,7 @@
 
 #include "fuse/Analysis/ScheduleTable.h"
 
+#include "fuse/Analysis/PrefillSchedule.h"
 #include "fuse/Analysis/RowProblem.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
@@ -73,6 +74,16 @@ std::string fuse::getScheduleProblem(Operation *op, Attribute schedule,
   std::optional<DecodeProblem> problem = describeDecode(op, reason);
   if (!problem)
     return reason;
+  if (problem->tokens.value_or(tokens) > kMaxDecodeTokens) {
+    auto prefill = dyn_cast<tile::PrefillScheduleAttr>(schedule);
+    if (!prefill)
+      return print(schedule) + " is not a #tile.prefill_schedule";
+    if (prefill.getTokens() < problem->tokens.value_or(tokens))
+      return ("it is for " + Twine(prefill.getTokens()) + " tokens, not " +
+              Twine(problem->tokens.value_or(tokens)))
+          .str();
+    return getScheduleProblem(*problem, prefill, gpu.multiprocessors);
+  }
   auto decode = dyn_cast<tile::ScheduleAttr>(schedule);
   if (!decode)
     return print(schedule) + " is not a #tile.schedule";
@@ -123,9 +134,12 @@ static std::string readRow(const llvm::json::Value &value, MLIRContext *context,
     problem = ": " + diagnostic.str();
   });
   row.schedule = parseAttribute(*text, context);
-  if (!isa_and_nonnull<tile::ScheduleAttr, tile::RowScheduleAttr>(row.schedule))
+  if (!isa_and_nonnull<tile::ScheduleAttr, tile::PrefillScheduleAttr,
+                       tile::RowScheduleAttr>(row.schedule))
     return ("has schedule '" + *text +
-            "': expected #tile.schedule or #tile.row_schedule" + problem)
+            "': expected #tile.schedule, #tile.prefill_schedule or "
+            "#tile.row_schedule" +
+            problem)
         .str();
   return "";
 }

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Analysis/PrefillSchedule.h"
 #include "fuse/Analysis/RowProblem.h"
 #include "fuse/Analysis/ScheduleTable.h"
 #include "fuse/Transforms/Passes.h"
@@ -33,7 +34,7 @@ struct SelectSchedulesPass
           << " is not from 1 to " << most;
       return failure();
     };
-    if (failed(check("tokens", tokens, 128)) ||
+    if (failed(check("tokens", tokens, tile::kMaxPrefillTokens)) ||
         failed(check("multiprocessors", multiprocessors, 65535)))
       return failure();
     if (table.empty())
@@ -80,17 +81,27 @@ struct SelectSchedulesPass
       return;
     }
     DecodeProblem problem = *describeDecode(op, reason);
+    int64_t count = problem.tokens.value_or(tokens);
+    bool isPrefill = count > kMaxDecodeTokens;
     if (!schedule)
-      schedule = selectDecode(problem, problem.tokens.value_or(tokens), gpu);
+      schedule = isPrefill ? Attribute(selectPrefill(problem, count, gpu))
+                           : Attribute(selectDecode(problem, count, gpu));
+    if (!schedule && isPrefill)
+      return decline(Twine(count) +
+                     " tokens make more elements than 32 bits count");
     if (!schedule)
       return decline("no split of the second product keeps all blocks on " +
                      Twine(multiprocessors) + " multiprocessors");
     op->setAttr(tile::kScheduleAttrName, schedule);
+    double time =
+        isPrefill
+            ? estimatePrefill(problem,
+                              cast<tile::PrefillScheduleAttr>(schedule), count,
+                              gpu)
+            : estimateDecode(problem, cast<tile::ScheduleAttr>(schedule), gpu);
     remark::passed(op->getLoc(),
                    remark::RemarkOpts::name("schedule").category("codegen"))
-        << remark::metric(
-               "microseconds",
-               estimateDecode(problem, cast<tile::ScheduleAttr>(schedule), gpu))
+        << remark::metric("microseconds", time)
         << remark::metric("weight_bytes", problem.getWeightBytes());
     ++numSelected;
   }

@@ -105,12 +105,12 @@ func.func @rows(%x: tensor<?x4096xbf16>, %w: tensor<4096xbf16>)
 // REMARK: [Missed] schedule | Category:codegen | Reason="there is no scheduled kernel for fuse.group"
 // REMARK: [Missed] schedule | Category:codegen | Reason="the input is f32, not bf16"
 // REMARK: [Missed] schedule | Category:codegen | Reason="the hidden width 40 is not a multiple of 16"
-// REMARK: [Missed] schedule | Category:codegen | Reason="256 tokens are more than 128"
+// REMARK: [Missed] schedule | Category:codegen | Reason="16385 tokens are more than 16384"
 // REMARK: [Missed] schedule | Category:codegen | Reason="a weight has one scale per channel"
 func.func @declined(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
                     %a: tensor<64x64xbf16>, %f: tensor<?x64xf32>,
                     %fu: tensor<64x64xf32>, %o: tensor<40x64xbf16>,
-                    %od: tensor<64x40xbf16>, %many: tensor<256x64xbf16>,
+                    %od: tensor<64x40xbf16>, %many: tensor<16385x64xbf16>,
                     %q: tensor<64x64xf8E4M3FN>, %s: tensor<64xf32>) {
   %0 = fuse.group(%g = %x : tensor<?x64xbf16>) -> (tensor<?x64xbf16>)
          rounding(exact) {
@@ -124,8 +124,8 @@ func.func @declined(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
     : (tensor<?x64xbf16>, tensor<40x64xbf16>, tensor<64x40xbf16>)
       -> tensor<?x64xbf16>
   %3 = fuse.mlp %many up(%a) down(%a) act(relu) rounding(exact)
-    : (tensor<256x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>)
-      -> tensor<256x64xbf16>
+    : (tensor<16385x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>)
+      -> tensor<16385x64xbf16>
   %4 = fuse.mlp %x up(%q) down(%q) act(relu) channel_scales(%s)
          scales(f8E4M3FN, input = 1.0, up = per_channel, hidden = 1.0,
                 down = 1.0) rounding(exact)
@@ -152,4 +152,22 @@ func.func @other_forms(%x: tensor<?x64xbf16>, %q: tensor<64x64xf8E4M3FN>,
     : (tensor<?x64xbf16>, tensor<64x64xbf16>, tensor<64xbf16>,
        tensor<64x64xbf16>) -> tensor<?x64xbf16>
   return
+}
+
+// More than 128 tokens take a kernel for each product: 128 units of the last
+// one in 4 ranges.
+
+// CHECK-LABEL: func @many
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4, group = 16, dependent = true>
+// REMARK: [[@LINE+4]]:8: remark: [Passed] schedule | Category:codegen | microseconds={{.*}}, weight_bytes=100663296
+func.func @many(%x: tensor<512x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
+                %u: tensor<16384x2048xf8E4M3FN>,
+                %d: tensor<2048x16384xf8E4M3FN>) -> tensor<512x2048xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<512x2048xbf16>, tensor<16384x2048xf8E4M3FN>,
+       tensor<16384x2048xf8E4M3FN>, tensor<2048x16384xf8E4M3FN>)
+      -> tensor<512x2048xbf16>
+  return %y : tensor<512x2048xbf16>
 }

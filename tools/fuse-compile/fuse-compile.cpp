@@ -57,7 +57,7 @@ struct Options {
   cl::opt<int> tokens{
       "tokens",
       cl::desc("Most tokens that a scheduled kernel of a function with a "
-               "dynamic number of tokens serves, 1 to 128"),
+               "dynamic number of tokens serves, 1 to 16384"),
       cl::init(64), cl::cat(category)};
   cl::opt<int> multiprocessors{"multiprocessors",
                                cl::desc("Multiprocessors of the GPU"),

@@ -134,22 +134,18 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
   let description = [{
     The discardable attribute `tile.schedule` of a fused op whose tokens are
     the left operand of its products: a kernel for the norm, one for each
-    product. A tile of a product is 128 tokens by `rows` packed rows of a
-    weight, two warpgroups with 64 tokens each.
+    product. A tile of a product is 128 tokens by 256 packed rows.
 
     - `tokens`: most tokens that the kernels serve;
     - `blocks`: grid size of the products, a multiple of `cluster`;
     - `split`: into how many ranges the reduction of the last product is cut.
-      With more than one, the sums of a tile meet, so that there may be no more
-      of them than blocks: `split` is a power of two;
-    - `rows`: packed rows in a tile of the last product, 256 or 128. The first
-      product has tiles of 256;
-    - `stages`: depth of the ring. A stage is a k-step of 128 bytes of a tile,
-      16 KB of tokens and 128 bytes for each packed row;
+      With more than one, the ranges of a tile meet, so that there may be no
+      more of them than blocks;
+    - `rows`: packed rows in a tile of the last product, 256 or 128;
+    - `stages`: depth of the rings. A stage is a k-step of a tile, 128 bytes
+      for each token and each packed row;
     - `group`: token tiles that go with a tile of weights before the next tile
       of weights; their tokens and a wave of weights should fit into L2;
-    - `lag`: stages that the second warpgroup begins behind the first, so that
-      one has products to do during the epilogue of the other;
     - `cluster`: 1, or 2 for pairs of blocks with neighbouring token tiles that
       each fetch half of a tile of weights for both;
     - `dependent`: kernels may start under the tail of the one before
@@ -157,7 +153,7 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
 
     Example:
     `#tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4,
-    group = 16, lag = 2, cluster = 1, dependent = true>`
+    group = 16, cluster = 1, dependent = true>`
   }];
   let parameters = (ins
     "int64_t":$tokens,
@@ -166,7 +162,6 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
     DefaultValuedParameter<"int64_t", "256">:$rows,
     "int64_t":$stages,
     "int64_t":$group,
-    DefaultValuedParameter<"int64_t", "0">:$lag,
     DefaultValuedParameter<"int64_t", "1">:$cluster,
     "bool":$dependent
   );

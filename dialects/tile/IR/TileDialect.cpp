@@ -102,7 +102,7 @@ LogicalResult
 PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                             int64_t tokens, int64_t blocks, int64_t split,
                             int64_t rows, int64_t stages, int64_t group,
-                            int64_t lag, int64_t cluster, bool dependent) {
+                            int64_t cluster, bool dependent) {
   if (tokens < 1 || tokens > kMaxPrefillTokens)
     return emitError() << "tokens = " << tokens << " is not from 1 to "
                        << kMaxPrefillTokens;
@@ -112,8 +112,8 @@ PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "blocks = " << blocks
                        << " is not a multiple of cluster = " << cluster
                        << " from 1 to 65535";
-  if (split < 1 || split > 16 || (split & (split - 1)) != 0)
-    return emitError() << "split = " << split << " is not 1, 2, 4, 8 or 16";
+  if (split < 1 || split > 16)
+    return emitError() << "split = " << split << " is not from 1 to 16";
   if (rows != 128 && rows != 256)
     return emitError() << "rows = " << rows << " is not 128 or 256";
   // Mbarriers are static shared memory beside the ring.
@@ -122,9 +122,6 @@ PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "stages = " << stages << " is not from 2 to " << most;
   if (group < 1)
     return emitError() << "group = " << group << " is less than 1";
-  if (lag < 0 || lag > stages - 2)
-    return emitError() << "lag = " << lag
-                       << " is not from 0 to stages - 2 = " << stages - 2;
   return success();
 }
 

@@ -61,18 +61,16 @@ struct DecodeProblem {
 std::optional<DecodeProblem> describeFamily(mlir::Operation *op,
                                             std::string &reason);
 
-/// Describes `op`, or says in `reason` why the decode kernel can not do it.
+/// Describes `op`, or says in `reason` why no scheduled kernel can do it.
 std::optional<DecodeProblem> describeDecode(mlir::Operation *op,
                                             std::string &reason);
 
-/// How a schedule cuts a problem into tiles. A packed tile is 256 rows, a
-/// k-step 128 bytes; ragged edges are padded with zeros when weights are
-/// packed. A block takes a packed tile at a time, or half of one.
-struct DecodeTiling {
-  DecodeTiling(const DecodeProblem &problem, tile::ScheduleAttr schedule);
-
-  /// Why the schedule can not be, or an empty string.
-  std::string getProblem() const;
+/// How the products of a problem are cut into tiles. A packed tile is 256 rows
+/// of a weight, a k-step 128 bytes; ragged edges are padded with zeros when
+/// weights are packed. A tile is a packed one, or half of one.
+struct ProductTiling {
+  /// With tiles of so many weight rows in the two products, 256 or 128.
+  ProductTiling(const DecodeProblem &problem, int64_t firstRows, int64_t rows);
 
   /// Bytes of an operand of the products.
   int64_t bytes;
@@ -80,11 +78,21 @@ struct DecodeTiling {
   int64_t firstRows, hiddenPerTile = 0;
   /// Tiles, packed tiles and k-steps of the first product.
   int64_t tiles1 = 0, packedTiles1 = 0, steps1 = 0;
-  /// Outputs of a unit of the last product, its units side by side, its
-  /// packed tiles of 256 rows, and its k-steps.
+  /// Outputs of a tile of the last product, its tiles side by side, its
+  /// packed tiles, and its k-steps.
   int64_t rows, tiles2 = 0, packedTiles2 = 0, steps2;
-  /// The first unit of each linear of the last product, and their end.
+  /// The first tile of each linear of the last product, and their end.
   llvm::SmallVector<int64_t> firstTiles;
+};
+
+/// How a schedule cuts a decode kernel into units: a tile of the last product
+/// and a range of its k-steps.
+struct DecodeTiling : ProductTiling {
+  DecodeTiling(const DecodeProblem &problem, tile::ScheduleAttr schedule);
+
+  /// Why the schedule can not be, or an empty string.
+  std::string getProblem() const;
+
   /// Tiles of the first product that feed one range of the last, k-steps of a
   /// range, and ranges that are not empty.
   int64_t tilesPerRange = 0, stepsPerRange, ranges;

@@ -352,7 +352,9 @@ def ConvertFuseToTilePass
   let description = [{
     Replaces each fused op that carries a `tile.schedule` by a `tile.launch`
     and emits its kernel into a gpu.module: one persistent launch for norm,
-    products, activation, quantization and residual adds. Ops whose kernels
+    products, activation, quantization and residual adds; under a
+    `#tile.prefill_schedule`, a launch for the norm and one for each product,
+    which share a workspace. Ops whose kernels
     would be the same share one; scales are arguments of the launch.
 
     Declines nothing silently: an op without a schedule is left for the

@@ -166,7 +166,7 @@ struct HopperPipelineOptions
   Option<int64_t> tokens{
       *this, "tokens",
       llvm::cl::desc("Most tokens that a kernel of an op with a dynamic number "
-                     "of tokens serves, 1 to 128"),
+                     "of tokens serves, 1 to 16384"),
       llvm::cl::init(64)};
   Option<int64_t> multiprocessors{*this, "multiprocessors",
                                   llvm::cl::desc("Multiprocessors of the GPU"),

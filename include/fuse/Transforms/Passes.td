@@ -422,7 +422,9 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
   let summary = "Choose a Hopper schedule for each fused op";
   let description = [{
     Gives every `fuse.mlp`, `fuse.gated_mlp` and `fuse.norm_linear` that the
-    decode kernel can do a `tile.schedule`: of the splits of the last product
+    scheduled kernels can do a `tile.schedule`. For more than 128 tokens that is
+    a `#tile.prefill_schedule`, with the tiles and the split of the smallest
+    estimate. For fewer it is a `#tile.schedule`: of the splits of the last product
     whose blocks are all resident, the one with the smallest time by a roofline
     model (device memory, the busiest block, L2, and what meeting of blocks
     costs). `fuse.norm_quantize` and `fuse.act_quantize` get a schedule of rows.
@@ -439,7 +441,7 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     The pass declines ops that the kernel can not do, and says why in a remark
     of category `codegen`: other families, element types other than bf16 and
     static f8E4M3FN, scales per channel, widths that are not multiples of 16,
-    more than 128 tokens. They stay for the portable path.
+    more than 16384 tokens. They stay for the portable path.
 
     After this pass an op has a schedule or a remark.
 
@@ -455,7 +457,7 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
   let options = [
     Option<"tokens", "tokens", "int64_t", /*default=*/"64",
            "Most tokens that a kernel of an op with a dynamic number of tokens "
-           "serves, 1 to 128">,
+           "serves, 1 to 16384">,
     Option<"multiprocessors", "multiprocessors", "int64_t", /*default=*/"132",
            "Multiprocessors of the GPU, one resident block on each">,
     Option<"table", "table", "std::string", /*default=*/"",

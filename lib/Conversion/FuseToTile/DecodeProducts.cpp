@@ -125,8 +125,8 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
   }
   Value token = body->getArgument(0);
   auto compute = [&] {
-    return p.isGated() ? activateHidden(low, high, biasGate, biasUp)
-                       : activateHidden({}, all, {}, biasUp);
+    return activateHidden(p.isGated() ? roundHidden(low, high, biasGate, biasUp)
+                                      : roundHidden({}, all, {}, biasUp));
   };
   // Rows past the last token belong to the workspace too. Storing them spares
   // a branch for each column, which would keep the columns from overlapping.

@@ -6,7 +6,7 @@
 
 #include "fuse/Conversion/FuseToTile/FuseToTile.h"
 
-#include "DecodeKernel.h"
+#include "PrefillKernel.h"
 #include "RowKernel.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -54,7 +54,7 @@ struct ConvertFuseToTilePass
 
   LogicalResult convert(Operation *op) {
     FailureOr<SmallVector<PlannedKernel>> kernels =
-        takesRows(op) ? buildRows(op) : buildDecode(op);
+        takesRows(op) ? buildRows(op) : buildProducts(op);
     if (failed(kernels))
       return failure();
     gpu::GPUModuleOp module = getModule();
@@ -81,42 +81,42 @@ struct ConvertFuseToTilePass
     return success();
   }
 
-  /// The schedule of an op, of the kind that its family has.
-  template <typename AttrT>
-  FailureOr<AttrT> getSchedule(Operation *op, StringRef expected) {
+  FailureOr<SmallVector<PlannedKernel>> buildProducts(Operation *op) {
     Attribute attr = op->getAttr(kScheduleAttrName);
-    if (auto schedule = dyn_cast<AttrT>(attr))
-      return schedule;
-    op->emitOpError() << "has " << kScheduleAttrName << " = " << attr
-                      << ": expected " << expected;
-    return failure();
-  }
-
-  FailureOr<SmallVector<PlannedKernel>> buildDecode(Operation *op) {
-    auto schedule = getSchedule<ScheduleAttr>(op, "#tile.schedule");
-    if (failed(schedule))
-      return failure();
+    if (!isa<ScheduleAttr, PrefillScheduleAttr>(attr))
+      return op->emitOpError()
+             << "has " << kScheduleAttrName << " = " << attr
+             << ": expected #tile.schedule or #tile.prefill_schedule";
     std::string reason;
     std::optional<DecodeProblem> problem = describeDecode(op, reason);
     if (!problem)
       return op->emitOpError() << "has a schedule, but " << reason;
-    reason = getScheduleProblem(*problem, *schedule);
+    auto decode = dyn_cast<ScheduleAttr>(attr);
+    reason =
+        decode ? getScheduleProblem(*problem, decode)
+               : getScheduleProblem(*problem, cast<PrefillScheduleAttr>(attr));
     if (!reason.empty())
       return op->emitOpError() << "does not fit its schedule: " << reason;
-    return buildDecodeKernels(*problem, *schedule, getModule(),
-                              [&] { return getKernelName(op, "decode"); });
+    if (decode)
+      return buildDecodeKernels(*problem, decode, getModule(),
+                                [&] { return getKernelName(op, "decode"); });
+    return buildPrefillKernels(*problem, cast<PrefillScheduleAttr>(attr),
+                               getModule(),
+                               [&] { return getKernelName(op, "prefill"); });
   }
 
   FailureOr<SmallVector<PlannedKernel>> buildRows(Operation *op) {
-    auto schedule = getSchedule<RowScheduleAttr>(op, "#tile.row_schedule");
-    if (failed(schedule))
-      return failure();
+    Attribute attr = op->getAttr(kScheduleAttrName);
+    auto schedule = dyn_cast<RowScheduleAttr>(attr);
+    if (!schedule)
+      return op->emitOpError() << "has " << kScheduleAttrName << " = " << attr
+                               << ": expected #tile.row_schedule";
     std::string reason;
     std::optional<RowProblem> problem = describeRows(op, reason);
     if (!problem)
       return op->emitOpError() << "has a schedule, but " << reason;
     return SmallVector<PlannedKernel>{buildRowKernel(
-        *problem, *schedule, getModule(), getKernelName(op, "rows"))};
+        *problem, schedule, getModule(), getKernelName(op, "rows"))};
   }
 
   /// The kernel that does the same as `kernel`, which is erased then.

@@ -149,3 +149,34 @@ void NormBuilder::normalizeRow(Value row, ArrayRef<Value> loaded) {
          [&] { store(packed, input, add(mul(row, p.width), chunk.column)); });
   }
 }
+
+void NormBuilder::normalizeAll(Value first, Value count, int64_t stride) {
+  // What is the same for all rows is read once.
+  auto loadOrLast = [&](Value row) {
+    return loadRow(min(row, sub(count, c(1))), /*early=*/false);
+  };
+  Values requested = loadOrLast(first);
+  auto isOfRow = [](size_t index) { return index % 4 < 2; };
+  auto getCarried = [&](ArrayRef<Value> loaded) {
+    Values carried;
+    for (auto [index, value] : llvm::enumerate(loaded))
+      if (value && isOfRow(index))
+        carried.push_back(value);
+    return carried;
+  };
+  loop(first, count, stride, getCarried(requested),
+       [&](Value row, ValueRange carried) -> SmallVector<Value> {
+         Values current = requested;
+         for (auto [index, value] : llvm::enumerate(current))
+           if (value && isOfRow(index)) {
+             value = carried.front();
+             carried = carried.drop_front();
+           }
+         Values next = getCarried(loadOrLast(add(row, stride)));
+         normalizeRow(row, current);
+         // The next row's sums reuse the scratch of this one's.
+         if (p.norm)
+           barrier();
+         return next;
+       });
+}

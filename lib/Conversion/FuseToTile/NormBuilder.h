@@ -30,6 +30,9 @@ protected:
   /// `early` loads are issued before whatever follows.
   Values loadRow(Value row, bool early);
   void normalizeRow(Value row, llvm::ArrayRef<Value> loaded);
+  /// Normalizes rows `first`, `first + stride`, ... below `count`. The next
+  /// row is on its way while a row waits for its sums.
+  void normalizeAll(Value first, Value count, int64_t stride);
   void addNormOperands();
   void addNormResults();
   /// Shared memory for the sums over a row.

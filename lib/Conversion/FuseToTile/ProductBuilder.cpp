@@ -55,22 +55,28 @@ void ProductBuilder::addOutputOperands() {
     addResult(slot, index);
 }
 
-void ProductBuilder::addScalars() {
+void ProductBuilder::addHiddenScalars() {
+  if (!p.isF8() || !p.hasFirst())
+    return;
+  if (p.isGated())
+    addScalar(alphaGate, "gate", getScale("input") * getScale("gate"));
+  addScalar(alphaUp, "up", getScale("input") * getScale("up"));
+  addQuantizer(hiddenScale, "hidden", p.scales);
+}
+
+void ProductBuilder::addOutputScalars() {
   if (!p.isF8())
     return;
-  auto get = [&](StringRef name) {
-    return p.scales.getScale(name).value_or(1);
-  };
-  addQuantizer(inputScale, "input", p.scales);
-  if (p.isGated())
-    addScalar(alphaGate, "gate", get("input") * get("gate"));
-  if (p.hasFirst()) {
-    addScalar(alphaUp, "up", get("input") * get("up"));
-    addQuantizer(hiddenScale, "hidden", p.scales);
-  }
-  float read = get(p.hasFirst() ? "hidden" : "input");
+  float read = getScale(p.hasFirst() ? "hidden" : "input");
   for (auto [slot, output] : llvm::zip_equal(alphas, p.outputs))
-    addScalar(slot, output.scale, read * get(output.scale));
+    addScalar(slot, output.scale, read * getScale(output.scale));
+}
+
+void ProductBuilder::addScalars() {
+  if (p.isF8())
+    addQuantizer(inputScale, "input", p.scales);
+  addHiddenScalars();
+  addOutputScalars();
 }
 
 //===----------------------------------------------------------------------===//
@@ -100,23 +106,77 @@ ProductBuilder::Values ProductBuilder::loadBias(Value buffer, Value row,
   return bias;
 }
 
-Value ProductBuilder::activateHidden(ArrayRef<Value> gate, ArrayRef<Value> up,
-                                     ArrayRef<Value> biasGate,
-                                     ArrayRef<Value> biasUp) {
-  auto activateAll = [&](ArrayRef<Value> inputs) {
-    return round("act", each(inputs, [&](Value v) {
-                   return activate(p.activation, v);
-                 }));
+Rounded Rounded::slice(size_t first, size_t size) const {
+  auto take = [](const Values &values, size_t first, size_t size) {
+    return values.empty() ? Values()
+                          : Values(ArrayRef(values).slice(first, size));
   };
-  Values values;
-  if (p.isGated()) {
-    Values g = round("gate", finish(gate, alphaGate, biasGate));
-    Values u = round("up", finish(up, alphaUp, biasUp));
-    values = round("product", mulEach(activateAll(g), u));
-  } else {
-    values = activateAll(round("up", finish(up, alphaUp, biasUp)));
+  return {take(gate, first, size), take(up, first, size),
+          take(gatePairs, first / 2, size / 2),
+          take(upPairs, first / 2, size / 2)};
+}
+
+Rounded::Values Rounded::getPairs() const {
+  Values pairs = gatePairs;
+  llvm::append_range(pairs, upPairs);
+  return pairs;
+}
+
+Rounded Rounded::fromPairs(ValueRange pairs, bool isGated) {
+  size_t gates = isGated ? pairs.size() / 2 : 0;
+  Rounded values;
+  values.gatePairs = llvm::to_vector(pairs.take_front(gates));
+  values.upPairs = llvm::to_vector(pairs.drop_front(gates));
+  return values;
+}
+
+Rounded ProductBuilder::roundHidden(ArrayRef<Value> gate, ArrayRef<Value> up,
+                                    ArrayRef<Value> biasGate,
+                                    ArrayRef<Value> biasUp) {
+  Rounded rounded;
+  auto add = [&](StringRef point, ArrayRef<Value> values, Values &wide,
+                 Values &pairs) {
+    // A single value makes no pair.
+    if (!p.roundsAt(point) || values.size() % 2 != 0) {
+      wide = round(point, values);
+      return;
+    }
+    for (size_t index = 0; index < values.size(); index += 2)
+      pairs.push_back(pack(bf16, values.slice(index, 2)));
+  };
+  if (p.isGated())
+    add("gate", finish(gate, alphaGate, biasGate), rounded.gate,
+        rounded.gatePairs);
+  add("up", finish(up, alphaUp, biasUp), rounded.up, rounded.upPairs);
+  return rounded;
+}
+
+Value ProductBuilder::activateHidden(const Rounded &values) {
+  auto widen = [&](const Values &wide, const Values &pairs) {
+    Values result = wide;
+    for (Value pair : pairs)
+      result.append(unpack(pair));
+    return result;
+  };
+  auto activateAll = [&](ArrayRef<Value> inputs) {
+    return each(inputs, [&](Value v) { return activate(p.activation, v); });
+  };
+  if (!p.isGated())
+    return quantize(round("act", activateAll(widen(values.up, values.upPairs))),
+                    hiddenScale);
+  Values act = activateAll(widen(values.gate, values.gatePairs));
+  if (values.upPairs.empty() || !p.roundsAt("act") || !p.roundsAt("product")) {
+    act = round("act", act);
+    Values up = widen(values.up, values.upPairs);
+    return quantize(round("product", mulEach(act, up)), hiddenScale);
   }
-  return quantize(values, hiddenScale);
+  // A product of two bf16 that is rounded to bf16 is one instruction for two.
+  Values products;
+  for (auto [index, up] : llvm::enumerate(values.upPairs)) {
+    Value pair = pack(bf16, ValueRange(act).slice(2 * index, 2));
+    products.append(unpack(arith::MulFOp::create(b, loc, pair, up)));
+  }
+  return quantize(products, hiddenScale);
 }
 
 void ProductBuilder::storeOutputs(size_t index, Value token, Value row,

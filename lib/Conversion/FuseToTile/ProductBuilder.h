@@ -14,6 +14,22 @@ namespace fuse {
 /// Bytes of 256 packed rows of a k-step.
 constexpr int64_t kWeightStage = 256 * 128;
 
+/// Sums of the first product after their rounding point.
+struct Rounded {
+  using Values = llvm::SmallVector<mlir::Value>;
+
+  /// f32 values, or nothing; there is no gate in a dense MLP.
+  Values gate, up;
+  /// The same as pairs of bf16 where that is what they were rounded to.
+  Values gatePairs, upPairs;
+
+  size_t getSize() const { return 2 * upPairs.size() + up.size(); }
+  Rounded slice(size_t first, size_t size) const;
+  /// All pairs, and the inverse.
+  Values getPairs() const;
+  static Rounded fromPairs(mlir::ValueRange pairs, bool isGated);
+};
+
 /// Arguments and epilogues of the two products, whichever operand tokens are.
 class ProductBuilder : public NormBuilder {
 public:
@@ -28,6 +44,9 @@ protected:
   void addLastWeights(Value &slot, int64_t tiles, int64_t steps);
   void addHiddenBiases();
   void addOutputOperands();
+  /// Scales of the first product and of the last, and all with the input's.
+  void addHiddenScalars();
+  void addOutputScalars();
   void addScalars();
 
   /// Sums of a product of stored values, scaled and with their bias.
@@ -35,11 +54,12 @@ protected:
                 llvm::ArrayRef<Value> bias);
   /// A bias of `count` neighbouring rows, or nothing.
   Values loadBias(Value buffer, Value row, int64_t count);
-  /// Hidden units from the sums of gate and up, packed as the last product
-  /// reads them; there are no sums of a gate in a dense MLP.
-  Value activateHidden(llvm::ArrayRef<Value> gate, llvm::ArrayRef<Value> up,
-                       llvm::ArrayRef<Value> biasGate,
-                       llvm::ArrayRef<Value> biasUp);
+  /// Sums of gate and up, finished and rounded; no gate in a dense MLP.
+  Rounded roundHidden(llvm::ArrayRef<Value> gate, llvm::ArrayRef<Value> up,
+                      llvm::ArrayRef<Value> biasGate,
+                      llvm::ArrayRef<Value> biasUp);
+  /// Hidden units, packed as the last product reads them.
+  Value activateHidden(const Rounded &values);
   /// Stores neighbouring outputs of a token, finished from their sums.
   void storeOutputs(size_t index, Value token, Value row,
                     llvm::ArrayRef<Value> sums);
@@ -50,6 +70,9 @@ protected:
   Value alphaGate, alphaUp, hiddenScale;
 
 private:
+  float getScale(llvm::StringRef name) {
+    return p.scales.getScale(name).value_or(1);
+  }
   void addPacked(Value &slot, llvm::StringRef recipe,
                  llvm::ArrayRef<Value> sources, int64_t tiles, int64_t steps);
 };

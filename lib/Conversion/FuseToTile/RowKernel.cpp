@@ -51,48 +51,17 @@ public:
          entry("zeroed_bytes", 0)});
     thread = id(IdKind::Thread);
     block = id(IdKind::Block);
-    if (rows.isNorm())
-      normalizeAll();
-    else
+    if (rows.isNorm()) {
+      makeNormScratch();
+      normalizeAll(block, count, s.getBlocks());
+    } else {
       activateAll();
+    }
     tile::ReturnOp::create(b, loc);
     return {kernel, plan};
   }
 
 private:
-  void normalizeAll() {
-    makeNormScratch();
-    // The next row is on its way while a row waits for its sums. What is the
-    // same for all rows is read once.
-    auto loadOrLast = [&](Value row) {
-      return loadRow(min(row, sub(count, c(1))), /*early=*/false);
-    };
-    Values first = loadOrLast(block);
-    auto isOfRow = [](size_t index) { return index % 4 < 2; };
-    auto getCarried = [&](ArrayRef<Value> loaded) {
-      Values carried;
-      for (auto [index, value] : llvm::enumerate(loaded))
-        if (value && isOfRow(index))
-          carried.push_back(value);
-      return carried;
-    };
-    loop(block, count, s.getBlocks(), getCarried(first),
-         [&](Value row, ValueRange carried) -> SmallVector<Value> {
-           Values current = first;
-           for (auto [index, value] : llvm::enumerate(current))
-             if (value && isOfRow(index)) {
-               value = carried.front();
-               carried = carried.drop_front();
-             }
-           Values next = getCarried(loadOrLast(add(row, s.getBlocks())));
-           normalizeRow(row, current);
-           // The next row's sums reuse the scratch of this one's.
-           if (p.norm)
-             barrier();
-           return next;
-         });
-  }
-
   /// Rows do not matter here: elements are taken in order.
   void activateAll() {
     constexpr int64_t vectors = 4, size = 8;

@@ -107,3 +107,42 @@ func.func @no_room(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
       -> tensor<?x64xbf16>
   return %y : tensor<?x64xbf16>
 }
+
+// -----
+
+func.func @too_many_units(%x: tensor<256x64xbf16>, %u: tensor<256x64xbf16>,
+                          %d: tensor<64x256xbf16>) -> tensor<256x64xbf16> {
+  // expected-error@+1 {{does not fit its schedule: ranges of the last product meet, but there are 4 units for 2 blocks}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 2,
+          split = 2, stages = 2, group = 1, dependent = false>}
+    : (tensor<256x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<256x64xbf16>
+  return %y : tensor<256x64xbf16>
+}
+
+// -----
+
+func.func @more_tokens(%x: tensor<257x64xbf16>, %u: tensor<256x64xbf16>,
+                       %d: tensor<64x256xbf16>) -> tensor<257x64xbf16> {
+  // expected-error@+1 {{does not fit its schedule: the schedule is for 256 tokens, the op has 257}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 2,
+          split = 1, stages = 2, group = 1, dependent = false>}
+    : (tensor<257x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<257x64xbf16>
+  return %y : tensor<257x64xbf16>
+}
+
+// -----
+
+func.func @indices(%x: tensor<?x16384xbf16>, %u: tensor<262144x16384xbf16>,
+                   %d: tensor<16384x262144xbf16>) -> tensor<?x16384xbf16> {
+  // expected-error@+1 {{does not fit its schedule: 16384 tokens of 262144 elements are more than 32 bits count}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 16384, blocks = 132,
+          split = 1, stages = 4, group = 16, dependent = false>}
+    : (tensor<?x16384xbf16>, tensor<262144x16384xbf16>,
+       tensor<16384x262144xbf16>) -> tensor<?x16384xbf16>
+  return %y : tensor<?x16384xbf16>
+}

@@ -636,7 +636,7 @@ gpu.module @m {
 func.func private @f() attributes {
   // expected-error@+1 {{tokens = 16385 is not from 1 to 16384}}
   tile.schedule = #tile.prefill_schedule<tokens = 16385, blocks = 132,
-    split = 4, rows = 256, stages = 4, group = 16, lag = 0,
+    split = 4, rows = 256, stages = 4, group = 16,
     cluster = 1, dependent = true>}
 
 // -----
@@ -644,7 +644,7 @@ func.func private @f() attributes {
 func.func private @f() attributes {
   // expected-error@+1 {{cluster = 4 is not 1 or 2}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
-    split = 4, rows = 256, stages = 4, group = 16, lag = 0,
+    split = 4, rows = 256, stages = 4, group = 16,
     cluster = 4, dependent = true>}
 
 // -----
@@ -652,15 +652,15 @@ func.func private @f() attributes {
 func.func private @f() attributes {
   // expected-error@+1 {{blocks = 131 is not a multiple of cluster = 2 from 1 to 65535}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 131,
-    split = 4, rows = 256, stages = 4, group = 16, lag = 0,
+    split = 4, rows = 256, stages = 4, group = 16,
     cluster = 2, dependent = true>}
 
 // -----
 
 func.func private @f() attributes {
-  // expected-error@+1 {{split = 3 is not 1, 2, 4, 8 or 16}}
+  // expected-error@+1 {{split = 17 is not from 1 to 16}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
-    split = 3, rows = 256, stages = 4, group = 16, lag = 0,
+    split = 17, rows = 256, stages = 4, group = 16,
     cluster = 1, dependent = true>}
 
 // -----
@@ -668,7 +668,7 @@ func.func private @f() attributes {
 func.func private @f() attributes {
   // expected-error@+1 {{rows = 64 is not 128 or 256}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
-    split = 4, rows = 64, stages = 4, group = 16, lag = 0,
+    split = 4, rows = 64, stages = 4, group = 16,
     cluster = 1, dependent = true>}
 
 // -----
@@ -676,7 +676,7 @@ func.func private @f() attributes {
 func.func private @f() attributes {
   // expected-error@+1 {{stages = 5 is not from 2 to 4}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
-    split = 4, rows = 256, stages = 5, group = 16, lag = 0,
+    split = 4, rows = 256, stages = 5, group = 16,
     cluster = 1, dependent = true>}
 
 // -----
@@ -684,15 +684,7 @@ func.func private @f() attributes {
 func.func private @f() attributes {
   // expected-error@+1 {{group = 0 is less than 1}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
-    split = 4, rows = 256, stages = 4, group = 0, lag = 0,
-    cluster = 1, dependent = true>}
-
-// -----
-
-func.func private @f() attributes {
-  // expected-error@+1 {{lag = 3 is not from 0 to stages - 2 = 2}}
-  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
-    split = 4, rows = 256, stages = 4, group = 16, lag = 3,
+    split = 4, rows = 256, stages = 4, group = 0,
     cluster = 1, dependent = true>}
 
 // -----

@@ -207,8 +207,8 @@ func.func private @scheduled() attributes {
 // Defaults are left out.
 
 // CHECK-LABEL: func.func private @prefill
-// CHECK-SAME: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4, group = 16, lag = 2, dependent = true>
+// CHECK-SAME: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4, group = 16, dependent = true>
 func.func private @prefill() attributes {
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4,
-    rows = 256, stages = 4, group = 16, lag = 2, cluster = 1,
-    dependent = true>}
+    rows = 256, stages = 4, group = 16,
+    cluster = 1, dependent = true>}

@@ -1,0 +1,71 @@
+//===- PrefillSchedule.h - Schedules for many tokens ---------- -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_ANALYSIS_PREFILLSCHEDULE_H
+#define FUSE_ANALYSIS_PREFILLSCHEDULE_H
+
+#include "fuse/Analysis/CostModel.h"
+
+namespace fuse {
+
+/// Most tokens for which weights are the left operand.
+constexpr int64_t kMaxDecodeTokens = 128;
+
+/// Tokens of a tile of the products.
+constexpr int64_t kTokenTile = 128;
+
+/// How a schedule cuts one product of a problem: tiles of 128 tokens by some
+/// packed rows, and ranges of its k-steps.
+struct PrefillProduct {
+  /// Packed rows of a tile.
+  int64_t rows;
+  /// Tiles of weights side by side, and those of their packing.
+  int64_t tiles, packedTiles;
+  /// k-steps, k-steps of a range, and ranges that are not empty.
+  int64_t steps, stepsPerRange, ranges;
+  int64_t cluster;
+
+  /// Token tiles of so many tokens, filled up to whole clusters.
+  int64_t getTokenTiles(int64_t count) const {
+    return llvm::alignTo(llvm::divideCeil(count, kTokenTile), cluster);
+  }
+  int64_t getUnits(int64_t count) const {
+    return getTokenTiles(count) * tiles * ranges;
+  }
+  int64_t getStageBytes() const { return (kTokenTile + rows) * 128; }
+};
+
+struct PrefillTiling : ProductTiling {
+  PrefillTiling(const DecodeProblem &problem,
+                tile::PrefillScheduleAttr schedule);
+
+  PrefillProduct first, last;
+  /// Launch shape of the norm: several blocks of a multiprocessor hide each
+  /// other's waits.
+  int64_t normBlocks, normThreads;
+};
+
+/// Whether `schedule` can be the schedule of `problem`, or why not.
+std::string getScheduleProblem(const DecodeProblem &problem,
+                               tile::PrefillScheduleAttr schedule);
+/// On a GPU with so many multiprocessors: blocks that meet are resident.
+std::string getScheduleProblem(const DecodeProblem &problem,
+                               tile::PrefillScheduleAttr schedule,
+                               int64_t multiprocessors);
+
+/// Microseconds that the kernels of `schedule` take for `tokens` tokens.
+double estimatePrefill(const DecodeProblem &problem,
+                       tile::PrefillScheduleAttr schedule, int64_t tokens,
+                       const GpuModel &gpu);
+
+/// The schedule with the smallest estimate for `tokens` tokens, or null when
+/// there is none.
+tile::PrefillScheduleAttr selectPrefill(const DecodeProblem &problem,
+                                        int64_t tokens, const GpuModel &gpu);
+
+} // namespace fuse
+
+#endif // FUSE_ANALYSIS_PREFILLSCHEDULE_H

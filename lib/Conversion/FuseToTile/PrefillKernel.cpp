@@ -1,0 +1,386 @@
+//===- PrefillKernel.cpp - Prefill kernels: arguments, frame, copies ------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Three launches: [residual add] [norm] [quantize]; first product, activation
+// and [quantize]; last product [residual add]. Tokens are the left operand of
+// the products, weights the right one, in the packing of the decode kernel. A
+// block of a product is persistent and goes round the tiles:
+//
+//   warp 0       fills the ring: a k-step of a tile of tokens and of a tile of
+//                weights in each stage;
+//   warps 4-11   two warpgroups with 64 tokens each: products, epilogues. The
+//                hidden units of a tile are activated while the tensor cores
+//                are at the first k-steps of the next one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PrefillKernelBuilder.h"
+
+using namespace mlir;
+using namespace fuse;
+using namespace tile;
+
+static constexpr int64_t kCopyWarps = 4, kMathWarps = 8, kMathBarrier = 1;
+/// k-steps of weights on their way into L2 before their copy, where so many
+/// token tiles share them that device memory has time. With fewer, it is busy
+/// with what is needed sooner.
+static constexpr int64_t kAhead = 8, kSharers = 5;
+
+static NormBuilder::Team getTeam(const PrefillTiling &tiling, bool isNorm) {
+  if (isNorm)
+    return {0, tiling.normThreads / 32, kMathBarrier};
+  return {kCopyWarps, kCopyWarps + kMathWarps, kMathBarrier};
+}
+
+PrefillKernelBuilder::PrefillKernelBuilder(const DecodeProblem &problem,
+                                           PrefillScheduleAttr schedule,
+                                           const PrefillTiling &tiling,
+                                           Part part, OpBuilder &builder)
+    : ProductBuilder(problem, getTeam(tiling, part == Part::Norm), builder),
+      s(schedule), tiling(tiling), part(part),
+      product(part == Part::First ? tiling.first : tiling.last),
+      elementBytes(problem.getElementBytes()) {}
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+/// All kernels of an op see the same workspace, so its layout does not depend
+/// on the part.
+struct Workspace {
+  int64_t words, zeroed, input, hidden, partials, end;
+};
+
+static Workspace getWorkspace(const DecodeProblem &p, PrefillScheduleAttr s,
+                              const PrefillTiling &tiling) {
+  int64_t end = 0;
+  auto reserve = [&](int64_t bytes) {
+    int64_t offset = end;
+    end += llvm::alignTo(bytes, 256);
+    return offset;
+  };
+  Workspace w;
+  // Words come first: they are the part that must be zero before the first
+  // launch. Each warp of a tile has one, behind the line of the ticket.
+  const PrefillProduct &last = tiling.last;
+  int64_t units = last.ranges > 1 ? last.getUnits(s.getTokens()) : 0;
+  int64_t words = units / last.ranges * kMathWarps;
+  w.words = reserve(units ? (1 + words) * 128 : 0);
+  w.zeroed = end;
+  int64_t rowBytes = s.getTokens() * tiling.bytes;
+  w.input = reserve(rowBytes * p.width);
+  w.hidden = reserve(rowBytes * p.hidden);
+  w.partials = reserve(units * kTokenTile * last.rows *
+                       static_cast<int64_t>(sizeof(float)));
+  w.end = end;
+  return w;
+}
+
+void PrefillKernelBuilder::addBuffer(Value &slot, Type type, int64_t offset) {
+  addArgument(slot, bufferOf(type),
+              {kind("workspace"), entry("offset", offset)});
+}
+
+void PrefillKernelBuilder::addTokenMap(int64_t columns, int64_t offset) {
+  addArgument(
+      tokenMap, TensorMapType::get(b.getContext()),
+      {kind("tensor_map"), entry("offset", offset),
+       entry("rows", s.getTokens()), entry("columns", columns),
+       entry("element", TypeAttr::get(element)), entry("box_rows", kTokenTile),
+       entry("box_columns", 128 / elementBytes), entry("swizzle", 128)});
+}
+
+void PrefillKernelBuilder::addArguments() {
+  Workspace w = getWorkspace(p, s, tiling);
+  if (isNorm()) {
+    addBuffer(input, element, w.input);
+    addNormOperands();
+    addNormResults();
+    addTokens(count);
+    if (p.isF8())
+      addQuantizer(inputScale, "input", p.scales);
+    return;
+  }
+  if (isFirst()) {
+    addTokenMap(p.width, w.input);
+    addFirstWeights(weights, tiling.tiles1, tiling.steps1);
+    addHiddenBiases();
+    addBuffer(hidden, element, w.hidden);
+    addTokens(count);
+    addHiddenScalars();
+    return;
+  }
+  addTokenMap(p.getReduction(), p.hasFirst() ? w.hidden : w.input);
+  addLastWeights(weights, tiling.packedTiles2, tiling.steps2);
+  if (p.addStream) {
+    addOperand(x, p.x);
+    addOperand(residual, p.residual);
+  }
+  addOutputOperands();
+  if (product.ranges > 1) {
+    addBuffer(words, b.getI32Type(), w.words);
+    addBuffer(partials, f32, w.partials);
+  }
+  addTokens(count);
+  addOutputScalars();
+}
+
+//===----------------------------------------------------------------------===//
+// Units
+//===----------------------------------------------------------------------===//
+
+/// `lhs` over or modulo a value that is not a constant.
+static Value divide(IndexBuilder &i, Value lhs, Value rhs) {
+  return arith::DivUIOp::create(i.b, i.loc, lhs, rhs);
+}
+
+void PrefillKernelBuilder::countUnits() {
+  int64_t tokens = kTokenTile * s.getCluster();
+  tokenTiles = div(add(count, tokens - 1), tokens);
+  units = mul(tokenTiles, product.tiles * product.ranges);
+  firstUnit = div(block, s.getCluster());
+}
+
+/// Token tiles of a group go first, then tiles of weights, then groups: blocks
+/// that run together share few tokens and few weights. A cluster has one unit,
+/// with neighbouring token tiles.
+PrefillKernelBuilder::Unit PrefillKernelBuilder::locate(Value unit) {
+  Unit result;
+  result.range = product.ranges > 1 ? rem(unit, product.ranges) : Value();
+  Value index = div(unit, product.ranges);
+  if (product.getTokenTiles(s.getTokens()) / s.getCluster() <= s.getGroup()) {
+    result.tile = divide(*this, index, tokenTiles);
+    result.tokenTile = arith::RemUIOp::create(b, loc, index, tokenTiles);
+    result.leads = equal(result.tokenTile, 0);
+  } else {
+    int64_t perGroup = s.getGroup() * product.tiles;
+    Value first = mul(div(index, perGroup), s.getGroup());
+    Value rest = rem(index, perGroup);
+    Value width = min(sub(tokenTiles, first), c(s.getGroup()));
+    result.tile = divide(*this, rest, width);
+    Value inGroup = arith::RemUIOp::create(b, loc, rest, width);
+    result.tokenTile = add(first, inGroup);
+    result.leads = equal(inGroup, 0);
+  }
+  result.index = index;
+  if (rank) {
+    result.tokenTile = add(mul(result.tokenTile, s.getCluster()), rank);
+    result.index = add(mul(index, s.getCluster()), rank);
+  }
+  return result;
+}
+
+Value PrefillKernelBuilder::getSteps(const Unit &unit) {
+  if (product.ranges * product.stepsPerRange == product.steps)
+    return c(product.stepsPerRange);
+  return min(c(product.stepsPerRange),
+             sub(c(product.steps), mul(unit.range, product.stepsPerRange)));
+}
+
+PrefillKernelBuilder::Values
+PrefillKernelBuilder::visitUnits(ValueRange carried,
+                                 function_ref<Values(Value, ValueRange)> body) {
+  return loop(firstUnit, units, s.getBlocks() / s.getCluster(), carried, body);
+}
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+/// Where the weights of a k-step lie.
+Value PrefillKernelBuilder::getWeights(const Unit &unit, Value step) {
+  if (unit.range)
+    step = add(mul(unit.range, product.stepsPerRange), step);
+  int64_t tilesPerStep = product.packedTiles * (256 / product.rows);
+  Value at = add(mul(step, tilesPerStep), unit.tile);
+  return scale(at, product.rows * 128);
+}
+
+/// The weights of a k-step; blocks of a cluster fetch equal parts for all.
+void PrefillKernelBuilder::copyWeights(const Unit &unit, Value step,
+                                       Value stage) {
+  int64_t part = product.rows * 128 / s.getCluster();
+  Value offset = getWeights(unit, step);
+  auto copy = [&](int64_t index, IntegerAttr multicast) {
+    Value source = offset;
+    if (index > 0)
+      source = arith::AddIOp::create(
+          b, loc, offset,
+          arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(index * part)));
+    CopyOp::create(b, loc, weights, source, stage,
+                   b.getI64IntegerAttr(kTokenTile * 128 + index * part),
+                   b.getI64IntegerAttr(part), multicast, CachePolicy::Normal);
+  };
+  if (!rank)
+    return copy(0, {});
+  IntegerAttr both = b.getI64IntegerAttr(3);
+  either(equal(rank, 0), [&] { copy(0, both); }, [&] { copy(1, both); });
+}
+
+void PrefillKernelBuilder::copyTokens(const Unit &unit, Value step,
+                                      Value stage) {
+  if (unit.range)
+    step = add(mul(unit.range, product.stepsPerRange), step);
+  CopyTensorOp::create(b, loc, tokenMap, mul(step, 128 / elementBytes),
+                       mul(unit.tokenTile, kTokenTile), stage,
+                       CachePolicy::Normal);
+}
+
+/// Fetches weights into L2 some k-steps before their copy: the ring is as deep
+/// as the latency of L2, not as that of device memory. Of the blocks that share
+/// a tile of weights, the one with the first token tile does it.
+void PrefillKernelBuilder::fetch(const Unit &unit, Value condition,
+                                 Value step) {
+  if (product.getTokenTiles(s.getTokens()) < kSharers)
+    return;
+  when(both(unit.leads, condition), [&] {
+    PrefetchOp::create(b, loc, weights, getWeights(unit, step),
+                       product.rows * 128);
+  });
+}
+
+void PrefillKernelBuilder::stream() {
+  // The first weights do not depend on the kernel before.
+  int64_t last = product.steps - (product.ranges - 1) * product.stepsPerRange;
+  int64_t ahead = std::min(s.getStages(), last);
+  auto acquire = [&](Value use) -> Value {
+    return RingAcquireOp::create(b, loc, stageType(), ring, use);
+  };
+  when(less(firstUnit, units), [&] {
+    Unit unit = locate(firstUnit);
+    Values stages;
+    for (int64_t step = 0; step < ahead; ++step) {
+      stages.push_back(acquire(c(step)));
+      copyWeights(unit, c(step), stages.back());
+    }
+    // What follows has time until the kernel before has ended.
+    for (int64_t step = ahead; step < std::min(ahead + kAhead, last); ++step)
+      fetch(unit, Value(), c(step));
+    depend();
+    // Tokens were written by ordinary stores.
+    FenceAsyncOp::create(b, loc, /*shared=*/false);
+    for (int64_t step = 0; step < ahead; ++step)
+      copyTokens(unit, c(step), stages[step]);
+  });
+  visitUnits(ValueRange{c(ahead), c(ahead)},
+             [&](Value index, ValueRange carried) -> Values {
+               Unit unit = locate(index);
+               Value after = add(index, s.getBlocks() / s.getCluster());
+               Unit next = locate(after);
+               Value steps = getSteps(unit), exists = less(after, units);
+               Value use =
+                   loop(carried[1], steps, 1, carried[0],
+                        [&](Value step, ValueRange uses) -> Values {
+                          Value stage = acquire(uses[0]);
+                          copyWeights(unit, step, stage);
+                          copyTokens(unit, step, stage);
+                          Value later = add(step, kAhead);
+                          fetch(unit, less(later, steps), later);
+                          // Only then there is a next step.
+                          later = sub(later, steps);
+                          Value most = c(std::min(kAhead, last));
+                          fetch(next, both(exists, less(later, most)), later);
+                          return {add(uses[0], 1)};
+                        })[0];
+               return {use, c(0)};
+             });
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel
+//===----------------------------------------------------------------------===//
+
+void PrefillKernelBuilder::buildProduct() {
+  ring = RingCreateOp::create(
+      b, loc,
+      RingType::get(b.getContext(), s.getStages(), product.getStageBytes()),
+      /*offset=*/0, /*consumers=*/2 * s.getCluster());
+  if (s.getCluster() > 1) {
+    ClusterBarrierOp::create(b, loc);
+    rank = id(IdKind::ClusterRank);
+  } else {
+    BarrierOp::create(b, loc, b.getI64IntegerAttr(0), IntegerAttr());
+  }
+  if (s.getDependent())
+    GridDependencyOp::create(b, loc, Dependency::Launch);
+  block = id(IdKind::Block);
+  countUnits();
+  auto roles =
+      SpecializeOp::create(b, loc, b.getStrArrayAttr({"stream", "multiply"}),
+                           b.getDenseI64ArrayAttr({kCopyWarps, kMathWarps}),
+                           b.getDenseI64ArrayAttr({40, 232}), 2);
+  b.createBlock(&roles.getRoles()[0]);
+  when(equal(id(IdKind::Thread), 0), [&] { stream(); });
+  b.createBlock(&roles.getRoles()[1]);
+  multiply();
+  b.setInsertionPointAfter(roles);
+  // A block stays as long as the other one writes to its shared memory.
+  if (s.getCluster() > 1)
+    ClusterBarrierOp::create(b, loc);
+}
+
+PlannedKernel PrefillKernelBuilder::build(StringRef name) {
+  addArguments();
+  int64_t blocks = isNorm() ? tiling.normBlocks : s.getBlocks();
+  int64_t threads =
+      isNorm() ? tiling.normThreads : (kCopyWarps + kMathWarps) * 32;
+  int64_t sharedBytes = isNorm() ? 0 : s.getStages() * product.getStageBytes();
+  // Only ranges of a tile wait for each other.
+  bool cooperative = !isNorm() && product.ranges > 1;
+  tile::KernelOp kernel =
+      begin(name, blocks, threads, sharedBytes, cooperative);
+  Workspace w = getWorkspace(p, s, tiling);
+  SmallVector<NamedAttribute> entries = {
+      entry("blocks", blocks),
+      entry("threads", threads),
+      entry("shared_bytes", sharedBytes),
+      entry("cooperative", b.getBoolAttr(cooperative)),
+      entry("dependent", b.getBoolAttr(s.getDependent())),
+      entry("max_tokens", s.getTokens()),
+      entry("workspace_bytes", w.end),
+      entry("zeroed_bytes", w.zeroed)};
+  if (!isNorm())
+    entries.push_back(entry("shares_workspace", b.getBoolAttr(true)));
+  if (!isNorm() && s.getCluster() > 1) {
+    kernel.setCluster(s.getCluster());
+    entries.push_back(entry("cluster", s.getCluster()));
+  }
+  DictionaryAttr plan = getPlan(entries);
+  if (isNorm()) {
+    if (s.getDependent())
+      GridDependencyOp::create(b, loc, Dependency::Launch);
+    thread = id(IdKind::Thread);
+    block = id(IdKind::Block);
+    depend();
+    makeNormScratch();
+    normalizeAll(block, count, blocks);
+  } else {
+    buildProduct();
+  }
+  tile::ReturnOp::create(b, loc);
+  return {kernel, plan};
+}
+
+SmallVector<PlannedKernel>
+fuse::buildPrefillKernels(const DecodeProblem &problem,
+                          PrefillScheduleAttr schedule, gpu::GPUModuleOp module,
+                          function_ref<std::string()> getName) {
+  using Part = PrefillKernelBuilder::Part;
+  PrefillTiling tiling(problem, schedule);
+  SmallVector<Part> parts = {Part::Norm};
+  if (problem.hasFirst())
+    parts.push_back(Part::First);
+  parts.push_back(Part::Last);
+  SmallVector<PlannedKernel> kernels;
+  for (Part part : parts) {
+    OpBuilder builder(problem.op->getContext());
+    builder.setInsertionPointToEnd(module.getBody());
+    kernels.push_back(
+        PrefillKernelBuilder(problem, schedule, tiling, part, builder)
+            .build(getName()));
+  }
+  return kernels;
+}

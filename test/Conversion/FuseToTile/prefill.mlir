@@ -1,0 +1,116 @@
+// RUN: fuse-opt %s --convert-fuse-to-tile --canonicalize --cse | FileCheck %s
+
+// Many tokens take three launches that see one workspace: the norm, gate and
+// up with the activation, and the last product. Here that has two ranges, which
+// meet on words.
+
+// CHECK-LABEL: func @f8
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_0
+// CHECK-SAME:      {kind = "workspace", offset = [[INPUT:[0-9]+]] : i64}
+// CHECK-SAME:      blocks = 256 : i64, cooperative = false, dependent = true, max_tokens = 256 : i64
+// CHECK-SAME:      threads = 64 : i64
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_1
+// CHECK-SAME:      box_columns = 128 : i64, box_rows = 128 : i64, columns = 256 : i64, element = f8E4M3FN, kind = "tensor_map", offset = [[INPUT]] : i64, rows = 256 : i64
+// CHECK-SAME:      kind = "packed", operands = [2, 3], recipe = "gate_up_256", steps = 2 : i64, tiles = 4 : i64
+// CHECK-SAME:      {kind = "workspace", offset = [[HIDDEN:[0-9]+]] : i64}
+// CHECK-SAME:      blocks = 8 : i64, cooperative = false
+// CHECK-SAME:      shares_workspace = true
+// CHECK:         %[[Y:.*]] = tile.launch @fuse_kernels::@gated_mlp_prefill_2
+// CHECK-SAME:      columns = 512 : i64, element = f8E4M3FN, kind = "tensor_map", offset = [[HIDDEN]] : i64
+// CHECK-SAME:      kind = "packed", operands = [4], recipe = "rows_256", steps = 4 : i64, tiles = 1 : i64
+// CHECK-SAME:      blocks = 8 : i64, cooperative = true
+// CHECK-SAME:      zeroed_bytes = 2304 : i64
+// CHECK:         return %[[Y]]
+func.func @f8(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
+              %g: tensor<512x256xf8E4M3FN>, %u: tensor<512x256xf8E4M3FN>,
+              %d: tensor<256x512xf8E4M3FN>) -> tensor<?x256xbf16> {
+  %y = fuse.gated_mlp %x norm(rms %w eps 1.0e-6) gate(%g) up(%u) down(%d)
+         act(silu) scales(f8E4M3FN, input = 0.5, gate = 0.25, up = 0.5,
+                          hidden = 0.25, down = 1.0) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 8,
+          split = 2, stages = 3, group = 16, dependent = true>}
+    : (tensor<?x256xbf16>, tensor<256xbf16>, tensor<512x256xf8E4M3FN>,
+       tensor<512x256xf8E4M3FN>, tensor<256x512xf8E4M3FN>)
+      -> tensor<?x256xbf16>
+  return %y : tensor<?x256xbf16>
+}
+
+// Pairs of blocks fetch a tile of weights together; narrow tiles of the last
+// product have no ranges here.
+
+// CHECK-LABEL: func @clusters
+// CHECK:         tile.launch @fuse_kernels::@mlp_prefill_0
+// CHECK:         tile.launch @fuse_kernels::@mlp_prefill_1
+// CHECK-SAME:      cluster = 2 : i64
+// CHECK:         tile.launch @fuse_kernels::@mlp_prefill_2
+// CHECK-SAME:      cluster = 2 : i64
+// CHECK-SAME:      zeroed_bytes = 0 : i64
+func.func @clusters(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
+                    %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 4096, blocks = 4,
+          split = 1, rows = 128, stages = 2, group = 4, cluster = 2,
+          dependent = false>}
+    : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
+
+// The norm goes round the rows.
+
+// CHECK-LABEL: tile.kernel @gated_mlp_prefill_0(
+// CHECK-SAME:    blocks(256) threads(64) shared_bytes(0) {
+// CHECK:         tile.grid_dependency launch
+// CHECK:         tile.grid_dependency wait
+// CHECK:         scf.for
+// CHECK:           tile.reduce
+// CHECK:           tile.store %{{.*}} : vector<8xf8E4M3FN>
+
+// One warp fills the ring. The weights of the first stages do not wait for the
+// norm. The hidden units of a tile are activated after the first k-steps of the
+// next have been issued and before they are waited for, those of the last tile
+// in the end.
+
+// CHECK-LABEL: tile.kernel @gated_mlp_prefill_1(
+// CHECK-SAME:    blocks(8) threads(384) shared_bytes(147456) {
+// CHECK:         %[[RING:.*]] = tile.ring.create at(0) consumers(2) : !tile.ring<3 x 49152>
+// CHECK:         role "stream" warps(4)
+// CHECK:           tile.copy %{{.*}} at(16384) bytes(32768)
+// CHECK-NOT:       tile.copy_tensor
+// CHECK:           tile.grid_dependency wait
+// CHECK-NEXT:      tile.fence_async
+// CHECK:           tile.copy_tensor
+// CHECK:         role "multiply" warps(8)
+// CHECK:           scf.for
+// CHECK:             tile.ring.wait %[[RING]]
+// CHECK:             tile.mma %{{.*}} : !tile.shared<64x128xf8E4M3FN, swizzle 128>, !tile.shared<256x128xf8E4M3FN, swizzle 128>, !tile.acc<64x256xf32>
+// CHECK:             tile.mma.commit
+// CHECK:             arith.mulf %{{.*}} : vector<2xbf16>
+// CHECK:             tile.pack %{{.*}} : vector<16xf8E4M3FN>
+// CHECK:             tile.store %{{.*}} : vector<16xf8E4M3FN>
+// CHECK:             tile.mma.wait 1
+// CHECK:             tile.mma %
+// CHECK:             tile.ring.release %[[RING]]
+// CHECK:             tile.acc.values
+// CHECK:             tile.pack %{{.*}} : vector<2xbf16>
+// CHECK:             scf.yield
+// CHECK:           tile.store %{{.*}} : vector<16xf8E4M3FN>
+
+// Partial sums are in f32 and added in the order of the ranges.
+
+// CHECK-LABEL: tile.kernel @gated_mlp_prefill_2(
+// CHECK-SAME:    shared_bytes(147456) cooperative {
+// CHECK:           tile.store %{{.*}} : vector<4xf32>
+// CHECK:           tile.word.meet %{{.*}} arrivals(2)
+// CHECK:           tile.load early %{{.*}} -> vector<4xf32>
+// CHECK:           tile.store %{{.*}} : vector<8xbf16>
+
+// CHECK-LABEL: tile.kernel @mlp_prefill_2(
+// CHECK-SAME:    shared_bytes(65536) cluster(2) {
+// CHECK:         tile.ring.create at(0) consumers(4) : !tile.ring<2 x 32768>
+// CHECK:         tile.cluster_barrier
+// CHECK:         %[[RANK:.*]] = tile.id cluster_rank
+// CHECK:           tile.copy %{{.*}} at(16384) bytes(8192) multicast(3)
+// CHECK:           tile.copy %{{.*}} at(24576) bytes(8192) multicast(3)
+// CHECK:           tile.ring.release %{{.*}} in(%{{.*}})
+// CHECK:         tile.cluster_barrier
