@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from .problem import ACTIVATIONS, BF16, FP8, NORMS, Problem
@@ -108,10 +108,12 @@ SETS = {"timed": timed_cases, "relaxed": relaxed_cases,
         "checked": checked_cases}
 
 
-def all_cases(names: list[str]) -> list[Case]:
+def all_cases(names: list[str],
+              sets: Mapping[str, Callable[[], Iterator[Case]]] = SETS
+              ) -> list[Case]:
     """The cases of some sets, each once."""
     cases: dict[str, Case] = {}
     for name in names:
-        for case in SETS[name]():
+        for case in sets[name]():
             cases.setdefault(case.name(), case)
     return list(cases.values())

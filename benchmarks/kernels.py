@@ -23,11 +23,14 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from .cases import SETS, Case, all_cases
+from .cases import SETS as DECODE_SETS
+from .cases import Case, all_cases
 from .plan import read_launches
+from .prefill_cases import PREFILL_SETS
 from .reference import kernel_scalars
 
 ROOT = Path(__file__).resolve().parents[1]
+SETS = {**DECODE_SETS, **PREFILL_SETS}
 #: Scales in the text of a problem; a plan must show what becomes of them.
 NOMINAL = {"input": 0.021, "gate": 0.0013, "up": 0.0011, "hidden": 0.04,
            "down": 0.0009}
@@ -142,7 +145,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(f"{tool} is not in {options.bin}")
     options.out.mkdir(parents=True, exist_ok=True)
     commit = read_commit()
-    cases = [case for case in all_cases(options.sets or list(SETS))
+    cases = [case for case in all_cases(options.sets or list(SETS), SETS)
              if re.search(options.only, case.name())]
     todo = [case for case in cases if options.force or
             not (options.out / f"{case.name()}.json").exists()]

@@ -145,14 +145,16 @@ class Bench:
             self.check_plan(plan, f"{index + 1}/{len(plans)}")
             self.results.save()
 
-    def check_plan(self, plan: Plan, progress: str) -> None:
-        label = plan.problem.label()
+    def tokens_to_check(self, plan: Plan) -> list[int]:
         tokens = [m for m in self.options.check_tokens
                   if m <= plan.max_tokens]
         # A tile's own kernel is compiled for its largest numbers of tokens;
         # tile 128 is checked with all of them.
-        if plan.max_tokens < 128:
-            tokens = tokens[-3:]
+        return tokens[-3:] if plan.max_tokens < 128 else tokens
+
+    def check_plan(self, plan: Plan, progress: str) -> None:
+        label = plan.problem.label()
+        tokens = self.tokens_to_check(plan)
         if self.options.resume:
             tokens = [m for m in tokens if self.results.find_check(
                 label, plan.max_tokens, m) is None]
@@ -210,11 +212,14 @@ class Bench:
         self.results.data["ceilings"]["empty_graph_us"] = \
             empty.per(1)["median_us"]
         torch._dynamo.config.cache_size_limit = 256
-        for width, hidden, act in TIMED_SHAPES:
+        for width, hidden, act in self.timed_shapes():
             for dtype in (FP8, BF16):
                 problem = timed_problem(width, hidden, act, dtype)
                 if self.wants(problem.label()):
                     self.time_problem(problem)
+
+    def timed_shapes(self) -> Sequence[tuple[int, int, str]]:
+        return TIMED_SHAPES
 
     def time_problem(self, problem: Problem) -> None:
         """Single launches and chains of one shape and type, for every M."""
@@ -429,9 +434,10 @@ class Bench:
         return 0
 
 
-def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None, module: str,
+          defaults: dict[str, Any]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog="benchmarks.mlp_h200", description=__doc__.split("\n")[0])
+        prog=module, description=__doc__.split("\n")[0])
     stages = ("ceilings", "check", "single", "chain")
     parser.add_argument("--kernels", type=Path, default=ROOT / "out/kernels")
     parser.add_argument("--output", type=Path,
@@ -465,6 +471,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         help=argparse.SUPPRESS)
     parser.add_argument("--begin", type=float, default=time.time(),
                         help=argparse.SUPPRESS)
+    parser.set_defaults(**defaults)
     options = parser.parse_args(arguments)
     if options.seed is None:
         options.seed = int(time.time()) % 100000
@@ -472,17 +479,20 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    options = parse(arguments)
+def run_workers(bench: type[Bench], module: str,
+                arguments: Sequence[str] | None,
+                defaults: dict[str, Any]) -> int:
+    """Runs a bench in processes of their own, with its own defaults."""
+    options = parse(arguments, module, defaults)
     if options.worker:
         try:
-            return Bench(options).run()
+            return bench(options).run()
         except Exception:
             traceback.print_exc()
             return 1
     # A kernel that hangs takes its process along; the rest goes on in another.
     given = list(sys.argv[1:] if arguments is None else arguments)
-    command = [sys.executable, "-m", "benchmarks.mlp_h200", *given,
+    command = [sys.executable, "-m", module, *given,
                "--worker", "--begin", str(options.begin), "--seed",
                str(options.seed)]
     code = subprocess.run(command, cwd=ROOT, check=False).returncode
@@ -492,6 +502,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = subprocess.run([*command, "--resume"], cwd=ROOT,
                               check=False).returncode
     return code
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return run_workers(Bench, "benchmarks.mlp_h200", arguments, {})
 
 
 if __name__ == "__main__":

@@ -40,6 +40,8 @@ class Launch:
     arguments: list[dict[str, Any]]
     #: Blocks wait for each other, so that all have to be resident.
     cooperative: bool = True
+    #: Blocks of a cluster; the kernel itself asks for it.
+    cluster: int = 1
     #: The workspace is that of the launch before, which this one waits for.
     shares_workspace: bool = False
 

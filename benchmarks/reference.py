@@ -149,15 +149,24 @@ class Range:
 
 
 def library_sum_error(width: int = 4096) -> float:
-    """The largest error of `torch._scaled_mm` over sums of absolute values."""
+    """The library's largest error of a sum of so many random products."""
     x, w = (torch.randn(rows, width, device="cuda").mul(64).clamp(
         -E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn) for rows in (128, 8192))
+    return product_sum_error(x, w)
+
+
+def product_sum_error(x: Tensor, w: Tensor) -> float:
+    """The largest error of `torch._scaled_mm` over sums of absolute values.
+
+    x is [rows, width], w [outputs, width], both float8_e4m3fn.
+    """
     one = torch.tensor(1.0, device="cuda")
     result = torch._scaled_mm(x, w.t(), one, one, out_dtype=torch.float32,
                               use_fast_accum=True)
     exact = x.double() @ w.double().t()
     size = x.double().abs() @ w.double().abs().t()
-    return ((result.double() - exact).abs() / size).max().item()
+    return ((result.double() - exact).abs() / size.clamp_min(1e-30)
+            ).max().item()
 
 
 def relative_error(value: Tensor, reference: Tensor) -> float:
@@ -175,6 +184,8 @@ class Chain:
 
     def __init__(self, problem: Problem, tensors: Mapping[str, Tensor],
                  scales: Mapping[str, float]) -> None:
+        #: Error of a sum over the sum of absolute values.
+        self.sum_error = SUM_ERROR[problem.dtype]
         self.problem = problem
         self.tensors = tensors
         self.scales = scales
@@ -236,7 +247,7 @@ class Chain:
         weight = self.tensors[role].double()
         size = weight.abs().t()
         mid = x.mid @ weight.t()
-        error = SUM_ERROR[self.problem.dtype] * (x.mid.abs() @ size)
+        error = self.sum_error * (x.mid.abs() @ size)
         if spread:
             radius = torch.maximum(x.high - x.mid, x.mid - x.low)
             if radius.any():
@@ -260,6 +271,19 @@ class Chain:
         if not p.fp8:
             return value.bf16()
         return value.quantized(self.scalars["hidden"], p.order == "divide")
+
+    def allow_library_error(self, stored: Tensor, role: str) -> float:
+        """Widens the bounds to twice what the library's sum makes of it.
+
+        The longer a sum, the more of its 8-bit products the accumulators of
+        the hardware cut off; the library's sums are as long. Returns its
+        largest error.
+        """
+        if not self.problem.fp8:
+            return 0.0
+        error = product_sum_error(stored, self.tensors[role])
+        self.sum_error = max(SUM_ERROR[self.problem.dtype], 2 * error)
+        return error
 
     def hidden_from(self, stored: Tensor) -> Range:
         """The hidden layer of a kernel's own quantized input."""

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which problems with many tokens are timed and which are checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from .cases import (CHECKED_WIDTHS, DTYPES, TIMED_SHAPES, Case, timed_problem,
+                    variants)
+from .problem import ACTIVATIONS, NORMS, Problem
+
+PREFILL_SHAPES = TIMED_SHAPES[:2]
+PREFILL_TOKENS = (256, 512, 1024, 2048, 4096, 8192)
+#: Kernels compiled for the last are checked with all, the others with those
+#: that they serve.
+PREFILL_CHECKED_TOKENS = (129, 200, 256, 300, 384, 511, 512, 1000, 4096)
+SWEPT_TOKENS = tuple(range(160, 1025, 32))
+
+
+def timed_cases() -> Iterator[Case]:
+    for width, hidden, act in PREFILL_SHAPES:
+        for dtype in DTYPES:
+            for tokens in PREFILL_TOKENS:
+                yield Case(timed_problem(width, hidden, act, dtype), tokens)
+
+
+def swept_cases() -> Iterator[Case]:
+    """Neighbouring numbers of tokens, to see where time jumps."""
+    width, hidden, act = PREFILL_SHAPES[0]
+    for dtype in DTYPES:
+        for tokens in SWEPT_TOKENS:
+            yield Case(timed_problem(width, hidden, act, dtype), tokens)
+
+
+def checked_cases() -> Iterator[Case]:
+    """Every family, type, activation, norm and optional part."""
+    index = 0
+    norms = list(NORMS.values())
+    for family in ("gated_mlp", "mlp"):
+        for dtype in DTYPES:
+            for act in ACTIVATIONS:
+                width, hidden = CHECKED_WIDTHS[index % 4]
+                yield Case(Problem(family, width, hidden, dtype, act,
+                                   norms[index % len(norms)]), 512)
+                # Activations and norms meet all widths over the families.
+                index += 1
+            index += 1
+            base = Problem(family, 256, 768, dtype,
+                           "silu" if family == "gated_mlp" else "gelu",
+                           NORMS["rms0" if family == "gated_mlp" else
+                                 "layer"])
+            for width, hidden in CHECKED_WIDTHS:
+                for tokens in (256, 1000, 4096):
+                    yield Case(replace(base, width=width, hidden=hidden),
+                               tokens)
+            for variant in variants(base):
+                yield Case(variant, 300)
+
+
+PREFILL_SETS = {"prefill": timed_cases, "prefill-sweep": swept_cases,
+                "prefill-checked": checked_cases}
