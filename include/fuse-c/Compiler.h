@@ -129,6 +129,9 @@ typedef struct fuse_compile_options {
   /* A file of fuse-tune; null or empty for none. Schedules that it has go
    * before those of the cost model. */
   const char *schedules;
+  /* Nonzero to put scheduled kernels into one plan with portable ones (default
+   * 0). No such plan has been run on a GPU yet. */
+  int32_t mixed;
 } fuse_compile_options;
 
 FUSE_C_EXPORT void fuse_compile_options_init(fuse_compile_options *options);

@@ -189,7 +189,7 @@ llvm::Error DeviceCompiler::compileScheduled() {
       done.insert(function.getSymName());
     } else {
       lowered.walk([&](tile::LaunchOp launch) { launches.push_back(launch); });
-      if (launches.empty() || !canMixLaunches(lowered))
+      if (launches.empty() || !options.mixed || !canMixLaunches(lowered))
         continue;
       mixed.push_back(function.getSymName());
     }
@@ -310,7 +310,10 @@ llvm::Error DeviceCompiler::addPortable(const json::Object &plan,
     if (std::optional<int64_t> index = launch.getInteger("tile")) {
       auto [tilePlan, numOperands] = tileLaunches[*index];
       TilePlaces places;
-      places.tokens = *arguments.pop_back_val().get("size");
+      // A number of tokens that is known is a value, others are sizes.
+      json::Object tokens = arguments.pop_back_val();
+      const json::Value *count = tokens.get("size");
+      places.tokens = count ? *count : *tokens.get("value");
       places.workspace = *arguments.pop_back_val().getInteger("workspace");
       places.tensors = std::move(arguments);
       places.numOperands = numOperands;

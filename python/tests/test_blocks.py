@@ -61,7 +61,8 @@ class Architectures(unittest.TestCase):
                     "vocab_size": 32})
 
     def test_phi3_has_gate_and_up_in_one(self):
-        self.check(["tensor.extract_slice"], "phi3", "model.layers.0",
+        self.check(['gate_up_proj.weight[0:96]"', 'gate_up_proj.weight[96:192]"'],
+                   "phi3", "model.layers.0",
                    ["post_attention_layernorm", "mlp"],
                    {**SMALL, "pad_token_id": 0})
 

@@ -54,6 +54,11 @@ struct Options {
   cl::opt<bool> portable{
       "portable", cl::desc("Take the portable path alone, also on sm_90a"),
       cl::cat(category)};
+  cl::opt<bool> mixed{
+      "mixed",
+      cl::desc("Put scheduled kernels into one plan with portable ones, which "
+               "has not been run on a GPU yet"),
+      cl::cat(category)};
   cl::opt<int> tokens{
       "tokens",
       cl::desc("Most tokens that a scheduled kernel of a function with a "
@@ -143,6 +148,7 @@ static llvm::Error compile(const Options &options) {
   chosen.link = !options.noLink;
   chosen.chip = options.chip.c_str();
   chosen.portable = options.portable;
+  chosen.mixed = options.mixed;
   chosen.tokens = options.tokens;
   chosen.multiprocessors = options.multiprocessors;
   chosen.schedules = options.schedules.c_str();

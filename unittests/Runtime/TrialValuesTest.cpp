@@ -66,8 +66,8 @@ TEST(TrialValuesTest, ComparesFiniteValues) {
   EXPECT_EQ(same.values, 3u);
   EXPECT_EQ(same.different, 0u);
   EXPECT_EQ(same.energy, 0);
-  Comparison apart = compare("f32", toBytes<float>({3, 4, 5}),
-                             toBytes<float>({3, 4, 0}));
+  Comparison apart =
+      compare("f32", toBytes<float>({3, 4, 5}), toBytes<float>({3, 4, 0}));
   EXPECT_EQ(apart.different, 1u);
   EXPECT_EQ(apart.specials, 0u);
   EXPECT_EQ(apart.maxAbsolute, 5);

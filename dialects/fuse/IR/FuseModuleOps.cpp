@@ -4,10 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A container may have thousands of children, and a scan per call would make the
-// verifier quadratic, so that the caller's SymbolTableCollection is asked. Most
-// modules have few, and a table takes more memory than they do themselves: there
-// a scan is what keeps the time per module independent of how many there are.
+// A container may have thousands of children, and a scan per call would make
+// the verifier quadratic, so that the caller's SymbolTableCollection is asked.
+// Most modules have few, and a table takes more memory than they do themselves:
+// there a scan is what keeps the time per module independent of how many there
+// are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -76,9 +77,8 @@ Operation *fuse::lookupSymbol(SymbolTableCollection &tables, Operation *scope,
 
 FunctionOpInterface fuse::getForward(SymbolTableCollection &tables,
                                      Operation *module) {
-  return dyn_cast_or_null<FunctionOpInterface>(
-      lookupSymbol(tables, module,
-                   StringAttr::get(module->getContext(), kForwardName)));
+  return dyn_cast_or_null<FunctionOpInterface>(lookupSymbol(
+      tables, module, StringAttr::get(module->getContext(), kForwardName)));
 }
 
 /// The parameter below `scope` that the dotted `name` leads to, or null.

@@ -39,8 +39,7 @@ llvm::SmallVector<ModelOp> findModels(mlir::Operation *root);
 mlir::Operation *lookupSymbol(mlir::SymbolTableCollection &tables,
                               mlir::Operation *scope, mlir::StringAttr name);
 mlir::Operation *lookupSymbol(mlir::SymbolTableCollection &tables,
-                              mlir::Operation *scope,
-                              mlir::SymbolRefAttr name);
+                              mlir::Operation *scope, mlir::SymbolRefAttr name);
 
 /// The forward of a module or model, or null.
 mlir::FunctionOpInterface getForward(mlir::SymbolTableCollection &tables,

@@ -3,7 +3,8 @@
 // whose size depends on the tokens; a weight that two kernels read is packed
 // once. Results are written in place.
 
-// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never -o %t.fuse
+// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
+// RUN:   --mixed -o %t.fuse
 // RUN: fuse-info %t.fuse | FileCheck %s
 // RUN: fuse-info --json %t.fuse | FileCheck %s --check-prefix=JSON
 // RUN: fuse-info --ptx %t.fuse | FileCheck %s --check-prefix=PTX
