@@ -424,10 +424,11 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     Gives every `fuse.mlp`, `fuse.gated_mlp` and `fuse.norm_linear` that the
     scheduled kernels can do a `tile.schedule`. For more than 128 tokens that is
     a `#tile.prefill_schedule`, with the tiles and the split of the smallest
-    estimate. For fewer it is a `#tile.schedule`: of the splits of the last product
-    whose blocks are all resident, the one with the smallest time by a roofline
-    model (device memory, the busiest block, L2, and what meeting of blocks
-    costs). `fuse.norm_quantize` and `fuse.act_quantize` get a schedule of rows.
+    estimate. For fewer it is a `#tile.schedule`: of the splits of the last
+    product whose blocks are all resident, the one with the smallest time by a
+    roofline model (device memory, the busiest block, L2, and what meeting of
+    blocks costs). `fuse.norm_quantize` and `fuse.act_quantize` get a schedule
+    of rows.
 
     A schedule that an op already has is left alone. `table` names a file of
     `fuse-tune` with measured schedules, which are taken before those of the
