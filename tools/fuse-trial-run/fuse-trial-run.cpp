@@ -14,11 +14,11 @@
 
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Trial/Child.h"
+#include "fuse/Runtime/Trial/Options.h"
 #include "fuse/Runtime/Trial/Trial.h"
 #include "fuse/Runtime/Trial/TrialFormat.h"
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -365,43 +365,28 @@ static constexpr const char *kUsage =
     "(4)\n"
     "                   with N cases each (32)\n";
 
-/// The number behind `name=`.
-static bool readNumber(const std::string &text, const std::string &name,
-                       size_t &number) {
-  if (text.rfind(name + "=", 0) != 0)
-    return false;
-  const char *digits = text.c_str() + name.size() + 1;
-  char *end = nullptr;
-  errno = 0;
-  unsigned long value = std::strtoul(digits, &end, 10);
-  if (end == digits || *end != '\0' || errno != 0 || value > 100000000)
-    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
-                  name + ": expected a number from 0 to 100000000, got '" +
-                      digits + "'");
-  number = value;
-  return true;
-}
-
 static Options readOptions(int argc, char **argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     std::string text = argv[i];
-    size_t number = 0;
+    uint64_t number = 0;
+    auto read = [&](const char *name, uint64_t &to) {
+      return readNumber(text, name, 0, 100000000, to);
+    };
     if (text == "-o" && i + 1 < argc)
       options.output = argv[++i];
     else if (text == "--in-process")
       options.inProcess = true;
-    else if (readNumber(text, "--device", number))
+    else if (read("--device", number))
       options.device = int(number);
-    else if (readNumber(text, "--timeout-ms", number))
+    else if (read("--timeout-ms", number))
       options.timeoutMs = number;
-    else if (readNumber(text, "--soak", number))
+    else if (read("--soak", number))
       options.soak = double(number);
-    else if (readNumber(text, "--part", options.part) ||
-             readNumber(text, "--parts", options.parts) ||
-             readNumber(text, "--limit", options.limit) ||
-             readNumber(text, "--streams", options.streams) ||
-             readNumber(text, "--soak-cases", options.soakCases))
+    else if (read("--part", options.part) || read("--parts", options.parts) ||
+             read("--limit", options.limit) ||
+             read("--streams", options.streams) ||
+             read("--soak-cases", options.soakCases))
       continue;
     else if (text.size() > 1 && text[0] == '-')
       throw Failure(FUSE_ERROR_INVALID_ARGUMENT,

@@ -12,9 +12,9 @@
 #include "Measure.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Trial/Child.h"
+#include "fuse/Runtime/Trial/Options.h"
 #include "fuse/Runtime/Trial/TuneFormat.h"
 
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -236,41 +236,27 @@ static constexpr const char *kUsage =
     "  --timeout-ms=N    how long a launch may take (5000)\n"
     "  --flush-mb=N      what is written between replays (256)\n";
 
-/// The number behind `name=`, from `least` on.
-static bool readNumber(const std::string &text, const std::string &name,
-                       long least, long &number) {
-  if (text.rfind(name + "=", 0) != 0)
-    return false;
-  const char *digits = text.c_str() + name.size() + 1;
-  char *end = nullptr;
-  errno = 0;
-  number = std::strtol(digits, &end, 10);
-  if (end == digits || *end != '\0' || errno != 0 || number < least ||
-      number > 1000000)
-    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
-                  name + ": expected a number from " + std::to_string(least) +
-                      " to 1000000, got '" + digits + "'");
-  return true;
-}
-
 static Options readOptions(int argc, char **argv) {
   Options options;
   for (int i = 1; i < argc; ++i) {
     std::string text = argv[i];
-    long number = 0;
+    uint64_t number = 0;
+    auto read = [&](const char *name, uint64_t least) {
+      return readNumber(text, name, least, 1000000, number);
+    };
     if (text == "-o" && i + 1 < argc)
       options.output = argv[++i];
-    else if (readNumber(text, "--device", 0, number))
+    else if (read("--device", 0))
       options.device = int(number);
-    else if (readNumber(text, "--rounds", 1, number))
+    else if (read("--rounds", 1))
       options.measure.rounds = int(number);
-    else if (readNumber(text, "--finalists", 1, number))
+    else if (read("--finalists", 1))
       options.measure.finalists = size_t(number);
-    else if (readNumber(text, "--final-rounds", 1, number))
+    else if (read("--final-rounds", 1))
       options.measure.finalRounds = int(number);
-    else if (readNumber(text, "--timeout-ms", 1, number))
+    else if (read("--timeout-ms", 1))
       options.measure.timeoutMs = uint64_t(number);
-    else if (readNumber(text, "--flush-mb", 1, number))
+    else if (read("--flush-mb", 1))
       options.measure.flushBytes = size_t(number) << 20;
     else if (text.size() > 1 && text[0] == '-')
       throw Failure(FUSE_ERROR_INVALID_ARGUMENT,

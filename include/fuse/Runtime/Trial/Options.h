@@ -1,0 +1,23 @@
+//===- Options.h - Options of tools without LLVM ----------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_RUNTIME_TRIAL_OPTIONS_H
+#define FUSE_RUNTIME_TRIAL_OPTIONS_H
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fuse::trial {
+
+/// The number behind `name=`, or false where `text` is another option. Throws
+/// `Failure` unless it is from `least` to `most`.
+bool readNumber(std::string_view text, const std::string &name, uint64_t least,
+                uint64_t most, uint64_t &number);
+
+} // namespace fuse::trial
+
+#endif // FUSE_RUNTIME_TRIAL_OPTIONS_H

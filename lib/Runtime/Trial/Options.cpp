@@ -1,0 +1,30 @@
+//===- Options.cpp - Options of tools without LLVM ------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Runtime/Trial/Options.h"
+#include "fuse/Runtime/Host/Failure.h"
+
+#include <charconv>
+
+using namespace fuse;
+using namespace fuse::host;
+
+bool trial::readNumber(std::string_view text, const std::string &name,
+                       uint64_t least, uint64_t most, uint64_t &number) {
+  if (text.substr(0, name.size() + 1) != name + "=")
+    return false;
+  std::string_view digits = text.substr(name.size() + 1);
+  const char *end = digits.data() + digits.size();
+  uint64_t value = 0;
+  auto [last, error] = std::from_chars(digits.data(), end, value);
+  if (error != std::errc() || last != end || value < least || value > most)
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  name + ": expected a number from " + std::to_string(least) +
+                      " to " + std::to_string(most) + ", got '" +
+                      std::string(digits) + "'");
+  number = value;
+  return true;
+}
