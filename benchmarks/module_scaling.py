@@ -12,9 +12,10 @@ shows MLIR's own timing of each phase per layer, the least of --repeat runs
 layer differ by more than that factor; with --output it writes what it measured
 as JSON.
 
---instructions counts instructions by valgrind too, in the smallest model and in
-the one of 10,000 layers or less: what grows in time and not in instructions is
-memory that the caches do not hold.
+--instructions counts instructions by valgrind too, and the loads and stores that
+miss a cache of 2 MiB, in the smallest model and in the largest of no more than
+--count-layers: what grows in time and not in instructions is memory that the
+caches do not hold.
 """
 
 import argparse
@@ -80,6 +81,9 @@ NAMES = {
 }
 
 
+# Bytes of the cache whose misses are counted: between the second and the third
+# level of the machines at hand.
+CACHE = 2 << 20
 # What callgrind calls them; the passes without the verifier behind each.
 FUNCTIONS = {
     "parse": "mlir::parseSourceFile",
@@ -89,6 +93,7 @@ FUNCTIONS = {
     "fuse-unfuse": "Unfuse::runOnOperation",
     "verify": "mlir::verify(",
     "print": "mlir::Operation::print(llvm::raw_ostream&, mlir::AsmState&)",
+    "total": "mlir::MlirOptMain(int, char**, llvm::StringRef",
 }
 
 
@@ -130,20 +135,29 @@ def run_once(command):
 
 
 def count_instructions(command, directory):
-    """Instructions of each phase."""
+    """Instructions and misses of a cache of 2 MiB, of each phase."""
     path = os.path.join(directory, "callgrind")
-    subprocess.run(["valgrind", "--tool=callgrind",
+    # Valgrind has to be told that a static library has the allocator.
+    subprocess.run(["valgrind", "--soname-synonyms=somalloc=NONE",
+                    "--tool=callgrind", "--cache-sim=yes",
+                    f"--LL={CACHE},16,64",
                     f"--callgrind-out-file={path}", *command],
                    check=True, capture_output=True)
     text = subprocess.run(
-        ["callgrind_annotate", "--inclusive=yes", "--threshold=100", path],
+        ["callgrind_annotate", "--inclusive=yes", "--threshold=100",
+         "--show=Ir,DLmr,DLmw", path],
         check=True, capture_output=True, text=True).stdout
+    number = r"([0-9,.]+)(?: \([^)]*\))? +"
+    line_of = re.compile(" *" + 3 * number)
     counts = {}
     for line in text.splitlines():
-        match = re.match(r" *([0-9,]+) \(", line)
+        match = line_of.match(line)
         for name, function in FUNCTIONS.items():
             if match and function in line and name not in counts:
-                counts[name] = int(match[1].replace(",", ""))
+                values = [int("0" + re.sub("[,.]", "", field))
+                          for field in match.groups()]
+                counts[name] = {"instructions": values[0],
+                                "misses": values[1] + values[2]}
     return counts
 
 
@@ -177,7 +191,8 @@ def write_result(args, sizes, rows, growth, memory, instructions):
         "memory": memory,
     }
     if instructions:
-        result["instructions_per_layer"] = instructions
+        result["counts_per_layer"] = instructions
+        result["counted_cache_bytes"] = CACHE
     with open(args.output, "w", encoding="utf-8") as file:
         json.dump(result, file, indent=2)
         file.write("\n")
@@ -196,6 +211,8 @@ def main(argv):
                         help="largest ratio of times per layer")
     parser.add_argument("--instructions", action="store_true",
                         help="count instructions too, which takes minutes")
+    parser.add_argument("--count-layers", type=int, default=10000, metavar="N",
+                        help="largest model counted (default %(default)s)")
     parser.add_argument("--output", metavar="FILE",
                         help="JSON file for the result")
     args = parser.parse_args(argv)
@@ -219,18 +236,25 @@ def main(argv):
             memory["peak_kib"].append(peak)
             memory["page_faults"].append(faults)
         if args.instructions:
-            for size in (min(sizes), max(n for n in sizes if n <= 10000)):
+            largest = max((n for n in sizes if n <= args.count_layers),
+                          default=min(sizes))
+            for size in sorted({min(sizes), largest}):
                 print(f"counting instructions of {size} layers", flush=True)
                 write_model(path, size)
                 instructions[str(size)] = {
-                    name: round(count / size) for name, count
+                    phase: {name: round(count / size)
+                            for name, count in counts.items()}
+                    for phase, counts
                     in count_instructions(command, directory).items()}
     print("microseconds per layer")
     print(f"{'layers':20}" + "".join(f"{size:>10}" for size in sizes))
     for name, values in rows.items():
         print(f"{name:20}" + "".join(f"{value:10.1f}" for value in values))
     for size, counts in instructions.items():
-        print(f"instructions per layer, {size} layers: {counts}")
+        print(f"per layer, {size} layers:")
+        for phase, count in counts.items():
+            print(f"  {phase:20}{count['instructions']:>10} instructions"
+                  f"{count['misses']:>8} misses")
     growth = {name: max(values) / min(values) for name, values in rows.items()
               if min(values) > 0}
     largest = growth["total"]
