@@ -31,6 +31,8 @@ ELEMENTS = {
 }
 # Types that layer ops of fuse take.
 LAYER_ELEMENTS = ("bf16", "f16", "f32")
+# Types that indices have.
+INDEX_ELEMENTS = {torch.int64: "i64", torch.int32: "i32"}
 # Types that parameters are stored in; ops of PyTorch do not read them.
 STORED_ELEMENTS = {
     torch.float8_e4m3fn: "f8E4M3FN",
@@ -593,6 +595,20 @@ def _rms_norm(walker: Walker, node: Node) -> Value:
                  " cast after_weight")
 
 
+def _moe_experts(walker: Walker, node: Node) -> Value:
+    x, index, weights, gate_up, down, act = (walker.arg(node, i)
+                                             for i in range(6))
+    for value, what in ((x, "input"), (weights, "factors"),
+                        (gate_up, "weight"), (down, "weight")):
+        _layer_operand(value, what)
+    operands = (x, index, weights, gate_up, down)
+    return walker.emitter.op(
+        node.name, f"fuse.moe_experts {x.name} route({index.name}, "
+        f"{weights.name}) gate_up({gate_up.name}) down({down.name}) "
+        f"act({act}) : ({', '.join(v.type for v in operands)}) -> {x.type}",
+        x.shape, x.element)
+
+
 # ---------------------------------------------------------------------------
 # Shapes
 # ---------------------------------------------------------------------------
@@ -729,6 +745,7 @@ def _getitem(walker: Walker, node: Node) -> Any:
 HANDLERS: dict[str, Handler] = {
     "aten.linear.default": _linear,
     "fuse_mlir.stored_linear.default": _stored_linear,
+    "fuse_mlir.moe_experts.default": _moe_experts,
     "aten.mm.default": _mm,
     "aten.matmul.default": _mm,
     "aten.addmm.default": _addmm,

@@ -127,7 +127,8 @@ class Walker:
                     f"input '{node.name}' is a {type(fake).__name__}; "
                     "expected a tensor")
             return fake
-        shape, element = self._tensor(fake, f"input '{node.name}'")
+        shape, element = self._tensor(fake, f"input '{node.name}'",
+                                      aten.ELEMENTS | aten.INDEX_ELEMENTS)
         return self.emitter.argument(_identifier(node.name), shape, element)
 
     def _parameter(self, node: Node, spec: Any,
@@ -221,7 +222,12 @@ class Walker:
     @staticmethod
     def dtype(element: str) -> torch.dtype:
         """PyTorch's type for an element type."""
-        return next(d for d, e in aten.ELEMENTS.items() if e == element)
+        found = next((d for d, e in aten.ELEMENTS.items() if e == element),
+                     None)
+        if found is None:
+            raise aten.Unsupported(f"operand of type {element}; expected one "
+                                   f"of {', '.join(aten.ELEMENTS.values())}")
+        return found
 
     def common_element(self, operands: Sequence[Any]) -> str:
         """Element type after promotion of `operands`."""

@@ -35,7 +35,7 @@ PIPELINE = ("builtin.module(func.func(fuse-raise-layers),canonicalize,"
 RAISE = "builtin.module(func.func(fuse-raise-layers),canonicalize)"
 FORM = "builtin.module(func.func(fuse-form-kernels))"
 FUSED_OP = re.compile(r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|"
-                      r"act_quantize|group)\b")
+                      r"act_quantize|moe_experts|group)\b")
 #: Ops that compute every row by itself.
 ROW_OPS = frozenset(f"fuse.{name}" for name in (
     "gated_mlp", "mlp", "norm_linear", "norm_quantize", "act_quantize",

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from fuse_mlir import kernels, native, static_mlp
+from fuse_mlir.experts import UnknownExperts
 from fuse_mlir.flow import Flow, observe
 from fuse_mlir.globs import PathGlob, match
 from fuse_mlir.kernels import Chain, Kernel, KernelError
@@ -170,7 +171,10 @@ class FusedModule(FusedPlace):
             KernelError: there is none; with the reason.
             Refused: a linear has no scales that a kernel can use.
         """
-        copies = stored_members(self.names, self.members, self.static)
+        try:
+            copies = stored_members(self.names, self.members, self.static)
+        except UnknownExperts as error:
+            raise KernelError(str(error)) from error
         compiled = kernels.compile_chain(
             self.names, copies.members, self.plan,
             kernels.input_types(inputs))

@@ -16,7 +16,7 @@ from fuse_mlir.globs import PathGlob
 
 #: Families that fuse-form-kernels makes.
 FAMILIES = ("gated_mlp", "mlp", "norm_linear", "norm_quantize",
-            "act_quantize")
+            "act_quantize", "moe_experts")
 #: How names of artefacts end.
 ARTIFACT = ".fuse"
 #: What takes any family.

@@ -224,7 +224,8 @@ def _check_site(name: str, module: FusedModule,
     if kernel.device.type == "cpu":
         checks.append(_check_exact(name, kernel, inputs))
     members = copy.deepcopy(kernel.chain).double()
-    exact = members(*(t.double() for t in inputs))
+    exact = members(*(t.double() if t.is_floating_point() else t
+                      for t in inputs))
     eager = kernel.recompute(inputs, kernel.weights())
     scale = max(float(exact.norm()), 1e-300)
     own = float((ours.double() - exact).norm()) / scale

@@ -14,6 +14,7 @@ from typing import Any, Union
 import torch
 from torch import nn
 
+from fuse_mlir.experts import looks_like_experts
 from fuse_mlir.flow import Call, Flow
 from fuse_mlir.globs import PathGlob
 from fuse_mlir.patterns import (ANY_FAMILY, Member, Pattern, PatternError,
@@ -414,7 +415,8 @@ def candidates(model: nn.Module, flow: Flow) -> list[Pattern]:
     """Chains of siblings around linears, one pattern per place.
 
     A chain is as long as results go on to the next sibling alone. Modules
-    that attend over tokens are never members.
+    that attend over tokens or route them are never members; experts, and MLPs
+    beside them, are chains of one.
     """
     patterns = []
     claimed: set[str] = set()
@@ -470,13 +472,20 @@ def _chains(parent: str, owner: nn.Module, flow: Flow) -> list[list[str]]:
                 break
         else:
             chains.append([name])
-    return [c for c in chains if len(c) > 1 and sum(
+    chains = [c for c in chains if len(c) > 1 and sum(
         _matrices(owner.get_submodule(name)) for name in c) > 1]
+    alone = {name: module for name, module in owner.named_children()
+             if not any(name in c for c in chains)}
+    if any(map(looks_like_experts, alone.values())):
+        chains += [[name] for name, module in alone.items()
+                   if looks_like_experts(module) or looks_like_mlp(module)]
+    return chains
 
 
 def _may_be_member(module: nn.Module) -> bool:
     return not isinstance(module, (nn.Embedding, nn.Dropout)) and not any(
-        "Attention" in type(m).__name__ for m in module.modules())
+        "Attention" in type(m).__name__ or looks_like_experts(m)
+        for m in module.modules())
 
 
 def _matrices(module: nn.Module) -> int:

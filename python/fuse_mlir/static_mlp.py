@@ -24,6 +24,7 @@ from fuse_mlir.calibration import Calibration, CalibrationError
 from fuse_mlir.calibration import calibrate as choose_scales
 from fuse_mlir.emulation import (emulated, entries_of, is_fp8_linear,
                                  policy_for)
+from fuse_mlir.experts import looks_like_experts, stand_in
 from fuse_mlir.patterns import ANY_FAMILY, PatternError
 from fuse_mlir.ranges import Range, largest_value, quantize
 from fuse_mlir.stored import (INPUT_SCALES, Policy, StoredLinear,
@@ -133,7 +134,8 @@ class Copies:
 
 def stored_members(names: Iterable[str], members: Iterable[nn.Module],
                    static: StaticMlp | None) -> Copies:
-    """Members in which linears with scales are `StoredLinear`s.
+    """Members in which linears with scales are `StoredLinear`s, and experts
+    are one op.
 
     Members without any are themselves.
 
@@ -145,6 +147,7 @@ def stored_members(names: Iterable[str], members: Iterable[nn.Module],
 
     Raises:
         Refused: a linear that can not be expressed as it is stored.
+        UnknownExperts: experts that no op computes.
     """
     copies = Copies([], [])
     for name, member in zip(names, members):
@@ -156,6 +159,8 @@ def _stored_copy(module: nn.Module, path: str, static: StaticMlp | None,
                  copies: Copies) -> nn.Module:
     if isinstance(module, nn.Linear):
         return _stored_linear(module, path, static, copies)
+    if looks_like_experts(module):
+        return stand_in(module, path)
     children = {name: None if child is None else _stored_copy(
         child, f"{path}.{name}", static, copies)
         for name, child in module._modules.items()}

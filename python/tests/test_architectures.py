@@ -124,9 +124,12 @@ class Explanations(unittest.TestCase):
     def explain(self, kind, **settings):
         return fuse_mlir.explain(transformer(kind, **settings))
 
-    def test_mixture_of_experts_names_the_op_and_its_line(self):
-        found = self.explain("mixtral", **SIZES, num_key_value_heads=1,
-                             num_local_experts=4)
+    def test_op_without_a_translation_is_named_with_its_line(self):
+        model = transformer("mixtral", **SIZES, num_key_value_heads=1,
+                            num_local_experts=4)
+        found = fuse_mlir.explain(model, {
+            (("RMSNorm", "model.layers.*.post_attention_layernorm"),
+             ("MixtralSparseMoeBlock", "model.layers.*.mlp")): "fuse"})
         self.assertEqual([s.status for s in found], ["refused"] * 4)
         self.assertRegex(found[0].reason, r"modeling_mixtral.py:\d+ \(module "
                          r"'mlp.gate'\): no translation for 'aten")

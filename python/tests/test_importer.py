@@ -330,8 +330,12 @@ class Refusals(unittest.TestCase):
                    _parent(Sine()), bf16(4))
 
     def test_integer_input(self):
-        self.check("input 'inputs_0' has type torch.int64; expected one of "
-                   "torch.bfloat16", lambda x: x + 1, torch.arange(4))
+        # Indices are inputs of some ops, numbers they are of none.
+        self.check("no translation for 'aten.add.Tensor' with operand of type "
+                   "i64; expected one of bf16", lambda x: x + 1,
+                   torch.arange(4))
+        self.check("input 'inputs_0' has type torch.bool; expected one of "
+                   "torch.bfloat16", lambda x: x, torch.tensor([True]))
 
     def test_integer_result(self):
         self.check("'aten.to.dtype' with result of type torch.int32",
