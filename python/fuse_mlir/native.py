@@ -308,19 +308,27 @@ class Module:
         Raises:
             NativeError: there is no code for this IR and target.
         """
-        options = _CompileOptions()
-        library().fuse_compile_options_init(byref(options))
-        options.link = int(link)
-        options.portable = int(portable)
-        options.cpu = cpu.encode()
-        if chip:
-            options.cpu, options.chip = b"", chip.encode()
-        if tokens:
-            options.tokens = tokens
-        artifact = c_void_p()
-        _check(library().fuse_module_compile(
-            self._module.pointer, byref(options), byref(artifact)))
-        return Artifact(artifact)
+        return compile_module(self._module.pointer, link, chip, tokens,
+                              portable, cpu)
+
+
+def compile_module(module: c_void_p, link: bool = False, chip: str = "",
+                   tokens: int = 0, portable: bool = False,
+                   cpu: str = "native") -> "Artifact":
+    """`Module.compile` for a handle of the library."""
+    options = _CompileOptions()
+    library().fuse_compile_options_init(byref(options))
+    options.link = int(link)
+    options.portable = int(portable)
+    options.cpu = cpu.encode()
+    if chip:
+        options.cpu, options.chip = b"", chip.encode()
+    if tokens:
+        options.tokens = tokens
+    artifact = c_void_p()
+    _check(library().fuse_module_compile(module, byref(options),
+                                         byref(artifact)))
+    return Artifact(artifact)
 
 
 class Artifact:
@@ -448,7 +456,7 @@ class Program:
         _check(library().fuse_instance_create(self._handle.pointer, None,
                                               byref(instance)))
         signature = self.signature()
-        return Instance(instance, len(signature.results[0].shape),
+        return Instance(instance, [len(r.shape) for r in signature.results],
                         signature.max_tokens)
 
 
@@ -457,12 +465,13 @@ class Instance:
 
     Args:
         pointer: the handle.
-        rank: of the first result.
+        ranks: of the results.
         max_tokens: most rows that a launch takes, 0 for any.
     """
 
-    def __init__(self, pointer: c_void_p, rank: int, max_tokens: int) -> None:
-        self.rank = rank
+    def __init__(self, pointer: c_void_p, ranks: Sequence[int],
+                 max_tokens: int) -> None:
+        self.ranks = tuple(ranks)
         self.max_tokens = max_tokens
         self._handle = _Handle("instance", pointer)
         self._weights: dict[str, tuple[torch.Tensor, DLTensor]] = {}
@@ -488,14 +497,15 @@ class Instance:
         self._kept += self._workspaces.values()
         self._workspaces.clear()
 
-    def result_shape(self, inputs: Sequence[torch.Tensor]) -> list[int]:
-        """Shape of the first result for such inputs."""
-        lib = library()
-        shape = (c_int64 * max(1, self.rank))()
+    def result_shape(self, inputs: Sequence[torch.Tensor],
+                     result: int = 0) -> list[int]:
+        """Shape of a result for such inputs."""
+        lib, rank = library(), self.ranks[result]
+        shape = (c_int64 * max(1, rank))()
         _check(lib.fuse_instance_result_shape(
             self._handle.pointer, _views(inputs), c_size_t(len(inputs)),
-            c_size_t(0), shape))
-        return list(shape[:self.rank])
+            c_size_t(result), shape))
+        return list(shape[:rank])
 
     def launch(self, inputs: Sequence[torch.Tensor],
                outputs: Sequence[torch.Tensor]) -> None:

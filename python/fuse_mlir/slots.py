@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import itertools
 import json
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import byref, c_char_p, c_int32, c_size_t, c_void_p
 from dataclasses import dataclass
@@ -23,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from fuse_mlir import native
+from fuse_mlir.kernels import gpu_chip
 
 _TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16",
           torch.bfloat16: "bf16", torch.float8_e4m3fn: "f8E4M3FN",
@@ -114,26 +117,49 @@ class Module:
         _call("fuse_module_unbind_slots", self._handle.pointer,
               c_char_p(model.encode() if model else None))
 
-    def compile(self) -> native.Instance:
-        """Compiles the function for this CPU; its slots have to be bound."""
-        artifact = c_void_p()
-        _call("fuse_module_compile", self._handle.pointer, None,
-              byref(artifact))
-        program = native.Artifact(artifact).load_on(torch.device("cpu"))
-        instance = program.instance()
+    def compile(self, device: torch.device = torch.device("cpu"),
+                chip: str = "") -> native.Instance:
+        """Compiles the function; its slots have to be bound.
+
+        Args:
+            device: where it will run, of the kind that its kernels are for.
+            chip: that of a GPU, such as `sm_90a`; none for this CPU.
+        """
+        artifact = native.compile_module(self._handle.pointer, chip=chip)
+        instance = artifact.load_on(device).instance()
         instance.prepare()
         return instance
 
 
 # Slots of PyTorch modules.
 
+#: A dimension that a kernel takes in any size.
+_ANY = -1
+_Shape = tuple[int, ...]
 
-def _type(tensor: Tensor) -> str:
+
+def _check_type(tensor: Tensor) -> None:
     if tensor.dtype not in _TYPES:
         raise SlotError(f"a slot can not take {tensor.dtype}; expected one of "
                         f"{', '.join(map(str, _TYPES))}")
-    shape = "".join(f"{size}x" for size in tensor.shape)
-    return f"tensor<{shape}{_TYPES[tensor.dtype]}>"
+
+
+def _type(shape: _Shape, dtype: torch.dtype) -> str:
+    sizes = "".join("?x" if size == _ANY else f"{size}x" for size in shape)
+    return f"tensor<{sizes}{_TYPES[dtype]}>"
+
+
+def _loose(tensor: Tensor) -> _Shape:
+    """The shape of an input, without sizes that change from call to call.
+
+    Parameters keep their shape, and features are the last dimension. A size
+    of one may be there to be repeated, which another size is not.
+    """
+    shape = tuple(tensor.shape)
+    if isinstance(tensor, nn.Parameter):
+        return shape
+    return (*(size if size == 1 else _ANY for size in shape[:-1]),
+            *shape[-1:])
 
 
 def _attribute(value: float | int | str) -> str:
@@ -145,12 +171,59 @@ def _attribute(value: float | int | str) -> str:
     return f"{value:.9e} : f32"
 
 
+class _Program:
+    """Code for one slot on one device."""
+
+    _ids = itertools.count(1)
+    _all: weakref.WeakValueDictionary[int, "_Program"] = \
+        weakref.WeakValueDictionary()
+
+    def __init__(self, instance: native.Instance, eager: Callable[..., Any],
+                 dtypes: Sequence[torch.dtype]) -> None:
+        self.instance = instance
+        self.eager = eager
+        self.dtypes = tuple(dtypes)
+        self.id = next(_Program._ids)
+        _Program._all[self.id] = self
+
+    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        inputs = [tensor.detach().contiguous() for tensor in inputs]
+        outputs = [torch.empty(self.instance.result_shape(inputs, i),
+                               dtype=dtype, device=inputs[0].device)
+                   for i, dtype in enumerate(self.dtypes)]
+        if any(tensor.numel() for tensor in outputs):
+            self.instance.launch(inputs, outputs)
+        return outputs
+
+
+@torch.library.custom_op("fuse_mlir::call_slot", mutates_args=())
+def call_slot(inputs: list[Tensor], program: int) -> list[Tensor]:
+    """Runs the kernel that a slot is bound to, as an op of PyTorch."""
+    return _Program._all[program].run(inputs)
+
+
+@call_slot.register_fake
+def _fake_slot(inputs, program):
+    results = _results(_Program._all[program].eager(*inputs))
+    return [torch.empty_like(tensor) for tensor in results]
+
+
+def _results(value: Any) -> list[Tensor]:
+    return list(value) if isinstance(value, (tuple, list)) else [value]
+
+
 class OpSlot:
     """A function of a module that a kernel can be bound to.
 
     Assign it in `__init__` of a module. Each instance has a binding of its
-    own; copies of a model have copies of its slots. An unbound slot can not be
-    called: bind it to `eager` for the function that it was made with.
+    own; copies of a model have copies of its slots, and a slot from a file is
+    unbound. An unbound slot can not be called: bind it to `eager` for the
+    function that it was made with.
+
+    Kernels are called as the op `fuse_mlir::call_slot`, on the CPU or on
+    PyTorch's current stream, and are compiled by the first call with inputs of
+    their types; sizes but the last of inputs that are no parameters may
+    change.
     """
 
     def __init__(self, op: str, variant: str = "standard", *,
@@ -160,10 +233,7 @@ class OpSlot:
         self.variant = variant
         self.eager = eager
         self.params = dict(params or {})
-        self._kernel: str | None = None
-        self._context: Context | None = None
-        self._mode = ""
-        self._programs: dict[tuple[str, ...], tuple[native.Instance, Any]] = {}
+        self._set(None, None)
 
     @property
     def kernel(self) -> str | None:
@@ -178,13 +248,18 @@ class OpSlot:
         twin = OpSlot(self.op, self.variant,
                       eager=copy.deepcopy(self.eager, memo),
                       params=self.params)
-        twin._set(self._kernel, self._context, self._mode)
+        twin._set(self._kernel, self._context, self._mode, self._target)
         return twin
 
+    def __reduce__(self) -> tuple:
+        return _restore, (self.op, self.variant, self.eager, self.params)
+
     def _set(self, kernel: str | None, context: Context | None,
-             mode: str = "") -> None:
-        self._kernel, self._context, self._mode = kernel, context, mode
-        self._programs.clear()
+             mode: str = "", target: str = "cpu") -> None:
+        self._kernel, self._context = kernel, context
+        self._mode, self._target = mode, target
+        # None for types that need a program per shape.
+        self._programs: dict[Any, _Program | None] = {}
 
     def __call__(self, *inputs: Tensor) -> Any:
         if self._kernel is None:
@@ -192,42 +267,116 @@ class OpSlot:
                             "kernel bound; bind it, to eager for its own body")
         if self._kernel == "eager":
             return self.eager(*inputs)
-        key = tuple(_type(tensor) for tensor in inputs)
-        if key not in self._programs:
-            self._programs[key] = self._compile(inputs)
-        program, like = self._programs[key]
-        outputs = [torch.empty(shape, dtype=dtype) for shape, dtype in like]
-        program.launch([tensor.detach().contiguous() for tensor in inputs],
-                       outputs)
+        self._check(inputs)
+        outputs = call_slot(list(inputs), self._program(inputs).id)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _compile(self, inputs: Sequence[Tensor]) \
-            -> tuple[native.Instance, Any]:
-        if any(tensor.requires_grad for tensor in inputs) and \
-                torch.is_grad_enabled():
+    def _check(self, inputs: Sequence[Tensor]) -> None:
+        wanted = "cpu" if self._target == "cpu" else "cuda"
+        for tensor in inputs:
+            _check_type(tensor)
+            if tensor.device.type != wanted \
+                    or tensor.device != inputs[0].device:
+                raise SlotError(
+                    f"kernel '{self._kernel}' of op={self.op} is bound for "
+                    f"{self._target}, and an input is on {tensor.device}; "
+                    "bind the slot again where its inputs are, with rebind")
+        if torch.is_grad_enabled() and any(t.requires_grad for t in inputs):
             raise SlotError(f"kernel '{self._kernel}' of op={self.op} gives no "
                             "gradients; bind the slot to eager for training")
-        # The eager function says what comes out, without computing it.
-        meta = self.eager(*[tensor.detach().to("meta") for tensor in inputs])
-        results = meta if isinstance(meta, (tuple, list)) else [meta]
-        takes = ", ".join(_type(tensor) for tensor in inputs)
-        gives = ", ".join(_type(tensor) for tensor in results)
+
+    def _program(self, inputs: Sequence[Tensor]) -> _Program:
+        place = (inputs[0].device, *(t.dtype for t in inputs))
+        loose = tuple(map(_loose, inputs))
+        exact = tuple(tuple(t.shape) for t in inputs)
+        program = self._programs.get((place, loose))
+        if program is None:
+            program = self._programs.get((place, exact))
+        if program is not None:
+            return program
+        if torch.compiler.is_compiling():
+            raise SlotError(
+                f"kernel '{self._kernel}' of op={self.op} has no code for "
+                "these inputs yet; call the model once before compiling it")
+        if (place, loose) not in self._programs and loose != exact:
+            # Some functions hold for sizes that are known alone.
+            try:
+                program = self._compile(inputs, loose)
+            except native.NativeError:
+                program = None
+            self._programs[place, loose] = program
+        if program is None:
+            program = self._compile(inputs, exact)
+            self._programs[place, exact] = program
+        return program
+
+    def _compile(self, inputs: Sequence[Tensor],
+                 shapes: Sequence[_Shape]) -> _Program:
+        device, chip = inputs[0].device, ""
+        if device.type == "cuda":
+            chip = gpu_chip(device)
+        module, dtypes = self.bound_ir(inputs, shapes)
+        return _Program(module.compile(device, chip), self.eager, dtypes)
+
+    def bound_ir(self, inputs: Sequence[Tensor],
+                 shapes: Sequence[_Shape] | None = None) \
+            -> tuple[Module, list[torch.dtype]]:
+        """A function with one call of the slot, bound, and its result types.
+
+        Args:
+            inputs: of which shapes and types matter.
+            shapes: -1 for sizes that the function takes any of; those of
+                `inputs` when None.
+        """
+        shapes = shapes or [tuple(t.shape) for t in inputs]
+        results = self._result_types(inputs, shapes)
+        takes = [_type(shape, t.dtype) for shape, t in zip(shapes, inputs)]
+        gives = ", ".join(_type(*result) for result in results)
         params = ", ".join(f"{name} = {_attribute(value)}"
                            for name, value in self.params.items())
         names = [f"%{i}" for i in range(len(inputs))]
-        formals = ", ".join(f"{name}: {_type(tensor)}"
-                            for name, tensor in zip(names, inputs))
+        formals = ", ".join(map(": ".join, zip(names, takes)))
         returned = ", ".join(f"%r#{i}" for i in range(len(results)))
+        type_ = f"({', '.join(takes)}) -> ({gives})"
         module = self._context.parse(  # type: ignore[union-attr]
             f'fuse.slot @slot op "{self.op}" variant "{self.variant}" '
-            f"params {{{params}}} : ({takes}) -> ({gives}) {{}}\n"
+            f"params {{{params}}} : {type_} {{}}\n"
             f"func.func @call({formals}) -> ({gives}) {{\n"
             f"  %r:{len(results)} = fuse.call_slot @slot({', '.join(names)}) "
-            f": ({takes}) -> ({gives})\n"
+            f": {type_}\n"
             f"  return {returned} : {gives}\n}}\n")
-        module.bind({"bind": {self.op: self._kernel}, "mode": self._mode})
-        like = [(tensor.shape, tensor.dtype) for tensor in results]
-        return module.compile(), like
+        module.bind({"bind": {self.op: self._kernel}, "mode": self._mode,
+                     "target": self._target})
+        return module, [dtype for _, dtype in results]
+
+    def _result_types(self, inputs: Sequence[Tensor],
+                      shapes: Sequence[_Shape]) \
+            -> list[tuple[_Shape, torch.dtype]]:
+        """What the eager function gives, which it says without computing.
+
+        Sizes that follow those that are not known are not known either.
+        """
+        def given(grow: int) -> list[Tensor]:
+            # Equal sizes stay equal.
+            return _results(self.eager(*(
+                torch.empty([size + grow if kind == _ANY else size
+                             for size, kind in zip(t.shape, shape)],
+                            dtype=t.dtype, device="meta")
+                for t, shape in zip(inputs, shapes))))
+
+        try:
+            now, grown = given(0), given(1)
+        except RuntimeError as error:
+            raise SlotError(f"the eager function of op={self.op} does not "
+                            f"take other sizes: {error}") from error
+        return [(tuple(size if size == other else _ANY
+                       for size, other in zip(t.shape, more.shape)), t.dtype)
+                for t, more in zip(now, grown)]
+
+
+def _restore(op: str, variant: str, eager: Callable[..., Any],
+             params: Mapping[str, float | int | str]) -> OpSlot:
+    return OpSlot(op, variant, eager=eager, params=params)
 
 
 @dataclass(frozen=True)
@@ -277,15 +426,14 @@ def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
     """Binds the slots of one model instance and returns the report.
 
     `config` is that of `fuse-bind-slots`: `bind`, `overrides` by path, `preset`
-    and `default`, `mode`. Errors come before anything changes; a slot that is
-    bound to another kernel is one, unless `rebind` is set.
+    and `default`, `mode`. `target` is `cpu` or a chip such as `sm_90`, that of
+    the device of the model when left out. Errors come before anything changes;
+    a slot that is bound to another kernel is one, unless `rebind` is set.
     """
-    if config.get("target", "cpu") != "cpu":
-        raise SlotError(f"target '{config['target']}': kernels of PyTorch "
-                        "modules run on the cpu")
+    target = config.get("target") or _target(model)
     places = list(_find(model))
     tree = context.parse(_print_tree(places))
-    report = tree.bind({**config, "check": True})
+    report = tree.bind({**config, "target": target, "check": True})
     # The walk of the tree has its own order, the places of one path theirs.
     kernels: dict[tuple[str, str, str], str | None] = {
         (call["path"], call["op"], call["variant"]): call["kernel"]
@@ -306,8 +454,15 @@ def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
         chosen[id(slot)] = kernel
         changes.append((slot, kernel))
     for slot, kernel in changes:
-        slot._set(kernel, context, config.get("mode", ""))
+        slot._set(kernel, context, config.get("mode", ""), target)
     return report
+
+
+def _target(model: nn.Module) -> str:
+    tensor = next(itertools.chain(model.parameters(), model.buffers()), None)
+    if tensor is None or tensor.device.type != "cuda":
+        return "cpu"
+    return gpu_chip(tensor.device)
 
 
 def unbind(model: nn.Module) -> None:

@@ -187,8 +187,23 @@ class Errors(Slots):
                    "device_type=gpu, compute_capability>=80, but the target "
                    "is device_type=cpu; available for it: eager, rough",
                    Scale(), {"scale": "chip"})
-        self.fails("target 'sm_90': kernels of PyTorch modules run on the cpu",
-                   Scale(), {"scale": "eager"}, target="sm_90")
+
+    def test_inputs_elsewhere_than_the_kernel(self):
+        model = Scale()
+        self.bind(model, {"scale": "chip"}, target="sm_90")
+        with self.assertRaisesRegex(
+                slots.SlotError, "kernel 'chip' of op=scale is bound for "
+                "sm_90, and an input is on cpu; bind the slot again"):
+            model(self.x)
+
+    def test_code_for_gpus(self):
+        model = Norm(48)
+        self.bind(model, {"rms_norm": "fuse"}, target="sm_90a")
+        inputs = torch.randn(5, 48), model.weight
+        bound, types = model.norm.bound_ir(inputs, [(-1, 48), (48,)])
+        self.assertEqual(types, [torch.float32])
+        code = native.compile_module(bound._handle.pointer, chip="sm_90a")
+        self.assertIn(b".entry", code.bytes())
 
     def test_unknown_op_and_path(self):
         self.fails("no call of a slot of op 'rope'", Scale(),
@@ -225,6 +240,35 @@ class Errors(Slots):
         self.bind(model, {"rms_norm": "fuse"})
         with self.assertRaisesRegex(slots.SlotError, "gives no gradients"):
             model(torch.randn(3, 8))
+        with torch.no_grad():
+            model(torch.randn(3, 8))
+        # Also when there is code for such inputs.
+        with self.assertRaisesRegex(slots.SlotError, "gives no gradients"):
+            model(torch.randn(3, 8))
+
+
+class Sizes(Slots):
+
+    def programs(self, slot):
+        return sum(p is not None for p in slot._programs.values())
+
+    def test_one_program_for_all_numbers_of_rows(self):
+        model = Norm(8)
+        self.bind(model, {"rms_norm": "fuse"})
+        with torch.no_grad():
+            for rows in (2, 5, 0, 300):
+                x = torch.randn(rows, 8)
+                torch.testing.assert_close(model(x), rms_norm(x, model.weight))
+        self.assertEqual(self.programs(model.norm), 1)
+
+    def test_sizes_that_a_kernel_has_to_know(self):
+        # `rough` is for four values, so nothing is left open.
+        model = Scale()
+        self.bind(model, {"scale": "rough"})
+        self.assertTrue(torch.equal(model(self.x), self.rough))
+        self.assertEqual(self.programs(model.scale), 1)
+        with self.assertRaisesRegex(native.NativeError, "tensor<3x4xf32>"):
+            model(torch.zeros(3, 4))
 
 
 class Numbers(Slots):
