@@ -5,9 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/ModulePattern.h"
+#include "fuse/Support/TextLimits.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SourceMgr.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -227,13 +229,19 @@ FailureOr<std::vector<OwningOpRef<ModuleOp>>>
 fuse::loadLibraries(MLIRContext *context, ArrayRef<std::string> files) {
   std::vector<OwningOpRef<ModuleOp>> modules;
   for (const std::string &file : files) {
+    auto fail = [&](const Twine &reason) {
+      return emitError(UnknownLoc::get(context))
+             << "library '" << file << "' can not be read" << reason;
+    };
+    auto buffer = readText(file);
+    if (!buffer)
+      return fail(": " + llvm::toString(buffer.takeError()));
+    llvm::SourceMgr sources;
+    sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
     OwningOpRef<ModuleOp> module =
-        parseSourceFile<ModuleOp>(file, ParserConfig(context));
-    if (!module) {
-      emitError(UnknownLoc::get(context))
-          << "library '" << file << "' can not be read";
-      return failure();
-    }
+        parseSourceFile<ModuleOp>(sources, ParserConfig(context));
+    if (!module)
+      return fail("");
     bool any = false;
     for (Operation &op : module->getOps()) {
       auto model = dyn_cast<ModelOp>(op);

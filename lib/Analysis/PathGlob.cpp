@@ -79,8 +79,10 @@ static Expected<std::string> expandNumbers(StringRef glob, StringRef segment) {
         return makeError(glob, "range [" + range + "] has more than " +
                                    llvm::Twine(maxAlternatives) + " numbers");
       text += '{';
-      for (uint64_t n = first; n <= last - isInjected("glob-range"); ++n)
-        text += (n == first ? "" : ",") + llvm::utostr(n);
+      // By their count: the last number may be the largest there is.
+      uint64_t count = last - first + 1 - isInjected("glob-range");
+      for (uint64_t i = 0; i < count; ++i)
+        text += (i == 0 ? "" : ",") + llvm::utostr(first + i);
       text += '}';
     }
     segment = segment.substr(close + 1);

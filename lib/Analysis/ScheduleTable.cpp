@@ -8,6 +8,7 @@
 
 #include "fuse/Analysis/PrefillSchedule.h"
 #include "fuse/Analysis/RowProblem.h"
+#include "fuse/Support/TextLimits.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
 #include "tile/IR/TileDialect.h"
@@ -133,6 +134,8 @@ static std::string readRow(const llvm::json::Value &value, MLIRContext *context,
   ScopedDiagnosticHandler handler(context, [&](Diagnostic &diagnostic) {
     problem = ": " + diagnostic.str();
   });
+  if (llvm::Error error = checkTextLimits(*text))
+    return "has a schedule whose " + toString(std::move(error));
   row.schedule = parseAttribute(*text, context);
   if (!isa_and_nonnull<tile::ScheduleAttr, tile::PrefillScheduleAttr,
                        tile::RowScheduleAttr>(row.schedule))
@@ -158,6 +161,8 @@ std::optional<ScheduleTable> ScheduleTable::read(StringRef path, StringRef chip,
         ("can not read '" + path + "': " + buffer.getError().message()).str();
     return std::nullopt;
   }
+  if (llvm::Error limits = checkTextLimits((*buffer)->getBuffer()))
+    return fail("is no table: " + toString(std::move(limits)));
   llvm::Expected<llvm::json::Value> json =
       llvm::json::parse((*buffer)->getBuffer());
   if (!json)

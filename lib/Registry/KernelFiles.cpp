@@ -11,7 +11,6 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -109,15 +108,11 @@ LogicalResult KernelRegistry::load(Operation *container, StringRef directory,
 
 LogicalResult KernelRegistry::loadFile(StringRef path, bool force) {
   Location loc = UnknownLoc::get(context);
-  std::string message;
-  auto buffer = openInputFile(path, &message);
+  auto buffer = readText(path);
   if (!buffer)
-    return emitError(loc) << "kernels: " << message;
-  if (llvm::Error error = checkTextLimits(buffer->getBuffer()))
-    return emitError(loc) << "kernels: " << path << ": "
-                          << llvm::toString(std::move(error));
+    return emitError(loc) << "kernels: " << llvm::toString(buffer.takeError());
   llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   OwningOpRef<ModuleOp> module =
       parseSourceFile<ModuleOp>(sources, ParserConfig(context));
   if (!module)

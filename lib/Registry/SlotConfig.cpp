@@ -12,6 +12,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/YAMLParser.h"
 #include "llvm/Support/YAMLTraits.h"
 
 using namespace mlir;
@@ -89,10 +90,35 @@ struct MappingTraits<SlotConfig> {
 
 } // namespace llvm::yaml
 
+/// Whether collections are nested deeper than LLVM's reader survives, which has
+/// no limit. Brackets do not say it: indentation nests, and what quotes them is
+/// known to the reader alone. Its nodes are read one by one, so that nothing
+/// recurses further than this does.
+static bool isTooDeep(llvm::yaml::Node *node, unsigned depth) {
+  if (depth > maxTextDepth)
+    return true;
+  if (auto *list = dyn_cast_or_null<llvm::yaml::SequenceNode>(node))
+    for (llvm::yaml::Node &entry : *list)
+      if (isTooDeep(&entry, depth + 1))
+        return true;
+  if (auto *map = dyn_cast_or_null<llvm::yaml::MappingNode>(node))
+    for (llvm::yaml::KeyValueNode &entry : *map)
+      if (isTooDeep(entry.getKey(), depth + 1) ||
+          isTooDeep(entry.getValue(), depth + 1))
+        return true;
+  return false;
+}
+
 llvm::Expected<SlotConfig> SlotConfig::parse(StringRef text, StringRef name,
                                              StringRef directory) {
   if (llvm::Error error = checkTextLimits(text))
     return createStringError(name + ": " + llvm::toString(std::move(error)));
+  llvm::SourceMgr sources;
+  sources.setDiagHandler([](const llvm::SMDiagnostic &, void *) {});
+  llvm::yaml::Stream stream(text, sources);
+  if (isTooDeep(stream.begin()->getRoot(), 0))
+    return createStringError(name + ": collections are nested more than " +
+                             Twine(maxTextDepth) + " deep");
   std::string problem;
   struct Sink {
     StringRef name;

@@ -72,3 +72,15 @@ llvm::Error fuse::checkTextLimits(llvm::StringRef text) {
   }
   return llvm::Error::success();
 }
+
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+fuse::readText(llvm::StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
+  if (!buffer)
+    return createStringError(buffer.getError(),
+                             "cannot open input file '" + path +
+                                 "': " + buffer.getError().message());
+  if (llvm::Error error = checkTextLimits((*buffer)->getBuffer()))
+    return createStringError(path + ": " + llvm::toString(std::move(error)));
+  return std::move(*buffer);
+}

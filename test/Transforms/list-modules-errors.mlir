@@ -8,6 +8,9 @@
 // RUN:   | FileCheck %s --check-prefix=ORDER
 // RUN: not fuse-opt %s --fuse-list-modules=paths=layers.[0-5000] 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=LONG
+// RUN: not fuse-opt %s \
+// RUN:   --fuse-list-modules=paths=layers.[18446744073709551614-18446744073709551615] \
+// RUN:   2>&1 | FileCheck %s --check-prefix=LARGEST
 // RUN: not fuse-opt %s --fuse-list-modules='paths="layers.[0"' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=BRACKET
 // RUN: not fuse-opt %s --fuse-list-modules='paths=layers.{0.mlp,1}' 2>&1 \
@@ -18,6 +21,7 @@
 // SEGMENT: error: path glob 'layers..mlp': has an empty segment
 // ORDER:   error: path glob 'layers.[3-0]': range [3-0] ends before it begins
 // LONG:    error: path glob 'layers.[0-5000]': range [0-5000] has more than 1024 numbers
+// LARGEST: error: no module matches path glob 'layers.[18446744073709551614-18446744073709551615]'
 // BRACKET: error: path glob 'layers.[0': invalid glob pattern, unmatched '['
 // DOT:     error: path glob 'layers.{0.mlp,1}': '.' between '{' and '}'; alternatives are parts of one segment
 

@@ -34,7 +34,7 @@
 // MODULE:   error: in library '{{.*}}module.mlir'; expected fuse.fusion_pattern or fuse.kernel
 // FUNCTION: error: in library '{{.*}}function.mlir'; expected fuse.model
 // EMPTY:    error: library '{{.*}}empty.mlir' has no fuse.model
-// FILE:     error: library '{{.*}}none.mlir' can not be read
+// FILE:     error: library '{{.*}}none.mlir' can not be read: cannot open input file '{{.*}}none.mlir': No such file or directory
 
 fuse.model @m class "Qwen3ForCausalLM" {
   fuse.module @norm class "Qwen3RMSNorm" {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/InitAllDialects.h"
+#include "fuse/Support/TextLimits.h"
 #include "fuse/Transforms/Explain.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -65,10 +66,10 @@ int main(int argc, char **argv) {
     return 2;
   }
 
-  std::string message;
-  std::unique_ptr<llvm::MemoryBuffer> buffer = openInputFile(input, &message);
+  auto buffer = fuse::readText(input);
   if (!buffer) {
-    llvm::errs() << "fuse-explain: error: " << message << "\n";
+    llvm::errs() << "fuse-explain: error: "
+                 << llvm::toString(buffer.takeError()) << "\n";
     return 2;
   }
   DialectRegistry registry;
@@ -76,7 +77,7 @@ int main(int argc, char **argv) {
   fuse::registerAllDialects(registry);
   MLIRContext context(registry);
   llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
   if (!module)
@@ -92,6 +93,7 @@ int main(int argc, char **argv) {
       fuse::explain(module.get(), options);
   if (failed(explanation))
     return 1;
+  std::string message;
   std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(output, &message);
   if (!file) {
     llvm::errs() << "fuse-explain: error: " << message << "\n";

@@ -341,15 +341,11 @@ static llvm::Expected<bool> verifyAll(ModuleOp module, const Options &options) {
 /// Returns whether everything that was checked holds.
 static llvm::Expected<bool> runTool(MLIRContext &context,
                                     const Options &options) {
-  std::string message;
-  auto buffer = openInputFile(options.file, &message);
+  auto buffer = readText(options.file);
   if (!buffer)
-    return llvm::createStringError(message);
-  if (llvm::Error error = checkTextLimits(buffer->getBuffer()))
-    return llvm::createStringError(options.file + ": " +
-                                   llvm::toString(std::move(error)));
+    return buffer.takeError();
   auto sourceMgr = std::make_shared<llvm::SourceMgr>();
-  sourceMgr->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  sourceMgr->AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(*sourceMgr, &context);
   OwningOpRef<ModuleOp> module =
       parseSourceFile<ModuleOp>(sourceMgr, ParserConfig(&context));

@@ -21,7 +21,6 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
-#include "mlir/Support/FileUtilities.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -113,14 +112,11 @@ struct Options {
 static Expected<OwningOpRef<ModuleOp>> readModule(MLIRContext &context,
                                                   const Options &options) {
   const std::string &file = options.files.front();
-  std::string message;
-  auto buffer = openInputFile(file, &message);
+  auto buffer = readText(file);
   if (!buffer)
-    return createStringError(message);
-  if (Error error = checkTextLimits(buffer->getBuffer()))
-    return createStringError(file + ": " + llvm::toString(std::move(error)));
+    return buffer.takeError();
   auto sourceMgr = std::make_shared<llvm::SourceMgr>();
-  sourceMgr->AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  sourceMgr->AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(*sourceMgr, &context);
   OwningOpRef<ModuleOp> module =
       parseSourceFile<ModuleOp>(sourceMgr, ParserConfig(&context));

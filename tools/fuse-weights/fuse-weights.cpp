@@ -7,6 +7,7 @@
 #include "fuse/Analysis/WeightRecipes.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Runtime/WeightPacking.h"
+#include "fuse/Support/TextLimits.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/InitAllDialects.h"
@@ -64,8 +65,15 @@ struct Recipes {
 } // namespace
 
 static FailureOr<Recipes> readRecipes(MLIRContext &context, StringRef path) {
+  auto buffer = readText(path);
+  if (!buffer) {
+    llvm::WithColor::error() << llvm::toString(buffer.takeError()) << "\n";
+    return failure();
+  }
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   OwningOpRef<ModuleOp> module =
-      parseSourceFile<ModuleOp>(path, ParserConfig(&context));
+      parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
   if (!module)
     return failure();
   Recipes recipes;

@@ -9,8 +9,10 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/MemoryBuffer.h"
 
 #include <cstddef>
+#include <memory>
 
 namespace fuse {
 
@@ -26,6 +28,10 @@ inline constexpr unsigned maxTextDepth = 256;
 /// too deeply, or MLIR bytecode, whose reader is not hardened. Brackets in
 /// strings and in `//` comments do not count.
 llvm::Error checkTextLimits(llvm::StringRef text);
+
+/// The text of a file, `-` for standard input, if it keeps the limits.
+llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+readText(llvm::StringRef path);
 
 } // namespace fuse
 
