@@ -46,7 +46,7 @@ enum class Values { Integers, Normal, Large, Special };
 
 /// Why a seed has nothing to compare.
 struct Skips {
-  uint64_t unfused = 0, large = 0, sizes = 0;
+  uint64_t unfused = 0, unfit = 0, sizes = 0;
 };
 
 } // namespace
@@ -62,7 +62,7 @@ static bool isTensor(Type type) {
 }
 
 /// Functions on tensors, as artefacts have them: results of other types are
-/// dropped, and functions without a result.
+/// dropped, and functions whose results have no element, which have no kernel.
 static void keepTensors(ModuleOp module) {
   for (auto function :
        llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
@@ -75,7 +75,11 @@ static void keepTensors(ModuleOp module) {
                 llvm::all_of(kept, [](Value value) {
                   return isTensor(value.getType());
                 });
-    if (kept.empty() || !fits) {
+    bool isEmpty = llvm::all_of(kept, [](Value value) {
+      auto type = cast<RankedTensorType>(value.getType());
+      return llvm::is_contained(type.getShape(), 0);
+    });
+    if (isEmpty || !fits) {
       function.erase();
       continue;
     }
@@ -271,7 +275,7 @@ static Expected<bool> addModule(MLIRContext &context, uint64_t seed,
   OwningOpRef<ModuleOp> module = generateModule(&context, seed, stratum);
   keepTensors(*module);
   if (module->getOps<func::FuncOp>().empty()) {
-    ++skips.large;
+    ++skips.unfit;
     return false;
   }
   if (form(*module) == 0) {
@@ -361,7 +365,7 @@ bool fuse::emitCases(const EmitOptions &options) {
   llvm::outs() << made << " modules from seeds " << options.firstSeed << " to "
                << seed - 1 << ", " << cases << " cases, " << failed
                << " failed; passed over: " << skips.unfused << " unfused, "
-               << skips.large << " too large, " << skips.sizes
+               << skips.unfit << " too large or empty, " << skips.sizes
                << " with other sizes\n";
   return failed == 0;
 }

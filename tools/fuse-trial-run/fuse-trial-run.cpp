@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every case runs twice from poisoned results and has to give the same bits,
-// which are compared with what the CPU made of it. A child runs the cases and
-// this process watches, so that one that fails or hangs does not end the rest.
-// With --soak, streams that each have a thread of their own then launch the
-// cases for a time, and compare bits with those of the first time.
+// Every case runs twice from poisoned results and workspaces and has to give
+// the same bits, which are compared with what the CPU made of it. A child runs
+// the cases and this process watches, so that one that fails or hangs does not
+// end the rest. With --soak, streams that each have a thread of their own then
+// launch the cases for a time, and compare bits with those of the first time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,6 +43,8 @@ struct Options {
   size_t part = 0, parts = 1, limit = size_t(1) << 30;
   /// In this process: tools that watch one do not follow a child.
   bool inProcess = false;
+  /// Leave the workspace as memory comes, for tools that look for its reads.
+  bool keepWorkspace = false;
   /// Seconds, and how many streams.
   double soak = 0;
   size_t streams = 4;
@@ -83,12 +85,14 @@ static std::unique_ptr<Call> makeCall(const std::shared_ptr<Gpu> &gpu,
 
 /// What became of a case: "status", and what was compared.
 static json checkCase(const std::shared_ptr<Gpu> &gpu, void *stream,
-                      const Case &item, uint64_t timeoutMs) {
+                      const Case &item, const Options &options) {
   std::unique_ptr<Call> call = makeCall(gpu, item);
   auto run = [&] {
     call->poison(stream);
+    if (!options.keepWorkspace)
+      call->poisonWorkspace(stream);
     call->launch(stream);
-    gpu->wait(stream, timeoutMs);
+    gpu->wait(stream, options.timeoutMs);
     return call->download();
   };
   std::vector<std::string> first = run();
@@ -137,7 +141,7 @@ static void checkCases(const Options &options, const std::vector<Case> &cases,
     send({{"begins", i}});
     try {
       send({{"ends", i},
-            {"outcome", checkCase(gpu, stream, cases[i], options.timeoutMs)}});
+            {"outcome", checkCase(gpu, stream, cases[i], options)}});
     } catch (const Failure &failure) {
       bool hangs = failure.getStatus() == FUSE_ERROR_TIMEOUT;
       send({{"ends", i},
@@ -244,8 +248,10 @@ static void soakStream(const std::shared_ptr<Gpu> &gpu,
   }
   constexpr int turns = 20;
   while (std::chrono::steady_clock::now() < end) {
-    for (const auto &call : calls)
+    for (const auto &call : calls) {
       call->poison(stream);
+      call->poisonWorkspace(stream);
+    }
     for (int turn = 0; turn < turns; ++turn)
       for (const auto &call : calls)
         call->launch(stream);
@@ -360,6 +366,8 @@ static constexpr const char *kUsage =
     "  --part=I --parts=N  only each N-th case, from I on\n"
     "  --limit=N        at most so many cases\n"
     "  --in-process     no child, for tools that watch one process\n"
+    "  --keep-workspace do not fill workspaces with NaN before launches, so\n"
+    "                   that initcheck sees what is read of them\n"
     "  --soak=SECONDS --streams=N --soak-cases=N\n"
     "                   afterwards launch the cases that hold, on N streams "
     "(4)\n"
@@ -377,6 +385,8 @@ static Options readOptions(int argc, char **argv) {
       options.output = argv[++i];
     else if (text == "--in-process")
       options.inProcess = true;
+    else if (text == "--keep-workspace")
+      options.keepWorkspace = true;
     else if (read("--device", number))
       options.device = int(number);
     else if (read("--timeout-ms", number))

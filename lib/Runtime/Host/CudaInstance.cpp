@@ -23,14 +23,23 @@ namespace {
 /// Workspace on a device, and the tensor maps of what is in it.
 class CudaWorkspace : public Workspace {
 public:
-  CudaWorkspace(std::shared_ptr<const CudaDevice> device, size_t bytes)
-      : device(device), memory(std::move(device), bytes, "a workspace") {}
+  CudaWorkspace(std::shared_ptr<const CudaDevice> device, size_t bytes,
+                size_t zeroed)
+      : device(device), memory(std::move(device), bytes, "a workspace"),
+        zeroed(zeroed) {
+    memory.zero(zeroed);
+  }
+
+  Extent getExtent() const override {
+    return {reinterpret_cast<void *>(memory.get()), memory.size(), zeroed};
+  }
 
   void enter(void *onStream, bool isOrdered);
   void leave();
 
   std::shared_ptr<const CudaDevice> device;
   DeviceMemory memory;
+  size_t zeroed;
   /// By their number among the tensor maps of all launches, with the address
   /// that they are of. They are made once, as addresses seldom change.
   std::vector<std::pair<DevicePtr, TensorMap>> maps;
@@ -248,8 +257,8 @@ std::unique_ptr<Workspace> CudaInstance::createWorkspace(size_t bytes) {
     throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
                   "a workspace of " + std::to_string(bytes) +
                       " bytes is too small for " + function.name);
-  auto workspace = std::make_unique<CudaWorkspace>(device, bytes);
-  workspace->memory.zero(code.zeroedBytes);
+  auto workspace =
+      std::make_unique<CudaWorkspace>(device, bytes, code.zeroedBytes);
   // A kernel that starts before would count from anything, and wait for ever.
   device->settle();
   size_t numMaps = 0;

@@ -95,12 +95,7 @@ std::string GpuBuffer::download() const {
 }
 
 void GpuBuffer::set(uint8_t value, void *stream) const {
-  const CudaDevice &device = getCuda(*gpu);
-  CurrentContext current(device);
-  if (bytes > 0)
-    device.call(gpu->functions->cuMemsetD8Async(address, value, bytes,
-                                                static_cast<Stream>(stream)),
-                "cuMemsetD8Async");
+  gpu->set(get(), value, bytes, stream);
 }
 
 GpuGraph::GpuGraph(std::shared_ptr<const Gpu> gpu, void *executable)
@@ -169,6 +164,16 @@ void *Gpu::createStream() const {
   CALL(cuStreamCreate, &stream, nonBlocking);
   streams.push_back(stream);
   return stream;
+}
+
+void Gpu::set(void *data, uint8_t value, size_t bytes, void *stream) const {
+  const CudaDevice &cuda = getCuda(*this);
+  CurrentContext current(cuda);
+  if (bytes > 0)
+    cuda.call(functions->cuMemsetD8Async(reinterpret_cast<DevicePtr>(data),
+                                         value, bytes,
+                                         static_cast<Stream>(stream)),
+              "cuMemsetD8Async");
 }
 
 void Gpu::wait(void *stream, uint64_t timeoutMs) const {

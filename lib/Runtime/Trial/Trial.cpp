@@ -189,6 +189,14 @@ void Call::poison(void *stream) const {
     buffers[i].set(0xff, stream);
 }
 
+void Call::poisonWorkspace(void *stream) const {
+  if (!workspace)
+    return;
+  host::Workspace::Extent extent = workspace->getExtent();
+  gpu->set(static_cast<char *>(extent.data) + extent.zeroed, 0xff,
+           extent.size - extent.zeroed, stream);
+}
+
 std::vector<std::string> Call::download() const {
   std::vector<std::string> results;
   for (size_t i = firstResult; i < buffers.size(); ++i)

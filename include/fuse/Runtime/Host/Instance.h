@@ -28,7 +28,15 @@ struct Artifact {
 /// What a launch writes between kernels.
 class Workspace {
 public:
+  /// Its memory on its device; of its start, `zeroed` bytes have a meaning from
+  /// one launch to the next.
+  struct Extent {
+    void *data = nullptr;
+    size_t size = 0, zeroed = 0;
+  };
+
   virtual ~Workspace();
+  virtual Extent getExtent() const { return {}; }
 };
 
 /// Packed weights that instances on one device share. Entries live as long as

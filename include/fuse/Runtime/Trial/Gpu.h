@@ -76,6 +76,8 @@ public:
   int getOrdinal() const { return ordinal; }
 
   void *createStream() const;
+  /// Sets bytes of device memory, in the order of the stream.
+  void set(void *data, uint8_t value, size_t bytes, void *stream) const;
   /// Waits for a stream, at most so long.
   void wait(void *stream, uint64_t timeoutMs) const;
   /// What `body` enqueues on the stream.

@@ -89,6 +89,9 @@ public:
   void launch(void *stream) const;
   /// Fills the results with a value that no kernel writes everywhere.
   void poison(void *stream) const;
+  /// The same for what a launch must have written to its workspace before it
+  /// makes use of it.
+  void poisonWorkspace(void *stream) const;
   std::vector<std::string> download() const;
   const host::Function &getFunction() const { return *function; }
 
