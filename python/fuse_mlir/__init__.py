@@ -31,6 +31,7 @@ _EXPORTS = {
     "explain": "report",
     "explain_ir": "ir_report",
     "export": "compiled",
+    "export_hub_kernel": "hub",
     "fuse_modules": "modules",
     "fused": "modules",
     "inductor_options": "inductor",

@@ -13,7 +13,7 @@ from torch import nn
 
 from fuse_mlir import kernels, native
 from fuse_mlir.kernels import Chain, Kernel, KernelError
-from fuse_mlir.modules import FuseError, FusedModule, fused_sites
+from fuse_mlir.modules import FuseError, fused_sites, one_kernel
 from fuse_mlir.sites import Plan, Source, Step, join
 
 Target = TypeVar("Target", nn.Module, type)
@@ -116,17 +116,8 @@ def export(model: nn.Module, path: str | Path,
     Raises:
         FuseError: no such site, or kernels that differ.
     """
-    found = {join(parent, module.site): module
-             for parent, module in fused_sites(model)}
-    chosen = [m for name, m in found.items()
-              if site is None or site in (name, m.site)]
-    codes = {m._kernel.compiled.formed for m in chosen if m._kernel}
-    if len(codes) != 1:
-        what = f"no fused site '{site}'" if site is not None \
-            else f"sites have {len(codes)} kernels"
-        raise FuseError(f"{what}; name one of "
-                        + (", ".join(found) or "none, nothing is fused"))
-    native.Module(codes.pop()).compile(link=True).save(path)
+    formed = one_kernel(model, site)._kernel.compiled.formed
+    native.Module(formed).compile(link=True).save(path)
     return Path(path)
 
 

@@ -542,6 +542,25 @@ def fused_sites(model: nn.Module) -> list[tuple[str, FusedModule]]:
             if isinstance(module, FusedModule)]
 
 
+def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
+    """The fused module of a site, or any one when all have one kernel.
+
+    Raises:
+        FuseError: no such site, or kernels that differ.
+    """
+    found = {join(parent, module.site): module
+             for parent, module in fused_sites(model)}
+    chosen = [m for name, m in found.items()
+              if (site is None or site in (name, m.site)) and m._kernel]
+    codes = {m._kernel.compiled.formed for m in chosen}
+    if len(codes) != 1:
+        what = f"no fused site '{site}'" if site is not None \
+            else f"sites have {len(codes)} kernels"
+        raise FuseError(f"{what}; name one of "
+                        + (", ".join(found) or "none, nothing is fused"))
+    return chosen[0]
+
+
 @contextlib.contextmanager
 def members_back(model: nn.Module) -> Iterator[None]:
     """The members in their places, for as long as a `with` lasts."""

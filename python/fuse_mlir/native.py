@@ -93,7 +93,7 @@ class _Signature(Structure):
                 ("max_tokens", c_int64)]
 
 
-_SECTION_IR = 2
+SECTION_MANIFEST, SECTION_IR, SECTION_PTX = 1, 2, 5
 
 
 class _Section(Structure):
@@ -356,16 +356,24 @@ class Artifact:
         data = library().fuse_artifact_bytes(self._handle.pointer, byref(size))
         return ctypes.string_at(data, size.value)
 
-    def ir(self) -> str:
-        """The fused IR that the code was made from."""
+    def sections(self, kind: int) -> list[bytes]:
+        """Contents of the sections of a kind, `SECTION_PTX` for one."""
         lib, section = library(), _Section()
         lib.fuse_artifact_num_sections.restype = c_size_t
+        found = []
         for i in range(lib.fuse_artifact_num_sections(self._handle.pointer)):
             _check(lib.fuse_artifact_section(self._handle.pointer,
                                              c_size_t(i), byref(section)))
-            if section.kind == _SECTION_IR:
-                return ctypes.string_at(section.data, section.size).decode()
-        raise NativeError("the artefact has no IR")
+            if section.kind == kind:
+                found.append(ctypes.string_at(section.data, section.size))
+        return found
+
+    def ir(self) -> str:
+        """The fused IR that the code was made from."""
+        found = self.sections(SECTION_IR)
+        if not found:
+            raise NativeError("the artefact has no IR")
+        return found[0].decode()
 
     def load_on(self, device: torch.device) -> "Program":
         """Puts the code on a device."""

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Kernel directories of Hugging Face, written and read again.
+
+The package `kernels` reads them where it is installed. What it does without a
+GPU, choosing a variant and checking layers, is done for the variant of CUDA.
+"""
+
+import ast
+import base64
+import hashlib
+import importlib.util
+import json
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import torch
+from torch import nn
+
+import fuse_mlir
+from tests.models import CHAIN, MLP, Block, needs_library, net
+
+torch.set_num_threads(1)
+
+HAS_KERNELS = importlib.util.find_spec("kernels") is not None
+
+
+class Model(nn.Module):
+    """One site of one module."""
+
+    def __init__(self):
+        super().__init__()
+        self.mlp = MLP(8, 16)
+
+    def forward(self, x):
+        return self.mlp(x)
+
+
+def load(variant):
+    """The package of a variant, as `kernels` imports it."""
+    name = json.loads((variant / "metadata.json").read_text())["id"]
+    spec = importlib.util.spec_from_file_location(name,
+                                                  variant / "__init__.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+@needs_library
+class Directories(unittest.TestCase):
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = Path(directory.name)
+
+    def chain(self, **options):
+        """The directory of a norm and an MLP."""
+        model, x = net()
+        fuse_mlir.fuse_modules(model, {CHAIN: "fuse"}, inputs=x)
+        options = {"name": "my-mlp", **options}
+        return fuse_mlir.export_hub_kernel(model, self.directory, **options)
+
+    def single(self, **options):
+        """The directory of an MLP alone."""
+        model = Model().eval().requires_grad_(False)
+        fuse_mlir.fuse_modules(model, {(("MLP", "mlp"),): "fuse"},
+                               inputs=torch.randn(3, 8))
+        return fuse_mlir.export_hub_kernel(model, self.directory,
+                                           name="my-mlp", **options)
+
+    def test_metadata(self):
+        variant = self.chain(version=3)
+        self.assertEqual(variant, self.directory / "build/torch-cuda")
+        found = json.loads((variant / "metadata.json").read_text())
+        self.assertRegex(found["id"], r"^_my_mlp_cuda_[0-9a-f]{7}$")
+        self.assertEqual((found["name"], found["version"], found["backend"]),
+                         ("my-mlp", 3, {"type": "cuda",
+                                        "archs": ["8.0+PTX"]}))
+        names = {p.name for p in variant.iterdir()} - {"metadata.json"}
+        self.assertEqual(set(found["digest"]["files"]), names)
+        for name, digest in found["digest"]["files"].items():
+            data = hashlib.sha256((variant / name).read_bytes()).digest()
+            self.assertEqual(digest, base64.b64encode(data).decode())
+
+    def test_imports_nothing_but_pytorch_and_itself(self):
+        for path in self.chain().glob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and not node.level:
+                    names = [node.module]
+                elif isinstance(node, ast.Import):
+                    names = [alias.name for alias in node.names]
+                else:
+                    continue
+                for name in names:
+                    root = name.partition(".")[0]
+                    self.assertTrue(root == "torch"
+                                    or root in sys.stdlib_module_names, name)
+
+    def test_layer_of_a_chain_has_a_layout(self):
+        layers = load(self.chain()).layers
+        block = Block().requires_grad_(False)
+        layout = layers.MyMlpLayout(block.norm, block.mlp)
+        self.assertEqual([n for n, _ in layout.named_parameters()],
+                         [n for n, _ in block.named_parameters()])
+        with self.assertRaisesRegex(RuntimeError, "is PTX and runs on CUDA; "
+                                    "an input is on cpu"):
+            layers.MyMlp.forward(layout, torch.randn(3, 8))
+
+    def test_layer_of_one_module_has_its_interface(self):
+        layers = load(self.single(layer="Fast")).layers
+        self.assertFalse(hasattr(layers, "FastLayout"))
+        mlp = MLP(8, 16).requires_grad_(False)
+        # A run without data gives the shape.
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+            for shape in ((3, 8), (2, 3, 8)):
+                x = mode.from_tensor(torch.randn(shape))
+                self.assertEqual(layers.Fast.forward(mlp, x).shape, shape)
+        mlp.requires_grad_(True)
+        with self.assertRaisesRegex(RuntimeError, "no backward pass"):
+            layers.Fast.forward(mlp, torch.randn(3, 8))
+
+    def test_refusals(self):
+        for options, text in (
+                ({"name": "My_MLP"}, "'My_MLP' is no name of a kernel"),
+                ({"chip": "sm_90a"}, "chip 'sm_90a' is none that later ones"),
+                ({"site": "norm+mlp#7"}, "no fused site 'norm\\+mlp#7'")):
+            with self.assertRaisesRegex(fuse_mlir.FuseError, text):
+                self.chain(**options)
+        self.assertFalse((self.directory / "build").exists())
+        self.chain()
+        with self.assertRaisesRegex(fuse_mlir.FuseError, "exists; expected a "
+                                    "new directory"):
+            self.chain()
+
+    def test_two_versions_in_one_process(self):
+        first = self.chain()
+        self.directory = self.directory / "other"
+        second = self.single()
+        self.assertNotEqual(load(first).__name__, load(second).__name__)
+
+    @unittest.skipUnless(HAS_KERNELS, "the package 'kernels' is not installed")
+    def test_loaded_by_kernels(self):
+        import kernels
+        from kernels._rust import Digest, DigestAlgorithm, Metadata
+        from kernels.backends import CUDA
+        from packaging.version import Version
+
+        variant = self.single(layer="Fast")
+        found = Metadata.read_from_file(variant / "metadata.json")
+        found.digest.validate(Digest.hash_variant(DigestAlgorithm.SHA256,
+                                                  variant))
+        repository = kernels.LocalLayerRepository(
+            repo_path=self.directory, layer_name="Fast")
+
+        @kernels.use_kernel_forward_from_hub("Fast")
+        class Layer(MLP):
+            pass
+
+        model = nn.Sequential(Layer(8, 16)).requires_grad_(False)
+        backend = CUDA(version=Version("13.0"))
+        with mock.patch("kernels.variants._select_backend",
+                        lambda _: backend), \
+                kernels.use_kernel_mapping({"Fast": {"cpu": repository}}):
+            kernels.kernelize(model, device="cpu", use_fallback=False,
+                              mode=kernels.Mode.INFERENCE)
+        # The layer is in place; it says where it runs.
+        with self.assertRaisesRegex(RuntimeError, "is PTX and runs on CUDA"):
+            model(torch.randn(3, 8))
+
+
+if __name__ == "__main__":
+    unittest.main()
