@@ -2,7 +2,8 @@
 """The package as pip installs it: `FUSE_TEST_PACKAGE=1` lets this run.
 
 Needs an index of packages for the build backend. Libraries are those that the
-tests built, so that nothing is compiled twice.
+tests built, so that nothing is compiled twice; `scripts/wheel.sh` does the same
+from the sources of the libraries.
 """
 
 import os
@@ -18,30 +19,7 @@ from fuse_mlir import native
 from tests.models import needs_library
 from tests.support import ROOT
 
-CHECK = """
-import pathlib, torch
-import fuse_mlir
-from fuse_mlir import native
-package = pathlib.Path(fuse_mlir.__file__).parent
-assert "site-packages" in package.parts, package
-found = pathlib.Path(native.library()._name)
-assert found == package / "lib" / "libfuse.so", found
-
-class Block(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm = torch.nn.LayerNorm(8)
-        self.mlp = torch.nn.Sequential(torch.nn.Linear(8, 16),
-                                       torch.nn.GELU(), torch.nn.Linear(16, 8))
-
-    def forward(self, x):
-        return x + self.mlp(self.norm(x))
-
-block, x = Block().eval(), torch.randn(3, 8)
-expected = block(x)
-print(fuse_mlir.fuse_modules(block, inputs=x))
-torch.testing.assert_close(block(x), expected)
-"""
+CHECK = ROOT / "python/tests/package_check.py"
 
 
 @unittest.skipUnless(os.environ.get("FUSE_TEST_PACKAGE"),
@@ -85,7 +63,7 @@ class Package(unittest.TestCase):
                 capture_output=True, check=True).stdout.strip()
             ours = [p for p in sys.path if p.endswith("-packages")]
             Path(packages, "tests.pth").write_text("\n".join(ours))
-            out = self.run_in(here, python, "-c", CHECK)
+            out = self.run_in(here, python, CHECK)
             self.assertIn("1 fused", out)
 
 
