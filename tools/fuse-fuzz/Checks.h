@@ -17,7 +17,12 @@ struct CheckCounts {
   uint64_t ops = 0;
   uint64_t fused = 0;
   uint64_t refused = 0;
-  uint64_t executed = 0;
+  /// Functions that ran, and on how many sets of inputs.
+  uint64_t executed = 0, cases = 0;
+  /// Runs of something else with the same results.
+  uint64_t relations = 0;
+  /// Values that the interpreter judged, and those with one allowed result.
+  uint64_t values = 0, exact = 0;
 };
 
 /// Runs every check on `module`, which is left as it is. Returns the name of

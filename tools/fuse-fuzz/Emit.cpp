@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Emit.h"
+#include "Execution.h"
 #include "Inputs.h"
 #include "fuse/Compiler/Compiler.h"
 #include "fuse/InitAllDialects.h"
@@ -17,8 +18,6 @@
 #include "mlir/InitAllExtensions.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
-
-#include <limits>
 
 using namespace mlir;
 using namespace fuse;
@@ -40,9 +39,6 @@ struct File {
     return sections.size();
   }
 };
-
-/// What the values of a case are.
-enum class Values { Integers, Normal, Large, Special };
 
 /// Why a seed has nothing to compare.
 struct Skips {
@@ -104,22 +100,6 @@ static unsigned form(ModuleOp module) {
 //===----------------------------------------------------------------------===//
 // Values
 //===----------------------------------------------------------------------===//
-
-static void changePool(HostTensor &pool, Values values, Random &random) {
-  bool isFloat = getSize(pool.getType()) > 1;
-  for (int64_t i = 0; i < pool.getNumElements(); ++i) {
-    if (values == Values::Integers)
-      pool.set(i, double(random.below(7)) - 3.0);
-    else if (values == Values::Large && isFloat)
-      pool.set(i, pool.get(i) * 1000.0);
-    else if (values == Values::Special && isFloat && random.percent(3))
-      pool.set(i,
-               random.oneOf<double>({std::numeric_limits<double>::quiet_NaN(),
-                                     std::numeric_limits<double>::infinity(),
-                                     -std::numeric_limits<double>::infinity(),
-                                     -0.0, 1e-40, 6e4}));
-  }
-}
 
 /// What another order of summation may change, by the narrowest type: a
 /// rounding, or a bin where values are quantized.
@@ -188,15 +168,15 @@ runFunction(func::FuncOp function, uint64_t seed, File &file) {
     llvm::consumeError(shapes.takeError());
     return std::nullopt;
   }
-  auto values = random.oneOf({Values::Integers, Values::Integers,
-                              Values::Integers, Values::Integers,
-                              Values::Normal, Values::Normal, Values::Normal,
-                              Values::Normal, Values::Large, Values::Special});
+  auto values =
+      random.oneOf({Values::Exact, Values::Exact, Values::Exact, Values::Exact,
+                    Values::Normal, Values::Normal, Values::Normal,
+                    Values::Normal, Values::Large, Values::Special});
   std::vector<RandomValues> pools = createPools(function, *signature, seed);
   CaseData data;
   std::vector<HostTensor> inputs;
   for (auto [index, pool] : llvm::enumerate(pools)) {
-    changePool(pool.pool, values, random);
+    changeValues(pool.pool, values, random);
     // A small pool is enough, and travels.
     std::string content(pool.pool.getData(),
                         1024 * getSize(pool.pool.getType()));

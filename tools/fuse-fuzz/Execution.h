@@ -8,12 +8,32 @@
 #define FUSE_TOOLS_FUSE_FUZZ_EXECUTION_H
 
 #include "Checks.h"
+#include "fuse/Runtime/HostTensor.h"
 
 namespace fuse {
 
+/// What random inputs are.
+enum class Values {
+  /// Small integers and halves.
+  Exact,
+  Normal,
+  /// Values that overflow and saturate.
+  Large,
+  /// NaN, infinities, denormals and others among normal values.
+  Special
+};
+
+/// Changes the values that `createInputs` has made.
+void changeValues(HostTensor &tensor, Values values, Random &random);
+
+/// Whether two results are the same, but for what numbers do not tell: the sign
+/// of zeros and which NaN it is.
+bool isSameBits(const HostTensor &lhs, const HostTensor &rhs);
+
 /// Runs every function of `module` on random tensors, fused and unfused, and by
 /// the optimized and the reference lowering. Fused and unfused must give the
-/// same bits; the two lowerings may differ by the order of sums. Returns the
+/// same bits, the two lowerings may differ by the order of sums, and all of
+/// them have to give what the interpreter reads from the contracts. Returns the
 /// name of the first check that fails, after an error has been emitted.
 llvm::StringRef checkExecution(mlir::ModuleOp module, Random &random,
                                CheckCounts &counts);

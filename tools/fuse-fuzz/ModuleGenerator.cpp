@@ -136,6 +136,15 @@ FunctionGenerator::FunctionGenerator(Random &random, ModuleOp module,
     for (int64_t &size : leading)
       size = random.oneOf<int64_t>(
           {ShapedType::kDynamic, ShapedType::kDynamic, 0, 1, 3, 8, 17});
+    // Every value is computed several times, and once by an interpreter.
+    auto getTokens = [&] {
+      int64_t tokens = 1;
+      for (int64_t size : leading)
+        tokens *= ShapedType::isDynamic(size) ? 17 : size;
+      return tokens;
+    };
+    while (getTokens() > 300)
+      leading.pop_back();
     features = random.oneOf<int64_t>(
         {1, 2, 3, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129});
   }

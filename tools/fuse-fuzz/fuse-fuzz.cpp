@@ -8,7 +8,8 @@
 // that they survive printing, parsing and bytecode, that forming kernels and
 // unfusing them restores every op, attribute and location, that forming twice
 // is forming once, and that nothing depends on an order that means nothing.
-// With --run they are run instead, fused and unfused, optimized and not.
+// With --run they are run instead, fused and unfused, optimized and not, and an
+// interpreter of the contracts judges the results.
 // With --mutate the modules are damaged copies of files instead, most of which
 // are refused; what is left must not crash anything.
 // The first failure is printed with its seed and the command that repeats it.
@@ -210,7 +211,11 @@ int main(int argc, char **argv) {
   }
   llvm::outs() << "seeds " << firstSeed << " to " << seed - 1 << ": ";
   if (runs) {
-    llvm::outs() << counts.executed << " functions run, no failure\n";
+    llvm::outs() << counts.executed << " functions run on " << counts.cases
+                 << " sets of inputs, " << counts.values
+                 << " values judged by the contracts, " << counts.exact
+                 << " of them to the bit, " << counts.relations
+                 << " relations, no failure\n";
     return 0;
   }
   if (mutate.empty())

@@ -191,7 +191,9 @@ struct LowerLinear : OpRewritePattern<LinearOp> {
               Value weightScale =
                   channelAt ? args[channelAt]
                             : constantF32(b, toF32(op.getWeightScaleAttr()));
-              value = mul(b, value, mul(b, args[dynamicAt], weightScale));
+              value = isInjected("linear-alpha")
+                          ? mul(b, mul(b, value, args[dynamicAt]), weightScale)
+                          : mul(b, value, mul(b, args[dynamicAt], weightScale));
             } else if (channelAt) {
               value = mul(b, value, mul(b, args[channelAt], toF32(inputScale)));
             } else if (inputScale) {

@@ -1,0 +1,58 @@
+//===- Interpreter.h - Functions by their contracts -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TOOLS_FUSE_FUZZ_INTERPRETER_H
+#define FUSE_TOOLS_FUSE_FUZZ_INTERPRETER_H
+
+#include "LayerMath.h"
+#include "fuse/Runtime/HostTensor.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <map>
+
+namespace fuse {
+
+/// Says what the results of a function may be. Layer ops, function ops, fused
+/// ops and the few ops between them are each computed from what their contract
+/// says; fused ops are not decomposed, and nothing is lowered.
+class Interpreter {
+public:
+  /// The results of `function` on `inputs`. Fails on an op that has no meaning
+  /// here.
+  llvm::Expected<std::vector<Tensor>> run(mlir::func::FuncOp function,
+                                          llvm::ArrayRef<HostTensor> inputs);
+
+private:
+  llvm::Error runBlock(mlir::Block &block);
+  llvm::Error runOp(mlir::Operation *op);
+  bool runLayerOp(mlir::Operation *op);
+  bool runFusedOp(mlir::Operation *op);
+  const Tensor &get(mlir::Value value) const { return tensors.at(value); }
+  const Tensor *getIf(mlir::Value value) const {
+    return value ? &tensors.at(value) : nullptr;
+  }
+  void set(mlir::Value value, Tensor tensor) {
+    tensors.insert_or_assign(value, std::move(tensor));
+  }
+
+  struct Less {
+    bool operator()(mlir::Value lhs, mlir::Value rhs) const {
+      return lhs.getAsOpaquePointer() < rhs.getAsOpaquePointer();
+    }
+  };
+  std::map<mlir::Value, Tensor, Less> tensors;
+
+  template <typename OpTy>
+  friend class FusedOpInterpreter;
+};
+
+/// The first value of `actual` that is not in `expected`, or nothing.
+std::optional<int64_t> findOutside(const Tensor &expected,
+                                   const HostTensor &actual);
+
+} // namespace fuse
+
+#endif // FUSE_TOOLS_FUSE_FUZZ_INTERPRETER_H
