@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+import statistics
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks/results/reliability-h200.json"
-TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+TOOLS = ("memcheck", "racecheck", "initcheck", "initcheck-kept", "synccheck")
 
 
 def sum_up(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -32,6 +33,8 @@ def sum_up(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
     paths: dict[str, Counter[str]] = defaultdict(Counter)
     values: Counter[str] = Counter()
     worst: dict[str, dict[str, float]] = {}
+    ulps: dict[str, Counter[str]] = defaultdict(Counter)
+    ratios: dict[str, list[float]] = defaultdict(list)
     failures = []
     seen = set()
     for outcome in outcomes:
@@ -57,9 +60,21 @@ def sum_up(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
                                             {"energy": 0.0, "element": 0.0})
                     for key in most:
                         most[key] = max(most[key], result[key])
+                    ratios[result["type"]].append(result["ratio"])
+                    for place, count in enumerate(result["ulps"]):
+                        # None, 1, below 4, below 8 and so on.
+                        ulps[result["type"]][f"<{2 ** place}"] += count
     return {"modules": len(modules),
             "cases": {path: dict(counts) for path, counts in paths.items()},
-            **values, "worst": worst, "failures": failures}
+            **values, "worst": worst,
+            "ulps": {name: {place: count for place, count in counts.items()
+                            if count} for name, counts in ulps.items()},
+            # Of what is allowed, by result: how much of it was measured.
+            "ratio": {name: {"median": statistics.median(found),
+                             "p99": sorted(found)[len(found) * 99 // 100],
+                             "max": max(found)}
+                      for name, found in ratios.items()},
+            "failures": failures}
 
 
 def read_sanitizer(folder: Path) -> dict[str, Any]:

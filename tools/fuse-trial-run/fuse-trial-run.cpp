@@ -108,14 +108,18 @@ static json checkCase(const std::shared_ptr<Gpu> &gpu, void *stream,
         bound.at("expected").get<size_t>(), kExpectedSection));
     const std::string &element = call->getFunction().results[i].element;
     Comparison found = compare(element, first[i], expected);
-    compared.push_back({{"values", found.values},
-                        {"different", found.different},
-                        {"specials", found.specials},
-                        {"energy", found.energy},
-                        {"element", found.maxElement},
-                        {"type", element}});
-    if (found.specials == 0 && found.energy <= bound.at("energy") &&
-        found.maxElement <= bound.at("element"))
+    double energy = bound.at("energy"), part = bound.at("element");
+    compared.push_back(
+        {{"values", found.values},
+         {"different", found.different},
+         {"specials", found.specials},
+         {"energy", found.energy},
+         {"element", found.maxElement},
+         {"ratio", std::max(found.energy / energy, found.maxElement / part)},
+         {"ulps", found.ulps},
+         {"type", element}});
+    if (found.specials == 0 && found.energy <= energy &&
+        found.maxElement <= part)
       continue;
     size_t bytes = getElementBytes(element), place = found.place * bytes;
     outcome = {

@@ -78,6 +78,31 @@ TEST(TrialValuesTest, ComparesFiniteValues) {
   EXPECT_THROW(compare("f32", "abcd", ""), host::Failure);
 }
 
+TEST(TrialValuesTest, CountsUnitsInTheLastPlace) {
+  auto getBin = [](const char *element, auto actual, auto expected) {
+    Comparison found = compare(element, toBytes<decltype(actual)>({actual}),
+                               toBytes<decltype(actual)>({expected}));
+    for (size_t bin = 0; bin < found.ulps.size(); ++bin)
+      if (found.ulps[bin])
+        return int(bin);
+    return -1;
+  };
+  using Bits = uint16_t;
+  EXPECT_EQ(getBin("bf16", Bits(0x3f80), Bits(0x3f80)), 0);
+  EXPECT_EQ(getBin("bf16", Bits(0x3f80), Bits(0x3f81)), 1);
+  EXPECT_EQ(getBin("bf16", Bits(0x3f83), Bits(0x3f80)), 2);
+  EXPECT_EQ(getBin("bf16", Bits(0x3f84), Bits(0x3f80)), 3);
+  // Across zero, which is one place; and the smallest numbers of both signs.
+  EXPECT_EQ(getBin("bf16", Bits(0x8000), Bits(0x0000)), 0);
+  EXPECT_EQ(getBin("bf16", Bits(0x8001), Bits(0x0001)), 2);
+  EXPECT_EQ(getBin("f32", 1.0f, -1.0f), 16);
+  EXPECT_EQ(getBin("i8", int8_t(-1), int8_t(0)), 1);
+  EXPECT_EQ(getBin("i8", int8_t(-128), int8_t(127)), 8);
+  EXPECT_EQ(getBin("i64", INT64_MIN, INT64_MAX), 16);
+  // What is no number has no distance.
+  EXPECT_EQ(getBin("f32", NAN, 1.0f), -1);
+}
+
 TEST(TrialValuesTest, ComparesWhereThereIsNoNumber) {
   auto countSpecials = [](float actual, float expected) {
     return compare("f32", toBytes<float>({actual}), toBytes<float>({expected}))

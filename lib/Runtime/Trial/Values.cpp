@@ -114,6 +114,19 @@ void trial::fillFromPool(char *data, size_t count, size_t elementBytes,
   }
 }
 
+/// The place of an element among all values of its type, as far as they are
+/// finite: neighbours differ by one, and both zeros have one place.
+static int64_t getRank(std::string_view element, const char *data,
+                       size_t bytes) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, data, bytes);
+  uint64_t sign = uint64_t(1) << (bytes * 8 - 1);
+  if (element.front() == 'i')
+    return int64_t((bits ^ sign) - sign);
+  auto magnitude = int64_t(bits & (sign - 1));
+  return bits & sign ? -magnitude : magnitude;
+}
+
 Comparison trial::compare(std::string_view element, const std::string &actual,
                           const std::string &expected) {
   size_t bytes = getElementBytes(element);
@@ -143,6 +156,14 @@ Comparison trial::compare(std::string_view element, const std::string &actual,
       result.specials += !same;
       continue;
     }
+    int64_t from = getRank(element, &actual[i * bytes], bytes);
+    int64_t to = getRank(element, &expected[i * bytes], bytes);
+    // Of 64 bits the distance may not fit; it is then just far.
+    uint64_t distance = uint64_t(std::max(from, to)) - std::min(from, to);
+    size_t bin = 0;
+    while (distance >> bin != 0 && bin + 1 < result.ulps.size())
+      ++bin;
+    ++result.ulps[bin];
     double apart = std::fabs(x - y);
     difference += apart * apart;
     energy += x * x + y * y;

@@ -7,6 +7,7 @@
 #ifndef FUSE_RUNTIME_TRIAL_VALUES_H
 #define FUSE_RUNTIME_TRIAL_VALUES_H
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -41,6 +42,10 @@ struct Comparison {
   double maxAbsolute = 0, maxElement = 0;
   /// Where that is.
   size_t place = 0;
+  /// Finite values by their distance in units in the last place: none, 1, 2 or
+  /// 3, 4 to 7 and so on, each up to twice as far as the one before; the last
+  /// one has no end.
+  std::array<size_t, 17> ulps = {};
 };
 
 Comparison compare(std::string_view element, const std::string &actual,
