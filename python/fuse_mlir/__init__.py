@@ -25,6 +25,7 @@ _EXPORTS = {
     "ModuleSpec": "patterns",
     "NativeError": "native",
     "PatternError": "patterns",
+    "PtxKernel": "ptx",
     "bench": "report",
     "calibrate": "static_mlp",
     "compile": "compiled",

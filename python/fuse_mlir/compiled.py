@@ -101,23 +101,34 @@ def _kernel(module: nn.Module, kind: type,
     return built[key]
 
 
-def export(model: nn.Module, path: str | Path,
-           site: str | None = None) -> Path:
+def export(model: nn.Module, path: str | Path, site: str | None = None,
+           chip: str | None = None) -> Path:
     """Writes the kernel of a fused site as an artefact.
 
-    The file has code for this machine, linked so that hosts without the
-    compiler load it, the IR, and the names of its parameters, but no weights.
+    The file has code that hosts without the compiler load, the IR, and the
+    names of its parameters, but no weights. Kernels for GPUs take rows, so
+    inputs of two dimensions, where every row is computed by itself.
 
     Args:
         model: with a fused site.
         path: of the file, `*.fuse`.
         site: its id; needed when the kernels of the sites differ.
+        chip: of a GPU, such as `sm_90a`, or `""` for this CPU; where the model
+            is when left out.
 
     Raises:
         FuseError: no such site, or kernels that differ.
+        NativeError: there is no code for the chip.
     """
-    formed = one_kernel(model, site)._kernel.compiled.formed
-    native.Module(formed).compile(link=True).save(path)
+    kernel = one_kernel(model, site)._kernel
+    compiled = kernel.compiled
+    if chip is None:
+        chip = kernels.gpu_chip(kernel.device) \
+            if kernel.device.type == "cuda" else ""
+    if chip and compiled.by_rows:
+        compiled = compiled.for_rows(kernel.chain)
+    native.Module(compiled.formed).compile(link=not chip,
+                                           chip=chip).save(path)
     return Path(path)
 
 

@@ -26,6 +26,7 @@ from torch.export import Dim
 
 from fuse_mlir import native
 from fuse_mlir.importer import ImportFailure, import_program
+from fuse_mlir.ptx import PtxError, PtxKernel, compile_ptx
 from fuse_mlir.sites import Plan, Source
 from fuse_mlir.static_mlp import Copies
 from fuse_mlir.stored import Policy, StoredLinear
@@ -122,6 +123,9 @@ class Compiled:
     ops: tuple[str, ...] = ()
     #: Whether to do without scheduled kernels.
     portable: bool = False
+    #: Code that the user gave, of the function itself or of that for rows.
+    given: native.Artifact | None = None
+    given_rows: bool = False
     _rows: "Compiled | None" = None
     _artifacts: dict[Any, native.Artifact] = field(default_factory=dict)
     _programs: dict[Any, native.Program] = field(default_factory=dict)
@@ -134,6 +138,8 @@ class Compiled:
         Raises:
             KernelError: there is no code for the device.
         """
+        if self.given is not None:
+            return self.given
         chip = gpu_chip(device) if device.type == "cuda" else ""
         with self._lock:
             if (chip, tokens) not in self._artifacts:
@@ -207,8 +213,8 @@ def compile_chain(names: Sequence[str], members: Sequence[nn.Module],
     return compiled
 
 
-def from_artifact(compiled: Compiled, path: str) -> Compiled:
-    """The same function with the code of an artefact for the CPU.
+def from_artifact(compiled: Compiled, chain: Chain, path: str) -> Compiled:
+    """The same function with the code of an artefact.
 
     Raises:
         KernelError: the file is of another function.
@@ -216,11 +222,45 @@ def from_artifact(compiled: Compiled, path: str) -> Compiled:
     """
     artifact = native.Artifact.load(path)
     theirs = native.Module(artifact.ir()).text()
-    if theirs != native.Module(compiled.formed).text():
-        raise KernelError(f"'{path}' is the kernel of another function: its "
-                          "IR is not that of the members")
-    return replace(compiled, _artifacts={("", 0): artifact}, _programs={},
-                   _lock=threading.Lock())
+    if theirs == native.Module(compiled.formed).text():
+        return with_code(compiled, artifact)
+    if compiled.by_rows and theirs == native.Module(
+            compiled.for_rows(chain).formed).text():
+        return with_code(compiled, artifact, rows=True)
+    raise KernelError(f"'{path}' is the kernel of another function: its IR is "
+                      "not that of the members")
+
+
+def from_ptx(compiled: Compiled, chain: Chain, kernel: PtxKernel,
+             device: torch.device) -> Compiled:
+    """The same function with a PTX kernel of the user as its code.
+
+    Raises:
+        KernelError: the device is no GPU that it is for, or the kernel takes
+            what the function has not.
+        NativeError: the file is missing, or lacks the kernel.
+    """
+    if device.type != "cuda":
+        raise KernelError(f"'{kernel}' is PTX, which runs on CUDA; the model "
+                          f"is on {device}")
+    rows = compiled.by_rows
+    code = compiled.for_rows(chain) if rows else compiled
+    try:
+        artifact = compile_ptx(kernel, code.formed, gpu_chip(device))
+    except PtxError as error:
+        raise KernelError(str(error)) from error
+    return with_code(compiled, artifact, rows)
+
+
+def with_code(compiled: Compiled, artifact: native.Artifact,
+              rows: bool = False) -> Compiled:
+    """The same function with code that the user gave.
+
+    Args:
+        rows: whether the code is for inputs of rank two.
+    """
+    return replace(compiled, given=artifact, given_rows=rows, _artifacts={},
+                   _programs={}, _lock=threading.Lock())
 
 
 def compile_variant(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
@@ -409,8 +449,10 @@ class Kernel:
         self.id = next(Kernel._ids)
         Kernel._all[self.id] = self
         # Scheduled kernels of GPUs are made for rows.
-        self._flat = device.type == "cuda" and compiled.by_rows
-        self._code = compiled.for_rows(chain) if self._flat else compiled
+        self._flat = device.type == "cuda" and compiled.by_rows \
+            if compiled.given is None else compiled.given_rows
+        self._code = compiled.for_rows(chain) \
+            if self._flat and compiled.given is None else compiled
         self._lock = threading.Lock()
         self._instances: dict[int, native.Instance] = {}
         self._shared = shared._shared if shared else native.SharedWeights()

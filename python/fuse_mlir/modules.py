@@ -26,6 +26,7 @@ from fuse_mlir.patterns import (ANY_FAMILY, ARTIFACT, FAMILIES, KernelConfig,
                                 ModuleSpec, Pattern, PatternError,
                                 check_specs, declared_patterns,
                                 resolve)
+from fuse_mlir.ptx import PtxKernel
 from fuse_mlir.sites import (Plan, Refusal, Site, Slot, candidates,
                              find_sites, hook_on, join, shorter_sites)
 from fuse_mlir.static_mlp import StaticMlp, stored_members
@@ -110,14 +111,16 @@ class FusedModule(FusedPlace):
         names: of the members among the children of their parent.
         members: the modules, the first of which this one stands for.
         plan: how the model calls them.
-        kernel: `fuse`, or the family that it has to be.
+        kernel: `fuse`, the family that it has to be, the path of an artefact,
+            or a `PtxKernel`.
         gradients: `recompute` runs the members again in the backward pass;
             `error` refuses calls that need gradients.
         static: scales for linears of the members, which then are demanded.
     """
 
     def __init__(self, site: str, names: Sequence[str],
-                 members: Sequence[nn.Module], plan: Plan, kernel: str,
+                 members: Sequence[nn.Module], plan: Plan,
+                 kernel: str | PtxKernel,
                  gradients: str, static: StaticMlp | None = None) -> None:
         super().__init__(site, members[0])
         self.__dict__["members"] = list(members)
@@ -178,11 +181,16 @@ class FusedModule(FusedPlace):
         compiled = kernels.compile_chain(
             self.names, copies.members, self.plan,
             kernels.input_types(inputs))
+        chain = Chain(self.names, copies.members, self.plan)
+        if isinstance(self.kernel_name, PtxKernel):
+            return copies, kernels.from_ptx(compiled, chain, self.kernel_name,
+                                            inputs[0].device)
         check_family(compiled, self.kernel_name)
         if self.static is not None:
             check_static(compiled, self.static)
         if self.kernel_name.endswith(ARTIFACT):
-            compiled = kernels.from_artifact(compiled, self.kernel_name)
+            compiled = kernels.from_artifact(compiled, chain,
+                                             self.kernel_name)
         return copies, compiled
 
     def bind(self, copies: static_mlp.Copies, compiled: kernels.Compiled,
@@ -405,8 +413,8 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
                            + " or ".join(GRADIENTS))
     if isinstance(patterns, KernelConfig) and patterns.layers:
         raise PatternError(
-            "KernelConfig has single layers for kernels of the Hub ("
-            + ", ".join(sorted(patterns.layers)) + "); give "
+            "KernelConfig has layers for kernels of the Hub ("
+            + ", ".join(map(str, patterns.layers)) + "); give "
             "KernelConfig.hub_config() to from_pretrained of transformers")
     static = static_mlp.parse(fusion_config)
     sites, flow = select(model, patterns, inputs)

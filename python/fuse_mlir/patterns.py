@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import fnmatch
 import inspect
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 from torch import nn
 
 from fuse_mlir.globs import PathGlob
+from fuse_mlir.ptx import PtxKernel
 
 #: Families that fuse-form-kernels makes.
 FAMILIES = ("gated_mlp", "mlp", "norm_linear", "norm_quantize",
@@ -74,7 +76,7 @@ class Pattern:
     """A chain of members and the kernel for it."""
 
     members: tuple[Member, ...]
-    kernel: str = ANY_FAMILY
+    kernel: str | PtxKernel = ANY_FAMILY
 
     def __str__(self) -> str:
         members = ", ".join(f'("{m.name}", "{m.path.text}")'
@@ -185,11 +187,15 @@ def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
                          for name, glob in pairs), _kernel(kernel))
 
 
-def _kernel(kernel: Any) -> str:
-    """`fuse`, a family, or the path of an artefact."""
+def _kernel(kernel: Any) -> str | PtxKernel:
+    """`fuse`, a family, the path of an artefact, or PTX."""
+    if isinstance(kernel, PtxKernel):
+        if not Path(kernel.path).is_file():
+            raise PatternError(f"no PTX file '{kernel.path}'")
+        return kernel
     if not isinstance(kernel, str):
         raise PatternError(f"kernel {kernel!r} is a {type(kernel).__name__}; "
-                           "expected a string")
+                           "expected a string or a PtxKernel")
     name = kernel.removeprefix("fuse:")
     if name == ANY_FAMILY or name in FAMILIES:
         return name
@@ -199,8 +205,20 @@ def _kernel(kernel: Any) -> str:
         return name
     raise PatternError(
         f"unknown kernel '{kernel}'; expected '{ANY_FAMILY}', a "
-        f"family ({', '.join(FAMILIES)}) or an artefact (*{ARTIFACT}); "
-        "kernels of the Hub replace single layers, whose key is a name")
+        f"family ({', '.join(FAMILIES)}), an artefact (*{ARTIFACT}) or a "
+        "PtxKernel, or in a KernelConfig a kernel of the Hub ('org/repo:Layer')")
+
+
+def _is_hub(value: Any) -> bool:
+    """Whether a value is one that transformers takes for kernels of the Hub:
+    `org/repo:Layer` or a local `/path:Layer`, that with options, or these by
+    device."""
+    if isinstance(value, str):
+        return bool(re.fullmatch(r"[^:]+/[^:]+:\w+", value))
+    if isinstance(value, tuple):
+        return len(value) == 2 and _is_hub(value[0]) \
+            and isinstance(value[1], Mapping)
+    return isinstance(value, Mapping)
 
 
 class KernelConfig:
@@ -210,20 +228,34 @@ class KernelConfig:
         kernels: a mapping whose keys are
             - tuples of `(class, path glob)`: a chain, given in place;
             - tuples of names: a chain that the model declares;
-            - names: single layers, whose values are those that transformers
-              takes for kernels of the Hub;
-            and whose values for chains are `fuse`, `fuse:<family>`, or the
-            path of an artefact that `export` wrote.
+            - names: single layers;
+            and whose values for chains are `fuse`, `fuse:<family>`, the path
+            of an artefact that `export` wrote, or a `PtxKernel`. Values for
+            layers, and those of chains that are kernels of the Hub, are what
+            transformers takes: `org/repo:Layer`, that with a dict of version,
+            revision and trust_remote_code, these by device, or an empty text
+            for no kernel.
+        use_local_kernel: whether values for transformers are `/path:Layer`.
 
     Raises:
         PatternError: a key or value is of another form.
     """
 
-    def __init__(self, kernels: Mapping[Any, Any]) -> None:
-        self.fusions: dict[tuple, str] = {}
-        self.layers: dict[str, Any] = {}
+    def __init__(self, kernels: Mapping[Any, Any], *,
+                 use_local_kernel: bool = False) -> None:
+        self.fusions: dict[tuple, str | PtxKernel] = {}
+        #: What transformers replaces.
+        self.layers: dict[str | tuple, Any] = {}
+        self.use_local_kernel = use_local_kernel
         for key, value in kernels.items():
             if isinstance(key, str):
+                if value != "" and not _is_hub(value):
+                    raise PatternError(
+                        f"the kernel of layer '{key}' is {value!r}; expected "
+                        "'org/repo:Layer', (that, options), or these by "
+                        "device")
+                self.layers[key] = value
+            elif isinstance(key, tuple) and key and _is_hub(value):
                 self.layers[key] = value
             elif isinstance(key, tuple) and key:
                 self.fusions[key] = _kernel(value)
@@ -232,7 +264,7 @@ class KernelConfig:
                                    "expected a name or a tuple")
 
     def hub_config(self) -> Any:
-        """The single layers as a `KernelConfig` of transformers.
+        """What is for transformers, as its own `KernelConfig`.
 
         Raises:
             PatternError: the package `kernels`, which loads them, is not
@@ -243,10 +275,11 @@ class KernelConfig:
         if importlib.util.find_spec("kernels") is None:
             raise PatternError(
                 "kernels of the Hub need the package 'kernels', which is not "
-                "installed; asked for: " + ", ".join(sorted(self.layers)))
+                "installed; asked for: " + ", ".join(map(str, self.layers)))
         from transformers import KernelConfig as HubConfig
 
-        return HubConfig(dict(self.layers))
+        return HubConfig(dict(self.layers),
+                         use_local_kernel=self.use_local_kernel)
 
 
 def check_specs(modules: Sequence[nn.Module],

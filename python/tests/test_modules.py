@@ -9,6 +9,7 @@ import unittest
 import warnings
 from collections import OrderedDict
 from pathlib import Path
+from unittest import mock
 
 import torch
 from torch import nn
@@ -605,8 +606,37 @@ class Declared(unittest.TestCase):
         with self.assertRaisesRegex(PatternError, "expected a name or a"):
             KernelConfig({3: "fuse"})
         config = KernelConfig({"RMSNorm": "org/repo:Norm"})
-        with self.assertRaisesRegex(PatternError, "single layers"):
+        with self.assertRaisesRegex(PatternError, "has layers for kernels of "
+                                    r"the Hub \(RMSNorm\); give .*hub_config"):
             fuse(model, x, config)
+
+    def test_kernels_of_the_hub_are_passed_on(self):
+        spelled = {
+            "RMSNorm": "org/repo:Norm", "MLP": "",
+            "SiLU": ("org/repo:SiLU", {"version": 1}),
+            "GELU": {"cuda": "org/repo:GELU"},
+            (("Norm", "layers.*.norm"), ("MLP", "layers.*.mlp")):
+                "org/repo:NormMLP"}
+        config = KernelConfig({**spelled, ("Norm", "MLP"): "fuse"})
+        self.assertEqual((config.layers, config.fusions),
+                         (spelled, {("Norm", "MLP"): "fuse"}))
+        config = KernelConfig(spelled | {"RMSNorm": "/path/to:Norm"},
+                              use_local_kernel=True)
+        from transformers import KernelConfig as _  # finds packages itself
+
+        with mock.patch("importlib.util.find_spec"):
+            made = config.hub_config()
+        self.assertEqual(made.kernel_mapping, config.layers)
+        self.assertTrue(made.use_local_kernel)
+        with mock.patch("importlib.util.find_spec", return_value=None), \
+                self.assertRaisesRegex(PatternError, "need the package "
+                                       "'kernels', which is not installed; "
+                                       "asked for: RMSNorm, MLP"):
+            config.hub_config()
+        for wrong in ("fuse", "repo:Norm", 3):
+            with self.assertRaisesRegex(PatternError, "kernel of layer "
+                                        "'RMSNorm' is .*; expected 'org/"):
+                KernelConfig({"RMSNorm": wrong})
 
     def test_specs(self):
         norm = ModuleSpec(["x"], ["normed"])

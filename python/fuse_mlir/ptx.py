@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Kernels in PTX files of the user as kernels of chains."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Union
+
+from fuse_mlir import native
+
+_NUMBER = re.compile(r"sm_(\d+)[a-z]?")
+_ARGUMENT = re.compile(r"%arg\d+: (tensor<[^>]*>)"
+                       r'(?: \{fuse\.parameter = "([^"]*)"\})?')
+
+
+class PtxError(ValueError):
+    """A PTX kernel that can not be launched as it is described."""
+
+
+@dataclass(frozen=True)
+class PtxKernel:
+    """A kernel in a PTX file, and how it is launched.
+
+    Tensors are called `input0` and so on, `result0`, and by the names of
+    parameters among the children of the parent, such as `norm.weight`. They
+    are row-major and have no gaps. Where every row of a chain is computed by
+    itself, inputs and results have two dimensions, whatever the model has.
+
+    Args:
+        path: of the file.
+        entry: the kernel's name in it.
+        args: what it takes, in order: tensors by name, which are passed as
+            addresses; sizes by name, as i64; ints as i32; floats as f32.
+        grid: the numbers of blocks, each a number or an affine expression of
+            sizes, such as `rows ceildiv 32`.
+        block: the numbers of threads.
+        sizes: by their names, a tensor and one of its dimensions.
+        shared: bytes of dynamic shared memory.
+        capability: the oldest GPU that it runs on, 80 for sm_80.
+    """
+
+    path: Union[str, Path]
+    entry: str
+    args: Sequence[Union[str, int, float]]
+    grid: Sequence[Union[str, int]] = (1, 1, 1)
+    block: Sequence[int] = (128, 1, 1)
+    sizes: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    shared: int = 0
+    capability: int = 80
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.entry}"
+
+
+def compile_ptx(kernel: PtxKernel, function: str, chip: str) \
+        -> native.Artifact:
+    """An artefact of a kernel, with the signature of a function.
+
+    Args:
+        kernel: is read now.
+        function: IR whose only function has the signature.
+        chip: that it will run on, such as `sm_90a`.
+
+    Raises:
+        PtxError: a name that the function has not, or an older chip.
+        NativeError: the file is missing, or lacks the kernel.
+    """
+    from fuse_mlir.slots import Context
+
+    found = _NUMBER.fullmatch(chip)
+    if found is None or int(found[1]) < kernel.capability:
+        raise PtxError(f"PTX '{kernel}' is for sm_{kernel.capability} and "
+                       f"later, not for {chip}")
+    head = re.search(r"func\.func @main\((.*)\) -> (tensor<[^>]*>) \{",
+                     function)
+    assert head is not None, "one function with one result"
+    arguments = _ARGUMENT.findall(head[1])
+    names = _tensor_names([parameter for _, parameter in arguments])
+    takes = ", ".join(type_ for type_, _ in arguments)
+    given = ", ".join(f"%arg{i}" for i in range(len(arguments)))
+    type_ = f"({takes}) -> ({head[2]})"
+    context = Context()
+    context.register_kernels(_registration(kernel, names),
+                             Path(kernel.path).resolve().parent)
+    module = context.parse(
+        f'fuse.slot @chain op "chain" variant "of_members" : {type_} {{}}\n'
+        f"func.func @main({head[1]}) -> {head[2]} {{\n"
+        f"  %r = fuse.call_slot @chain({given}) : {type_}\n"
+        f"  return %r : {head[2]}\n}}\n")
+    module.bind({"bind": {"chain": "ptx"}, "target": chip})
+    return native.compile_module(module._handle.pointer, chip=chip)
+
+
+def _tensor_names(parameters: Sequence[str]) -> dict[str, str]:
+    """What tensors are called, and what IR calls them."""
+    names = {"result0": "result0"}
+    inputs = 0
+    for i, parameter in enumerate(parameters):
+        if not parameter:
+            parameter, inputs = f"input{inputs}", inputs + 1
+        names[parameter] = f"arg{i}"
+    return names
+
+
+def _registration(kernel: PtxKernel, names: Mapping[str, str]) -> str:
+    """The kernel as fuse IR registers it."""
+    places = []
+    for name, (tensor, dim) in kernel.sizes.items():
+        place = names.get(tensor, "")
+        if not place.startswith("arg"):
+            raise PtxError(f"size '{name}' of PTX '{kernel}' is of tensor "
+                           f"'{tensor}'; there are " + ", ".join(
+                               n for n in names if n != "result0"))
+        places.append(f"[{place[3:]}, {int(dim)}]")
+    symbols = f"()[{', '.join(kernel.sizes)}]"
+
+    def show(argument: str | int | float) -> str:
+        if isinstance(argument, int):
+            return f"{argument} : i32"
+        if isinstance(argument, float):
+            return f"{argument:.9e} : f32"
+        if argument in kernel.sizes:
+            return f"affine_map<{symbols} -> ({argument})>"
+        if argument not in names:
+            raise PtxError(f"argument '{argument}' of PTX '{kernel}' is no "
+                           "tensor and no size; there are "
+                           + ", ".join([*names, *kernel.sizes]))
+        return json.dumps(names[argument])
+
+    grid, block = (", ".join(map(str, [*sizes, 1, 1][:3]))
+                   for sizes in (kernel.grid, kernel.block))
+    shared = f"shared = {kernel.shared}, " if kernel.shared else ""
+    return (f'fuse.slot_kernel "ptx" op "chain" variant "of_members" {{\n'
+            f"  fuse.implementation on <gpu from {kernel.capability}>\n"
+            "    code #fuse.gpu_code<format = ptx, "
+            f"file = {json.dumps(str(Path(kernel.path).resolve()))}, "
+            f"entry = {json.dumps(kernel.entry)}, "
+            f"grid = affine_map<{symbols} -> ({grid})>, block = [{block}], "
+            f"{shared}sizes = [{', '.join(places)}], "
+            f"args = [{', '.join(map(show, kernel.args))}]> {{}}\n}}\n")
