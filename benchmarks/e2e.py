@@ -43,7 +43,10 @@ VISION = {**{k: v for k, v in SMALL.items() if k != "vocab_size"},
           "image_size": 32, "patch_size": 8}
 ARCHITECTURES = {
     "qwen3": LLAMA, "llama": LLAMA, "gemma3_text": {**LLAMA, **FULL},
-    "gpt_neox": SMALL, "bert": SMALL, "siglip_vision_model": VISION}
+    "gpt_neox": SMALL, "bert": SMALL, "siglip_vision_model": VISION,
+    "mixtral": {**SMALL, "num_key_value_heads": 2, "num_local_experts": 8},
+    "qwen3_moe": {**LLAMA, "num_experts": 16, "num_experts_per_tok": 4,
+                  "moe_intermediate_size": 128}}
 #: One layer in the width of a published model.
 FULL_WIDTH = {
     "qwen3": {**LLAMA, "hidden_size": 4096, "intermediate_size": 12288,
