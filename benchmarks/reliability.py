@@ -55,6 +55,7 @@ def sum_up(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
                 values["results_bit_equal"] += equal
                 values["values"] += result["values"]
                 values["values_different"] += result["different"]
+                values["values_outside_contract"] += result["outside"]
                 if case["status"] == "ok":
                     most = worst.setdefault(result["type"],
                                             {"energy": 0.0, "element": 0.0})

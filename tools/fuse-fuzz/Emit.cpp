@@ -7,6 +7,7 @@
 #include "Emit.h"
 #include "Execution.h"
 #include "Inputs.h"
+#include "Interpreter.h"
 #include "fuse/Compiler/Compiler.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Runtime/Host/Failure.h"
@@ -18,6 +19,8 @@
 #include "mlir/InitAllExtensions.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#include <limits>
 
 using namespace mlir;
 using namespace fuse;
@@ -149,6 +152,19 @@ static bool hasLooseSizes(func::FuncOp function) {
       .wasInterrupted();
 }
 
+/// Two numbers for each value, between which it has to be. Two NaNs say that it
+/// is none, and two infinities the wrong way round that anything is allowed.
+static std::string writeContract(const Tensor &tensor) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  std::vector<double> numbers;
+  for (const Interval &range : tensor.values) {
+    numbers.push_back(range.isAnything ? infinity : range.lo);
+    numbers.push_back(range.isAnything ? -infinity : range.hi);
+  }
+  return {reinterpret_cast<const char *>(numbers.data()),
+          numbers.size() * sizeof(double)};
+}
+
 /// Makes the inputs of `function` and runs it here. Nothing where the sizes of
 /// its arguments do not go together.
 static Expected<std::optional<CaseData>>
@@ -199,14 +215,21 @@ runFunction(func::FuncOp function, uint64_t seed, File &file) {
   if (!results)
     return results.takeError();
   auto [energy, element] = getBounds(*signature);
-  for (const HostTensor &result : *results) {
+  for (const HostTensor &result : *results)
     if (result.getNumElements() > kMaxElements)
       return std::nullopt;
+  auto contracts = Interpreter().run(function, inputs);
+  if (!contracts)
+    return contracts.takeError();
+  for (auto [result, contract] : llvm::zip_equal(*results, *contracts)) {
     size_t section =
         file.add(trial::kExpectedSection,
                  std::string(result.getData(), result.getNumBytes()));
-    data.results.push_back(
-        {{"expected", section}, {"energy", energy}, {"element", element}});
+    data.results.push_back({{"expected", section},
+                            {"contract", file.add(trial::kContractSection,
+                                                  writeContract(contract))},
+                            {"energy", energy},
+                            {"element", element}});
   }
   return data;
 }

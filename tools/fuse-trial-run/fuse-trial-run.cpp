@@ -109,8 +109,12 @@ static json checkCase(const std::shared_ptr<Gpu> &gpu, void *stream,
     const std::string &element = call->getFunction().results[i].element;
     Comparison found = compare(element, first[i], expected);
     double energy = bound.at("energy"), part = bound.at("element");
+    std::string_view contract = item.file->getSection(
+        bound.at("contract").get<size_t>(), kContractSection);
+    std::vector<size_t> outside = findOutside(element, first[i], contract);
     compared.push_back(
         {{"values", found.values},
+         {"outside", outside.size()},
          {"different", found.different},
          {"specials", found.specials},
          {"energy", found.energy},
@@ -118,10 +122,20 @@ static json checkCase(const std::shared_ptr<Gpu> &gpu, void *stream,
          {"ratio", std::max(found.energy / energy, found.maxElement / part)},
          {"ulps", found.ulps},
          {"type", element}});
+    size_t bytes = getElementBytes(element);
+    if (!outside.empty()) {
+      double range[2];
+      std::memcpy(range, &contract[outside[0] * sizeof(range)], sizeof(range));
+      compared.back()["first_outside"] = {
+          {"place", outside[0]},
+          {"value", readValue(element, &first[i][outside[0] * bytes])},
+          {"low", range[0]},
+          {"high", range[1]}};
+    }
     if (found.specials == 0 && found.energy <= energy &&
         found.maxElement <= part)
       continue;
-    size_t bytes = getElementBytes(element), place = found.place * bytes;
+    size_t place = found.place * bytes;
     outcome = {
         {"status", "wrong"},
         {"detail", "result " + std::to_string(i) + " at " +

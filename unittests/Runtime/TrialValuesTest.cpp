@@ -116,3 +116,23 @@ TEST(TrialValuesTest, ComparesWhereThereIsNoNumber) {
   EXPECT_EQ(countSpecials(1, NAN), 1u);
   EXPECT_EQ(countSpecials(INFINITY, 3e38f), 1u);
 }
+
+TEST(TrialValuesTest, FindsWhatAContractForbids) {
+  auto isOutside = [](float value, double low, double high) {
+    return !findOutside("f32", toBytes<float>({value}),
+                        toBytes<double>({low, high}))
+                .empty();
+  };
+  EXPECT_FALSE(isOutside(1, 1, 1));
+  EXPECT_FALSE(isOutside(-0.0f, 0, 0));
+  EXPECT_TRUE(isOutside(1, 1.5, 2));
+  EXPECT_TRUE(isOutside(NAN, 0, 1));
+  EXPECT_TRUE(isOutside(1, NAN, NAN));
+  EXPECT_FALSE(isOutside(NAN, NAN, NAN));
+  EXPECT_FALSE(isOutside(NAN, INFINITY, -INFINITY));
+  EXPECT_FALSE(isOutside(INFINITY, 1, INFINITY));
+  EXPECT_EQ(
+      findOutside("i8", toBytes<int8_t>({3, 4}), toBytes<double>({3, 3, 5, 6})),
+      std::vector<size_t>({1}));
+  EXPECT_THROW(findOutside("f32", "abcd", ""), host::Failure);
+}

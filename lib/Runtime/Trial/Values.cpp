@@ -180,3 +180,26 @@ Comparison trial::compare(std::string_view element, const std::string &actual,
     result.energy = difference / energy;
   return result;
 }
+
+std::vector<size_t> trial::findOutside(std::string_view element,
+                                       const std::string &actual,
+                                       std::string_view contract) {
+  size_t bytes = getElementBytes(element), count = actual.size() / bytes;
+  if (contract.size() != count * 2 * sizeof(double))
+    throw host::Failure(FUSE_ERROR_FORMAT,
+                        "a contract of " + std::to_string(contract.size()) +
+                            " bytes is not of " + std::to_string(count) +
+                            " values");
+  std::vector<size_t> places;
+  for (size_t i = 0; i < count; ++i) {
+    double range[2], value = readValue(element, &actual[i * bytes]);
+    std::memcpy(range, &contract[i * sizeof(range)], sizeof(range));
+    bool isAllowed =
+        std::isnan(range[0])
+            ? std::isnan(value)
+            : range[0] > range[1] || (range[0] <= value && value <= range[1]);
+    if (!isAllowed)
+      places.push_back(i);
+  }
+  return places;
+}

@@ -27,7 +27,9 @@ enum : uint32_t {
   kDescriptionSection = 64,
   kArtifactSection = 65,
   kPoolSection = 66,
-  kExpectedSection = 67
+  kExpectedSection = 67,
+  /// Two f64 for each value of a result, see `findOutside`.
+  kContractSection = 68
 };
 
 /// A tensor of random values.

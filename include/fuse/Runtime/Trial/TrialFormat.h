@@ -21,7 +21,7 @@
 namespace fuse::trial {
 
 constexpr const char *kTrialFormat = "fuse-trial";
-constexpr int kTrialVersion = 1;
+constexpr int kTrialVersion = 2;
 
 } // namespace fuse::trial
 

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fuse::trial {
 
@@ -50,6 +51,13 @@ struct Comparison {
 
 Comparison compare(std::string_view element, const std::string &actual,
                    const std::string &expected);
+
+/// The places of values that are not between the two numbers, of f64, that a
+/// contract has for each. Where these are NaN the value has to be; where the
+/// first is above the second it may be anything.
+std::vector<size_t> findOutside(std::string_view element,
+                                const std::string &actual,
+                                std::string_view contract);
 
 } // namespace fuse::trial
 
