@@ -158,10 +158,11 @@ def _code(module: FusedModule, chip: str) -> dict[str, bytes]:
 def _check_plan(plan: dict[str, Any]) -> None:
     """What the launcher of such directories does not do."""
     cuda = plan["cuda"]
-    known = {"tensor", "workspace", "offset", "size", "bytes"}
+    known = {"tensor", "workspace", "offset", "size", "bytes", "type", "value"}
     for launch in cuda["launches"]:
-        if launch.get("cooperative") or "cluster" in launch \
-                or any(set(a) - known for a in launch["args"]):
+        if launch.get("cooperative") or "cluster" in launch or any(
+                set(a) - known or a.get("type", "f32") not in hub_host._NUMBERS
+                for a in launch["args"]):
             raise FuseError(f"kernel '{launch['kernel']}' is launched in a "
                             "way that kernel directories have not")
     if cuda.get("zeroed_bytes") or cuda.get("packed"):

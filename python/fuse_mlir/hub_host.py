@@ -21,6 +21,9 @@ _TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32,
           "f8E5M2": torch.float8_e5m2}
 _MAX_DYNAMIC_SHARED = 8
 _ALIGNMENT = 256
+_NUMBERS = {"f32": ctypes.c_float, "f64": ctypes.c_double,
+            "i32": ctypes.c_int32, "i64": ctypes.c_int64,
+            "index": ctypes.c_int64}
 _OPERATORS = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b,
               "mod": lambda a, b: a % b, "floordiv": lambda a, b: a // b,
               "ceildiv": lambda a, b: -(-a // b)}
@@ -132,6 +135,8 @@ def _launch_all(tensors, out):
                 values.append(ctypes.c_void_p(
                     workspace.data_ptr() + ends[argument["workspace"]]
                     + argument.get("offset", 0)))
+            elif "value" in argument:
+                values.append(_NUMBERS[argument["type"]](argument["value"]))
             else:
                 kind = ctypes.c_int32 if argument.get("bytes") == 4 \
                     else ctypes.c_int64

@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+#===- walkthrough.sh - A compiler engineer's walk through the tools --------===#
+#
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===------------------------------------------------------------------------===#
+#
+# usage: walkthrough.sh [DIR]
+#
+# Reads a model, adds a pattern of one's own, says why a place is refused,
+# checks the result in three ways, turns it into a test, and looks at the code.
+# With build/dev/bin and the directory of LLVM's tools in PATH. Files go to DIR,
+# out/walkthrough by default.
+#
+#===------------------------------------------------------------------------===#
+
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+out=${1:-out/walkthrough}
+model=$here/../decoder-model.mlir
+mkdir -p "$out"
+
+# %% A model is a tree of modules. What is where?
+fuse-opt "$model" --fuse-list-modules='paths=layers.*.*' -o /dev/null
+
+# %% Patterns in a file of its own: they belong to no model, and are declared in
+# each whose class matches. The second one has its members the wrong way round.
+cat >"$out/patterns.mlir" <<'PATTERNS'
+fuse.model @mine class "Decoder*" {
+  fuse.fusion_pattern @norm_then_mlp [("*Norm", "**.norm"), ("*MLP", "**.mlp")]
+  fuse.fusion_pattern @mlp_then_norm [("*MLP", "**.mlp"), ("*Norm", "**.norm")]
+}
+PATTERNS
+
+# %% What would it do? A table of sites, with reasons and gains.
+fuse-explain "$model" --libraries="$out/patterns.mlir" \
+  --patterns='@norm_then_mlp->gated_mlp'
+
+# %% Why not? The reason is the first predicate that failed; docs/remarks has a
+# page for each.
+fuse-explain "$model" --libraries="$out/patterns.mlir" \
+  --patterns='@mlp_then_norm->group'
+
+# %% Do it: match, copy the members into a function per site, form the kernels.
+fuse-opt "$model" -o "$out/fused.mlir" \
+  --fuse-match-modules="libraries=$out/patterns.mlir patterns=@norm_then_mlp->gated_mlp" \
+  --fuse-inline-modules --fuse-form-kernels --fuse-check-contracts
+grep 'fuse.gated_mlp ' "$out/fused.mlir"
+
+# %% Is it right? Undoing it gives the input, letter by letter; fused and
+# unfused have the same bits; kernels are near to the exact result.
+fuse-opt "$model" -o "$out/input.mlir"
+fuse-opt "$out/fused.mlir" --fuse-unfuse | diff "$out/input.mlir" -
+fuse-run "$out/fused.mlir" --verify
+
+# %% A test is a file with its command and what has to come out.
+cat >"$out/test.mlir" <<'TEST'
+// RUN: fuse-opt %s --fuse-form-kernels | FileCheck %s
+
+// One kernel takes the norm and both linears.
+// CHECK-LABEL: @block
+// CHECK-NEXT: fuse.mlp {{.*}} norm(rms
+// CHECK-NEXT: return
+func.func @block(%x: tensor<?x64xbf16>, %n: tensor<64xbf16>,
+                 %u: tensor<128x64xbf16>, %d: tensor<64x128xbf16>)
+    -> tensor<?x64xbf16> {
+  %0 = fuse.rms_norm %x weight(%n) eps 1.0e-6
+    : (tensor<?x64xbf16>, tensor<64xbf16>) -> tensor<?x64xbf16>
+  %1 = fuse.linear %0, %u
+    : (tensor<?x64xbf16>, tensor<128x64xbf16>) -> tensor<?x128xbf16>
+  %2 = fuse.activation gelu_tanh %1 : tensor<?x128xbf16> -> tensor<?x128xbf16>
+  %3 = fuse.linear %2, %d
+    : (tensor<?x128xbf16>, tensor<64x128xbf16>) -> tensor<?x64xbf16>
+  return %3 : tensor<?x64xbf16>
+}
+TEST
+fuse-opt "$out/test.mlir" --fuse-form-kernels | FileCheck "$out/test.mlir"
+echo "the test passes"
+
+# %% Down to a GPU, one stratum at a time: the schedule that the cost model
+# takes, the kernel in the tile dialect, and PTX.
+fuse-opt "$out/test.mlir" --fuse-form-kernels -o "$out/formed.mlir"
+fuse-opt "$out/formed.mlir" --fuse-select-schedules | grep -o '#tile.schedule<[^>]*' | head -1
+fuse-opt "$out/formed.mlir" --fuse-hopper-pipeline=stage=tile >"$out/tile.mlir"
+grep -c 'tile\.' "$out/tile.mlir"
+fuse-opt "$out/formed.mlir" --fuse-gpu-pipeline=chip=sm_90 \
+  --fuse-emit-ptx="output=$out/test.ptx plan=$out/test.json" -o /dev/null
+grep '^.target' "$out/test.ptx"
