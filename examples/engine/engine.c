@@ -52,7 +52,7 @@ static void print_remark(const fuse_remark *remark, void *user_data) {
   printf("%s %s: %s\n", remark->kind, remark->name, remark->text);
 }
 
-/* ---- 1. Compile, where the compiler is. ---------------------------------- */
+/* ---- 1. Compile, where the compiler is. ---- */
 
 static void write_artifact(const char *path) {
   fuse_context *context;
@@ -61,10 +61,10 @@ static void write_artifact(const char *path) {
   fuse_compile_options options;
 
   check(fuse_context_create(&context), "context");
-  check(fuse_context_set_remark_handler(context, print_remark, NULL), "remarks");
+  check(fuse_context_set_remark_handler(context, print_remark, NULL),
+        "remarks");
   check(fuse_module_parse(context, text, strlen(text), &module), "parse");
-  check(fuse_module_run(module,
-                        "builtin.module(func.func(fuse-form-kernels))"),
+  check(fuse_module_run(module, "builtin.module(func.func(fuse-form-kernels))"),
         "form kernels");
   fuse_compile_options_init(&options);
   /* For every machine of this level, and for hosts without the compiler. A GPU
@@ -81,7 +81,7 @@ static void write_artifact(const char *path) {
   fuse_context_destroy(context);
 }
 
-/* ---- 2. Tensors are those of DLPack, and are not copied. ----------------- */
+/* ---- 2. Tensors are those of DLPack, and are not copied. ---- */
 
 static DLTensor view(float *data, int64_t *shape) {
   DLTensor tensor = {0};
@@ -95,10 +95,11 @@ static DLTensor view(float *data, int64_t *shape) {
   return tensor;
 }
 
-/* ---- 3. What the block computes. ------------------------------------------ */
+/* ---- 3. What the block computes. ---- */
+*/
 
-static void reference(const float *x, const float *up, const float *down,
-                      float *y, int rows) {
+    static void reference(const float *x, const float *up, const float *down,
+                          float *y, int rows) {
   for (int row = 0; row < rows; ++row) {
     float hidden[HIDDEN];
     for (int i = 0; i < HIDDEN; ++i) {
