@@ -96,10 +96,9 @@ static DLTensor view(float *data, int64_t *shape) {
 }
 
 /* ---- 3. What the block computes. ---- */
-*/
 
-    static void reference(const float *x, const float *up, const float *down,
-                          float *y, int rows) {
+static void reference(const float *x, const float *up, const float *down,
+                      float *y, int rows) {
   for (int row = 0; row < rows; ++row) {
     float hidden[HIDDEN];
     for (int i = 0; i < HIDDEN; ++i) {
@@ -133,7 +132,7 @@ int main(int argc, char **argv) {
   }
   write_artifact(argv[1]);
 
-  /* ---- 4. Load. From here on nothing of the compiler is called. ---------- */
+  /* ---- 4. Load. From here on nothing of the compiler is called. ---- */
   check(fuse_artifact_load(argv[1], &artifact), "load");
   check(fuse_device_open_cpu(&device), "device");
   check(fuse_program_load(artifact, device, &program), "program");
@@ -143,7 +142,8 @@ int main(int argc, char **argv) {
            signature.arguments[i].parameter ? signature.arguments[i].parameter
                                             : "an input");
 
-  /* ---- 5. Bind weights once. A launch then neither allocates nor packs. -- */
+  /* ---- 5. Bind weights once. A launch then neither allocates nor packs. ----
+   */
   for (int i = 0; i < HIDDEN * WIDTH; ++i) {
     up[i] = (float)((i * 7) % 11 - 5) / 4;
     down[i] = (float)((i * 5) % 13 - 6) / 8;
@@ -155,7 +155,7 @@ int main(int argc, char **argv) {
         "bind");
   check(fuse_instance_prepare(instance), "prepare");
 
-  /* ---- 6. Serve. --------------------------------------------------------- */
+  /* ---- 6. Serve. ---- */
   for (int rows = 1; rows <= MOST; rows *= 4) {
     int64_t shape[] = {rows, WIDTH};
     float worst = 0;
@@ -173,7 +173,7 @@ int main(int argc, char **argv) {
       return 1;
   }
 
-  /* ---- 7. What can not be done is a sentence, not a crash. --------------- */
+  /* ---- 7. What can not be done is a sentence, not a crash. ---- */
   int64_t narrow[] = {2, WIDTH - 1}, wide[] = {2, WIDTH};
   DLTensor in = view(x, narrow), out = view(y, wide);
   const DLTensor *inputs[] = {&in}, *outputs[] = {&out};
