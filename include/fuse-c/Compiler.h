@@ -119,7 +119,8 @@ typedef struct fuse_compile_options {
   /* Nonzero to take the portable path alone (default 0). */
   int32_t portable;
   /* Most tokens that scheduled kernels of functions with a dynamic number of
-   * tokens serve, 1 to 16384 (default 64). */
+   * tokens serve, 1 to 16384 (default 16384). There are kernels for several
+   * ranges; a launch takes those for its number. */
   int32_t tokens;
   /* Multiprocessors that scheduled kernels are made for (default 132). */
   int32_t multiprocessors;

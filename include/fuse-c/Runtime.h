@@ -217,7 +217,8 @@ FUSE_C_EXPORT fuse_status fuse_instance_result_shape(
     const fuse_instance *instance, const DLTensor *const *inputs,
     size_t num_inputs, size_t result, int64_t *shape);
 
-/* Bytes of workspace that a launch on such inputs needs. */
+/* Bytes of workspace that a launch on such inputs needs, or one with fewer
+ * tokens. */
 FUSE_C_EXPORT fuse_status fuse_instance_workspace_size(
     const fuse_instance *instance, const DLTensor *const *inputs,
     size_t num_inputs, size_t *bytes);

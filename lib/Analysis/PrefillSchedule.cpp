@@ -127,3 +127,11 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
     }
   return best;
 }
+
+tile::PrefillScheduleAttr fuse::withTokens(tile::PrefillScheduleAttr schedule,
+                                           int64_t tokens) {
+  return tile::PrefillScheduleAttr::get(
+      schedule.getContext(), tokens, schedule.getBlocks(), schedule.getSplit(),
+      schedule.getRows(), schedule.getStages(), schedule.getGroup(),
+      schedule.getCluster(), schedule.getDependent());
+}

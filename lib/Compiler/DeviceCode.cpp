@@ -33,6 +33,12 @@ static llvm::Error run(PassManager &pm, ModuleOp module, StringRef what) {
 
 namespace {
 
+/// The launches for a range of tokens, or with no bound for all.
+struct LaunchRange {
+  std::optional<int64_t> upTo;
+  SmallVector<tile::LaunchOp> launches;
+};
+
 /// Code in the making.
 class DeviceCompiler {
 public:
@@ -47,7 +53,7 @@ public:
 private:
   llvm::Error compileScheduled();
   llvm::Error writeScheduled(func::FuncOp function,
-                             ArrayRef<tile::LaunchOp> launches);
+                             ArrayRef<LaunchRange> ranges);
   llvm::Error takeMixed(ModuleOp planned, ArrayRef<StringRef> names);
   llvm::Error compilePortable();
   llvm::Error addPortable(const json::Object &plan,
@@ -79,14 +85,12 @@ private:
 // The scheduled path
 //===----------------------------------------------------------------------===//
 
-/// The ops of a function if they are the launches of one fused op on the
-/// function's own arguments, whose results are returned as they are; nothing
+/// The launches in a block if they are those of one fused op on arguments of
+/// the function, whose results the terminator has as they are; nothing
 /// otherwise. All launches of an op see one workspace.
-static SmallVector<tile::LaunchOp> getLaunches(func::FuncOp function) {
-  if (!function.getBody().hasOneBlock())
-    return {};
+static SmallVector<tile::LaunchOp> getLaunches(Block &block) {
   SmallVector<tile::LaunchOp> launches;
-  for (Operation &op : function.front().without_terminator()) {
+  for (Operation &op : block.without_terminator()) {
     auto launch = dyn_cast<tile::LaunchOp>(op);
     if (!launch || !launch.getPlan() ||
         launches.empty() == sharesWorkspace(launch))
@@ -96,47 +100,96 @@ static SmallVector<tile::LaunchOp> getLaunches(func::FuncOp function) {
         return {};
     launches.push_back(launch);
   }
-  Operation *returnOp = function.front().getTerminator();
   if (launches.empty() ||
-      returnOp->getOperands() != launches.back().getResults())
+      block.getTerminator()->getOperands() != launches.back().getResults())
     return {};
   return launches;
 }
 
-llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
-                                           ArrayRef<tile::LaunchOp> launches) {
-  json::Array packed, entries;
-  TilePlanWriter writer(packed);
-  int64_t first = 0;
-  for (tile::LaunchOp launch : launches) {
-    TilePlaces places;
-    for (Value input : launch.getInputs()) {
-      int64_t number = cast<BlockArgument>(input).getArgNumber();
-      places.tensors.push_back(json::Object{{"tensor", number}});
-    }
-    places.numOperands = places.tensors.size();
-    // All launches of an op may write what the last one gives.
-    for (int64_t i = 0, e = function.getNumResults(); i < e; ++i)
-      places.tensors.push_back(
-          json::Object{{"tensor", function.getNumArguments() + i}});
-    places.tokens = "s0";
-    first = cast<BlockArgument>(launch.getInputs()[0]).getArgNumber();
-    entries.push_back(
-        writer.write(launch.getKernel().getLeafReference().getValue(),
-                     launch.getPlanAttr(), places));
+/// The ranges of a function that is one fused op; none otherwise.
+static SmallVector<LaunchRange> getRanges(func::FuncOp function) {
+  if (!function.getBody().hasOneBlock())
+    return {};
+  Block &block = function.front();
+  auto dispatch = dyn_cast<tile::DispatchOp>(block.front());
+  if (!dispatch) {
+    SmallVector<LaunchRange> ranges = {{std::nullopt, getLaunches(block)}};
+    return ranges[0].launches.empty() ? SmallVector<LaunchRange>() : ranges;
   }
-  // What they have in common is in each plan; the first operand has a row for
-  // each token.
-  DictionaryAttr plan = tile::LaunchOp(launches.back()).getPlanAttr();
-  json::Object cuda{
-      {"path", "scheduled"},
-      {"symbols", json::Array{json::Array{first, 0}}},
-      {"max_tokens", writer.getInt(plan, "max_tokens")},
-      {"tokens", json::Array{"s0"}},
-      {"workspace", json::Array{writer.getInt(plan, "workspace_bytes")}},
-      {"zeroed_bytes", writer.getInt(plan, "zeroed_bytes")},
-      {"packed", std::move(packed)},
-      {"launches", std::move(entries)}};
+  Operation *returnOp = block.getTerminator();
+  if (dispatch->getNextNode() != returnOp ||
+      returnOp->getOperands() != dispatch.getResults())
+    return {};
+  SmallVector<LaunchRange> ranges;
+  for (auto [bound, region] :
+       llvm::zip_equal(dispatch.getBounds(), dispatch.getRanges())) {
+    ranges.push_back({bound, getLaunches(region.front())});
+    if (ranges.back().launches.empty())
+      return {};
+  }
+  return ranges;
+}
+
+llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
+                                           ArrayRef<LaunchRange> ranges) {
+  json::Array packed, alternatives;
+  TilePlanWriter writer(packed);
+  int64_t first = 0, maxTokens = 0, zeroed = 0;
+  for (const LaunchRange &range : ranges) {
+    // What launches have in common is in each plan.
+    tile::LaunchOp last = range.launches.back();
+    WorkspaceParts parts(last.getPlanAttr(), zeroed);
+    json::Array entries;
+    for (tile::LaunchOp launch : range.launches) {
+      TilePlaces places;
+      places.parts = range.upTo ? &parts : nullptr;
+      for (Value input : launch.getInputs()) {
+        int64_t number = cast<BlockArgument>(input).getArgNumber();
+        places.tensors.push_back(json::Object{{"tensor", number}});
+      }
+      places.numOperands = places.tensors.size();
+      // All launches of an op may write what the last one gives.
+      for (int64_t i = 0, e = function.getNumResults(); i < e; ++i)
+        places.tensors.push_back(
+            json::Object{{"tensor", function.getNumArguments() + i}});
+      places.tokens = "s0";
+      entries.push_back(
+          writer.write(launch.getKernel().getLeafReference().getValue(),
+                       launch.getPlanAttr(), places));
+    }
+    // The first operand has a row for each token.
+    first = cast<BlockArgument>(last.getInputs()[0]).getArgNumber();
+    json::Object plan{{"launches", std::move(entries)}};
+    if (range.upTo) {
+      maxTokens = *range.upTo;
+      zeroed = parts.getZeroedEnd();
+      plan["upto"] = maxTokens;
+      plan["workspace"] = parts.getSizes();
+    } else {
+      maxTokens = writer.getInt(last.getPlanAttr(), "max_tokens");
+      zeroed = writer.getInt(last.getPlanAttr(), "zeroed_bytes");
+      plan["workspace"] =
+          json::Array{writer.getInt(last.getPlanAttr(), "workspace_bytes")};
+    }
+    alternatives.push_back(std::move(plan));
+  }
+  json::Object cuda{{"path", "scheduled"},
+                    {"symbols", json::Array{json::Array{first, 0}}},
+                    {"max_tokens", maxTokens},
+                    {"tokens", json::Array{"s0"}},
+                    {"zeroed_bytes", zeroed},
+                    {"packed", std::move(packed)}};
+  if (ranges[0].upTo) {
+    // All have the buffer of zeros, whose size is known only now.
+    for (json::Value &plan : alternatives) {
+      json::Array &sizes = *plan.getAsObject()->getArray("workspace");
+      sizes.insert(sizes.begin(), zeroed);
+    }
+    cuda["alternatives"] = std::move(alternatives);
+  } else {
+    for (auto &[key, value] : *alternatives[0].getAsObject())
+      cuda[key] = std::move(value);
+  }
   if (!writer.getProblem().empty())
     return createStringError(writer.getProblem());
   program.functions.push_back(
@@ -170,6 +223,7 @@ llvm::Error DeviceCompiler::compileScheduled() {
   OwningOpRef<ModuleOp> planned(module.clone());
   HopperPipelineOptions pipeline;
   pipeline.tokens = options.tokens;
+  pipeline.dispatch = true;
   pipeline.multiprocessors = options.multiprocessors;
   pipeline.table = options.schedules;
   pipeline.stage = HopperStage::Tile;
@@ -182,12 +236,18 @@ llvm::Error DeviceCompiler::compileScheduled() {
   SmallVector<StringRef> mixed;
   for (func::FuncOp function : functions) {
     auto lowered = planned->lookupSymbol<func::FuncOp>(function.getSymName());
-    SmallVector<tile::LaunchOp> launches = getLaunches(lowered);
-    if (!launches.empty()) {
-      if (llvm::Error error = writeScheduled(lowered, launches))
+    SmallVector<tile::LaunchOp> launches;
+    SmallVector<LaunchRange> ranges = getRanges(lowered);
+    if (!ranges.empty()) {
+      if (llvm::Error error = writeScheduled(lowered, ranges))
         return error;
       done.insert(function.getSymName());
+      for (const LaunchRange &range : ranges)
+        llvm::append_range(launches, range.launches);
     } else {
+      // A plan with other launches has no alternatives.
+      if (options.mixed)
+        takeLargestRanges(lowered);
       lowered.walk([&](tile::LaunchOp launch) { launches.push_back(launch); });
       if (launches.empty() || !options.mixed || !canMixLaunches(lowered))
         continue;
@@ -409,21 +469,35 @@ llvm::Error DeviceCompiler::compilePortable() {
 // Both
 //===----------------------------------------------------------------------===//
 
+/// Visits the launches of all ranges of tokens.
+static void forEachLaunch(json::Object &cuda,
+                          function_ref<void(json::Object &)> visit) {
+  auto visitAll = [&](json::Object &plan) {
+    for (json::Value &launch : *plan.getArray("launches"))
+      visit(*launch.getAsObject());
+  };
+  json::Array *alternatives = cuda.getArray("alternatives");
+  if (!alternatives)
+    return visitAll(cuda);
+  for (json::Value &plan : *alternatives)
+    visitAll(*plan.getAsObject());
+}
+
 llvm::Error DeviceCompiler::assembleAll() {
   if (options.assemble == Assemble::Never ||
       (options.assemble == Assemble::IfPossible && !canAssemble()))
     return llvm::Error::success();
   llvm::Error error = llvm::Error::success();
   runPhase(module.getContext(), "ptxas", [&] {
-    for (auto [index, made] : llvm::enumerate(program.modules)) {
+    for (size_t index = 0; index < program.modules.size(); ++index) {
+      DeviceModule &made = program.modules[index];
       SmallVector<json::Object *> launches;
       for (DeviceFunction &function : program.functions)
-        for (json::Value &value : *function.cuda.getArray("launches")) {
-          json::Object &launch = *value.getAsObject();
+        forEachLaunch(function.cuda, [&](json::Object &launch) {
           int64_t number = launch.getInteger("module").value_or(0);
           if (function.modules[number] == index)
             launches.push_back(&launch);
-        }
+        });
       if (!error && !made.ptx.empty())
         error = assemble(made, options.chip, launches);
     }

@@ -15,6 +15,49 @@ using namespace fuse;
 namespace json = llvm::json;
 
 //===----------------------------------------------------------------------===//
+// Workspaces of ranges
+//===----------------------------------------------------------------------===//
+
+/// The number `name` of a plan that a conversion wrote, or 0.
+static int64_t getNumber(DictionaryAttr plan, StringRef name) {
+  auto value = plan.getAs<IntegerAttr>(name);
+  return value ? value.getInt() : 0;
+}
+
+WorkspaceParts::WorkspaceParts(DictionaryAttr plan, int64_t zeroedAt)
+    : zeroedAt(zeroedAt), zeroed(getNumber(plan, "zeroed_bytes")),
+      fixed(getNumber(plan, "workspace_bytes") - zeroed) {
+  auto list = plan.getAs<ArrayAttr>("token_buffers");
+  if (!list)
+    return;
+  for (auto entry : list.getAsRange<DictionaryAttr>())
+    matrices.push_back({getNumber(entry, "offset"),
+                        getNumber(entry, "row_bytes"),
+                        getNumber(entry, "multiple")});
+  // They are the end of the workspace.
+  fixed = matrices.front().offset - zeroed;
+}
+
+json::Array WorkspaceParts::getSizes() const {
+  json::Array sizes;
+  sizes.push_back(fixed);
+  for (const Matrix &matrix : matrices)
+    sizes.push_back(json::Array{"mul",
+                                json::Array{"ceildiv", "s0", matrix.multiple},
+                                matrix.multiple * matrix.rowBytes});
+  return sizes;
+}
+
+json::Object WorkspaceParts::getPlace(int64_t offset) const {
+  if (offset < zeroed)
+    return json::Object{{"workspace", 0}, {"offset", zeroedAt + offset}};
+  for (auto [index, matrix] : llvm::enumerate(matrices))
+    if (offset == matrix.offset)
+      return json::Object{{"workspace", 2 + int64_t(index)}, {"offset", 0}};
+  return json::Object{{"workspace", 1}, {"offset", offset - zeroed}};
+}
+
+//===----------------------------------------------------------------------===//
 // Plans
 //===----------------------------------------------------------------------===//
 
@@ -35,6 +78,13 @@ json::Object TilePlanWriter::getTensor(int64_t index, bool isResult) {
   return {};
 }
 
+json::Object TilePlanWriter::getWorkspace(DictionaryAttr entry) {
+  int64_t offset = getInt(entry, "offset");
+  if (places->parts)
+    return places->parts->getPlace(offset);
+  return json::Object{{"workspace", places->workspace}, {"offset", offset}};
+}
+
 json::Object TilePlanWriter::writeMap(DictionaryAttr entry) {
   json::Object map;
   for (StringRef key :
@@ -48,8 +98,7 @@ json::Object TilePlanWriter::writeMap(DictionaryAttr entry) {
   if (entry.contains("operand"))
     argument = getTensor(getInt(entry, "operand"), /*isResult=*/false);
   else
-    argument = json::Object{{"workspace", places->workspace},
-                            {"offset", getInt(entry, "offset")}};
+    argument = getWorkspace(entry);
   if (argument.get("workspace") && !argument.get("offset"))
     argument["offset"] = 0;
   argument["map"] = std::move(map);
@@ -89,8 +138,7 @@ json::Object TilePlanWriter::writeArgument(DictionaryAttr entry) {
   if (kind == "packed")
     return writePacked(entry);
   if (kind == "workspace")
-    return json::Object{{"workspace", places->workspace},
-                        {"offset", getInt(entry, "offset")}};
+    return getWorkspace(entry);
   if (kind == "tensor_map")
     return writeMap(entry);
   if (kind == "tokens")
@@ -132,6 +180,18 @@ json::Object TilePlanWriter::write(StringRef kernel, DictionaryAttr plan,
 bool fuse::sharesWorkspace(tile::LaunchOp launch) {
   auto shares = launch.getPlanAttr().getAs<BoolAttr>("shares_workspace");
   return shares && shares.getValue();
+}
+
+void fuse::takeLargestRanges(func::FuncOp function) {
+  function.walk([](tile::DispatchOp dispatch) {
+    Block &last = dispatch.getRanges().back().front();
+    Operation *yield = &last.back();
+    dispatch->replaceAllUsesWith(yield->getOperands());
+    yield->erase();
+    dispatch->getBlock()->getOperations().splice(dispatch->getIterator(),
+                                                 last.getOperations());
+    dispatch->erase();
+  });
 }
 
 bool fuse::canMixLaunches(func::FuncOp function) {

@@ -29,6 +29,7 @@ void fuse::buildHopperPipeline(OpPassManager &pm,
   pm.addPass(createLowerSlotsPass(slots));
   SelectSchedulesPassOptions selection;
   selection.tokens = options.tokens;
+  selection.dispatch = options.dispatch;
   selection.multiprocessors = options.multiprocessors;
   selection.table = options.table;
   pm.addPass(createSelectSchedulesPass(selection));

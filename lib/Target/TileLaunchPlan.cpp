@@ -87,6 +87,9 @@ LogicalResult fuse::translateToLaunchPlan(ModuleOp module,
       entry["function"] = function.getSymName().str();
     entry["module"] = name.str();
     entry["kernel"] = launch.getKernel().getLeafReference().getValue().str();
+    if (auto dispatch = launch->getParentOfType<tile::DispatchOp>())
+      entry["upto"] =
+          dispatch.getBounds()[launch->getParentRegion()->getRegionNumber()];
     llvm::json::Array inputs, outputs;
     for (Type type : launch.getInputs().getTypes())
       inputs.push_back(print(type));

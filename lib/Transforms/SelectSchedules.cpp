@@ -7,6 +7,7 @@
 #include "fuse/Analysis/PrefillSchedule.h"
 #include "fuse/Analysis/RowProblem.h"
 #include "fuse/Analysis/ScheduleTable.h"
+#include "fuse/Analysis/TokenRanges.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/IR/Remarks.h"
 
@@ -70,8 +71,8 @@ struct SelectSchedulesPass
     std::optional<ScheduleKey> key = getScheduleKey(op, tokens, reason);
     if (!key)
       return decline(reason);
-    Attribute schedule = findMeasured(op, *key, gpu);
     if (takesRows(op)) {
+      Attribute schedule = findMeasured(op, *key, tokens, gpu);
       if (!schedule)
         schedule = selectRows(*describeRows(op, reason), gpu);
       op->setAttr(tile::kScheduleAttrName, schedule);
@@ -81,6 +82,23 @@ struct SelectSchedulesPass
       return;
     }
     DecodeProblem problem = *describeDecode(op, reason);
+    if (dispatch && !problem.tokens) {
+      auto ranges = selectRanges(problem, tokens, gpu, [&](int64_t bound) {
+        key = getScheduleKey(op, bound, reason);
+        return findMeasured(op, *key, bound, gpu);
+      });
+      if (!ranges)
+        return decline("a single token makes more elements than 32 bits count");
+      op->setAttr(tile::kScheduleAttrName, ranges);
+      remark::passed(op->getLoc(),
+                     remark::RemarkOpts::name("schedule").category("codegen"))
+          << remark::metric("ranges", ranges.getBounds().size())
+          << remark::metric("tokens", ranges.getBounds().back())
+          << remark::metric("weight_bytes", problem.getWeightBytes());
+      ++numSelected;
+      return;
+    }
+    Attribute schedule = findMeasured(op, *key, tokens, gpu);
     int64_t count = problem.tokens.value_or(tokens);
     bool isPrefill = count > kMaxDecodeTokens;
     if (!schedule)
@@ -107,12 +125,12 @@ struct SelectSchedulesPass
   }
 
   /// The schedule of the table, if it has one that fits.
-  Attribute findMeasured(Operation *op, const ScheduleKey &key,
+  Attribute findMeasured(Operation *op, const ScheduleKey &key, int64_t count,
                          const GpuModel &gpu) {
     Attribute schedule = measured.find(key);
     if (!schedule)
       return {};
-    std::string reason = getScheduleProblem(op, schedule, tokens, gpu);
+    std::string reason = getScheduleProblem(op, schedule, count, gpu);
     if (reason.empty())
       return schedule;
     remark::missed(

@@ -61,9 +61,10 @@ struct Options {
       cl::cat(category)};
   cl::opt<int> tokens{
       "tokens",
-      cl::desc("Most tokens that a scheduled kernel of a function with a "
-               "dynamic number of tokens serves, 1 to 16384"),
-      cl::init(64), cl::cat(category)};
+      cl::desc("Most tokens that scheduled kernels of a function with a "
+               "dynamic number of tokens serve, 1 to 16384; a launch takes "
+               "those for its number"),
+      cl::init(16384), cl::cat(category)};
   cl::opt<int> multiprocessors{"multiprocessors",
                                cl::desc("Multiprocessors of the GPU"),
                                cl::init(132), cl::cat(category)};

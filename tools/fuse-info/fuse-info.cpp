@@ -60,7 +60,7 @@ static json makeJSON(const Artifact &artifact, const json &manifest) {
   for (const Section &section : artifact.sections)
     sections.push_back(
         {{"kind", getKindName(section.kind)}, {"bytes", section.data.size()}});
-  return {{"format", kFormatVersion},
+  return {{"format", getFormatVersion(artifact.bytes)},
           {"bytes", artifact.bytes.size()},
           {"sections", sections},
           {"manifest", manifest}};
@@ -125,7 +125,36 @@ static void printHostPlan(const json &cpu) {
               << " tokens\n";
 }
 
-/// The launches of a function, with what the assembler said about kernels.
+/// The launches for all numbers of tokens or for a range of them, with what the
+/// assembler said about kernels.
+static void printPlan(const json &plan, size_t numModules) {
+  for (const json &bytes : plan["workspace"]) {
+    std::cout << "  workspace   ";
+    printExpression(bytes);
+    std::cout << " bytes\n";
+  }
+  for (const json &launch : plan["launches"]) {
+    std::cout << "  launch      " << launch.value("kernel", "-") << " grid (";
+    for (size_t i = 0; i < 3; ++i) {
+      std::cout << (i > 0 ? ", " : "");
+      printExpression(launch["grid"][i]);
+    }
+    std::cout << ") block " << launch["block"].dump();
+    if (launch.value("shared_bytes", 0) > 0)
+      std::cout << " shared " << launch.value("shared_bytes", 0);
+    for (const char *flag : {"cooperative", "dependent"})
+      if (launch.value(flag, false))
+        std::cout << " " << flag;
+    if (numModules > 1)
+      std::cout << " module " << launch.value("module", 0);
+    if (launch.contains("registers"))
+      std::cout << " registers " << launch["registers"] << " spilled "
+                << launch.value("spilled_bytes", 0);
+    std::cout << "\n";
+  }
+}
+
+/// The code of a function for a GPU.
 static void printLaunches(const json &cuda) {
   for (const json &module : cuda["modules"]) {
     std::cout << "  CUDA        " << cuda.value("chip", "-");
@@ -141,32 +170,20 @@ static void printLaunches(const json &cuda) {
                 << module.value("sha256", "-");
     std::cout << "\n";
   }
-  for (const json &bytes : cuda["workspace"]) {
-    std::cout << "  workspace   ";
-    printExpression(bytes);
-    std::cout << " bytes\n";
+  size_t numModules = cuda["modules"].size();
+  if (!cuda.contains("alternatives")) {
+    printPlan(cuda, numModules);
+  } else {
+    uint64_t first = 1;
+    for (const json &plan : cuda["alternatives"]) {
+      uint64_t last = plan.value("upto", uint64_t(0));
+      std::cout << "  tokens      " << first << " to " << last << "\n";
+      printPlan(plan, numModules);
+      first = last + 1;
+    }
   }
   if (cuda.contains("packed"))
     printPacked(cuda["packed"]);
-  for (const json &launch : cuda["launches"]) {
-    std::cout << "  launch      " << launch.value("kernel", "-") << " grid (";
-    for (size_t i = 0; i < 3; ++i) {
-      std::cout << (i > 0 ? ", " : "");
-      printExpression(launch["grid"][i]);
-    }
-    std::cout << ") block " << launch["block"].dump();
-    if (launch.value("shared_bytes", 0) > 0)
-      std::cout << " shared " << launch.value("shared_bytes", 0);
-    for (const char *flag : {"cooperative", "dependent"})
-      if (launch.value(flag, false))
-        std::cout << " " << flag;
-    if (cuda["modules"].size() > 1)
-      std::cout << " module " << launch.value("module", 0);
-    if (launch.contains("registers"))
-      std::cout << " registers " << launch["registers"] << " spilled "
-                << launch.value("spilled_bytes", 0);
-    std::cout << "\n";
-  }
 }
 
 /// What each call of a slot is bound to.
@@ -191,7 +208,7 @@ static void printSlots(const Artifact &artifact, const json &manifest) {
 static void printText(const Artifact &artifact, const json &manifest) {
   std::cout << "artefact of " << artifact.manifest.producer << ", LLVM "
             << manifest.value("llvm", "-") << ", " << artifact.bytes.size()
-            << " bytes, format " << kFormatVersion << "\n";
+            << " bytes, format " << getFormatVersion(artifact.bytes) << "\n";
   for (size_t i = 0; i < artifact.sections.size(); ++i)
     std::cout << "section " << i << "  " << artifact.sections[i].data.size()
               << " bytes  " << getKindName(artifact.sections[i].kind) << "\n";

@@ -63,8 +63,10 @@ TEST(ContainerTest, NoticesEveryFlippedByte) {
       std::string bad = good;
       bad[i] = static_cast<char>(bad[i] ^ mask);
       fuse_status status = read(bad);
-      bool inVersion = i >= 8 && i < 12;
-      EXPECT_EQ(status, inVersion ? FUSE_ERROR_VERSION : FUSE_ERROR_FORMAT)
+      // An earlier version can be read, and the checksum covers its number.
+      uint32_t version = getFormatVersion(bad);
+      bool isOther = version < kOldestFormatVersion || version > kFormatVersion;
+      EXPECT_EQ(status, isOther ? FUSE_ERROR_VERSION : FUSE_ERROR_FORMAT)
           << "byte " << i;
     }
 }
@@ -107,8 +109,21 @@ TEST(ContainerTest, TrustsNoLength) {
             FUSE_ERROR_VERSION);
   EXPECT_EQ(why, "the artefact has version " +
                      std::to_string(kFormatVersion + 1) +
-                     " of the format, this library reads version " +
+                     " of the format, this library reads versions " +
+                     std::to_string(kOldestFormatVersion) + " to " +
                      std::to_string(kFormatVersion));
+}
+
+// What an earlier release wrote is read; what came before that is named.
+TEST(ContainerTest, ReadsEarlierVersions) {
+  std::string bytes = makeArtifact(kManifest), why;
+  EXPECT_EQ(getFormatVersion(bytes), kFormatVersion);
+  std::string old = patch(bytes, 8, 2, 4);
+  EXPECT_EQ(getFormatVersion(old), 2u);
+  EXPECT_EQ(read(old, &why), FUSE_OK) << why;
+  EXPECT_EQ(read(patch(bytes, 8, 1, 4), &why), FUSE_ERROR_VERSION);
+  EXPECT_EQ(why, "the artefact has version 1 of the format, this library reads "
+                 "versions 2 to 3");
 }
 
 TEST(ContainerTest, WritesFilesAtOnce) {

@@ -62,7 +62,7 @@ TEST(ManifestTest, ReadsAFunction) {
   EXPECT_EQ(toString(function.arguments[0]), "?x64xbf16");
   EXPECT_EQ(function.arguments[1].parameter, "up");
   EXPECT_EQ(function.maxTokens, 64);
-  EXPECT_EQ(function.device->launches[1].cluster[0], 2u);
+  EXPECT_EQ(function.device->plans[0].launches[1].cluster[0], 2u);
 }
 
 TEST(ManifestTest, RefusesDeepAndBrokenText) {

@@ -184,4 +184,29 @@ def Tile_RowScheduleAttr : AttrDef<Tile_Dialect, "RowSchedule"> {
   let genVerifyDecl = 1;
 }
 
+def Tile_DispatchAttr : AttrDef<Tile_Dialect, "Dispatch"> {
+  let mnemonic = "dispatch";
+  let summary = "schedules for ranges of the number of tokens";
+  let description = [{
+    The discardable attribute `tile.schedule` of a fused op with a dynamic
+    number of tokens that gets several sets of kernels. A range ends at its
+    bound and begins behind the one before, the first at no tokens, so that
+    ranges have neither gaps nor overlaps; the last bound is the most tokens
+    that the op takes. A schedule serves at least as many tokens as its range
+    has.
+
+    Example:
+    `#tile.dispatch<8 : #tile.schedule<tokens = 8, blocks = 128, split = 8,
+    weight_stages = 6, token_stages = 8, in_flight = 2, partials = f32, hint =
+    evict_first, dependent = true>, 512 : #tile.prefill_schedule<tokens = 512,
+    blocks = 132, split = 4, stages = 4, group = 16, dependent = true>>`
+  }];
+  let parameters = (ins
+    ArrayRefParameter<"int64_t">:$bounds,
+    ArrayRefParameter<"::mlir::Attribute">:$schedules
+  );
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
 #endif // TILE_IR_TILEATTRS_TD

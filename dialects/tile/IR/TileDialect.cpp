@@ -136,6 +136,75 @@ RowScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
+std::string tile::getBoundsProblem(ArrayRef<int64_t> bounds) {
+  if (bounds.empty())
+    return "there is no range of tokens";
+  int64_t before = 0;
+  for (int64_t bound : bounds) {
+    if (bound <= before)
+      return ("the range up to " + Twine(bound) + " tokens is empty: the one " +
+              "before ends at " + Twine(before))
+          .str();
+    before = bound;
+  }
+  if (before > kMaxPrefillTokens)
+    return ("ranges end at " + Twine(before) + " tokens, not at most at " +
+            Twine(kMaxPrefillTokens))
+        .str();
+  return "";
+}
+
+Attribute DispatchAttr::parse(AsmParser &parser, Type) {
+  SmallVector<int64_t> bounds;
+  SmallVector<Attribute> schedules;
+  SMLoc loc = parser.getCurrentLocation();
+  auto parseRange = [&]() -> ParseResult {
+    return failure(parser.parseInteger(bounds.emplace_back()) ||
+                   parser.parseColon() ||
+                   parser.parseAttribute(schedules.emplace_back()));
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                     parseRange))
+    return {};
+  return parser.getChecked<DispatchAttr>(loc, parser.getContext(), bounds,
+                                         schedules);
+}
+
+void DispatchAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  llvm::interleaveComma(llvm::zip_equal(getBounds(), getSchedules()), printer,
+                        [&](const auto &range) {
+                          printer << std::get<0>(range) << " : "
+                                  << std::get<1>(range);
+                        });
+  printer << ">";
+}
+
+LogicalResult DispatchAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                   ArrayRef<int64_t> bounds,
+                                   ArrayRef<Attribute> schedules) {
+  if (bounds.size() != schedules.size())
+    return emitError() << "there are " << bounds.size() << " ranges and "
+                       << schedules.size() << " schedules";
+  if (std::string problem = getBoundsProblem(bounds); !problem.empty())
+    return emitError() << problem;
+  for (auto [bound, schedule] : llvm::zip_equal(bounds, schedules)) {
+    int64_t tokens = 0;
+    if (auto decode = dyn_cast<ScheduleAttr>(schedule))
+      tokens = decode.getTokens();
+    else if (auto prefill = dyn_cast<PrefillScheduleAttr>(schedule))
+      tokens = prefill.getTokens();
+    else
+      return emitError() << schedule << " of the range up to " << bound
+                         << " tokens is neither #tile.schedule nor "
+                            "#tile.prefill_schedule";
+    if (tokens < bound)
+      return emitError() << "the range up to " << bound
+                         << " tokens has a schedule for " << tokens;
+  }
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//

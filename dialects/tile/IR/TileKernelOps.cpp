@@ -157,6 +157,72 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 //===----------------------------------------------------------------------===//
+// dispatch
+//===----------------------------------------------------------------------===//
+
+ParseResult DispatchOp::parse(OpAsmParser &parser, OperationState &result) {
+  OpAsmParser::UnresolvedOperand tokens;
+  FunctionType type;
+  SmallVector<int64_t> bounds;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseOperand(tokens) || parser.parseColonType(type))
+    return failure();
+  if (type.getNumInputs() != 1)
+    return parser.emitError(loc, "expected one operand, got ")
+           << type.getNumInputs();
+  if (parser.resolveOperand(tokens, type.getInput(0), result.operands) ||
+      parser.parseLBrace())
+    return failure();
+  while (succeeded(parser.parseOptionalKeyword("upto")))
+    if (parser.parseInteger(bounds.emplace_back()) ||
+        parser.parseRegion(*result.addRegion()))
+      return failure();
+  result.addTypes(type.getResults());
+  result.getOrAddProperties<Properties>().setBounds(
+      parser.getBuilder().getDenseI64ArrayAttr(bounds));
+  return failure(parser.parseRBrace() ||
+                 parser.parseOptionalAttrDictWithKeyword(result.attributes));
+}
+
+void DispatchOp::print(OpAsmPrinter &printer) {
+  printer << ' ' << getTokens() << " : ";
+  printer.printFunctionalType(*this);
+  printer << " {";
+  printer.increaseIndent();
+  for (auto [bound, region] : llvm::zip_equal(getBounds(), getRanges())) {
+    printer.printNewline();
+    printer << "upto " << bound << ' ';
+    printer.printRegion(region);
+  }
+  printer.decreaseIndent();
+  printer.printNewline();
+  printer << "}";
+  printer.printOptionalAttrDictWithKeyword((*this)->getAttrs(),
+                                           {getBoundsAttrName()});
+}
+
+LogicalResult DispatchOp::verify() {
+  if (cast<RankedTensorType>(getTokens().getType()).getRank() == 0)
+    return emitOpError("has an operand without rows");
+  if (getBounds().size() != getRanges().size())
+    return emitOpError() << "has " << getRanges().size() << " regions and "
+                         << getBounds().size() << " bounds";
+  if (std::string problem = getBoundsProblem(getBounds()); !problem.empty())
+    return emitOpError() << "is malformed: " << problem;
+  for (auto [bound, region] : llvm::zip_equal(getBounds(), getRanges())) {
+    auto yield = dyn_cast<YieldOp>(region.front().back());
+    if (!yield)
+      return emitOpError() << "has a region for up to " << bound
+                           << " tokens that does not end with tile.yield";
+    if (yield->getOperandTypes() != getResultTypes())
+      return yield.emitOpError()
+             << "has operands of types " << yield->getOperandTypes()
+             << ", the dispatch has results of types " << getResultTypes();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // specialize
 //===----------------------------------------------------------------------===//
 

@@ -105,6 +105,50 @@ def Tile_LaunchOp : Tile_Op<"launch", [
   }];
 }
 
+def Tile_DispatchOp : Tile_Op<"dispatch", [
+    NoRegionArguments, RecursiveMemoryEffects, SingleBlock]> {
+  let summary = "Launches for ranges of the number of tokens";
+  let description = [{
+    The host runs the first region whose bound is not below the number of
+    tokens, which is the first size of the operand. Ranges have neither gaps
+    nor overlaps, because each begins behind the bound of the one before; more
+    tokens than the last bound are an error of the caller. A region holds the
+    launches of its range and yields the results.
+
+    Example:
+
+    ```mlir
+    %y = tile.dispatch %x : (tensor<?x64xbf16>) -> tensor<?x64xbf16> {
+      upto 8 {
+        %0 = tile.launch @kernels::@few(%x, %w)
+          : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+        tile.yield %0 : tensor<?x64xbf16>
+      }
+      upto 16384 {
+        %0 = tile.launch @kernels::@many(%x, %w)
+          : (tensor<?x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
+        tile.yield %0 : tensor<?x64xbf16>
+      }
+    }
+    ```
+  }];
+  let arguments = (ins AnyRankedTensor:$tokens, DenseI64ArrayAttr:$bounds);
+  let results = (outs Variadic<AnyType>:$outputs);
+  let regions = (region VariadicRegion<SizedRegion<1>>:$ranges);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tile_YieldOp : Tile_Op<"yield", [
+    Pure, Terminator, ReturnLike, HasParent<"DispatchOp">]> {
+  let summary = "Results of the launches of a range";
+  let description = [{
+    Example: `tile.yield %0 : tensor<?x64xbf16>`
+  }];
+  let arguments = (ins Variadic<AnyType>:$values);
+  let assemblyFormat = "($values^ `:` type($values))? attr-dict";
+}
+
 def Tile_IdOp : Tile_Op<"id", [Pure]> {
   let summary = "Index of the executing thread, its warp, lane or block";
   let description = [{

@@ -66,6 +66,10 @@ double estimatePrefill(const DecodeProblem &problem,
 tile::PrefillScheduleAttr selectPrefill(const DecodeProblem &problem,
                                         int64_t tokens, const GpuModel &gpu);
 
+/// The same choices for another number of tokens.
+tile::PrefillScheduleAttr withTokens(tile::PrefillScheduleAttr schedule,
+                                     int64_t tokens);
+
 } // namespace fuse
 
 #endif // FUSE_ANALYSIS_PREFILLSCHEDULE_H

@@ -42,7 +42,7 @@ struct CompileOptions {
   bool mixed = false;
   /// Most tokens that scheduled kernels of functions with a dynamic number of
   /// tokens serve, and the multiprocessors they are made for.
-  int64_t tokens = 64;
+  int64_t tokens = 16384;
   int64_t multiprocessors = 132;
   /// Table of fuse-tune that schedules come from where it has them; empty for
   /// none.

@@ -168,6 +168,12 @@ struct HopperPipelineOptions
       llvm::cl::desc("Most tokens that a kernel of an op with a dynamic number "
                      "of tokens serves, 1 to 16384"),
       llvm::cl::init(64)};
+  Option<bool> dispatch{
+      *this, "dispatch",
+      llvm::cl::desc("Make kernels for each of several ranges of a dynamic "
+                     "number of tokens, which together serve all up to "
+                     "'tokens'"),
+      llvm::cl::init(false)};
   Option<int64_t> multiprocessors{*this, "multiprocessors",
                                   llvm::cl::desc("Multiprocessors of the GPU"),
                                   llvm::cl::init(132)};

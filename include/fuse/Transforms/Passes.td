@@ -430,6 +430,12 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     blocks costs). `fuse.norm_quantize` and `fuse.act_quantize` get a schedule
     of rows.
 
+    With `dispatch`, an op with a dynamic number of tokens gets a
+    `#tile.dispatch` instead: one schedule for each of several ranges, which
+    cover all numbers up to `tokens`, or up to as many as 32 bits count elements
+    of. Ranges end at 8, 16, 32, 64 and 128 tokens; behind, where another
+    prefill schedule is expected to be faster by more than a few percent.
+
     A schedule that an op already has is left alone. `table` names a file of
     `fuse-tune` with measured schedules, which are taken before those of the
     model: rows `{"family": "gated_mlp", "widths": [2048, 16384, 2048],
@@ -459,6 +465,8 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     Option<"tokens", "tokens", "int64_t", /*default=*/"64",
            "Most tokens that a kernel of an op with a dynamic number of tokens "
            "serves, 1 to 16384">,
+    Option<"dispatch", "dispatch", "bool", /*default=*/"false",
+           "Choose a schedule for each range of a dynamic number of tokens">,
     Option<"multiprocessors", "multiprocessors", "int64_t", /*default=*/"132",
            "Multiprocessors of the GPU, one resident block on each">,
     Option<"table", "table", "std::string", /*default=*/"",

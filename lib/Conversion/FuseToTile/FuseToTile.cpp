@@ -53,20 +53,27 @@ struct ConvertFuseToTilePass
   }
 
   LogicalResult convert(Operation *op) {
-    FailureOr<SmallVector<PlannedKernel>> kernels =
-        takesRows(op) ? buildRows(op) : buildProducts(op);
-    if (failed(kernels))
+    FailureOr<Operation *> launches =
+        takesRows(op) ? convertRows(op) : convertProducts(op);
+    if (failed(launches))
       return failure();
+    op->replaceAllUsesWith(*launches);
+    op->erase();
+    ++numConverted;
+    return success();
+  }
+
+  /// The last of the launches of these kernels, which has the results.
+  LaunchOp buildLaunches(Operation *op, ArrayRef<PlannedKernel> kernels,
+                         OpBuilder &builder) {
     gpu::GPUModuleOp module = getModule();
-    OpBuilder builder(op);
     LaunchOp launch;
-    for (auto [index, planned] : llvm::enumerate(*kernels)) {
+    for (auto [index, planned] : llvm::enumerate(kernels)) {
       tile::KernelOp kernel = share(planned.kernel, module);
       auto symbol =
           SymbolRefAttr::get(module.getSymNameAttr(),
                              FlatSymbolRefAttr::get(kernel.getSymNameAttr()));
-      // The last launch has the results.
-      bool last = index + 1 == kernels->size();
+      bool last = index + 1 == kernels.size();
       launch =
           LaunchOp::create(builder, op->getLoc(),
                            last ? TypeRange(op->getResultTypes()) : TypeRange(),
@@ -75,37 +82,68 @@ struct ConvertFuseToTilePass
     remark::passed(op->getLoc(),
                    remark::RemarkOpts::name("tile-kernel").category("codegen"))
         << "kernel " << launch.getKernel().getLeafReference();
-    op->replaceAllUsesWith(launch);
-    op->erase();
-    ++numConverted;
-    return success();
+    return launch;
   }
 
-  FailureOr<SmallVector<PlannedKernel>> buildProducts(Operation *op) {
+  FailureOr<Operation *> convertProducts(Operation *op) {
     Attribute attr = op->getAttr(kScheduleAttrName);
-    if (!isa<ScheduleAttr, PrefillScheduleAttr>(attr))
+    if (!isa<ScheduleAttr, PrefillScheduleAttr, DispatchAttr>(attr))
       return op->emitOpError()
              << "has " << kScheduleAttrName << " = " << attr
-             << ": expected #tile.schedule or #tile.prefill_schedule";
+             << ": expected #tile.schedule, #tile.prefill_schedule or "
+                "#tile.dispatch";
     std::string reason;
     std::optional<DecodeProblem> problem = describeDecode(op, reason);
     if (!problem)
       return op->emitOpError() << "has a schedule, but " << reason;
-    auto decode = dyn_cast<ScheduleAttr>(attr);
-    reason =
-        decode ? getScheduleProblem(*problem, decode)
-               : getScheduleProblem(*problem, cast<PrefillScheduleAttr>(attr));
+    OpBuilder builder(op);
+    auto ranges = dyn_cast<DispatchAttr>(attr);
+    if (!ranges) {
+      auto kernels = buildProducts(*problem, attr);
+      if (failed(kernels))
+        return failure();
+      return buildLaunches(op, *kernels, builder).getOperation();
+    }
+    if (problem->tokens)
+      return op->emitOpError()
+             << "has " << *problem->tokens
+             << " tokens, and schedules for ranges of their number";
+    auto dispatch = DispatchOp::create(
+        builder, op->getLoc(), op->getResultTypes(), problem->x,
+        ranges.getBounds(), ranges.getBounds().size());
+    for (auto [schedule, region] :
+         llvm::zip_equal(ranges.getSchedules(), dispatch.getRanges())) {
+      auto kernels = buildProducts(*problem, schedule);
+      if (failed(kernels)) {
+        dispatch->erase();
+        return failure();
+      }
+      builder.createBlock(&region);
+      LaunchOp launch = buildLaunches(op, *kernels, builder);
+      tile::YieldOp::create(builder, op->getLoc(), launch.getResults());
+    }
+    return dispatch.getOperation();
+  }
+
+  FailureOr<SmallVector<PlannedKernel>>
+  buildProducts(const DecodeProblem &problem, Attribute schedule) {
+    Operation *op = problem.op;
+    auto decode = dyn_cast<ScheduleAttr>(schedule);
+    std::string reason =
+        decode
+            ? getScheduleProblem(problem, decode)
+            : getScheduleProblem(problem, cast<PrefillScheduleAttr>(schedule));
     if (!reason.empty())
       return op->emitOpError() << "does not fit its schedule: " << reason;
     if (decode)
-      return buildDecodeKernels(*problem, decode, getModule(),
+      return buildDecodeKernels(problem, decode, getModule(),
                                 [&] { return getKernelName(op, "decode"); });
-    return buildPrefillKernels(*problem, cast<PrefillScheduleAttr>(attr),
+    return buildPrefillKernels(problem, cast<PrefillScheduleAttr>(schedule),
                                getModule(),
                                [&] { return getKernelName(op, "prefill"); });
   }
 
-  FailureOr<SmallVector<PlannedKernel>> buildRows(Operation *op) {
+  FailureOr<Operation *> convertRows(Operation *op) {
     Attribute attr = op->getAttr(kScheduleAttrName);
     auto schedule = dyn_cast<RowScheduleAttr>(attr);
     if (!schedule)
@@ -115,8 +153,10 @@ struct ConvertFuseToTilePass
     std::optional<RowProblem> problem = describeRows(op, reason);
     if (!problem)
       return op->emitOpError() << "has a schedule, but " << reason;
-    return SmallVector<PlannedKernel>{buildRowKernel(
-        *problem, schedule, getModule(), getKernelName(op, "rows"))};
+    OpBuilder builder(op);
+    PlannedKernel kernel = buildRowKernel(*problem, schedule, getModule(),
+                                          getKernelName(op, "rows"));
+    return buildLaunches(op, kernel, builder).getOperation();
   }
 
   /// The kernel that does the same as `kernel`, which is erased then.

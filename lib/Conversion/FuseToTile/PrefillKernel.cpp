@@ -70,11 +70,13 @@ static Workspace getWorkspace(const DecodeProblem &p, PrefillScheduleAttr s,
   int64_t words = units / last.ranges * kMathWarps;
   w.words = reserve(units ? (1 + words) * 128 : 0);
   w.zeroed = end;
+  w.partials = reserve(units * kTokenTile * last.rows *
+                       static_cast<int64_t>(sizeof(float)));
+  // What has rows for tokens comes last, so that hosts can do with rows for
+  // the tokens there are.
   int64_t rowBytes = s.getTokens() * tiling.bytes;
   w.input = reserve(rowBytes * p.width);
   w.hidden = reserve(rowBytes * p.hidden);
-  w.partials = reserve(units * kTokenTile * last.rows *
-                       static_cast<int64_t>(sizeof(float)));
   w.end = end;
   return w;
 }
@@ -342,6 +344,16 @@ PlannedKernel PrefillKernelBuilder::build(StringRef name) {
       entry("max_tokens", s.getTokens()),
       entry("workspace_bytes", w.end),
       entry("zeroed_bytes", w.zeroed)};
+  // Copies are of whole token tiles of a cluster.
+  auto makeBuffer = [&](int64_t offset, int64_t columns) -> Attribute {
+    return b.getDictionaryAttr(
+        {entry("offset", offset), entry("row_bytes", columns * tiling.bytes),
+         entry("multiple", kTokenTile * s.getCluster())});
+  };
+  SmallVector<Attribute> buffers = {makeBuffer(w.input, p.width)};
+  if (p.hasFirst())
+    buffers.push_back(makeBuffer(w.hidden, p.hidden));
+  entries.push_back(entry("token_buffers", b.getArrayAttr(buffers)));
   if (!isNorm())
     entries.push_back(entry("shares_workspace", b.getBoolAttr(true)));
   if (!isNorm() && s.getCluster() > 1) {

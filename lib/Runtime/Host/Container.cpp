@@ -80,6 +80,10 @@ std::string fuse::host::writeContainer(const std::vector<Section> &sections) {
   return bytes;
 }
 
+uint32_t fuse::host::getFormatVersion(std::string_view bytes) {
+  return static_cast<uint32_t>(getInt(bytes, 8, 4));
+}
+
 [[noreturn]] static void damaged(const std::string &why) {
   throw Failure(FUSE_ERROR_FORMAT, "the artefact is damaged: " + why);
 }
@@ -89,11 +93,12 @@ std::vector<Section> fuse::host::readContainer(std::string_view bytes) {
     throw Failure(FUSE_ERROR_FORMAT, "this is not an artefact of fuse");
   if (bytes.size() < kHeaderBytes)
     damaged("it ends after " + std::to_string(bytes.size()) + " bytes");
-  uint64_t version = getInt(bytes, 8, 4);
-  if (version != kFormatVersion)
+  uint32_t version = getFormatVersion(bytes);
+  if (version < kOldestFormatVersion || version > kFormatVersion)
     throw Failure(FUSE_ERROR_VERSION,
                   "the artefact has version " + std::to_string(version) +
-                      " of the format, this library reads version " +
+                      " of the format, this library reads versions " +
+                      std::to_string(kOldestFormatVersion) + " to " +
                       std::to_string(kFormatVersion));
   uint64_t size = getInt(bytes, 16, 8);
   if (size != bytes.size())

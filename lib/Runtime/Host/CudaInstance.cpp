@@ -9,6 +9,7 @@
 #include "fuse-c/Runtime.h"
 #include "fuse/Runtime/Host/Failure.h"
 
+#include <algorithm>
 #include <cstring>
 #include <mutex>
 
@@ -80,8 +81,9 @@ private:
 
   void evaluatePlanSymbols(const Views &tensors,
                            std::vector<int64_t> &values) const;
-  uint64_t layOut(const std::vector<int64_t> &symbols, DevicePtr base,
-                  std::vector<DevicePtr> *buffers) const;
+  const LaunchPlan &getPlan(const std::vector<int64_t> &symbols) const;
+  uint64_t layOut(const LaunchPlan &plan, const int64_t *symbols,
+                  DevicePtr base, std::vector<DevicePtr> *buffers) const;
   std::shared_ptr<DeviceMemory> pack(const PackedWeight &packed,
                                      const Views &arguments);
   std::shared_ptr<DeviceMemory> findOrPack(const PackedWeight &packed,
@@ -89,11 +91,12 @@ private:
                                            SharedWeights &shared);
   std::vector<char> download(const TensorView &view, const TensorSpec &spec);
   void checkResidency(const Launch &launch, KernelFunction kernel) const;
+  KernelFunction loadKernel(const Launch &launch) const;
+  void copyIfRead(const KernelArgument &argument, const Views &arguments);
   void encodeMap(const KernelArgument &argument, DevicePtr address,
                  TensorMap &map) const;
   void *getParameter(const KernelArgument &argument, const Views &tensors,
-                     Scratch &scratch, CudaWorkspace *workspace,
-                     size_t &nextMap) const;
+                     Scratch &scratch, CudaWorkspace *workspace) const;
   void launchKernel(const Launch &launch, KernelFunction kernel,
                     const LaunchOptions &options, bool overlaps,
                     Scratch &scratch) const;
@@ -103,6 +106,7 @@ private:
   std::shared_ptr<const CudaDevice> device;
   const DeviceCode &code;
   std::string rangeName;
+  /// Of the launches of all plans, in order.
   std::vector<KernelFunction> kernels;
   /// Device copies of bound arguments that are on the CPU, by argument.
   std::vector<DeviceMemory> copies;
@@ -201,6 +205,44 @@ void CudaInstance::checkResidency(const Launch &launch,
                                          " holds " + std::to_string(most));
 }
 
+KernelFunction CudaInstance::loadKernel(const Launch &launch) const {
+  const CudaModule &module =
+      cudaProgram->getModule(code.modules[launch.module], code.chip);
+  KernelFunction kernel = module.getKernel(launch.kernel);
+  if (launch.sharedBytes > 0) {
+    CurrentContext current(*device);
+    device->call(
+        device->getDriver().cuFuncSetAttribute(
+            kernel, kFunctionMaxDynamicShared, int(launch.sharedBytes)),
+        "cuFuncSetAttribute",
+        launch.kernel + " with " + std::to_string(launch.sharedBytes) +
+            " bytes of shared memory");
+  }
+  checkResidency(launch, kernel);
+  return kernel;
+}
+
+/// Copies a bound tensor that is on the host, and that a kernel reads as it is.
+void CudaInstance::copyIfRead(const KernelArgument &argument,
+                              const Views &arguments) {
+  using Kind = KernelArgument::Kind;
+  bool readsTensor =
+      argument.kind == Kind::Tensor ||
+      (argument.kind == Kind::TensorMap && !argument.inWorkspace);
+  size_t index = argument.index;
+  if (!readsTensor || index >= arguments.size() || !arguments[index].shape ||
+      copies[index].get())
+    return;
+  const TensorView &view = arguments[index];
+  if (view.device.device_type == kDLCUDA ||
+      view.device.device_type == kDLCUDAManaged)
+    return;
+  size_t bytes = getNumBytes(function.arguments[index], view.shape);
+  DeviceMemory copy(device, bytes, nameArgument(function, index));
+  copy.upload(view.data, bytes);
+  copies[index] = std::move(copy);
+}
+
 void CudaInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
   device->check();
   ProfilerRange range("fuse prepare " + function.name);
@@ -208,46 +250,18 @@ void CudaInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
   packedWeights.clear();
   copies.clear();
   kernels.clear();
-  for (const Launch &launch : code.launches) {
-    const CudaModule &module =
-        cudaProgram->getModule(code.modules[launch.module], code.chip);
-    KernelFunction kernel = module.getKernel(launch.kernel);
-    if (launch.sharedBytes > 0) {
-      CurrentContext current(*device);
-      device->call(
-          device->getDriver().cuFuncSetAttribute(
-              kernel, kFunctionMaxDynamicShared, int(launch.sharedBytes)),
-          "cuFuncSetAttribute",
-          launch.kernel + " with " + std::to_string(launch.sharedBytes) +
-              " bytes of shared memory");
-    }
-    checkResidency(launch, kernel);
-    kernels.push_back(kernel);
-  }
+  for (const LaunchPlan &plan : code.plans)
+    for (const Launch &launch : plan.launches)
+      kernels.push_back(loadKernel(launch));
   for (const PackedWeight &packed : code.packed)
     packedWeights.push_back(shared ? findOrPack(packed, arguments, *shared)
                                    : pack(packed, arguments));
   // Only what kernels read as it is has to be on the device.
   copies.resize(function.arguments.size());
-  for (const Launch &launch : code.launches)
-    for (const KernelArgument &argument : launch.arguments) {
-      using Kind = KernelArgument::Kind;
-      bool readsTensor =
-          argument.kind == Kind::Tensor ||
-          (argument.kind == Kind::TensorMap && !argument.inWorkspace);
-      size_t index = argument.index;
-      if (!readsTensor || index >= arguments.size() ||
-          !arguments[index].shape || copies[index].get())
-        continue;
-      const TensorView &view = arguments[index];
-      if (view.device.device_type == kDLCUDA ||
-          view.device.device_type == kDLCUDAManaged)
-        continue;
-      size_t bytes = getNumBytes(function.arguments[index], view.shape);
-      DeviceMemory copy(device, bytes, nameArgument(function, index));
-      copy.upload(view.data, bytes);
-      copies[index] = std::move(copy);
-    }
+  for (const LaunchPlan &plan : code.plans)
+    for (const Launch &launch : plan.launches)
+      for (const KernelArgument &argument : launch.arguments)
+        copyIfRead(argument, arguments);
   device->settle();
 }
 
@@ -261,11 +275,7 @@ std::unique_ptr<Workspace> CudaInstance::createWorkspace(size_t bytes) {
       std::make_unique<CudaWorkspace>(device, bytes, code.zeroedBytes);
   // A kernel that starts before would count from anything, and wait for ever.
   device->settle();
-  size_t numMaps = 0;
-  for (const Launch &launch : code.launches)
-    for (const KernelArgument &argument : launch.arguments)
-      numMaps += argument.kind == KernelArgument::Kind::TensorMap;
-  workspace->maps.resize(numMaps);
+  workspace->maps.resize(code.numMaps);
   return workspace;
 }
 
@@ -312,16 +322,23 @@ void CudaInstance::evaluatePlanSymbols(const Views &tensors,
                                            std::to_string(tokens));
 }
 
+/// The launches for the number of tokens that the symbols say.
+const LaunchPlan &
+CudaInstance::getPlan(const std::vector<int64_t> &symbols) const {
+  return code.getPlan(
+      code.plans.size() > 1 ? function.tokens[0].evaluate(symbols.data()) : 0);
+}
+
 /// Bytes of all workspace buffers, and where each begins.
-uint64_t CudaInstance::layOut(const std::vector<int64_t> &symbols,
+uint64_t CudaInstance::layOut(const LaunchPlan &plan, const int64_t *symbols,
                               DevicePtr base,
                               std::vector<DevicePtr> *buffers) const {
   uint64_t end = 0;
-  for (const Expression &size : code.workspace) {
+  for (const Expression &size : plan.workspace) {
     end = (end + kAlignment - 1) / kAlignment * kAlignment;
     if (buffers)
       buffers->push_back(base + end);
-    int64_t bytes = size.evaluate(symbols.data());
+    int64_t bytes = size.evaluate(symbols);
     if (bytes < 0 || bytes > int64_t(1) << 48)
       throw Failure(FUSE_ERROR_TENSOR, "a workspace buffer of " +
                                            function.name + " has " +
@@ -334,7 +351,13 @@ uint64_t CudaInstance::layOut(const std::vector<int64_t> &symbols,
 size_t CudaInstance::computeWorkspaceSize(const Views &arguments) const {
   thread_local std::vector<int64_t> symbols;
   evaluatePlanSymbols(arguments, symbols);
-  return layOut(symbols, 0, nullptr);
+  // What is enough for some tokens has to be enough for fewer, which may have
+  // other launches.
+  const LaunchPlan &last = getPlan(symbols);
+  uint64_t bytes = layOut(last, symbols.data(), 0, nullptr);
+  for (const LaunchPlan *plan = code.plans.data(); plan != &last; ++plan)
+    bytes = std::max(bytes, layOut(*plan, &plan->upTo, 0, nullptr));
+  return bytes;
 }
 
 void CudaInstance::encodeMap(const KernelArgument &argument, DevicePtr address,
@@ -379,8 +402,7 @@ void CudaInstance::encodeMap(const KernelArgument &argument, DevicePtr address,
 /// Where the value of a parameter lies until the launch has been made.
 void *CudaInstance::getParameter(const KernelArgument &argument,
                                  const Views &tensors, Scratch &scratch,
-                                 CudaWorkspace *workspace,
-                                 size_t &nextMap) const {
+                                 CudaWorkspace *workspace) const {
   using Kind = KernelArgument::Kind;
   auto getTensor = [&](size_t index) -> uint64_t {
     if (index < copies.size() && copies[index].get())
@@ -413,7 +435,7 @@ void *CudaInstance::getParameter(const KernelArgument &argument,
     DevicePtr address = argument.inWorkspace
                             ? scratch.buffers[argument.index] + argument.offset
                             : getTensor(argument.index);
-    auto &[mapped, map] = workspace->maps[nextMap++];
+    auto &[mapped, map] = workspace->maps[argument.map];
     if (mapped != address) {
       encodeMap(argument, address, map);
       mapped = address;
@@ -483,7 +505,9 @@ void CudaInstance::launchCode(const Views &tensors,
     throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
                   "the workspace is of another device");
   DevicePtr base = workspace ? workspace->memory.get() : 0;
-  uint64_t needed = layOut(scratch.symbols, base, &scratch.buffers);
+  const LaunchPlan &plan = getPlan(scratch.symbols);
+  uint64_t needed =
+      layOut(plan, scratch.symbols.data(), base, &scratch.buffers);
   uint64_t given = workspace ? workspace->memory.size() : 0;
   if (needed > given)
     throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
@@ -501,20 +525,22 @@ void CudaInstance::launchCode(const Views &tensors,
     CudaWorkspace *workspace;
   } use{workspace};
   CurrentContext current(*device);
-  size_t nextMap = 0;
-  for (size_t i = 0; i < code.launches.size(); ++i) {
-    const Launch &launch = code.launches[i];
+  const KernelFunction *kernel = kernels.data();
+  for (const LaunchPlan *other = code.plans.data(); other != &plan; ++other)
+    kernel += other->launches.size();
+  for (size_t i = 0; i < plan.launches.size(); ++i) {
+    const Launch &launch = plan.launches[i];
     scratch.values.clear();
     scratch.pointers.clear();
     // Pointers into the values must not move.
     scratch.values.reserve(launch.arguments.size());
     for (const KernelArgument &argument : launch.arguments)
       scratch.pointers.push_back(
-          getParameter(argument, tensors, scratch, workspace, nextMap));
+          getParameter(argument, tensors, scratch, workspace));
     // What goes before is this function's own, or what the caller says.
     bool overlaps = launch.dependent &&
                     (i > 0 || (options.flags & FUSE_LAUNCH_OVERLAP) != 0);
-    launchKernel(launch, kernels[i], options, overlaps, scratch);
+    launchKernel(launch, kernel[i], options, overlaps, scratch);
   }
 }
 

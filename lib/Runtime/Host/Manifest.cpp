@@ -247,7 +247,8 @@ static void readValue(const Reader &reader, KernelArgument &argument) {
 
 static KernelArgument readKernelArgument(const Reader &reader,
                                          const Function &function,
-                                         const DeviceCode &code) {
+                                         const LaunchPlan &plan,
+                                         DeviceCode &code) {
   using Kind = KernelArgument::Kind;
   KernelArgument argument;
   size_t numTensors = function.arguments.size() + function.results.size();
@@ -262,6 +263,7 @@ static KernelArgument readKernelArgument(const Reader &reader,
   if (isMap) {
     Reader map = reader.at(reader.get("map"), "map");
     argument.kind = Kind::TensorMap;
+    argument.map = code.numMaps++;
     argument.rows = map.getUnsigned("rows");
     argument.columns = map.getUnsigned("columns");
     argument.boxRows = map.getUnsigned("box_rows", 256);
@@ -273,7 +275,7 @@ static KernelArgument readKernelArgument(const Reader &reader,
   if (reader.has("workspace")) {
     if (!isMap)
       argument.kind = Kind::Workspace;
-    readIndex("workspace", code.workspace.size());
+    readIndex("workspace", plan.workspace.size());
     argument.offset = reader.getUnsigned("offset", 0, uint64_t(1) << 48);
   } else if (reader.has("tensor")) {
     if (!isMap)
@@ -313,7 +315,7 @@ static std::array<unsigned, 3> readExtent(const Reader &reader,
 }
 
 static Launch readLaunch(const Reader &reader, const Function &function,
-                         const DeviceCode &code) {
+                         const LaunchPlan &plan, DeviceCode &code) {
   Launch launch;
   launch.kernel = reader.getString("kernel");
   if (reader.has("module"))
@@ -333,7 +335,7 @@ static Launch readLaunch(const Reader &reader, const Function &function,
   launch.cooperative = reader.getBool("cooperative");
   launch.dependent = reader.getBool("dependent");
   launch.arguments = reader.readList("args", [&](const Reader &argument) {
-    return readKernelArgument(argument, function, code);
+    return readKernelArgument(argument, function, plan, code);
   });
   return launch;
 }
@@ -371,6 +373,52 @@ static KernelModule readModule(const Reader &reader) {
   return module;
 }
 
+static LaunchPlan readLaunchPlan(const Reader &reader, const Function &function,
+                                 DeviceCode &code) {
+  LaunchPlan plan;
+  for (const json &entry : reader.getArray("workspace"))
+    plan.workspace.push_back(Expression::parse(entry, code.symbols.size()));
+  if (code.zeroedBytes > 0 && plan.workspace.empty())
+    reader.fail("zeroes a workspace that it does not have");
+  plan.launches = reader.readList("launches", [&](const Reader &launch) {
+    return readLaunch(launch, function, plan, code);
+  });
+  return plan;
+}
+
+/// Plans for ranges of the number of tokens, up to `maxTokens`.
+static void readAlternatives(const Reader &reader, const Function &function,
+                             int64_t maxTokens, DeviceCode &code) {
+  if (code.symbols.size() != 1 ||
+      reader.getArray("tokens") != json::array({"s0"}))
+    reader.fail("has alternatives by something else than its only symbol");
+  auto getZeroed = [](const LaunchPlan &plan) {
+    bool isKnown = !plan.workspace.empty() && plan.workspace[0].isConstant();
+    return isKnown ? plan.workspace[0].evaluate(nullptr) : 0;
+  };
+  code.plans = reader.readList("alternatives", [&](const Reader &alternative) {
+    LaunchPlan plan = readLaunchPlan(alternative, function, code);
+    plan.upTo = alternative.getUnsigned("upto", 1 << 30);
+    return plan;
+  });
+  int64_t before = 0;
+  for (const LaunchPlan &plan : code.plans) {
+    if (plan.upTo <= before)
+      reader.fail("has an alternative for up to " + std::to_string(plan.upTo) +
+                  " tokens behind one for up to " + std::to_string(before));
+    before = plan.upTo;
+    // Words count from launch to launch, so that they must not move.
+    if (code.zeroedBytes > 0 &&
+        (getZeroed(plan) != getZeroed(code.plans[0]) ||
+         getZeroed(plan) < static_cast<int64_t>(code.zeroedBytes)))
+      reader.fail("has an alternative for up to " + std::to_string(plan.upTo) +
+                  " tokens with another buffer of zeros");
+  }
+  if (before != maxTokens)
+    reader.fail("has alternatives for up to " + std::to_string(before) +
+                " tokens, and 'max_tokens' = " + std::to_string(maxTokens));
+}
+
 static DeviceCode readDeviceCode(const Reader &reader,
                                  const Function &function) {
   DeviceCode code;
@@ -378,18 +426,15 @@ static DeviceCode readDeviceCode(const Reader &reader,
   code.modules = reader.readList("modules", readModule);
   for (const json &entry : reader.getArray("symbols"))
     code.symbols.push_back(readPlace(reader, entry, function, true));
-  for (const json &entry : reader.getArray("workspace"))
-    code.workspace.push_back(Expression::parse(entry, code.symbols.size()));
   code.zeroedBytes = reader.getUnsigned("zeroed_bytes", 0, uint64_t(1) << 40);
-  if (code.zeroedBytes > 0 && code.workspace.empty())
-    reader.fail("zeroes a workspace that it does not have");
   if (reader.has("packed"))
     code.packed = reader.readList("packed", [&](const Reader &packed) {
       return readPacked(packed, function);
     });
-  code.launches = reader.readList("launches", [&](const Reader &launch) {
-    return readLaunch(launch, function, code);
-  });
+  if (reader.has("alternatives"))
+    readAlternatives(reader, function, function.maxTokens, code);
+  else
+    code.plans.push_back(readLaunchPlan(reader, function, code));
   return code;
 }
 
@@ -493,9 +538,9 @@ static Function readFunction(const Reader &reader) {
   }
   if (reader.has("cuda")) {
     Reader cuda = reader.at(reader.get("cuda"), "cuda");
-    function.device = readDeviceCode(cuda, function);
     function.maxTokens =
         static_cast<int64_t>(cuda.getUnsigned("max_tokens", 0, 1 << 30));
+    function.device = readDeviceCode(cuda, function);
     if (cuda.has("tokens"))
       for (const json &number : cuda.getArray("tokens"))
         function.tokens.push_back(

@@ -146,3 +146,34 @@ func.func @indices(%x: tensor<?x16384xbf16>, %u: tensor<262144x16384xbf16>,
        tensor<16384x262144xbf16>) -> tensor<?x16384xbf16>
   return %y : tensor<?x16384xbf16>
 }
+
+// -----
+
+func.func @known_number(%x: tensor<3x64xbf16>, %u: tensor<256x64xbf16>,
+                        %d: tensor<64x256xbf16>) -> tensor<3x64xbf16> {
+  // expected-error@+1 {{has 3 tokens, and schedules for ranges of their number}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.dispatch<8 : #tile.prefill_schedule<tokens = 8,
+            blocks = 1, split = 1, stages = 4, group = 1, dependent = true>>}
+    : (tensor<3x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<3x64xbf16>
+  return %y : tensor<3x64xbf16>
+}
+
+// -----
+
+// The schedule of each range has to fit.
+
+func.func @one_does_not_fit(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
+                            %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+  // expected-error@+1 {{does not fit its schedule: ranges of the last product meet, but there are 4 units for 2 blocks}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.dispatch<
+            128 : #tile.prefill_schedule<tokens = 128, blocks = 2, split = 2,
+                    stages = 4, group = 1, dependent = true>,
+            256 : #tile.prefill_schedule<tokens = 256, blocks = 2, split = 2,
+                    stages = 4, group = 1, dependent = true>>}
+    : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}

@@ -735,3 +735,128 @@ func.func @f(%p: !tile.buffer<bf16>, %j: i32, %c: i1) {
   %v = tile.collect %p[%j] if(%c) : !tile.buffer<bf16> -> vector<1xbf16>
   return
 }
+
+// -----
+
+// expected-error@+2 {{there is no range of tokens}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<>}
+
+// -----
+
+// expected-error@+2 {{the range up to 64 tokens is empty: the one before ends at 64}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>,
+    64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>>}
+
+// -----
+
+// expected-error@+2 {{the range up to 8 tokens is empty: the one before ends at 64}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>,
+    8 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>>}
+
+// -----
+
+// expected-error@+2 {{the range up to 0 tokens is empty: the one before ends at 0}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<0 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>>}
+
+// -----
+
+// expected-error@+2 {{ranges end at 16385 tokens, not at most at 16384}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<16385 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>>}
+
+// -----
+
+// expected-error@+2 {{the range up to 600 tokens has a schedule for 512}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<512 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>,
+    600 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>>}
+
+// -----
+
+// expected-error@+2 {{3 : i64 of the range up to 8 tokens is neither #tile.schedule nor #tile.prefill_schedule}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<8 : 3 : i64>}
+
+// -----
+
+func.func @dispatch(%x: tensor<?x4xbf16>) {
+  // expected-error@+1 {{is malformed: there is no range of tokens}}
+  %y = tile.dispatch %x : (tensor<?x4xbf16>) -> tensor<?x4xbf16> {
+  }
+  return
+}
+
+// -----
+
+func.func @dispatch(%x: tensor<?x4xbf16>) {
+  // expected-error@+1 {{is malformed: the range up to 8 tokens is empty: the one before ends at 8}}
+  %y = tile.dispatch %x : (tensor<?x4xbf16>) -> tensor<?x4xbf16> {
+    upto 8 {
+      tile.yield %x : tensor<?x4xbf16>
+    }
+    upto 8 {
+      tile.yield %x : tensor<?x4xbf16>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @dispatch(%x: tensor<?x4xbf16>) {
+  // expected-error@+1 {{expected one operand, got 0}}
+  %y = tile.dispatch %x : () -> tensor<?x4xbf16> {
+    upto 8 {
+      tile.yield %x : tensor<?x4xbf16>
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @dispatch(%x: tensor<?x4xbf16>) {
+  // expected-error@+1 {{has a region for up to 8 tokens that does not end with tile.yield}}
+  %y = tile.dispatch %x : (tensor<?x4xbf16>) -> tensor<?x4xbf16> {
+    upto 8 {
+      llvm.unreachable
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @dispatch(%x: tensor<?x4xbf16>) {
+  %y = tile.dispatch %x : (tensor<?x4xbf16>) -> tensor<?x4xbf16> {
+    upto 8 {
+      // expected-error@+1 {{has operands of types , the dispatch has results of types 'tensor<?x4xbf16>'}}
+      tile.yield
+    }
+  }
+  return
+}
+
+// -----
+
+func.func @dispatch(%x: tensor<bf16>) {
+  // expected-error@+1 {{has an operand without rows}}
+  tile.dispatch %x : (tensor<bf16>) -> () {
+    upto 8 {
+      tile.yield
+    }
+  }
+  return
+}

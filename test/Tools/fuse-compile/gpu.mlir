@@ -1,4 +1,5 @@
-// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never -o %t.fuse
+// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never --tokens=8 \
+// RUN:   -o %t.fuse
 // RUN: fuse-info %t.fuse | FileCheck %s --check-prefixes=CHECK,TILE
 // RUN: fuse-info --ptx %t.fuse | FileCheck %s --check-prefix=PTX
 // RUN: fuse-info --json %t.fuse | FileCheck %s --check-prefix=JSON
@@ -8,22 +9,24 @@
 // RUN: fuse-info %t.80.fuse | FileCheck %s --check-prefixes=CHECK,PORTABLE
 
 // A table of fuse-tune decides for the widths that it has.
-// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
+// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never --tokens=64 \
 // RUN:   --schedules=%S/../../Transforms/Inputs/schedules.json -o %t.tuned.fuse
 // RUN: fuse-info %t.tuned.fuse | FileCheck %s --check-prefix=TUNED
 // TUNED: @tuned
+// TUNED: tokens 33 to 64
 // TUNED: launch mlp_decode_{{[0-9]+}} grid (2, 1, 1) block [384,1,1] shared 81920
 
 // CHECK-NOT: CPU
 // CHECK: @mlp
 
-// TILE: tokens at most 64
+// TILE: tokens at most 8
 // TILE: CUDA sm_90a, PTX 8.0
+// TILE: tokens 1 to 8
 // TILE: workspace {{[0-9]+}} bytes
-// TILE: packed rows_256 of arguments [1], {{[0-9]+}} bytes
-// TILE: packed rows_256 of arguments [2], {{[0-9]+}} bytes
 // TILE: launch mlp_decode_0 grid (1, 1, 1) block [384,1,1]
 // TILE-SAME: cooperative dependent
+// TILE: packed rows_256 of arguments [1], {{[0-9]+}} bytes
+// TILE: packed rows_256 of arguments [2], {{[0-9]+}} bytes
 
 // PORTABLE-NOT: tokens
 // PORTABLE: CUDA sm_80, PTX 7.0
@@ -39,7 +42,7 @@
 // PTX: .version 8.0
 // PTX: .entry map_
 
-// JSON: "format": 2
+// JSON: "format": 3
 // JSON: "cooperative": true
 // JSON: "recipe": "rows_256"
 // JSON: "kind": "PTX"
@@ -64,13 +67,14 @@ func.func @add(%x: tensor<?x64xbf16>, %y: tensor<?x64xbf16>)
 // A schedule with two launches: each kernel reads its own weights, and both see
 // one workspace.
 // TILE: @two_launches
+// TILE-NOT: tokens 1
 // TILE: workspace {{[0-9]+}} bytes
-// TILE: packed rows_256 of arguments [1]
-// TILE: packed rows_256 of arguments [2]
 // TILE: launch mlp_decode_1 grid (2, 1, 1)
 // TILE-SAME: cooperative dependent
 // TILE: launch mlp_decode_2 grid (2, 1, 1)
 // TILE-SAME: cooperative dependent
+// TILE: packed rows_256 of arguments [1]
+// TILE: packed rows_256 of arguments [2]
 func.func @two_launches(%x: tensor<?x64xbf16>, %up: tensor<256x64xbf16>,
     %down: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
   %0 = fuse.mlp %x up(%up) down(%down) act(relu) rounding(exact)

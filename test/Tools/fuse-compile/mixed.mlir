@@ -4,24 +4,24 @@
 // once. Results are written in place.
 
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
-// RUN:   --mixed -o %t.fuse
+// RUN:   --mixed --tokens=8 -o %t.fuse
 // RUN: fuse-info %t.fuse | FileCheck %s
 // RUN: fuse-info --json %t.fuse | FileCheck %s --check-prefix=JSON
 // RUN: fuse-info --ptx %t.fuse | FileCheck %s --check-prefix=PTX
 
 // CHECK-LABEL: @two
-// CHECK:       tokens at most 64
+// CHECK:       tokens at most 8
 // CHECK:       CUDA sm_90a, PTX 8.0
 // CHECK-NEXT:  CUDA sm_90a, PTX 8.0
 // CHECK-NEXT:  workspace [[BYTES:[0-9]+]] bytes
 // CHECK-NEXT:  workspace [[BYTES]] bytes
 // CHECK-NEXT:  workspace ["mul","s0",128] bytes
 // CHECK-NEXT:  workspace ["mul","s0",128] bytes
-// CHECK-NEXT:  packed rows_256 of arguments [1],
-// CHECK-NEXT:  packed rows_256 of arguments [2],
 // CHECK-NEXT:  launch mlp_decode_0 {{.*}} cooperative module 0
 // CHECK-NEXT:  launch map_bf16_bf16 {{.*}} module 1
 // CHECK-NEXT:  launch mlp_decode_0 {{.*}} cooperative module 0
+// CHECK-NEXT:  packed rows_256 of arguments [1],
+// CHECK-NEXT:  packed rows_256 of arguments [2],
 // CHECK-NOT:   launch
 
 // A weight that is computed can not be packed before the first launch, so that
@@ -29,6 +29,18 @@
 // CHECK-LABEL: @computed_weight
 // CHECK-NOT:   tokens
 // CHECK-NOT:   decode
+
+// Such a plan has the kernels for the largest range of tokens, and no others.
+// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
+// RUN:   --mixed --tokens=32 -o %t.32.fuse
+// RUN: fuse-info %t.32.fuse | FileCheck %s --check-prefix=LARGEST
+// LARGEST-LABEL: @two
+// LARGEST:       tokens at most 32
+// LARGEST-NOT:   tokens 1 to
+// LARGEST:       launch mlp_decode_{{[0-9]+}}
+// LARGEST-NEXT:  launch map_bf16_bf16
+// LARGEST-NEXT:  launch mlp_decode_{{[0-9]+}}
+// LARGEST-NEXT:  packed
 
 // JSON: "path": "mixed"
 // JSON: "path": "portable"

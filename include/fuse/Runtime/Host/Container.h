@@ -30,7 +30,9 @@
 
 namespace fuse::host {
 
-constexpr uint32_t kFormatVersion = 2;
+constexpr uint32_t kFormatVersion = 3;
+/// Files of this version on have all that is read; newer ones may have more.
+constexpr uint32_t kOldestFormatVersion = 2;
 /// Files larger than this are refused. Weights are not in them.
 constexpr uint64_t kMaxFileBytes = uint64_t(1) << 30;
 
@@ -45,6 +47,9 @@ std::string writeContainer(const std::vector<Section> &sections);
 /// The sections of a file, which point into `bytes`. Throws `Failure` unless
 /// every byte is as it was written.
 std::vector<Section> readContainer(std::string_view bytes);
+
+/// The version in the header of a file that could be read.
+uint32_t getFormatVersion(std::string_view bytes);
 
 /// The contents of a regular file of at most `kMaxFileBytes`.
 std::string readFile(const std::string &path);

@@ -68,7 +68,9 @@ struct KernelArgument {
   /// Of Size and Value: bytes, and the bits of a value.
   unsigned bytes = 8;
   uint64_t bits = 0;
-  /// Of TensorMap: a matrix in the workspace or in a tensor.
+  /// Of TensorMap: its number among those of the function, and a matrix in the
+  /// workspace or in a tensor.
+  size_t map = 0;
   bool inWorkspace = false;
   uint64_t rows = 0, columns = 0;
   unsigned boxRows = 0, boxColumns = 0, swizzle = 0;
@@ -147,18 +149,37 @@ struct KernelModule {
   std::string source;
 };
 
+/// The launches of a function, or those for a range of the number of tokens.
+struct LaunchPlan {
+  /// Where the range ends; it begins behind the plan before. 0 for any number.
+  int64_t upTo = 0;
+  /// Bytes of each workspace buffer.
+  std::vector<Expression> workspace;
+  std::vector<Launch> launches;
+};
+
 struct DeviceCode {
   std::string chip;
   std::vector<KernelModule> modules;
   /// Sizes of arguments that expressions are over.
   std::vector<Symbol::Place> symbols;
-  /// Bytes of each workspace buffer.
-  std::vector<Expression> workspace;
-  /// Bytes at the start of the first buffer that are zero before the first
-  /// launch.
+  /// Bytes at the start of the workspace that are zero before the first launch.
   uint64_t zeroedBytes = 0;
   std::vector<PackedWeight> packed;
-  std::vector<Launch> launches;
+  /// One, or one for each range of the number of tokens, in order. Then the
+  /// only symbol is that number, the last range ends at the most tokens, and
+  /// the first buffer of all has the same size and holds what is zeroed.
+  std::vector<LaunchPlan> plans;
+  /// Tensor maps of all plans.
+  size_t numMaps = 0;
+
+  /// The plan for so many tokens, which are at most those of the last one.
+  const LaunchPlan &getPlan(int64_t tokens) const {
+    size_t index = 0;
+    while (index + 1 < plans.size() && tokens > plans[index].upTo)
+      ++index;
+    return plans[index];
+  }
 };
 
 struct Function {

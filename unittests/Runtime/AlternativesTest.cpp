@@ -1,0 +1,171 @@
+//===- AlternativesTest.cpp - Tests of launches by number of tokens -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaFixture.h"
+#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Host/Instance.h"
+#include "nlohmann/json.hpp"
+
+using namespace fuse;
+using namespace fuse::test;
+using nlohmann::json;
+
+/// The function of kManifest with kernels for three ranges of tokens. All meet
+/// on words in the first buffer; the last range has a matrix with a row for
+/// each token.
+static json makeRanges() {
+  json manifest = json::parse(kManifest);
+  json &cuda = manifest["functions"][0]["cuda"];
+  cuda.erase("launches");
+  cuda.erase("workspace");
+  cuda["max_tokens"] = 256;
+  auto launch = [](const char *kernel, json buffer) {
+    return json{{"kernel", kernel},
+                {"grid", {4, 1, 1}},
+                {"block", {384, 1, 1}},
+                {"args",
+                 {{{"workspace", 0}, {"offset", 0}},
+                  buffer,
+                  {{"size", "s0"}, {"bytes", 4}}}}};
+  };
+  json matrix = {{"rows", 256},       {"columns", 64},  {"box_rows", 64},
+                 {"box_columns", 64}, {"swizzle", 128}, {"element", "bf16"}};
+  json rows = {"mul", {"ceildiv", "s0", 128}, 16384};
+  cuda["alternatives"] = {
+      {{"upto", 8},
+       {"workspace", {1024, 4096}},
+       {"launches", {launch("few", {{"workspace", 1}})}}},
+      {{"upto", 64},
+       {"workspace", {1024, 65536}},
+       {"launches", {launch("some", {{"workspace", 1}, {"offset", 512}})}}},
+      {{"upto", 256},
+       {"workspace", {1024, 0, rows}},
+       {"launches",
+        {launch("norm", {{"workspace", 2}}),
+         launch("many", {{"workspace", 2}, {"map", matrix}})}}}};
+  return manifest;
+}
+
+static const FakeCuda &getRangesFake() {
+  static const FakeCuda &fake = []() -> const FakeCuda & {
+    int plain[] = {8, 8, 4}, mapped[] = {8, 128, 4};
+    for (const char *name : {"few", "some", "norm"})
+      getFake().declare(name, 3, plain);
+    getFake().declare("many", 3, mapped);
+    return getFake();
+  }();
+  return fake;
+}
+
+static std::vector<std::string> launchOn(CudaSession &session, int64_t tokens) {
+  const FakeCuda &fake = getRangesFake();
+  session.shapes[0][0] = session.shapes[3][0] = tokens;
+  fake.reset();
+  session.launch();
+  std::vector<std::string> kernels;
+  for (int i = 0; i < fake.countLaunches(); ++i)
+    kernels.push_back(fake.getLaunch(i)->kernel);
+  return kernels;
+}
+
+TEST(AlternativesTest, LaunchesTheKernelsOfTheRange) {
+  const FakeCuda &fake = getRangesFake();
+  CudaSession session(makeRanges().dump());
+  session.open();
+  // One workspace for the most tokens serves all.
+  session.prepare(/*tokens=*/256);
+  using Names = std::vector<std::string>;
+  const Names few = {"few"}, some = {"some"}, many = {"norm", "many"};
+  uint64_t words = 0;
+  for (const auto &[tokens, kernels] :
+       std::vector<std::pair<int64_t, Names>>{{0, few},
+                                              {1, few},
+                                              {8, few},
+                                              {9, some},
+                                              {63, some},
+                                              {64, some},
+                                              {65, many},
+                                              {128, many},
+                                              {129, many},
+                                              {256, many},
+                                              {7, few}}) {
+    EXPECT_EQ(launchOn(session, tokens), kernels) << tokens;
+    // Choosing allocates nothing, loads nothing and waits for nothing.
+    for (const char *function :
+         {"cuMemAlloc", "cuMemcpyHtoD", "cuMemsetD8", "cuEventRecord",
+          "cuEventQuery", "cuModuleLoadDataEx", "cuModuleGetFunction"})
+      EXPECT_EQ(fake.countCalls(function), 0) << function;
+    const FakeLaunch &first = *fake.getLaunch(0);
+    EXPECT_EQ(first.parameters[2], uint64_t(tokens));
+    // Words count from launch to launch, so that they stay where they are.
+    words = words ? words : first.parameters[0];
+    EXPECT_EQ(first.parameters[0], words);
+    EXPECT_EQ(first.parameters[1], words + 1024 + (kernels == some ? 512 : 0));
+  }
+}
+
+TEST(AlternativesTest, NamesBothNumbersOfTokens) {
+  getRangesFake();
+  CudaSession session(makeRanges().dump());
+  session.open();
+  session.prepare(/*tokens=*/256);
+  auto [status, message] = getStatus([&] { launchOn(session, 257); });
+  EXPECT_EQ(status, FUSE_ERROR_TENSOR);
+  EXPECT_EQ(message, "f takes at most 256 tokens, got 257");
+}
+
+// 64 tokens need more than 65 here.
+TEST(AlternativesTest, WorkspaceServesFewerTokensToo) {
+  getRangesFake();
+  CudaSession session(makeRanges().dump());
+  session.open();
+  session.prepare(/*tokens=*/8);
+  EXPECT_EQ(launchOn(session, 8).size(), 1u);
+  auto [status, message] = getStatus([&] { launchOn(session, 9); });
+  EXPECT_EQ(status, FUSE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(message, "f needs a workspace of 66560 bytes, got 5120");
+  session.prepare(/*tokens=*/65);
+  for (int64_t tokens : {65, 64, 9, 8})
+    EXPECT_FALSE(launchOn(session, tokens).empty()) << tokens;
+}
+
+/// What is wrong with the manifest after `change` to its code, or nothing.
+template <typename Change>
+static std::string refuse(Change change) {
+  json manifest = makeRanges();
+  change(manifest["functions"][0]["cuda"]);
+  try {
+    host::Artifact artifact(makeArtifact(manifest.dump()));
+  } catch (const host::Failure &failure) {
+    return failure.getMessage();
+  }
+  return "";
+}
+
+TEST(AlternativesTest, RefusesRangesThatDoNotFollowEachOther) {
+  const std::string begin = "the manifest is malformed: it.functions0.cuda ";
+  EXPECT_EQ(refuse([](json &) {}), "");
+  EXPECT_EQ(refuse([](json &cuda) { cuda["alternatives"][1]["upto"] = 8; }),
+            begin + "has an alternative for up to 8 tokens behind one for up "
+                    "to 8");
+  EXPECT_EQ(refuse([](json &cuda) { cuda["alternatives"][0]["upto"] = 0; }),
+            begin + "has an alternative for up to 0 tokens behind one for up "
+                    "to 0");
+  EXPECT_EQ(refuse([](json &cuda) { cuda["max_tokens"] = 512; }),
+            begin + "has alternatives for up to 256 tokens, and 'max_tokens' "
+                    "= 512");
+  EXPECT_EQ(refuse([](json &cuda) { cuda["alternatives"] = json::array(); }),
+            begin + "has alternatives for up to 0 tokens, and 'max_tokens' = "
+                    "256");
+  EXPECT_EQ(refuse([](json &cuda) { cuda["tokens"] = {7}; }),
+            begin + "has alternatives by something else than its only symbol");
+  for (json size : {json(2048), json(512), json("s0")})
+    EXPECT_EQ(refuse([&](json &cuda) {
+                cuda["alternatives"][1]["workspace"][0] = size;
+              }),
+              begin + "has an alternative for up to 64 tokens with another "
+                      "buffer of zeros");
+}
