@@ -23,6 +23,18 @@ struct CheckCounts {
   uint64_t relations = 0;
   /// Values that the interpreter judged, and those with one allowed result.
   uint64_t values = 0, exact = 0;
+
+  void add(const CheckCounts &other) {
+    parsed += other.parsed;
+    ops += other.ops;
+    fused += other.fused;
+    refused += other.refused;
+    executed += other.executed;
+    cases += other.cases;
+    relations += other.relations;
+    values += other.values;
+    exact += other.exact;
+  }
 };
 
 /// Runs every check on `module`, which is left as it is. Returns the name of

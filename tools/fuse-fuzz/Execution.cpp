@@ -12,6 +12,7 @@
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/xxhash.h"
 
 #include <limits>
 
@@ -73,7 +74,7 @@ struct Way {
 /// Checks of one function, of which the first that fails is named.
 class FunctionCheck {
 public:
-  FunctionCheck(func::FuncOp function, Random &random, CheckCounts &counts)
+  FunctionCheck(func::FuncOp function, Random random, CheckCounts &counts)
       : function(function), random(random), counts(counts) {}
 
   StringRef run();
@@ -95,7 +96,7 @@ private:
   StringRef changeFunction(ArrayRef<HostTensor> inputs);
 
   func::FuncOp function;
-  Random &random;
+  Random random;
   CheckCounts &counts;
   OwningOpRef<ModuleOp> exact, relaxed;
   /// Optimized, optimized and fused, reference, reference and fused, relaxed.
@@ -379,7 +380,10 @@ StringRef FunctionCheck::run() {
   if (StringRef failed = compile(); !failed.empty())
     return failed;
   ++counts.executed;
+  uint64_t seed = random.next();
   for (unsigned i = 0; i < 3; ++i) {
+    // However many numbers the values before took.
+    random = Random(seed + i);
     InputOptions options;
     options.seed = random.next();
     options.dims = {std::to_string(random.oneOf({1, 2, 3, 7, 17}))};
@@ -390,8 +394,10 @@ StringRef FunctionCheck::run() {
                                 Values::Exact, Values::Normal, Values::Normal,
                                 Values::Normal, Values::Normal, Values::Large,
                                 Values::Special});
+    Random choices(random.next());
     for (HostTensor &tensor : *inputs)
       changeValues(tensor, values, random);
+    random = choices;
     ++counts.cases;
     if (StringRef failed = runOn(*inputs, values); !failed.empty())
       return failed;
@@ -403,10 +409,15 @@ StringRef fuse::checkExecution(ModuleOp module, Random &random,
                                CheckCounts &counts) {
   if (failed(mlir::verify(module)))
     return "verify";
-  for (auto function : module.getOps<func::FuncOp>())
-    if (function.getNumResults() > 0)
-      if (StringRef failed = FunctionCheck(function, random, counts).run();
-          !failed.empty())
-        return failed;
+  uint64_t seed = random.next();
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.getNumResults() == 0)
+      continue;
+    // The choices for a function stay as they are without the others.
+    Random own(seed ^ llvm::xxh3_64bits(function.getSymName()));
+    if (StringRef failed = FunctionCheck(function, own, counts).run();
+        !failed.empty())
+      return failed;
+  }
   return {};
 }

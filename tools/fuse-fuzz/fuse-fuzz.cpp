@@ -12,7 +12,8 @@
 // interpreter of the contracts judges the results.
 // With --mutate the modules are damaged copies of files instead, most of which
 // are refused; what is left must not crash anything.
-// The first failure is printed with its seed and the command that repeats it.
+// The first failure is printed with its seed and the command that repeats it;
+// with --regress all are, and are written as small tests.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +22,7 @@
 #include "Execution.h"
 #include "ModelChecks.h"
 #include "ModuleGenerator.h"
+#include "Regress.h"
 #include "TextMutator.h"
 #include "fuse/IR/FuseDialect.h"
 #include "fuse/InitAllDialects.h"
@@ -45,6 +47,17 @@ using namespace mlir;
 using namespace fuse;
 namespace cl = llvm::cl;
 
+static cl::opt<std::string>
+    inputFile(cl::Positional, cl::desc("[file]: check this module, with the "
+                                       "random choices of the seed"));
+static cl::opt<std::string>
+    regress("regress",
+            cl::desc("Write failures as small tests to this folder and go on"),
+            cl::value_desc("folder"));
+static cl::opt<double>
+    reduceSeconds("reduce-seconds",
+                  cl::desc("Time to make one failure smaller (default 300)"),
+                  cl::init(300));
 static cl::opt<uint64_t> firstSeed("seed", cl::desc("First seed"), cl::init(0));
 static cl::opt<uint64_t> count("count", cl::desc("Number of seeds"),
                                cl::init(1000));
@@ -101,57 +114,126 @@ static void printModule(ModuleOp module) {
 
 /// The module of one seed, or null when its text is wrong.
 static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
+  if (!inputFile.empty())
+    return parseSourceFile<ModuleOp>(inputFile, ParserConfig(&context));
   if (stratum == Stratum::Models)
     return parseSourceString<ModuleOp>(generateModel(seed),
                                        ParserConfig(&context));
   return generateModule(&context, seed, stratum);
 }
 
-/// Checks the module of one seed. Prints and returns false on a failure.
-static bool checkSeed(MLIRContext &context, const TextMutator &mutator,
-                      uint64_t seed, CheckCounts &counts) {
-  std::string source = "--seed=" + std::to_string(seed);
-  if (stratum == Stratum::Scheduled)
-    source += " --stratum=scheduled";
-  if (stratum == Stratum::Models)
-    source += " --stratum=models";
-  if (stratum == Stratum::Runnable)
-    source += " --stratum=runnable";
-  if (runs)
-    source += " --run";
-  if (!mutate.empty())
-    source += " --mutate=" + mutate;
-  std::string replay = "fuse-fuzz --count=1 " + source;
-  llvm::PrettyStackTraceString trace(replay.c_str());
-  std::string errors;
-  llvm::raw_string_ostream os(errors);
-  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
-    os << "  " << diagnostic << "\n";
-    for (Diagnostic &note : diagnostic.getNotes())
-      os << "    " << note << "\n";
-    return success();
-  });
-  StringRef failed;
-  if (mutate.empty()) {
-    OwningOpRef<ModuleOp> module = makeModule(context, seed);
-    Random random(~seed);
-    if (!module)
-      failed = "parse";
-    else if (runs)
-      failed = checkExecution(*module, random, counts);
-    else if (stratum == Stratum::Models)
-      failed = checkModel(*module, random, counts);
-    else
-      failed = checkModule(*module, random, counts);
-  } else {
-    Random random(seed);
-    failed = checkText(&context, mutator.generate(random), counts);
+static StringRef getName(Stratum stratum) {
+  switch (stratum) {
+  case Stratum::Any:
+    return "any";
+  case Stratum::Runnable:
+    return "runnable";
+  case Stratum::Models:
+    return "models";
+  case Stratum::Scheduled:
+    return "scheduled";
   }
-  if (failed.empty())
+  llvm_unreachable("unknown stratum");
+}
+
+/// The options that repeat the check of a seed, for this module or any.
+static std::string getOptions(uint64_t seed) {
+  std::string options = "--seed=" + std::to_string(seed);
+  // What runs is of that stratum anyway.
+  if (stratum != Stratum::Any && !(runs && stratum == Stratum::Runnable))
+    options += (" --stratum=" + getName(stratum)).str();
+  if (runs)
+    options += " --run";
+  if (!mutate.empty())
+    options += " --mutate=" + mutate;
+  return options;
+}
+
+/// Collects what is said of a context.
+class Errors {
+public:
+  explicit Errors(MLIRContext &context)
+      : os(text), handler(&context, [this](Diagnostic &diagnostic) {
+          os << "  " << diagnostic << "\n";
+          for (Diagnostic &note : diagnostic.getNotes())
+            os << "    " << note << "\n";
+          return success();
+        }) {}
+  std::string text;
+
+private:
+  llvm::raw_string_ostream os;
+  ScopedDiagnosticHandler handler;
+};
+
+/// Checks a module with the random choices of a seed.
+static Outcome checkModule(ModuleOp module, uint64_t seed) {
+  Outcome outcome;
+  Errors errors(*module.getContext());
+  Random random(~seed);
+  StringRef failed = runs ? checkExecution(module, random, outcome.counts)
+                     : stratum == Stratum::Models
+                         ? checkModel(module, random, outcome.counts)
+                         : fuse::checkModule(module, random, outcome.counts);
+  outcome.failed = failed.str();
+  outcome.errors = errors.text;
+  return outcome;
+}
+
+/// Checks the module or the text of one seed.
+static Outcome checkSeed(MLIRContext &context, const TextMutator &mutator,
+                         uint64_t seed) {
+  if (mutate.empty()) {
+    Outcome outcome;
+    Errors errors(context);
+    OwningOpRef<ModuleOp> module = makeModule(context, seed);
+    if (module)
+      return checkModule(*module, seed);
+    outcome.failed = "parse";
+    outcome.errors = errors.text;
+    return outcome;
+  }
+  Outcome outcome;
+  Errors errors(context);
+  Random random(seed);
+  outcome.failed =
+      checkText(&context, mutator.generate(random), outcome.counts).str();
+  outcome.errors = errors.text;
+  return outcome;
+}
+
+/// How long one seed may take where it has a process of its own.
+static constexpr unsigned kSecondsPerSeed = 120;
+
+/// Checks one seed, prints a failure, and makes a test of it if asked to.
+static bool processSeed(MLIRContext &context, const TextMutator &mutator,
+                        uint64_t seed, CheckCounts &counts) {
+  std::string options = getOptions(seed);
+  std::string replay = "fuse-fuzz --count=1 " + options;
+  if (!inputFile.empty())
+    replay = "fuse-fuzz " + inputFile + " " + options;
+  llvm::PrettyStackTraceString trace(replay.c_str());
+  auto check = [&] { return checkSeed(context, mutator, seed); };
+  Outcome outcome =
+      regress.empty() ? check() : runIsolated(check, kSecondsPerSeed);
+  counts.add(outcome.counts);
+  if (outcome.failed.empty())
     return true;
-  llvm::outs() << "seed " << seed << ": check '" << failed << "' failed\n"
-               << errors << "repeat: " << replay
-               << "\nmodule: fuse-fuzz --print " << source << "\n";
+  llvm::outs() << "seed " << seed << ": check '" << outcome.failed
+               << "' failed\n"
+               << outcome.errors << "repeat: " << replay << "\n";
+  if (inputFile.empty())
+    llvm::outs() << "module: fuse-fuzz --print " << options << "\n";
+  if (!regress.empty() && mutate.empty())
+    if (OwningOpRef<ModuleOp> module = makeModule(context, seed))
+      writeRegression(
+          *module, outcome, regress, seed, options,
+          [&](ModuleOp candidate) {
+            return runIsolated([&] { return checkModule(candidate, seed); },
+                               kSecondsPerSeed);
+          },
+          reduceSeconds);
+  llvm::outs().flush();
   return false;
 }
 
@@ -199,30 +281,43 @@ int main(int argc, char **argv) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
   CheckCounts counts;
-  uint64_t seed = firstSeed;
-  const uint64_t end = firstSeed + count;
+  uint64_t seed = firstSeed, failures = 0;
+  const uint64_t end = firstSeed + (inputFile.empty() ? uint64_t(count) : 1);
   while (seed != end && (seconds == 0 || elapsed() < seconds)) {
     // Contexts never forget an attribute, so that one is not used for ever.
     MLIRContext context;
     loadDialects(context);
-    for (uint64_t i = 0; i < 200 && seed != end; ++i, ++seed)
-      if (!checkSeed(context, mutator, seed, counts))
-        return 1;
+    for (uint64_t i = 0;
+         i < 200 && seed != end && (seconds == 0 || elapsed() < seconds);
+         ++i, ++seed)
+      if (!processSeed(context, mutator, seed, counts)) {
+        if (regress.empty())
+          return 1;
+        ++failures;
+      }
   }
+  auto printEnd = [&] {
+    if (failures == 0)
+      llvm::outs() << "no failure\n";
+    else
+      llvm::outs() << failures << " failures\n";
+  };
   llvm::outs() << "seeds " << firstSeed << " to " << seed - 1 << ": ";
   if (runs) {
     llvm::outs() << counts.executed << " functions run on " << counts.cases
                  << " sets of inputs, " << counts.values
                  << " values judged by the contracts, " << counts.exact
                  << " of them to the bit, " << counts.relations
-                 << " relations, no failure\n";
-    return 0;
+                 << " relations, ";
+    printEnd();
+    return failures != 0;
   }
   if (mutate.empty())
     llvm::outs() << counts.ops << " ops, ";
   else
     llvm::outs() << counts.parsed << " texts were valid, ";
   llvm::outs() << counts.fused << " sites fused, " << counts.refused
-               << " refused, no failure\n";
-  return 0;
+               << " refused, ";
+  printEnd();
+  return failures != 0;
 }
