@@ -73,9 +73,10 @@ def _shape(x, index, weights, gate_up, down, act):
 
 def looks_like_experts(module: nn.Module) -> bool:
     """Whether a module holds the weights of several experts itself."""
-    held = [p for p in module._parameters.values()
-            if p is not None and p.dim() == 3]
-    return len(held) > 1
+    counts = [p.shape[0] for p in module._parameters.values()
+              if p is not None and p.dim() == 3]
+    # Positions and tokens of an image are [1, ..., feature].
+    return len(counts) > 1 and min(counts) == max(counts) > 1
 
 
 def activation_of(module: nn.Module, path: str) -> str:

@@ -11,7 +11,8 @@ from torch import nn
 import fuse_mlir
 from fuse_mlir import native, slots
 from fuse_mlir.expert_slots import add_expert_slots, remove_expert_slots
-from fuse_mlir.experts import UnknownExperts, activation_of, moe_experts
+from fuse_mlir.experts import (UnknownExperts, activation_of,
+                               looks_like_experts, moe_experts)
 from fuse_mlir.modules import fused_sites
 from tests.models import SIZES, needs_library, transformer
 
@@ -51,6 +52,14 @@ class Experts(nn.Module):
 
 
 class Recognition(unittest.TestCase):
+
+    def test_what_holds_several_weights(self):
+        self.assertTrue(looks_like_experts(Experts()))
+        module = nn.Module()
+        module.cls_token = nn.Parameter(torch.zeros(1, 1, 8))
+        module.positions = nn.Parameter(torch.zeros(1, 9, 8))
+        self.assertFalse(looks_like_experts(module))
+        self.assertFalse(looks_like_experts(nn.Linear(2, 2)))
 
     def test_activations_by_what_is_computed(self):
         self.assertEqual(activation_of(Experts(), "e"), "silu")
