@@ -70,6 +70,9 @@ class Flow:
     made: dict[int, Use] = field(default_factory=dict)
     #: Ids of the tensors that the model returns.
     results: set[int] = field(default_factory=set)
+    #: Ids of tensors that pass through a dropout, which in eval mode does
+    #: nothing.
+    dropped: set[int] = field(default_factory=set)
     # Keeps ids unique.
     kept: list[torch.Tensor] = field(default_factory=list)
 
@@ -95,6 +98,9 @@ class _Recorder(TorchFunctionMode):
         result = func(*args, **(kwargs or {}))
         name = getattr(func, "__name__", str(func))
         if name in METADATA and not isinstance(result, torch.Tensor):
+            return result
+        if name == "dropout" and args and result is args[0]:
+            self.flow.dropped.add(id(result))
             return result
         use = Use(self.stack[-1], name, self.tick())
         for leaf in tree_leaves((args, kwargs)):

@@ -129,9 +129,10 @@ class FusedModule(FusedPlace):
         self.gradients = gradients
         self.static = static
         # Examples are tensors of another mode and are not needed any more.
-        self.__dict__["plan"] = Plan(plan.inputs, [], plan.steps)
+        self.__dict__["plan"] = Plan(plan.inputs, [], plan.steps,
+                                     plan.eval_only)
         self.__dict__["_kernel"] = None
-        self._mode_matters = any(
+        self._mode_matters = plan.eval_only or any(
             isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0
             or isinstance(m, nn.modules.batchnorm._BatchNorm)
             for member in members for m in member.modules())

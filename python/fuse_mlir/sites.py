@@ -72,6 +72,8 @@ class Plan:
     inputs: list[Slot]
     examples: list[torch.Tensor]
     steps: list[Step]
+    #: Whether a dropout between members does nothing in eval mode alone.
+    eval_only: bool = False
 
     def structure(self) -> tuple:
         """What two calls of one chain have in common."""
@@ -285,6 +287,7 @@ def _plan(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
             return None
         made[id(call.output)] = i
         plan.steps.append(step)
+    plan.eval_only = any(id(c.output) in flow.dropped for c in calls[:-1])
     for i in range(len(calls) - 1):
         if not _single_use(site, site.paths[i], calls[i], site.paths[i + 1],
                            calls[i + 1], flow):
@@ -490,7 +493,8 @@ def _may_be_member(module: nn.Module) -> bool:
 
 def _matrices(module: nn.Module) -> int:
     """Weights of linears and experts, whatever the classes are called."""
-    return sum(p.dim() in (2, 3) for m in module.modules()
+    return sum(p.dim() in (2, 3) and p.shape[0] > 1
+               for m in module.modules()
                if not isinstance(m, nn.Embedding)
                for name, p in m.named_parameters(recurse=False)
                if "scale" not in name)

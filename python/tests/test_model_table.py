@@ -65,7 +65,7 @@ def row(kind):
 def table():
     """Model types and the rest of their rows."""
     text = (ROOT / "docs/Architectures.md").read_text()
-    rows = re.findall(r"^\| `(\w+)` \| (.*) \|$", text, re.MULTILINE)
+    rows = re.findall(r"^\| `([\w-]+)` \| (.*) \|$", text, re.MULTILINE)
     return {kind: cells.strip() for kind, cells in rows}
 
 

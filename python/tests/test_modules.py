@@ -753,6 +753,40 @@ class ArtifactsAsKernels(unittest.TestCase):
             KernelConfig({CHAIN: path})
 
 
+class Dropped(Block):
+    """A dropout of the parent's between the members."""
+
+    def forward(self, x):
+        normed = nn.functional.dropout(self.norm(x), 0.5,
+                                       training=self.training)
+        return x + self.mlp(normed)
+
+
+@needs_library
+class Dropouts(unittest.TestCase):
+
+    def test_in_eval_mode_it_does_nothing(self):
+        model, x = net(2, Dropped)
+        expected = model(x)
+        with fuse_mlir.fused(model, CHAIN, inputs=x) as result:
+            self.assertEqual(len(result.fused), 2)
+            torch.testing.assert_close(model(x), expected)
+            compiled = torch.compile(model, fullgraph=True,
+                                     backend="aot_eager")
+            self.assertTrue(torch.equal(compiled(x), model(x)))
+        self.assertTrue(torch.equal(model(x), expected))
+
+    def test_in_training_mode_it_is_refused(self):
+        model, x = net(1, Dropped)
+        fuse_mlir.fuse_modules(model, CHAIN, inputs=x)
+        with self.assertRaisesRegex(FuseError, "has dropout or batch "
+                                    "statistics and is in training mode"):
+            model.train()(x)
+        unfused, x = net(1, Dropped)
+        with self.assertRaisesRegex(FuseError, "which reads a result of 'dropout'"):
+            fuse_mlir.fuse_modules(unfused.train(), CHAIN, inputs=x)
+
+
 class Merged(nn.Module):
     """Gate and up in one linear with biases."""
 
