@@ -194,8 +194,8 @@ FUSE_C_EXPORT fuse_status fuse_instance_bind_parameter(fuse_instance *instance,
  * undoes this. */
 FUSE_C_EXPORT fuse_status fuse_instance_prepare(fuse_instance *instance);
 
-/* What several instances on one device read, such as kernels of one block for
- * different numbers of tokens. Weights that were packed before are found again
+/* What several instances on one device read, such as variants of the kernels of
+ * one block. Weights that were packed before are found again
  * by where they lie: after they changed, prepare with another handle. */
 FUSE_C_EXPORT fuse_status
 fuse_shared_weights_create(fuse_shared_weights **shared);

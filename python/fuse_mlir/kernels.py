@@ -41,9 +41,6 @@ FUSED_OP = re.compile(r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|"
 ROW_OPS = frozenset(f"fuse.{name}" for name in (
     "gated_mlp", "mlp", "norm_linear", "norm_quantize", "act_quantize",
     "rms_norm", "layer_norm", "linear", "activation", "quantize"))
-#: Most rows of each of the kernels that a GPU has for a chain; more rows go
-#: through the last one in parts.
-TOKENS = (8, 16, 32, 64, 128)
 #: Kernels that structurally equal chains share.
 CACHE_SIZE = 64
 
@@ -131,9 +128,8 @@ class Compiled:
     _programs: dict[Any, native.Program] = field(default_factory=dict)
     _lock: Any = field(default_factory=threading.Lock)
 
-    def artifact(self, device: torch.device,
-                 tokens: int = 0) -> native.Artifact:
-        """Compiles once per kind of device and number of tokens.
+    def artifact(self, device: torch.device) -> native.Artifact:
+        """Compiles once per kind of device, for any number of tokens.
 
         Raises:
             KernelError: there is no code for the device.
@@ -142,30 +138,24 @@ class Compiled:
             return self.given
         chip = gpu_chip(device) if device.type == "cuda" else ""
         with self._lock:
-            if (chip, tokens) not in self._artifacts:
+            if chip not in self._artifacts:
                 try:
-                    self._artifacts[chip, tokens] = native.Module(
-                        self.formed).compile(chip=chip, tokens=tokens,
+                    self._artifacts[chip] = native.Module(
+                        self.formed).compile(chip=chip,
                                              portable=self.portable)
                 except native.NativeError as error:
                     raise KernelError("no code for "
                                       f"{chip or 'the CPU'}: {error}") \
                         from error
-            return self._artifacts[chip, tokens]
+            return self._artifacts[chip]
 
-    def instance(self, device: torch.device,
-                 tokens: int = 0) -> native.Instance:
-        """A new instance of the code on a device.
-
-        Args:
-            tokens: most rows that scheduled code is made for, if not the
-                default.
-        """
-        artifact = self.artifact(device, tokens)
+    def instance(self, device: torch.device) -> native.Instance:
+        """A new instance of the code on a device."""
+        artifact = self.artifact(device)
         with self._lock:
-            if (device, tokens) not in self._programs:
-                self._programs[device, tokens] = artifact.load_on(device)
-            return self._programs[device, tokens].instance()
+            if device not in self._programs:
+                self._programs[device] = artifact.load_on(device)
+            return self._programs[device].instance()
 
     def for_rows(self, chain: Chain) -> "Compiled":
         """The same for inputs of rank two."""
@@ -454,7 +444,7 @@ class Kernel:
         self._code = compiled.for_rows(chain) \
             if self._flat and compiled.given is None else compiled
         self._lock = threading.Lock()
-        self._instances: dict[int, native.Instance] = {}
+        self._instance: native.Instance | None = None
         self._shared = shared._shared if shared else native.SharedWeights()
         #: The kernel with residual adds, where `inductor_options` made one.
         self.residual: Kernel | None = None
@@ -468,7 +458,6 @@ class Kernel:
                           for m in chain.modules())
         self._bound: list[tuple[int, int]] = [(0, -1)] * len(self._names)
         self._check(self.weights())
-        self._instance(1)
 
     @classmethod
     def by_id(cls, number: int) -> "Kernel":
@@ -501,29 +490,6 @@ class Kernel:
         return [s if isinstance(s, torch.Tensor)
                 else rows(getattr(s[0], s[1]), s[2]) for s in self._sources]
 
-    def _instance(self, rows: int) -> native.Instance:
-        """The code for so many rows, made when it is first asked for."""
-        most = 0
-        if self._flat:
-            most = next((t for t in TOKENS if rows <= t), TOKENS[-1])
-        instance = self._instances.get(most)
-        if instance is not None:
-            return instance
-        if self._flat and torch.cuda.is_current_stream_capturing():
-            raise KernelError(
-                f"site '{self.site}' has no kernel for {rows} rows yet, and "
-                "none can be made while a graph is captured; call the model "
-                "once with this input before")
-        with self._lock:
-            if most not in self._instances:
-                instance = self._code.instance(self.device, most)
-                self._bind(instance, self.weights())
-                # Portable code takes any number of rows.
-                for size in ([most] if instance.max_tokens or not self._flat
-                             else TOKENS):
-                    self._instances[size] = instance
-            return self._instances[most]
-
     def _bind(self, instance: native.Instance,
               weights: Sequence[torch.Tensor]) -> None:
         for name, weight in zip(self._names, weights):
@@ -554,17 +520,17 @@ class Kernel:
                           dtype=self.compiled.dtype, device=self.device)
         if out.numel() == 0:
             return out
+        instance = self._instance
         if not self._flat:
-            self._instance(0).launch(inputs, [out])
+            instance.launch(inputs, [out])
             return out
         rows = [t.view(-1, t.shape[-1]) for t in inputs]
         result = out.view(-1, out.shape[-1])
-        start = 0
-        while start < len(result):
-            instance = self._instance(len(result) - start)
-            part = slice(start, start + (instance.max_tokens or len(result)))
+        # The launch picks the kernels for its number of rows.
+        most = instance.max_tokens or len(result)
+        for start in range(0, len(result), most):
+            part = slice(start, start + most)
             instance.launch([t[part] for t in rows], [result[part]])
-            start = part.stop
         return out
 
     def _check(self, weights: Sequence[torch.Tensor]) -> None:
@@ -590,11 +556,12 @@ class Kernel:
                         f"parameter '{name}' of site '{self.site}' has the "
                         f"strides {weight.stride()}; expected a contiguous "
                         "tensor, because kernels read it where it is")
-            if self._instances:
+            if self._instance is None:
+                self._instance = self._code.instance(self.device)
+            else:
                 # What was packed of the weights before is no longer right.
                 self._shared = native.SharedWeights()
-            for instance in set(self._instances.values()):
-                self._bind(instance, weights)
+            self._bind(self._instance, weights)
             self._bound = now
 
     def recompute(self, inputs: Sequence[torch.Tensor],

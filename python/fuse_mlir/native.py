@@ -174,13 +174,17 @@ def library() -> ctypes.CDLL:
     loaded.fuse_last_error.restype = c_char_p
     loaded.fuse_status_name.restype = c_char_p
     loaded.fuse_artifact_bytes.restype = c_void_p
-    loaded.fuse_compile_options_init.restype = None
-    for name in ("context", "module", "artifact", "device", "program",
-                 "instance", "workspace", "shared_weights"):
+    kinds = ["artifact", "device", "program", "instance", "workspace",
+             "shared_weights"]
+    # libfuse-rt has no compiler, and is enough for artefacts.
+    if hasattr(loaded, "fuse_module_parse"):
+        kinds += ["context", "module"]
+        loaded.fuse_compile_options_init.restype = None
+        loaded.fuse_string_free.restype = None
+        loaded.fuse_string_free.argtypes = [c_void_p]
+    for name in kinds:
         destroy = getattr(loaded, f"fuse_{name}_destroy")
         destroy.restype, destroy.argtypes = None, [c_void_p]
-    loaded.fuse_string_free.restype = None
-    loaded.fuse_string_free.argtypes = [c_void_p]
     return loaded
 
 
@@ -258,6 +262,9 @@ class Module:
 
     def __init__(self, text: str) -> None:
         lib = library()
+        if not hasattr(lib, "fuse_module_parse"):
+            raise NativeError(f"'{lib._name}' is the runtime without the "
+                              "compiler; expected libfuse.so")
         self.remarks: list[Remark] = []
         context = c_void_p()
         _check(lib.fuse_context_create(byref(context)))
@@ -440,11 +447,62 @@ class SharedWeights:
         self.handle = _Handle("shared_weights", made)
 
 
+class Workspaces:
+    """Scratch memory of the instances of a program.
+
+    Launches on one stream follow each other, so that they share a workspace,
+    however many instances they are of; so do all graphs, which must not replay
+    at the same time.
+    """
+
+    def __init__(self) -> None:
+        #: Held while the kernels of a launch are put on a stream.
+        self.lock = threading.Lock()
+        self._held: dict[int, tuple[int, Any]] = {}
+        self._kept: list[Any] = []
+
+    def take(self, instance: c_void_p, size: int, stream: int,
+             capturing: bool) -> Any:
+        """A workspace of at least `size` bytes for a launch.
+
+        Raises:
+            NativeError: a graph is captured, during which nothing can be
+                allocated, and there is none that is large enough.
+        """
+        if not capturing:
+            self._reserve(instance, _GRAPHS, size)
+            return self._reserve(instance, stream, size)
+        most, workspace = self._held.get(_GRAPHS, (0, None))
+        if most < size:
+            raise NativeError(
+                "a graph is captured before the kernel ran with inputs "
+                "of this size; call the model once before capturing it")
+        return workspace
+
+    def _reserve(self, instance: c_void_p, key: int, size: int) -> Any:
+        most, workspace = self._held.get(key, (0, None))
+        if most < size:
+            if key == _GRAPHS:
+                # A graph may still use the smaller one.
+                self._kept.append(workspace)
+            workspace = self._create(instance, size)
+            self._held[key] = size, workspace
+        return workspace
+
+    @staticmethod
+    def _create(instance: c_void_p, size: int) -> _Handle:
+        made = c_void_p()
+        _check(library().fuse_workspace_create(instance, c_size_t(size),
+                                               byref(made)))
+        return _Handle("workspace", made)
+
+
 class Program:
     """Code on a device."""
 
     def __init__(self, pointer: c_void_p) -> None:
         self._handle = _Handle("program", pointer)
+        self._workspaces = Workspaces()
 
     def signature(self) -> Signature:
         """Of the first function."""
@@ -465,7 +523,7 @@ class Program:
                                               byref(instance)))
         signature = self.signature()
         return Instance(instance, [len(r.shape) for r in signature.results],
-                        signature.max_tokens)
+                        signature.max_tokens, self._workspaces)
 
 
 class Instance:
@@ -475,17 +533,16 @@ class Instance:
         pointer: the handle.
         ranks: of the results.
         max_tokens: most rows that a launch takes, 0 for any.
+        workspaces: what launches of instances of the same code share.
     """
 
     def __init__(self, pointer: c_void_p, ranks: Sequence[int],
-                 max_tokens: int) -> None:
+                 max_tokens: int, workspaces: Workspaces) -> None:
         self.ranks = tuple(ranks)
         self.max_tokens = max_tokens
         self._handle = _Handle("instance", pointer)
         self._weights: dict[str, tuple[torch.Tensor, DLTensor]] = {}
-        # A workspace serves one launch at a time.
-        self._workspaces: dict[int, tuple[int, _Handle]] = {}
-        self._kept: list[Any] = []
+        self._workspaces = workspaces
 
     def bind(self, parameter: str, tensor: torch.Tensor) -> None:
         """Binds the memory of `tensor`, kept alive, to a parameter."""
@@ -502,8 +559,6 @@ class Instance:
         else:
             _check(library().fuse_instance_prepare_shared(
                 self._handle.pointer, shared.handle.pointer))
-        self._kept += self._workspaces.values()
-        self._workspaces.clear()
 
     def result_shape(self, inputs: Sequence[torch.Tensor],
                      result: int = 0) -> list[int]:
@@ -524,42 +579,22 @@ class Instance:
         """
         lib = library()
         ins, outs = _views(inputs), _views(outputs)
-        stream, workspace, flags = None, None, 0
-        if outputs and outputs[0].is_cuda:
-            stream = torch.cuda.current_stream(outputs[0].device).cuda_stream
-            workspace = self._workspace(ins, len(inputs), stream)
-            if torch.cuda.is_current_stream_capturing():
-                flags = _ORDERED
         args = _LaunchArgs(sizeof(_LaunchArgs), ins, len(inputs), outs,
-                           len(outputs), workspace, stream, flags)
-        _check(lib.fuse_launch(self._handle.pointer, byref(args)))
-
-    def _workspace(self, inputs, count: int, stream: int) -> c_void_p | None:
-        """Memory for a launch: one per stream, and one for all graphs, because
-        nothing can be allocated while a graph is captured."""
-        lib, size = library(), c_size_t()
+                           len(outputs), None, None, 0)
+        if not (outputs and outputs[0].is_cuda):
+            _check(lib.fuse_launch(self._handle.pointer, byref(args)))
+            return
+        args.stream = torch.cuda.current_stream(outputs[0].device).cuda_stream
+        capturing = torch.cuda.is_current_stream_capturing()
+        if capturing:
+            args.flags = _ORDERED
+        size = c_size_t()
         _check(lib.fuse_instance_workspace_size(
-            self._handle.pointer, inputs, c_size_t(count), byref(size)))
-        if size.value == 0:
-            return None
-        if torch.cuda.is_current_stream_capturing():
-            held = self._workspaces.get(_GRAPHS)
-            if held is None or held[0] < size.value:
-                raise NativeError(
-                    "a graph is captured before the kernel ran with inputs "
-                    "of this size; call the model once before capturing it")
-            return held[1].pointer
-        self._allocate(_GRAPHS, size)
-        return self._allocate(stream, size)
-
-    def _allocate(self, key: int, size: c_size_t) -> c_void_p:
-        held = self._workspaces.get(key)
-        if held is None or held[0] < size.value:
-            workspace = c_void_p()
-            _check(library().fuse_workspace_create(
-                self._handle.pointer, size, byref(workspace)))
-            # A graph may still use the smaller one.
-            self._kept.append(held)
-            held = (size.value, _Handle("workspace", workspace))
-            self._workspaces[key] = held
-        return held[1].pointer
+            self._handle.pointer, ins, c_size_t(len(inputs)), byref(size)))
+        # Kernels of two launches must not mix in one workspace.
+        with self._workspaces.lock:
+            if size.value:
+                args.workspace = self._workspaces.take(
+                    self._handle.pointer, size.value, args.stream or 0,
+                    capturing).pointer
+            _check(lib.fuse_launch(self._handle.pointer, byref(args)))
