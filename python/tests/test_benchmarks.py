@@ -15,7 +15,7 @@ from .support import ROOT, fuse_opt
 sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
-from benchmarks import data, packing, peers  # noqa: E402
+from benchmarks import data, packing, peers, sweep, sweep_plot  # noqa: E402
 from benchmarks.cases import SETS, Case, all_cases  # noqa: E402
 from benchmarks.plan import Plan, PlanError  # noqa: E402
 from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
@@ -313,6 +313,43 @@ class ResultFiles(unittest.TestCase):
         table = summary([missing, self.row("torch-compile", 30.0)])
         self.assertIn("no kernel", table)
         self.assertIn("torch-compile 30.0", table)
+
+
+class Sweep(unittest.TestCase):
+
+    @staticmethod
+    def row(system: str, tokens: int, time: float) -> dict:
+        return {"K": 64, "H": 256, "dtype": "bf16", "M": tokens,
+                "system": system, "range": 128 if tokens <= 128 else 1024,
+                "median_us": time}
+
+    def setUp(self) -> None:
+        self.rows = [self.row("fuse", 128, 10.0), self.row("fuse", 129, 24.0),
+                     self.row("fuse", 1024, 80.0),
+                     self.row("alone-512", 129, 20.0),
+                     self.row("cublas-products", 129, 15.0)]
+
+    def test_table_has_the_largest_step_and_what_a_tile_costs(self):
+        table = sweep.jumps(self.rows)
+        self.assertIn("| 64/256 | bf16 | 10.0 / 80.0 | 10.0 | 56.0 | 129 1024 "
+                      "|", table)
+        self.assertIn("most 20 % at 129 |", table)
+
+    def test_plot_has_the_best_of_all_schedules(self):
+        lines = sweep_plot.lines_of(self.rows)
+        self.assertEqual(lines["best"], {128: 10.0, 129: 20.0, 1024: 80.0})
+        self.assertEqual(lines["cublas-products"], {129: 15.0})
+        data = {"rows": self.rows, "gpu": "a GPU", "commit": "1",
+                "device": {"driver_version": "2"}, "protocol": "<none>"}
+        self.assertIn("&lt;none&gt;", sweep_plot.draw(data))
+
+    def test_weights_are_parameters_with_fixed_scales(self):
+        problem = next(p for p, _ in sweep.problems() if p.fp8)
+        text = sweep._text(problem)
+        self.assertIn('{fuse.parameter = "gate"}', text)
+        self.assertNotIn('fuse.parameter = "x"', text)
+        self.assertEqual(list(sweep.fixed_scales(problem)), problem.scales())
+        fuse_opt(text)
 
 
 if __name__ == "__main__":
