@@ -458,6 +458,10 @@ class Kernel:
                           for m in chain.modules())
         self._bound: list[tuple[int, int]] = [(0, -1)] * len(self._names)
         self._check(self.weights())
+        from fuse_mlir.exported import describe
+
+        #: What an exported program has of it; none of code from files.
+        self.described = describe(self) if compiled.given is None else None
 
     @classmethod
     def by_id(cls, number: int) -> "Kernel":
@@ -598,6 +602,15 @@ def _register() -> torch.library.Library:
 
 def call(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
     """Runs a kernel as an op of PyTorch."""
+    if torch.compiler.is_exporting():
+        # A program may be run by another process.
+        if kernel.described is None:
+            raise KernelError(
+                f"the kernel of site '{kernel.site}' is code from a file, "
+                "which an exported program can not have; fuse it with 'fuse', "
+                "or unfuse it")
+        return torch.ops.fuse_mlir.exported(inputs, kernel.weights(),
+                                            kernel.described)
     return torch.ops.fuse_mlir.call(inputs, kernel.weights(), kernel.id)
 
 

@@ -3,7 +3,10 @@
 
 import copy
 import io
+import os
 import pickle
+import subprocess
+import sys
 import tempfile
 import unittest
 import warnings
@@ -19,6 +22,7 @@ from fuse_mlir import (FlowError, FuseError, KernelConfig, KernelError,
                        ModuleSpec, PatternError)
 from fuse_mlir.modules import FusedIdentity, FusedModule, fused_sites
 from tests.models import CHAIN, MLP, Block, Net, Norm, needs_library, net
+from tests.support import ROOT
 
 torch.set_num_threads(1)
 
@@ -275,9 +279,38 @@ class State(unittest.TestCase):
         program = torch.export.export(self.model, (self.x,),
                                       dynamic_shapes=({0: rows},))
         calls = [n for n in program.graph.nodes
-                 if str(n.target) == "fuse_mlir.call.default"]
+                 if str(n.target) == "fuse_mlir.exported.default"]
         self.assertEqual(len(calls), 2)
         self.check(program.module())
+
+    def test_saved_program_runs_in_another_process(self):
+        program = torch.export.export(self.model, (self.x,))
+        script = """
+import sys
+import torch
+import fuse_mlir.exported
+program = torch.export.load(sys.argv[1]).module()
+x, expected = torch.load(sys.argv[2])
+assert torch.equal(program(x), expected)
+"""
+        with tempfile.TemporaryDirectory() as directory:
+            saved, tensors = (f"{directory}/{n}" for n in ("p.pt2", "t.pt"))
+            torch.export.save(program, saved)
+            torch.save((self.x, self.model(self.x).detach()), tensors)
+            done = subprocess.run(
+                [sys.executable, "-c", script, saved, tensors], text=True,
+                capture_output=True, check=False, env=os.environ
+                | {"PYTHONPATH": str(ROOT / "python")})
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_code_of_a_file_is_not_exported(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = str(fuse_mlir.export(self.model, f"{directory}/k.fuse"))
+            fuse_mlir.unfuse_modules(self.model)
+            fuse_mlir.fuse_modules(self.model, {CHAIN: path}, inputs=self.x)
+        with self.assertRaisesRegex(KernelError, "is code from a file, which "
+                                    "an exported program can not have"):
+            torch.export.export(self.model, (self.x,))
 
     def test_inference_mode(self):
         with torch.inference_mode():
