@@ -8,7 +8,6 @@ differences, and how much of every tensor saturates, make the report.
 
 from __future__ import annotations
 
-import html
 import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from safetensors.torch import load_file, save_file
 from fuse_mlir.calibration import (Calibration, CalibrationError, Tools,
                                  calibrate, observe, report_text, scales_json,
                                  stored_weights)
+from fuse_mlir.page import histogram, page, preformatted
 from fuse_mlir.ranges import Range
 
 #: What fuse-quantize-linears does with inputs, by variant.
@@ -284,35 +284,13 @@ def accuracy_json(report: Accuracy) -> str:
 
 def accuracy_html(report: Accuracy) -> str:
     """One self-contained page; it holds no weights."""
-    parts = [
-        "<!doctype html><meta charset='utf-8'><title>Accuracy</title>",
-        "<style>body{font:14px system-ui;margin:2em auto;max-width:64em}",
-        "figure{display:inline-block;width:20em;margin:0 1em 1.5em 0}",
-        "figcaption{font-size:12px}rect{fill:#4878a8}pre{overflow:auto}"
-        "</style>",
-        f"<h1>Accuracy of {html.escape(report.source)}</h1>",
-        f"<pre>{html.escape(accuracy_text(report))}</pre>",
+    return page("Accuracy", [
+        preformatted(accuracy_text(report)),
         "<h2>Errors</h2><p>Elements by |difference| over the root mean square "
         "of the reference, from below 2<sup>-12</sup> to above 1; counts on a "
         "logarithmic axis.</p>",
-    ]
-    for row in report.rows:
-        parts.append(
-            f"<figure>{_bars(row.histogram)}<figcaption>"
-            f"{html.escape(row.variant)} against {html.escape(row.reference)}"
-            "</figcaption></figure>")
-    parts.append("<h2>Calibration</h2>"
-                 f"<pre>{html.escape(report_text(report.calibration))}</pre>")
-    return "\n".join(parts) + "\n"
-
-
-def _bars(counts: Sequence[int]) -> str:
-    width, height = 288, 72
-    logs = np.log1p(np.asarray(counts, dtype=np.float64))
-    tallest = max(float(logs.max()), 1.0)
-    step = width / len(logs)
-    bars = "".join(
-        f"<rect x='{i * step:.1f}' y='{height * (1 - v / tallest):.1f}' "
-        f"width='{step * 0.9:.1f}' height='{height * v / tallest:.1f}'/>"
-        for i, v in enumerate(logs))
-    return f"<svg viewBox='0 0 {width} {height}' width='100%'>{bars}</svg>"
+        *(histogram(row.histogram, f"{row.variant} against {row.reference}",
+                    288) for row in report.rows),
+        "<h2>Calibration</h2>",
+        preformatted(report_text(report.calibration))],
+        f"Accuracy of {report.source}")

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from fuse_mlir import range_cache
+from fuse_mlir.page import histogram, page, preformatted
 from fuse_mlir.ranges import (Range, ScaleChoice, choose_scale, dequantize,
                               largest_value, quantize)
 
@@ -300,36 +301,13 @@ def report_json(calibration: Calibration) -> str:
 
 def report_html(calibration: Calibration) -> str:
     """One self-contained page with a histogram per tensor."""
-    import html
-
-    parts = [
-        "<!doctype html><meta charset='utf-8'><title>Calibration</title>",
-        "<style>body{font:14px system-ui;margin:2em auto;max-width:60em}",
-        "figure{display:inline-block;width:28em;margin:0 1em 1.5em 0}",
-        "figcaption{font-size:12px}rect{fill:#4878a8}",
-        "line{stroke:#c03030}</style>",
-        f"<h1>Calibration to {html.escape(calibration.storage)}</h1>",
+    return page("Calibration", [
         "<p>Magnitudes on a linear axis, counts on a logarithmic one. The red "
         "line is the magnitude that maps to the largest stored value; what is "
         "right of it saturates. The page holds no weights.</p>",
-        f"<pre>{html.escape(report_text(calibration))}</pre>",
-    ]
-    for tensor in calibration.tensors:
-        parts.append(f"<figure>{_histogram_svg(tensor)}<figcaption>"
-                     f"{html.escape(tensor.name)}: scale "
-                     f"{tensor.choice.scale:.6g}</figcaption></figure>")
-    return "\n".join(parts) + "\n"
-
-
-def _histogram_svg(tensor: Tensor) -> str:
-    width, height = 384, 96
-    logs = np.log1p(np.asarray(tensor.histogram, dtype=np.float64))
-    tallest = max(float(logs.max()), 1.0)
-    step = width / len(logs)
-    bars = "".join(
-        f"<rect x='{i * step:.1f}' y='{height * (1 - v / tallest):.1f}' "
-        f"width='{step * 0.9:.1f}' height='{height * v / tallest:.1f}'/>"
-        for i, v in enumerate(logs))
-    x = min(width, width * tensor.choice.threshold / max(tensor.limit, 1e-300))
-    return (f"<svg viewBox='0 0 {width} {height}' width='100%'>{bars}"
-            f"<line x1='{x:.1f}' x2='{x:.1f}' y1='0' y2='{height}'/></svg>")
+        preformatted(report_text(calibration)),
+        *(histogram(tensor.histogram,
+                    f"{tensor.name}: scale {tensor.choice.scale:.6g}", 384,
+                    tensor.choice.threshold / max(tensor.limit, 1e-300))
+          for tensor in calibration.tensors)],
+        f"Calibration to {calibration.storage}")

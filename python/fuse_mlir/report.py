@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import copy
-import html
 import json
 import statistics
 import time
@@ -21,6 +20,7 @@ from fuse_mlir.flow import default_inputs, split_inputs
 from fuse_mlir.kernels import Kernel
 from fuse_mlir.modules import (FusedModule, FusionResult, SiteResult,
                                fused_sites)
+from fuse_mlir.page import page, table
 from fuse_mlir.sites import join, missed_chains
 
 UNFUSE = "builtin.module(func.func(fuse-unfuse))"
@@ -95,20 +95,7 @@ def sites_html(results: Sequence[SiteResult], title: str = "Sites") -> str:
 
 def _page(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) \
         -> str:
-    """A table as a page; the class of a row is its first cell."""
-    parts = [
-        f"<!doctype html><meta charset='utf-8'><title>{html.escape(title)}"
-        "</title><style>body{font:14px system-ui;margin:2em auto;"
-        "max-width:80em}td,th{text-align:left;padding:.2em .8em;"
-        "vertical-align:top}.refused td:first-child,.FAILED td:first-child"
-        "{color:#b02020}.fused td:first-child,.could td:first-child,"
-        f".ok td:first-child{{color:#208020}}</style><h1>"
-        f"{html.escape(title)}</h1><table><tr>",
-        *(f"<th>{html.escape(cell)}" for cell in head)]
-    for row in rows:
-        parts.append(f"<tr class='{html.escape(row[0].split()[0])}'>")
-        parts += [f"<td>{html.escape(cell)}" for cell in row]
-    return "".join([*parts, "</table>\n"])
+    return page(title, [table(head, rows)])
 
 
 @dataclass

@@ -526,6 +526,16 @@ class Refusals(unittest.TestCase):
         self.refused("'layers.0.mlp.up.weight' is partitioned by ZeRO-3",
                      change=zero3)
 
+        class DTensor(nn.Parameter):
+            pass
+
+        def sharded(model):
+            up = model.layers[0].mlp.up
+            up.weight = DTensor(up.weight.detach(), requires_grad=False)
+
+        self.refused("FUSE-N209 tensor-parallel: 'layers.0.mlp.up.weight' is "
+                     "a DTensor", change=sharded)
+
     def test_kernels(self):
         model, x = net(1)
         with self.assertRaisesRegex(PatternError, "unknown kernel 'org/r:K'; "
@@ -793,6 +803,31 @@ class Dropped(Block):
         normed = nn.functional.dropout(self.norm(x), 0.5,
                                        training=self.training)
         return x + self.mlp(normed)
+
+
+@needs_library
+class Rotaries(unittest.TestCase):
+
+    def test_interleaved_rotary_is_named(self):
+        class Turned(MLP):
+            def forward(self, x):
+                # Neighbours turn against each other, as in GPT-J.
+                first, second = x[..., ::2], x[..., 1::2]
+                return super().forward(
+                    torch.stack((-second, first), dim=-1).flatten(-2))
+
+        class Rotated(Block):
+            def __init__(self):
+                super().__init__()
+                self.mlp = Turned(8, 16)
+
+        model, x = net(1, Rotated)
+        with self.assertRaisesRegex(
+                FuseError, r"test_modules.py:\d+ \(module 'mlp'\): no "
+                "translation for 'aten.slice.Tensor' with step other than 1"):
+            fuse_mlir.fuse_modules(model, {
+                (("Norm", "layers.*.norm"), ("Turned", "layers.*.mlp")):
+                "fuse"}, inputs=x)
 
 
 @needs_library

@@ -178,6 +178,13 @@ class Errors(Slots):
         self.fails("kernel 'other' for op=scale is of variant shifted",
                    Scale(), {"scale": "other"})
 
+    def test_interleaved_rotary(self):
+        model = Scale()
+        model.scale = slots.OpSlot("apply_rotary_pos_emb", "interleaved",
+                                   eager=lambda q, k, cos, sin: (q, k))
+        self.fails("kernel 'fuse' for op=apply_rotary_pos_emb is of variant "
+                   "full, partial", model, {"apply_rotary_pos_emb": "fuse"})
+
     def test_mode(self):
         self.fails("is for mode inference, not for training", Scale(),
                    {"scale": "rough"}, mode="training")
