@@ -284,6 +284,6 @@ class Runner:
             overlap = item.dependent and (programmatic or
                                           item.shares_workspace)
             launch(function, item.blocks, item.threads, item.shared_bytes,
-                   arguments, cooperative=item.cooperative and not overlap,
+                   arguments, cooperative=item.cooperative,
                    programmatic=overlap)
         return self.results

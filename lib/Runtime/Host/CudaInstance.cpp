@@ -467,7 +467,10 @@ void CudaInstance::launchKernel(const Launch &launch, KernelFunction kernel,
   if (overlaps) {
     attributes[count].id = kAttributeProgrammatic;
     attributes[count++].value.numbers[0] = 1;
-  } else if (launch.cooperative) {
+  }
+  // Also where the launch overlaps the one before. Without, two grids that
+  // share the device could each hold what the other one waits for.
+  if (launch.cooperative) {
     attributes[count].id = kAttributeCooperative;
     attributes[count++].value.numbers[0] = 1;
   }
