@@ -44,6 +44,8 @@ class Launch:
     cluster: int = 1
     #: The workspace is that of the launch before, which this one waits for.
     shares_workspace: bool = False
+    #: Matrices with a row for each token, the end of the workspace.
+    token_buffers: list[dict[str, int]] = field(default_factory=list)
 
     @staticmethod
     def from_json(entry: dict[str, Any]) -> Launch:
