@@ -98,10 +98,13 @@ def Tile_RingReleaseOp : Tile_Op<"ring.release", [
   let summary = "One consumer is done with a stage";
   let description = [{
     With `in`, tells the producer of that block of the cluster, which fills the
-    same stage here too.
+    same stage here too. What consumers read has been read by then (products
+    have been waited for), and they have written nothing, so that the arrival
+    has no more to order than in the own block: a release for the cluster would
+    be a fence that waits for all memory accesses of the multiprocessor.
 
     Becomes `mbarrier.arrive.shared.b64` on the empty mbarrier; with `in`,
-    `mapa.shared::cluster` and `mbarrier.arrive.release.cluster`.
+    `mapa.shared::cluster` and `mbarrier.arrive.release.cta.shared::cluster`.
 
     Example: `tile.ring.release %r[%j] : !tile.ring<6 x 32768>`
   }];

@@ -168,7 +168,7 @@ struct RingReleaseLowering : OpConversionPattern<RingReleaseOp> {
       empty = NVVM::MapaOp::create(rewriter, op.getLoc(), cluster, empty,
                                    adaptor.getRank().front());
       NVVM::MBarrierArriveOp::create(rewriter, op.getLoc(), Type(), empty,
-                                     Value(), NVVM::MemScopeKind::CLUSTER);
+                                     Value(), NVVM::MemScopeKind::CTA);
       rewriter.eraseOp(op);
       return success();
     }

@@ -132,7 +132,7 @@ gpu.module @m {
   // CHECK:         nvvm.mbarrier.arrive.expect_tx
   // CHECK:         nvvm.cp.async.bulk.shared.cluster.global {{.*}} multicast_mask = %[[MASK]]
   // CHECK:         %[[THERE:.*]] = nvvm.mapa %{{.*}}, %[[RANK]] : !llvm.ptr<3> -> !llvm.ptr<7>
-  // CHECK:         nvvm.mbarrier.arrive %[[THERE]] {scope = #nvvm.mem_scope<cluster>} : !llvm.ptr<7>
+  // CHECK:         nvvm.mbarrier.arrive %[[THERE]] : !llvm.ptr<7>
   tile.kernel @cluster(%w: !tile.buffer<i8>, %j: i32)
       blocks(4) threads(32) shared_bytes(2048) cluster(2) {
     %r = tile.ring.create at(0) consumers(2) : !tile.ring<2 x 1024>
