@@ -9,6 +9,10 @@
 using namespace mlir;
 using namespace fuse;
 
+/// Words for each token tile: few, because the warp that copies looks at one
+/// after the other.
+static constexpr int64_t kReadyWords = 8;
+
 PrefillTiling::PrefillTiling(const DecodeProblem &problem,
                              tile::PrefillScheduleAttr schedule)
     : ProductTiling(problem, /*firstRows=*/256, schedule.getRows()) {
@@ -22,9 +26,17 @@ PrefillTiling::PrefillTiling(const DecodeProblem &problem,
   last.tiles = tiles2;
   last.packedTiles = packedTiles2;
   last.steps = steps2;
-  last.stepsPerRange = llvm::divideCeil(steps2, schedule.getSplit());
-  last.ranges = llvm::divideCeil(steps2, last.stepsPerRange);
+  last.ranges = std::min(schedule.getSplit(), steps2);
+  last.stepsPerRange = llvm::divideCeil(steps2, last.ranges);
   last.cluster = cluster;
+  if (problem.hasFirst()) {
+    tilesPerWord = llvm::divideCeil(tiles1, kReadyWords);
+    wordsPerTile = llvm::divideCeil(tiles1, tilesPerWord);
+    int64_t columns = 128 / problem.getElementBytes();
+    stepsPerWord = tilesPerWord * hiddenPerTile / columns;
+  } else {
+    tilesPerWord = wordsPerTile = stepsPerWord = 0;
+  }
   // Two vectors of a row for each thread, so that one is on its way while the
   // other is worked on.
   normThreads =
@@ -47,6 +59,8 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
     return (Twine(tokens) + " tokens of " + Twine(widest) +
             " elements are more than 32 bits count")
         .str();
+  if (schedule.getLaunches() == 1 && !problem.hasFirst())
+    return "launches = 1 is for two products, the op has one";
   PrefillProduct last = PrefillTiling(problem, schedule).last;
   if (last.ranges > 1 && last.getUnits(tokens) > blocks)
     return ("ranges of the last product meet, but there are " +
@@ -59,8 +73,9 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
 std::string fuse::getScheduleProblem(const DecodeProblem &problem,
                                      tile::PrefillScheduleAttr schedule,
                                      int64_t multiprocessors) {
-  if (PrefillTiling(problem, schedule).last.ranges > 1 &&
-      schedule.getBlocks() > multiprocessors)
+  bool meet = schedule.getLaunches() == 1 ||
+              PrefillTiling(problem, schedule).last.ranges > 1;
+  if (meet && schedule.getBlocks() > multiprocessors)
     return ("it has " + Twine(schedule.getBlocks()) + " blocks that meet for " +
             Twine(multiprocessors) + " multiprocessors")
         .str();
@@ -79,6 +94,9 @@ static constexpr double kBytesPerCycle = 44;
 static constexpr double kRowCycles = 4.8;
 /// Cycles of an epilogue that nothing hides.
 static constexpr double kEpilogueCycles = 1500;
+/// Microseconds between the products when each has a launch: the end of one
+/// grid, the first stages of the next.
+static constexpr double kLaunchGap = 3;
 
 double fuse::estimatePrefill(const DecodeProblem &problem,
                              tile::PrefillScheduleAttr schedule, int64_t tokens,
@@ -96,13 +114,22 @@ double fuse::estimatePrefill(const DecodeProblem &problem,
   };
   double time = getTime(tiling.last);
   if (problem.hasFirst())
-    time += getTime(tiling.first);
+    time +=
+        getTime(tiling.first) + (schedule.getLaunches() == 1 ? 0 : kLaunchGap);
   if (tiling.last.ranges > 1) {
     double sums = 2.0 * tiling.last.getUnits(tokens) * kTokenTile *
                   tiling.last.rows * sizeof(float);
     time += 2 * gpu.meeting + sums / gpu.l2Rate;
   }
   return time;
+}
+
+/// Both products share a launch where the last one has ranges. With so many
+/// tokens that it has none, the gap between the launches is little, and blocks
+/// that come to the last product at different times find less in L2.
+static int64_t getLaunches(const DecodeProblem &problem, int64_t rows,
+                           int64_t split) {
+  return problem.hasFirst() && rows == 256 && split > 1 ? 1 : 2;
 }
 
 tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
@@ -114,7 +141,9 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
     for (int64_t split = 1; split <= 16; ++split) {
       auto schedule = tile::PrefillScheduleAttr::get(
           problem.op->getContext(), tokens, gpu.multiprocessors, split, rows,
-          /*stages=*/4, /*group=*/16, /*cluster=*/1, /*dependent=*/true);
+          /*stages=*/4, /*group=*/16, /*cluster=*/1,
+          getLaunches(problem, rows, split),
+          /*dependent=*/true);
       // Splits that leave ranges empty are the same as a smaller one.
       if (PrefillTiling(problem, schedule).last.ranges != split ||
           !getScheduleProblem(problem, schedule).empty())
@@ -133,5 +162,5 @@ tile::PrefillScheduleAttr fuse::withTokens(tile::PrefillScheduleAttr schedule,
   return tile::PrefillScheduleAttr::get(
       schedule.getContext(), tokens, schedule.getBlocks(), schedule.getSplit(),
       schedule.getRows(), schedule.getStages(), schedule.getGroup(),
-      schedule.getCluster(), schedule.getDependent());
+      schedule.getCluster(), schedule.getLaunches(), schedule.getDependent());
 }

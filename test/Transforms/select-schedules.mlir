@@ -154,11 +154,11 @@ func.func @other_forms(%x: tensor<?x64xbf16>, %q: tensor<64x64xf8E4M3FN>,
   return
 }
 
-// More than 128 tokens take a kernel for each product: 128 units of the last
+// More than 128 tokens take a kernel for both products: 128 units of the last
 // one in 4 ranges.
 
 // CHECK-LABEL: func @many
-// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4, group = 16, dependent = true>
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4, group = 16, launches = 1, dependent = true>
 // REMARK: [[@LINE+4]]:8: remark: [Passed] schedule | Category:codegen | microseconds={{.*}}, weight_bytes=100663296
 func.func @many(%x: tensor<512x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
                 %u: tensor<16384x2048xf8E4M3FN>,

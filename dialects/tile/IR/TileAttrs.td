@@ -133,8 +133,9 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
   let summary = "schedule of kernels for many tokens";
   let description = [{
     The discardable attribute `tile.schedule` of a fused op whose tokens are
-    the left operand of its products: a kernel for the norm, one for each
-    product. A tile of a product is 128 tokens by 256 packed rows.
+    the left operand of its products: a kernel for the norm, and one for each
+    product or one for both. A tile of a product is 128 tokens by 256 packed
+    rows.
 
     - `tokens`: most tokens that the kernels serve;
     - `blocks`: grid size of the products, a multiple of `cluster`;
@@ -148,12 +149,15 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
       of weights; their tokens and a wave of weights should fit into L2;
     - `cluster`: 1, or 2 for pairs of blocks with neighbouring token tiles that
       each fetch half of a tile of weights for both;
+    - `launches`: 2, one for each product, or 1 for both. Then blocks wait for
+      each other's hidden units, so that all of them have to be resident, and
+      both products have tiles of 256 rows and no clusters;
     - `dependent`: kernels may start under the tail of the one before
       (programmatic dependent launch).
 
     Example:
     `#tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4,
-    group = 16, cluster = 1, dependent = true>`
+    group = 16, launches = 1, dependent = true>`
   }];
   let parameters = (ins
     "int64_t":$tokens,
@@ -163,6 +167,7 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
     "int64_t":$stages,
     "int64_t":$group,
     DefaultValuedParameter<"int64_t", "1">:$cluster,
+    DefaultValuedParameter<"int64_t", "2">:$launches,
     "bool":$dependent
   );
   let assemblyFormat = "`<` struct(params) `>`";

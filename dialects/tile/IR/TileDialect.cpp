@@ -102,7 +102,7 @@ LogicalResult
 PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                             int64_t tokens, int64_t blocks, int64_t split,
                             int64_t rows, int64_t stages, int64_t group,
-                            int64_t cluster, bool dependent) {
+                            int64_t cluster, int64_t launches, bool dependent) {
   if (tokens < 1 || tokens > kMaxPrefillTokens)
     return emitError() << "tokens = " << tokens << " is not from 1 to "
                        << kMaxPrefillTokens;
@@ -122,6 +122,11 @@ PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "stages = " << stages << " is not from 2 to " << most;
   if (group < 1)
     return emitError() << "group = " << group << " is less than 1";
+  if (launches != 1 && launches != 2)
+    return emitError() << "launches = " << launches << " is not 1 or 2";
+  if (launches == 1 && (rows != 256 || cluster != 1))
+    return emitError() << "launches = 1 needs rows = 256 and cluster = 1, not "
+                       << rows << " and " << cluster;
   return success();
 }
 
@@ -213,7 +218,7 @@ LogicalResult RingType::verify(function_ref<InFlightDiagnostic()> emitError,
                                int64_t stages, int64_t bytes) {
   if (stages < 1 || stages > 64)
     return emitError() << "a ring of " << stages << " stages: expected 1 to 64";
-  if (bytes < 1024 || bytes % 1024 != 0 || bytes > kMaxSharedBytes)
+  if (bytes < 0 || bytes % 1024 != 0 || bytes > kMaxSharedBytes)
     return emitError() << "a stage of " << bytes
                        << " bytes: expected a multiple of 1024 up to "
                        << kMaxSharedBytes;

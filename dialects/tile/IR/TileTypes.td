@@ -41,7 +41,8 @@ def Tile_Ring : Tile_Type<"Ring", "ring"> {
   let summary = "ring of stages in shared memory";
   let description = [{
     `!tile.ring<6 x 32768>`: six stages of 32768 bytes, each with a full and
-    an empty mbarrier. Lowered to two pointers (stages, mbarriers).
+    an empty mbarrier. Lowered to two pointers (stages, mbarriers). A ring of
+    stages of 0 bytes passes turns: what the producer acquires is full at once.
   }];
   let parameters = (ins "int64_t":$stages, "int64_t":$bytes);
   let assemblyFormat = "`<` $stages `x` $bytes `>`";

@@ -24,7 +24,8 @@ struct PrefillProduct {
   int64_t rows;
   /// Tiles of weights side by side, and those of their packing.
   int64_t tiles, packedTiles;
-  /// k-steps, k-steps of a range, and ranges that are not empty.
+  /// k-steps, most k-steps of a range, and ranges. Those take k-steps in turn:
+  /// what the first product writes last, all of them need late.
   int64_t steps, stepsPerRange, ranges;
   int64_t cluster;
 
@@ -36,6 +37,7 @@ struct PrefillProduct {
     return getTokenTiles(count) * tiles * ranges;
   }
   int64_t getStageBytes() const { return (kTokenTile + rows) * 128; }
+  int64_t getLeastSteps() const { return steps / ranges; }
 };
 
 struct PrefillTiling : ProductTiling {
@@ -43,6 +45,9 @@ struct PrefillTiling : ProductTiling {
                 tile::PrefillScheduleAttr schedule);
 
   PrefillProduct first, last;
+  /// Tiles of the first product whose hidden units are announced on one word,
+  /// words for each token tile, and k-steps of the last product for each.
+  int64_t tilesPerWord, wordsPerTile, stepsPerWord;
   /// Launch shape of the norm: several blocks of a multiprocessor hide each
   /// other's waits.
   int64_t normBlocks, normThreads;

@@ -4,13 +4,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Three launches: [residual add] [norm] [quantize]; first product, activation
-// and [quantize]; last product [residual add]. Tokens are the left operand of
-// the products, weights the right one, in the packing of the decode kernel. A
-// block of a product is persistent and goes round the tiles:
+// A launch for [residual add] [norm] [quantize], then one for first product,
+// activation, [quantize], last product and [residual add], or one for each
+// product. Tokens are the left operand of the products, weights the right one,
+// in the packing of the decode kernel. A block is persistent and goes round the
+// tiles:
 //
 //   warp 0       fills the ring: a k-step of a tile of tokens and of a tile of
 //                weights in each stage;
+//   warp 1       tells other blocks of hidden units that are stored, when both
+//                products share a launch;
 //   warps 4-11   two warpgroups with 64 tokens each: products, epilogues. The
 //                hidden units of a tile are activated while the tensor cores
 //                are at the first k-steps of the next one.
@@ -41,8 +44,10 @@ PrefillKernelBuilder::PrefillKernelBuilder(const DecodeProblem &problem,
                                            Part part, OpBuilder &builder)
     : ProductBuilder(problem, getTeam(tiling, part == Part::Norm), builder),
       s(schedule), tiling(tiling), part(part),
-      product(part == Part::First ? tiling.first : tiling.last),
-      elementBytes(problem.getElementBytes()) {}
+      elementBytes(problem.getElementBytes()), phase(&last) {
+  first.product = tiling.first;
+  last.product = tiling.last;
+}
 
 //===----------------------------------------------------------------------===//
 // Arguments
@@ -51,8 +56,16 @@ PrefillKernelBuilder::PrefillKernelBuilder(const DecodeProblem &problem,
 /// All kernels of an op see the same workspace, so its layout does not depend
 /// on the part.
 struct Workspace {
-  int64_t words, zeroed, input, hidden, partials, end;
+  int64_t words, zeroed, ready, input, hidden, partials, end;
 };
+
+/// Words on which the first product tells the last one that hidden units are
+/// there, when they share a launch.
+static int64_t countReady(PrefillScheduleAttr s, const PrefillTiling &tiling) {
+  if (s.getLaunches() != 1)
+    return 0;
+  return tiling.first.getTokenTiles(s.getTokens()) * tiling.wordsPerTile;
+}
 
 static Workspace getWorkspace(const DecodeProblem &p, PrefillScheduleAttr s,
                               const PrefillTiling &tiling) {
@@ -70,6 +83,8 @@ static Workspace getWorkspace(const DecodeProblem &p, PrefillScheduleAttr s,
   int64_t words = units / last.ranges * kMathWarps;
   w.words = reserve(units ? (1 + words) * 128 : 0);
   w.zeroed = end;
+  int64_t ready = countReady(s, tiling);
+  w.ready = reserve(ready ? (1 + ready) * 128 : 0);
   w.partials = reserve(units * kTokenTile * last.rows *
                        static_cast<int64_t>(sizeof(float)));
   // What has rows for tokens comes last, so that hosts can do with rows for
@@ -86,9 +101,10 @@ void PrefillKernelBuilder::addBuffer(Value &slot, Type type, int64_t offset) {
               {kind("workspace"), entry("offset", offset)});
 }
 
-void PrefillKernelBuilder::addTokenMap(int64_t columns, int64_t offset) {
+void PrefillKernelBuilder::addTokenMap(Phase &phase, int64_t columns,
+                                       int64_t offset) {
   addArgument(
-      tokenMap, TensorMapType::get(b.getContext()),
+      phase.tokenMap, TensorMapType::get(b.getContext()),
       {kind("tensor_map"), entry("offset", offset),
        entry("rows", s.getTokens()), entry("columns", columns),
        entry("element", TypeAttr::get(element)), entry("box_rows", kTokenTile),
@@ -101,33 +117,39 @@ void PrefillKernelBuilder::addArguments() {
     addBuffer(input, element, w.input);
     addNormOperands();
     addNormResults();
+    if (isJoint())
+      addBuffer(ready, b.getI32Type(), w.ready);
     addTokens(count);
     if (p.isF8())
       addQuantizer(inputScale, "input", p.scales);
     return;
   }
-  if (isFirst()) {
-    addTokenMap(p.width, w.input);
-    addFirstWeights(weights, tiling.tiles1, tiling.steps1);
+  if (hasFirst()) {
+    addTokenMap(first, p.width, w.input);
+    addFirstWeights(first.weights, tiling.tiles1, tiling.steps1);
     addHiddenBiases();
     addBuffer(hidden, element, w.hidden);
-    addTokens(count);
-    addHiddenScalars();
-    return;
   }
-  addTokenMap(p.getReduction(), p.hasFirst() ? w.hidden : w.input);
-  addLastWeights(weights, tiling.packedTiles2, tiling.steps2);
-  if (p.addStream) {
-    addOperand(x, p.x);
-    addOperand(residual, p.residual);
+  if (hasLast()) {
+    addTokenMap(last, p.getReduction(), p.hasFirst() ? w.hidden : w.input);
+    addLastWeights(last.weights, tiling.packedTiles2, tiling.steps2);
+    if (p.addStream) {
+      addOperand(x, p.x);
+      addOperand(residual, p.residual);
+    }
+    addOutputOperands();
+    if (last.product.ranges > 1) {
+      addBuffer(words, b.getI32Type(), w.words);
+      addBuffer(partials, f32, w.partials);
+    }
   }
-  addOutputOperands();
-  if (product.ranges > 1) {
-    addBuffer(words, b.getI32Type(), w.words);
-    addBuffer(partials, f32, w.partials);
-  }
+  if (isJoint())
+    addBuffer(ready, b.getI32Type(), w.ready);
   addTokens(count);
-  addOutputScalars();
+  if (hasFirst())
+    addHiddenScalars();
+  if (hasLast())
+    addOutputScalars();
 }
 
 //===----------------------------------------------------------------------===//
@@ -139,11 +161,17 @@ static Value divide(IndexBuilder &i, Value lhs, Value rhs) {
   return arith::DivUIOp::create(i.b, i.loc, lhs, rhs);
 }
 
-void PrefillKernelBuilder::countUnits() {
+/// Each role counts the units when it comes to them: registers are short.
+void PrefillKernelBuilder::enter(Phase &next) {
+  phase = &next;
+  Value block = id(IdKind::Block);
   int64_t tokens = kTokenTile * s.getCluster();
-  tokenTiles = div(add(count, tokens - 1), tokens);
-  units = mul(tokenTiles, product.tiles * product.ranges);
-  firstUnit = div(block, s.getCluster());
+  phase->tokenTiles = div(add(count, tokens - 1), tokens);
+  phase->units = mul(phase->tokenTiles, product().tiles * product().ranges);
+  phase->firstUnit = div(block, s.getCluster());
+  // Blocks with a tile more of the first product have a unit less of the last.
+  if (part == Part::Both && phase == &last)
+    phase->firstUnit = sub(c(s.getBlocks() - 1), block);
 }
 
 /// Token tiles of a group go first, then tiles of weights, then groups: blocks
@@ -151,6 +179,8 @@ void PrefillKernelBuilder::countUnits() {
 /// with neighbouring token tiles.
 PrefillKernelBuilder::Unit PrefillKernelBuilder::locate(Value unit) {
   Unit result;
+  const PrefillProduct &product = this->product();
+  Value tokenTiles = phase->tokenTiles;
   result.range = product.ranges > 1 ? rem(unit, product.ranges) : Value();
   Value index = div(unit, product.ranges);
   if (product.getTokenTiles(s.getTokens()) / s.getCluster() <= s.getGroup()) {
@@ -176,16 +206,21 @@ PrefillKernelBuilder::Unit PrefillKernelBuilder::locate(Value unit) {
 }
 
 Value PrefillKernelBuilder::getSteps(const Unit &unit) {
-  if (product.ranges * product.stepsPerRange == product.steps)
-    return c(product.stepsPerRange);
-  return min(c(product.stepsPerRange),
-             sub(c(product.steps), mul(unit.range, product.stepsPerRange)));
+  if (product().steps % product().ranges == 0)
+    return c(product().stepsPerRange);
+  Value more = sub(c(product().steps + product().ranges - 1), unit.range);
+  return div(more, product().ranges);
+}
+
+Value PrefillKernelBuilder::getStep(const Unit &unit, Value index) {
+  return unit.range ? add(mul(index, product().ranges), unit.range) : index;
 }
 
 PrefillKernelBuilder::Values
-PrefillKernelBuilder::visitUnits(ValueRange carried,
+PrefillKernelBuilder::visitUnits(Value from, ValueRange carried,
                                  function_ref<Values(Value, ValueRange)> body) {
-  return loop(firstUnit, units, s.getBlocks() / s.getCluster(), carried, body);
+  return loop(from, phase->units, s.getBlocks() / s.getCluster(), carried,
+              body);
 }
 
 //===----------------------------------------------------------------------===//
@@ -194,17 +229,15 @@ PrefillKernelBuilder::visitUnits(ValueRange carried,
 
 /// Where the weights of a k-step lie.
 Value PrefillKernelBuilder::getWeights(const Unit &unit, Value step) {
-  if (unit.range)
-    step = add(mul(unit.range, product.stepsPerRange), step);
-  int64_t tilesPerStep = product.packedTiles * (256 / product.rows);
-  Value at = add(mul(step, tilesPerStep), unit.tile);
-  return scale(at, product.rows * 128);
+  int64_t tilesPerStep = product().packedTiles * (256 / product().rows);
+  Value at = add(mul(getStep(unit, step), tilesPerStep), unit.tile);
+  return scale(at, product().rows * 128);
 }
 
 /// The weights of a k-step; blocks of a cluster fetch equal parts for all.
 void PrefillKernelBuilder::copyWeights(const Unit &unit, Value step,
                                        Value stage) {
-  int64_t part = product.rows * 128 / s.getCluster();
+  int64_t part = product().rows * 128 / s.getCluster();
   Value offset = getWeights(unit, step);
   auto copy = [&](int64_t index, IntegerAttr multicast) {
     Value source = offset;
@@ -212,7 +245,7 @@ void PrefillKernelBuilder::copyWeights(const Unit &unit, Value step,
       source = arith::AddIOp::create(
           b, loc, offset,
           arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(index * part)));
-    CopyOp::create(b, loc, weights, source, stage,
+    CopyOp::create(b, loc, phase->weights, source, stage,
                    b.getI64IntegerAttr(kTokenTile * 128 + index * part),
                    b.getI64IntegerAttr(part), multicast, CachePolicy::Normal);
   };
@@ -224,11 +257,9 @@ void PrefillKernelBuilder::copyWeights(const Unit &unit, Value step,
 
 void PrefillKernelBuilder::copyTokens(const Unit &unit, Value step,
                                       Value stage) {
-  if (unit.range)
-    step = add(mul(unit.range, product.stepsPerRange), step);
-  CopyTensorOp::create(b, loc, tokenMap, mul(step, 128 / elementBytes),
-                       mul(unit.tokenTile, kTokenTile), stage,
-                       CachePolicy::Normal);
+  CopyTensorOp::create(
+      b, loc, phase->tokenMap, mul(getStep(unit, step), 128 / elementBytes),
+      mul(unit.tokenTile, kTokenTile), stage, CachePolicy::Normal);
 }
 
 /// Fetches weights into L2 some k-steps before their copy: the ring is as deep
@@ -236,30 +267,41 @@ void PrefillKernelBuilder::copyTokens(const Unit &unit, Value step,
 /// a tile of weights, the one with the first token tile does it.
 void PrefillKernelBuilder::fetch(const Unit &unit, Value condition,
                                  Value step) {
-  if (product.getTokenTiles(s.getTokens()) < kSharers)
+  if (product().getTokenTiles(s.getTokens()) < kSharers)
     return;
   when(both(unit.leads, condition), [&] {
-    PrefetchOp::create(b, loc, weights, getWeights(unit, step),
-                       product.rows * 128);
+    PrefetchOp::create(b, loc, phase->weights, getWeights(unit, step),
+                       product().rows * 128);
   });
 }
 
 void PrefillKernelBuilder::stream() {
-  // The first weights do not depend on the kernel before.
-  int64_t last = product.steps - (product.ranges - 1) * product.stepsPerRange;
-  int64_t ahead = std::min(s.getStages(), last);
-  auto acquire = [&](Value use) -> Value {
-    return RingAcquireOp::create(b, loc, stageType(), ring, use);
-  };
-  when(less(firstUnit, units), [&] {
-    Unit unit = locate(firstUnit);
+  enter(hasFirst() ? first : last);
+  streamAhead();
+  // A block without units has used no stage.
+  int64_t ahead = std::min(s.getStages(), product().getLeastSteps());
+  Value use = select(less(phase->firstUnit, phase->units), c(ahead), c(0));
+  use = streamUnits(use, c(ahead), /*waits=*/false);
+  if (part != Part::Both)
+    return;
+  enter(last);
+  streamUnits(use, c(0), /*waits=*/true);
+}
+
+/// The first stages. Their weights do not depend on the kernel before.
+void PrefillKernelBuilder::streamAhead() {
+  int64_t least = product().getLeastSteps();
+  int64_t ahead = std::min(s.getStages(), least);
+  when(less(phase->firstUnit, phase->units), [&] {
+    Unit unit = locate(phase->firstUnit);
     Values stages;
     for (int64_t step = 0; step < ahead; ++step) {
-      stages.push_back(acquire(c(step)));
+      stages.push_back(
+          RingAcquireOp::create(b, loc, stageType(), ring, c(step)));
       copyWeights(unit, c(step), stages.back());
     }
     // What follows has time until the kernel before has ended.
-    for (int64_t step = ahead; step < std::min(ahead + kAhead, last); ++step)
+    for (int64_t step = ahead; step < std::min(ahead + kAhead, least); ++step)
       fetch(unit, Value(), c(step));
     depend();
     // Tokens were written by ordinary stores.
@@ -267,39 +309,119 @@ void PrefillKernelBuilder::stream() {
     for (int64_t step = 0; step < ahead; ++step)
       copyTokens(unit, c(step), stages[step]);
   });
-  visitUnits(ValueRange{c(ahead), c(ahead)},
+  // A block without units of the first product may have one of the last.
+  if (part == Part::Both)
+    depend();
+}
+
+/// All k-steps but the first `done` ones of the first unit. Returns the next
+/// use of the ring.
+Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
+  auto visit = [&](Value index, ValueRange carried) -> Values {
+    Unit unit = locate(index);
+    Value after = add(index, s.getBlocks() / s.getCluster());
+    Unit next = locate(after);
+    Value steps = getSteps(unit), exists = less(after, phase->units);
+    // Carried: the use, and the word that is known to be complete.
+    auto copyStep = [&](Value step, ValueRange carried) -> Values {
+      Value word = carried[1];
+      Value stage =
+          RingAcquireOp::create(b, loc, stageType(), ring, carried[0]);
+      copyWeights(unit, step, stage);
+      if (waits) {
+        word = div(getStep(unit, step), tiling.stepsPerWord);
+        awaitReady(unit, word, carried[1]);
+      }
+      copyTokens(unit, step, stage);
+      Value later = add(step, kAhead);
+      fetch(unit, less(later, steps), later);
+      // Only then there is a next step.
+      later = sub(later, steps);
+      Value most = c(std::min(kAhead, product().getLeastSteps()));
+      fetch(next, both(exists, less(later, most)), later);
+      return {add(carried[0], 1), word};
+    };
+    Value none = c(-1);
+    Value use = loop(carried[1], steps, 1, {carried[0], none}, copyStep)[0];
+    return {use, c(0)};
+  };
+  return visitUnits(phase->firstUnit, {use, done}, visit)[0];
+}
+
+//===----------------------------------------------------------------------===//
+// Hidden units that are ready
+//===----------------------------------------------------------------------===//
+
+/// Of the hidden units of so many tiles that the math warps have stored and
+/// that are not announced.
+static constexpr int64_t kTurns = 2;
+
+/// Tells other blocks of each tile of the first product when all math warps
+/// have stored their hidden units.
+void PrefillKernelBuilder::announceAll() {
+  enter(first);
+  auto acquire = [&](Value turn) {
+    RingAcquireOp::create(b, loc, turnType(), turns, turn);
+  };
+  for (int64_t turn = 0; turn < kTurns; ++turn)
+    acquire(c(turn));
+  visitUnits(phase->firstUnit, c(kTurns),
              [&](Value index, ValueRange carried) -> Values {
+               acquire(carried[0]);
                Unit unit = locate(index);
-               Value after = add(index, s.getBlocks() / s.getCluster());
-               Unit next = locate(after);
-               Value steps = getSteps(unit), exists = less(after, units);
-               Value use =
-                   loop(carried[1], steps, 1, carried[0],
-                        [&](Value step, ValueRange uses) -> Values {
-                          Value stage = acquire(uses[0]);
-                          copyWeights(unit, step, stage);
-                          copyTokens(unit, step, stage);
-                          Value later = add(step, kAhead);
-                          fetch(unit, less(later, steps), later);
-                          // Only then there is a next step.
-                          later = sub(later, steps);
-                          Value most = c(std::min(kAhead, last));
-                          fetch(next, both(exists, less(later, most)), later);
-                          return {add(uses[0], 1)};
-                        })[0];
-               return {use, c(0)};
+               Value word = div(unit.tile, tiling.tilesPerWord);
+               WordArriveOp::create(b, loc, getReady(unit.tokenTile, word));
+               return {add(carried[0], 1)};
              });
+}
+
+/// A word counts the tiles of the first product that it covers.
+Value PrefillKernelBuilder::getReady(Value tokenTile, Value word) {
+  Value index = add(mul(tokenTile, tiling.wordsPerTile), word);
+  return WordOp::create(b, loc, WordType::get(b.getContext()), ready, index);
+}
+
+/// Waits for the hidden units of a k-step unless `known` covers them.
+void PrefillKernelBuilder::awaitReady(const Unit &unit, Value word,
+                                      Value known) {
+  Value isNew =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, word, known);
+  when(isNew, [&] {
+    // The last word may cover fewer tiles.
+    Value tiles = min(c(tiling.tilesPerWord),
+                      sub(c(tiling.tiles1), mul(word, tiling.tilesPerWord)));
+    WordWaitOp::create(b, loc, getReady(unit.tokenTile, word), c(0), tiles);
+    FenceAsyncOp::create(b, loc, /*shared=*/false);
+  });
+}
+
+/// The kernel of the norm runs between two launches of the products, so that
+/// these need no epochs.
+void PrefillKernelBuilder::clearReady() {
+  int64_t threads = tiling.normBlocks * tiling.normThreads;
+  Value from = add(mul(block, tiling.normThreads), thread);
+  loop(from, c(countReady(s, tiling)), threads, {},
+       [&](Value index, ValueRange) -> Values {
+         // Behind the line of the ticket.
+         store(c(0), ready, mul(add(index, 1), 128 / 4));
+         return {};
+       });
 }
 
 //===----------------------------------------------------------------------===//
 // The kernel
 //===----------------------------------------------------------------------===//
 
-void PrefillKernelBuilder::buildProduct() {
+void PrefillKernelBuilder::buildProducts() {
+  phase = hasFirst() ? &first : &last;
   ring = RingCreateOp::create(
       b, loc,
-      RingType::get(b.getContext(), s.getStages(), product.getStageBytes()),
+      RingType::get(b.getContext(), s.getStages(), product().getStageBytes()),
       /*offset=*/0, /*consumers=*/2 * s.getCluster());
+  if (part == Part::Both)
+    turns =
+        RingCreateOp::create(b, loc, RingType::get(b.getContext(), kTurns, 0),
+                             /*offset=*/0, /*consumers=*/kMathWarps);
   if (s.getCluster() > 1) {
     ClusterBarrierOp::create(b, loc);
     rank = id(IdKind::ClusterRank);
@@ -308,14 +430,14 @@ void PrefillKernelBuilder::buildProduct() {
   }
   if (s.getDependent())
     GridDependencyOp::create(b, loc, Dependency::Launch);
-  block = id(IdKind::Block);
-  countUnits();
   auto roles =
       SpecializeOp::create(b, loc, b.getStrArrayAttr({"stream", "multiply"}),
                            b.getDenseI64ArrayAttr({kCopyWarps, kMathWarps}),
                            b.getDenseI64ArrayAttr({40, 232}), 2);
   b.createBlock(&roles.getRoles()[0]);
   when(equal(id(IdKind::Thread), 0), [&] { stream(); });
+  if (part == Part::Both)
+    when(equal(id(IdKind::Thread), 32), [&] { announceAll(); });
   b.createBlock(&roles.getRoles()[1]);
   multiply();
   b.setInsertionPointAfter(roles);
@@ -329,9 +451,12 @@ PlannedKernel PrefillKernelBuilder::build(StringRef name) {
   int64_t blocks = isNorm() ? tiling.normBlocks : s.getBlocks();
   int64_t threads =
       isNorm() ? tiling.normThreads : (kCopyWarps + kMathWarps) * 32;
-  int64_t sharedBytes = isNorm() ? 0 : s.getStages() * product.getStageBytes();
-  // Only ranges of a tile wait for each other.
-  bool cooperative = !isNorm() && product.ranges > 1;
+  phase = hasFirst() ? &first : &last;
+  int64_t sharedBytes =
+      isNorm() ? 0 : s.getStages() * product().getStageBytes();
+  // Ranges of a tile wait for each other, and the last product for the first.
+  bool cooperative =
+      part == Part::Both || (part == Part::Last && last.product.ranges > 1);
   tile::KernelOp kernel =
       begin(name, blocks, threads, sharedBytes, cooperative);
   Workspace w = getWorkspace(p, s, tiling);
@@ -367,10 +492,12 @@ PlannedKernel PrefillKernelBuilder::build(StringRef name) {
     thread = id(IdKind::Thread);
     block = id(IdKind::Block);
     depend();
+    if (isJoint())
+      clearReady();
     makeNormScratch();
     normalizeAll(block, count, blocks);
   } else {
-    buildProduct();
+    buildProducts();
   }
   tile::ReturnOp::create(b, loc);
   return {kernel, plan};
@@ -383,9 +510,13 @@ fuse::buildPrefillKernels(const DecodeProblem &problem,
   using Part = PrefillKernelBuilder::Part;
   PrefillTiling tiling(problem, schedule);
   SmallVector<Part> parts = {Part::Norm};
-  if (problem.hasFirst())
-    parts.push_back(Part::First);
-  parts.push_back(Part::Last);
+  if (schedule.getLaunches() == 1) {
+    parts.push_back(Part::Both);
+  } else {
+    if (problem.hasFirst())
+      parts.push_back(Part::First);
+    parts.push_back(Part::Last);
+  }
   SmallVector<PlannedKernel> kernels;
   for (Part part : parts) {
     OpBuilder builder(problem.op->getContext());

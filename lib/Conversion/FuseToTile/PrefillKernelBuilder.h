@@ -16,7 +16,7 @@ namespace fuse {
 /// and the warp that copies, PrefillProducts.cpp what the math warps do.
 class PrefillKernelBuilder : public ProductBuilder {
 public:
-  enum class Part { Norm, First, Last };
+  enum class Part { Norm, First, Last, Both };
 
   PrefillKernelBuilder(const DecodeProblem &problem,
                        tile::PrefillScheduleAttr schedule,
@@ -27,12 +27,23 @@ public:
 
 private:
   bool isNorm() const { return part == Part::Norm; }
-  bool isFirst() const { return part == Part::First; }
+  bool hasFirst() const { return part == Part::First || part == Part::Both; }
+  bool hasLast() const { return part == Part::Last || part == Part::Both; }
+  /// Whether the last product reads what other blocks of its launch write.
+  bool isJoint() const { return s.getLaunches() == 1; }
+
+  /// One product in a kernel.
+  struct Phase {
+    PrefillProduct product;
+    Value tokenMap, weights;
+    /// Of the tokens of a launch, and the first unit of this block.
+    Value tokenTiles, units, firstUnit;
+  };
 
   // Arguments.
   void addArguments();
   void addBuffer(Value &slot, mlir::Type type, int64_t offset);
-  void addTokenMap(int64_t columns, int64_t offset);
+  void addTokenMap(Phase &phase, int64_t columns, int64_t offset);
 
   // Units of a product: a token tile, a tile of weights and a range.
   struct Unit {
@@ -42,16 +53,24 @@ private:
     /// Whether its token tile is the first of the group.
     Value leads;
   };
-  void countUnits();
+  void enter(Phase &next);
   Unit locate(Value unit);
   Value getSteps(const Unit &unit);
-  /// Loops over the units of this block; `body` gets a unit and carried values.
-  Values visitUnits(mlir::ValueRange carried,
+  /// The k-step of the product that step `index` of a unit is.
+  Value getStep(const Unit &unit, Value index);
+  /// Loops over units of this block; `body` gets a unit and carried values.
+  Values visitUnits(Value from, mlir::ValueRange carried,
                     llvm::function_ref<Values(Value, mlir::ValueRange)> body);
 
   // Roles.
-  void buildProduct();
+  void buildProducts();
   void stream();
+  void streamAhead();
+  Value streamUnits(Value use, Value done, bool waits);
+  void clearReady();
+  void announceAll();
+  Value getReady(Value tokenTile, Value word);
+  void awaitReady(const Unit &unit, Value word, Value known);
   Value getWeights(const Unit &unit, Value step);
   void copyWeights(const Unit &unit, Value step, Value stage);
   void fetch(const Unit &unit, Value condition, Value step);
@@ -63,8 +82,21 @@ private:
   Values mainLoop(Value &use, Value steps,
                   llvm::function_ref<void(int64_t)> meanwhile);
   void release(Value condition, Value use);
-  void multiplyFirst();
-  void multiplyLast();
+  /// A tile of the first product whose sums are rounded but not activated: its
+  /// unit, which may be none, and the pairs of its quarters.
+  struct Waiting {
+    Value unit;
+    Values pairs;
+  };
+  bool activatesLater() const;
+  int64_t getShadows() const;
+  void finishWaiting(int64_t action, const Waiting &waiting);
+  void announce(Value index, Value exists);
+  /// Both begin with a use of the ring.
+  Waiting multiplyFirst(Value &use);
+  void multiplyLast(Value use, const Waiting &waiting);
+  void finishLast(const Unit &unit, llvm::ArrayRef<Value> sums);
+  Value mustFlush();
   /// A quarter of a thread's hidden units of a tile: 8 tokens further down
   /// for `half`, 128 packed rows further right for `wl`.
   struct Quarter {
@@ -77,8 +109,12 @@ private:
   void storeQuarter(Quarter quarter, Value token, Value column,
                     const Rounded &values);
   void storeTile(const Unit &unit, llvm::ArrayRef<Value> sums);
-  void storePartials(Value unit, llvm::ArrayRef<Value> sums);
-  void sumPartials(const Unit &unit, Value first);
+  int64_t getShareSize() const;
+  llvm::SmallVector<Values> getShare(const Unit &unit,
+                                     llvm::ArrayRef<Value> sums);
+  void storePartials(const Unit &unit, Value index, llvm::ArrayRef<Value> sums,
+                     bool keepsOwn);
+  void sumPartials(const Unit &unit, Value first, llvm::ArrayRef<Values> own);
   /// Builds `body` for the linear whose tile it is, with the first output of
   /// the tile.
   void visitOutputs(const Unit &unit,
@@ -90,25 +126,29 @@ private:
   Value firstToken(const Unit &unit);
 
   mlir::Type stageType() {
-    return tile::StageType::get(b.getContext(), product.getStageBytes());
+    return tile::StageType::get(b.getContext(), product().getStageBytes());
   }
+  mlir::Type turnType() { return tile::StageType::get(b.getContext(), 0); }
   void depend() {
     if (s.getDependent())
       tile::GridDependencyOp::create(b, loc, tile::Dependency::Wait);
   }
   /// Blocks of 32 packed rows in a tile.
-  int64_t numBlocks() const { return product.rows / 32; }
+  int64_t numBlocks() const { return product().rows / 32; }
   /// Chunks of four partial sums that a thread has of a tile.
-  int64_t numChunks() const { return product.rows / 8; }
+  int64_t numChunks() const { return product().rows / 8; }
+  const PrefillProduct &product() const { return phase->product; }
 
   tile::PrefillScheduleAttr s;
   const PrefillTiling &tiling;
   Part part;
-  PrefillProduct product;
   int64_t elementBytes;
+  Phase first, last;
+  /// The one that is being built.
+  Phase *phase;
 
-  Value tokenMap, weights, hidden, partials, words, count;
-  Value ring, block, rank, tokenTiles, units, firstUnit;
+  Value hidden, partials, words, ready, count;
+  Value ring, turns, block, rank;
   /// Of the math role.
   Value group, warpIndex, warp, lane;
 };

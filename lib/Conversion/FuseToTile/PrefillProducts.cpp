@@ -32,8 +32,14 @@ void PrefillKernelBuilder::release(Value condition, Value use) {
        [&] { RingReleaseOp::create(b, loc, ring, use, index); });
 }
 
-/// First k-steps of a tile that shadow the epilogue of the tile before.
+/// A tile's hidden units are finished in quarters, one for each of the first
+/// k-steps of the next tile.
 static constexpr int64_t kQuarters = 4;
+
+/// First k-steps of a tile that shadow the epilogue of the tile before.
+int64_t PrefillKernelBuilder::getShadows() const {
+  return std::min(kQuarters, product().getLeastSteps());
+}
 
 /// The sums of 64 tokens by the rows of a tile that a thread has. One group of
 /// products stays in flight; what it does not read is released.
@@ -43,8 +49,8 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
   MLIRContext *context = b.getContext();
   int64_t columns = 128 / elementBytes;
   Type lhs = SharedType::get(context, 64, columns, element, 128);
-  Type rhs = SharedType::get(context, product.rows, columns, element, 128);
-  Type acc = AccType::get(context, 64, product.rows, f32);
+  Type rhs = SharedType::get(context, product().rows, columns, element, 128);
+  Type acc = AccType::get(context, 64, product().rows, f32);
   auto multiply = [&](Value sums, Value use) -> Value {
     Value stage = RingWaitOp::create(b, loc, stageType(), ring, use);
     Value tokens = ViewOp::create(b, loc, lhs, stage, mul(group, 64 * 128));
@@ -57,12 +63,13 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
   Value sums = AccZeroOp::create(b, loc, acc);
   int64_t shadows = 0;
   if (meanwhile) {
-    shadows = std::min(kQuarters, product.steps);
+    shadows = getShadows();
     for (int64_t step = 0; step < shadows; ++step) {
       sums = multiply(sums, add(use, step));
-      for (int64_t index = step * kQuarters / shadows;
-           index < (step + 1) * kQuarters / shadows; ++index)
-        meanwhile(index);
+      // The announcement comes last.
+      for (int64_t action = 0; action <= kQuarters; ++action)
+        if (std::min(action, shadows - 1) == step)
+          meanwhile(action);
       MmaWaitOp::create(b, loc, 1);
       if (step > 0)
         release(Value(), add(use, step - 1));
@@ -81,7 +88,7 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
   auto done = AccWaitOp::create(b, loc, acc, results[0]);
   release(Value(), sub(use, c(1)));
   return llvm::to_vector_of<Value>(
-      AccValuesOp::create(b, loc, SmallVector<Type>(product.rows / 2, f32),
+      AccValuesOp::create(b, loc, SmallVector<Type>(product().rows / 2, f32),
                           done.getResult(0))
           .getResults());
 }
@@ -93,80 +100,173 @@ void PrefillKernelBuilder::multiply() {
   warp = rem(warpIndex, 4);
   lane = id(IdKind::Lane);
   depend();
-  if (isFirst())
-    multiplyFirst();
-  else
-    multiplyLast();
+  Value use = c(0);
+  Waiting waiting;
+  if (hasFirst()) {
+    enter(first);
+    waiting = multiplyFirst(use);
+  }
+  if (!hasLast())
+    return;
+  enter(last);
+  multiplyLast(use, waiting);
 }
 
 /// What is rounded to bf16 anyway waits in half as many registers until the
 /// next tile is under way.
-void PrefillKernelBuilder::multiplyFirst() {
-  bool waits = p.roundsAt("up") && (!p.isGated() || p.roundsAt("gate"));
-  if (!waits) {
-    visitUnits(c(0), [&](Value index, ValueRange carried) -> Values {
-      Unit unit = locate(index);
-      Value use = carried[0], token = firstToken(unit);
-      Values sums = mainLoop(use, c(product.steps), {});
-      Value column = mul(unit.tile, tiling.hiddenPerTile);
-      for (int64_t index = 0; index < kQuarters; ++index)
-        storeQuarter(getQuarter(index), token, column,
-                     roundQuarter(getQuarter(index), column, sums));
-      return {use};
-    });
-    return;
-  }
-  // Carried: uses, token and first hidden unit of the tile that waits, and its
-  // quarters. Before the first tile, the token is none that exists.
-  Values first = {c(0), count, c(0)};
-  Value zero = arith::ConstantOp::create(
-      b, loc, b.getZeroAttr(VectorType::get(2, bf16)));
-  first.append(product.rows / 4, zero);
-  auto getWaiting = [&](int64_t index, ValueRange carried) {
-    size_t size = product.rows / 4 / kQuarters;
-    return Rounded::fromPairs(carried.slice(3 + index * size, size),
-                              p.isGated());
-  };
-  Values last = visitUnits(first, [&](Value index, ValueRange carried) {
-    Unit unit = locate(index);
-    Value use = carried[0];
-    Values sums = mainLoop(use, c(product.steps), [&](int64_t index) {
-      storeQuarter(getQuarter(index), carried[1], carried[2],
-                   getWaiting(index, carried));
-    });
-    Value column = mul(unit.tile, tiling.hiddenPerTile);
-    Values next = {use, firstToken(unit), column};
-    for (int64_t index = 0; index < kQuarters; ++index)
-      llvm::append_range(
-          next, roundQuarter(getQuarter(index), column, sums).getPairs());
-    return next;
-  });
-  for (int64_t index = 0; index < kQuarters; ++index)
-    storeQuarter(getQuarter(index), last[1], last[2], getWaiting(index, last));
+bool PrefillKernelBuilder::activatesLater() const {
+  return p.roundsAt("up") && (!p.isGated() || p.roundsAt("gate"));
 }
 
-void PrefillKernelBuilder::multiplyLast() {
-  visitUnits(c(0), [&](Value index, ValueRange carried) -> Values {
-    Unit unit = locate(index);
-    Value use = carried[0];
-    Values sums = mainLoop(use, getSteps(unit), {});
-    if (product.ranges == 1) {
-      storeTile(unit, sums);
-      return {use};
-    }
-    Value first = mul(unit.index, product.ranges);
-    storePartials(add(first, unit.range), sums);
+/// A quarter of the hidden units of a tile that waits, or their announcement.
+void PrefillKernelBuilder::finishWaiting(int64_t action,
+                                         const Waiting &waiting) {
+  Phase *current = std::exchange(phase, &first);
+  Unit unit = locate(waiting.unit);
+  Value exists = less(waiting.unit, phase->units);
+  if (action < kQuarters) {
+    size_t size = waiting.pairs.size() / kQuarters;
+    auto pairs = ArrayRef(waiting.pairs).slice(action * size, size);
+    storeQuarter(getQuarter(action), select(exists, firstToken(unit), count),
+                 mul(unit.tile, tiling.hiddenPerTile),
+                 Rounded::fromPairs(pairs, p.isGated()));
+  } else {
+    announce(waiting.unit, exists);
+  }
+  phase = current;
+}
+
+/// The warp has stored its hidden units of a unit. It leaves it to a warp with
+/// nothing else to do to tell other blocks: that waits for all stores.
+void PrefillKernelBuilder::announce(Value index, Value exists) {
+  if (!isJoint())
+    return;
+  when(exists, [&] {
+    Value turn = div(sub(index, phase->firstUnit), s.getBlocks());
+    RingWaitOp::create(b, loc, turnType(), turns, turn);
+    FenceAsyncOp::create(b, loc, /*shared=*/false);
     WarpSyncOp::create(b, loc);
-    when(equal(lane, 0), [&] {
-      Value word = WordOp::create(
-          b, loc, WordType::get(b.getContext()), words,
-          add(mul(unit.index, team.last - team.first), warpIndex));
-      WordMeetOp::create(b, loc, word, product.ranges);
-    });
-    WarpSyncOp::create(b, loc);
-    sumPartials(unit, first);
-    return {use};
+    when(equal(lane, 0), [&] { RingReleaseOp::create(b, loc, turns, turn); });
   });
+}
+
+PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
+  if (!activatesLater()) {
+    use = visitUnits(
+        phase->firstUnit, use, [&](Value index, ValueRange carried) -> Values {
+          Unit unit = locate(index);
+          Value use = carried[0], token = firstToken(unit);
+          Values sums = mainLoop(use, c(product().steps), {});
+          Value column = mul(unit.tile, tiling.hiddenPerTile);
+          for (int64_t index = 0; index < kQuarters; ++index)
+            storeQuarter(getQuarter(index), token, column,
+                         roundQuarter(getQuarter(index), column, sums));
+          announce(index, Value());
+          return {use};
+        })[0];
+    return {};
+  }
+  // Carried: uses, the unit that waits, and its quarters.
+  Values carried = {use, c(-1)};
+  Value zero = arith::ConstantOp::create(
+      b, loc, b.getZeroAttr(VectorType::get(2, bf16)));
+  carried.append(product().rows / 4, zero);
+  auto getWaiting = [](ValueRange carried) -> Waiting {
+    return {carried[1], llvm::to_vector_of<Value>(carried.drop_front(2))};
+  };
+  carried = visitUnits(
+      phase->firstUnit, carried,
+      [&](Value index, ValueRange carried) -> Values {
+        Unit unit = locate(index);
+        Value use = carried[0];
+        Waiting waiting = getWaiting(carried);
+        Values sums = mainLoop(use, c(product().steps), [&](int64_t action) {
+          finishWaiting(action, waiting);
+        });
+        Value column = mul(unit.tile, tiling.hiddenPerTile);
+        Values next = {use, index};
+        for (int64_t index = 0; index < kQuarters; ++index)
+          llvm::append_range(
+              next, roundQuarter(getQuarter(index), column, sums).getPairs());
+        return next;
+      });
+  use = carried[0];
+  Waiting waiting = getWaiting(carried);
+  auto flush = [&] {
+    for (int64_t action = 0; action <= kQuarters; ++action)
+      finishWaiting(action, waiting);
+  };
+  if (part != Part::Both) {
+    flush();
+    return {};
+  }
+  Value now = mustFlush();
+  when(now, flush);
+  waiting.unit = select(now, c(-1), waiting.unit);
+  return waiting;
+}
+
+/// Whether a block's last tile of the first product can not wait for its first
+/// unit of the last one: because there is none, or because blocks could wait
+/// for each other. The k-steps that shadow an epilogue must only need hidden
+/// units of tiles that are no block's last ones; those are the last `blocks`
+/// units of all.
+Value PrefillKernelBuilder::mustFlush() {
+  enter(last);
+  int64_t step = getShadows() * product().ranges - 1;
+  int64_t needed = std::min(
+      (step / tiling.stepsPerWord + 1) * tiling.tilesPerWord, tiling.tiles1);
+  Value hasNone = less(sub(phase->units, c(1)), phase->firstUnit);
+  hasNone = arith::OrIOp::create(b, loc, hasNone, equal(phase->units, 0));
+  phase = &first;
+  // Token tiles of the last group.
+  Value width = phase->tokenTiles;
+  if (product().getTokenTiles(s.getTokens()) > s.getGroup())
+    width = add(rem(sub(width, c(1)), s.getGroup()), 1);
+  Value later = mul(width, tiling.tiles1 - needed);
+  Value waits = less(later, c(s.getBlocks()));
+  return arith::OrIOp::create(b, loc, hasNone, waits);
+}
+
+void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
+  auto multiplyUnit = [&](Value index, Value use, auto meanwhile) -> Value {
+    Unit unit = locate(index);
+    finishLast(unit, mainLoop(use, getSteps(unit), meanwhile));
+    return use;
+  };
+  Value from = phase->firstUnit;
+  if (waiting.unit) {
+    when(less(from, phase->units), [&] {
+      multiplyUnit(from, use,
+                   [&](int64_t action) { finishWaiting(action, waiting); });
+    });
+    // Ranges that meet are no more than blocks.
+    if (product().ranges > 1)
+      return;
+    from = add(from, s.getBlocks());
+    use = add(use, product().steps);
+  }
+  visitUnits(from, use, [&](Value index, ValueRange carried) -> Values {
+    return {multiplyUnit(index, carried[0], nullptr)};
+  });
+}
+
+/// The sums of a unit of the last product, or of its range, are complete.
+void PrefillKernelBuilder::finishLast(const Unit &unit, ArrayRef<Value> sums) {
+  if (product().ranges == 1)
+    return storeTile(unit, sums);
+  Value first = mul(unit.index, product().ranges);
+  SmallVector<Values> own = getShare(unit, sums);
+  storePartials(unit, add(first, unit.range), sums, !own.empty());
+  WarpSyncOp::create(b, loc);
+  when(equal(lane, 0), [&] {
+    Value word =
+        WordOp::create(b, loc, WordType::get(b.getContext()), words,
+                       add(mul(unit.index, team.last - team.first), warpIndex));
+    WordMeetOp::create(b, loc, word, product().ranges);
+  });
+  WarpSyncOp::create(b, loc);
+  sumPartials(unit, first, own);
 }
 
 //===----------------------------------------------------------------------===//
@@ -261,7 +361,7 @@ void PrefillKernelBuilder::visitOutputs(
     if (to != tiling.tiles2)
       inside = both(inside, less(unit.tile, c(to)));
     when(inside, [&] {
-      body(index, add(mul(sub(unit.tile, c(from)), product.rows),
+      body(index, add(mul(sub(unit.tile, c(from)), product().rows),
                       mul(rem(lane, 4), 8)));
     });
   }
@@ -278,7 +378,7 @@ void PrefillKernelBuilder::storeTile(const Unit &unit, ArrayRef<Value> sums) {
         for (int64_t block = 0; block < numBlocks(); ++block) {
           Value at = add(column, block * 32);
           Value inside =
-              width % product.rows != 0 ? less(at, c(width)) : Value();
+              width % product().rows != 0 ? less(at, c(width)) : Value();
           when(inside, [&] {
             storeOutputs(index, row, at, getBlock(sums, half, block));
           });
@@ -292,26 +392,67 @@ void PrefillKernelBuilder::storeTile(const Unit &unit, ArrayRef<Value> sums) {
 // Sums over ranges
 //===----------------------------------------------------------------------===//
 
-/// In fragment order: chunk c of a unit is four values of every thread.
-void PrefillKernelBuilder::storePartials(Value unit, ArrayRef<Value> sums) {
-  Value first = mul(unit, numChunks());
-  int64_t chunk = 0;
-  for (int64_t half : {0, 1})
-    for (int64_t block = 0; block < numBlocks(); ++block) {
-      Values values = getBlock(sums, half, block);
-      for (int64_t at : {0, 4}) {
-        Value index = add(mul(add(first, chunk++), team.getThreads()), thread);
-        store(pack(f32, ValueRange(values).slice(at, 4)), partials,
-              mul(index, 4));
-      }
-    }
+/// The blocks of a range's share, the same number for all: some of the last
+/// may not exist.
+int64_t PrefillKernelBuilder::getShareSize() const {
+  return llvm::divideCeil(2 * numBlocks(), product().ranges);
 }
 
-/// Every range sums up its share of the blocks, all in the same order, so that
-/// the result does not depend on which one is early.
-void PrefillKernelBuilder::sumPartials(const Unit &unit, Value first) {
-  int64_t blocks = 2 * numBlocks(), ranges = product.ranges;
-  int64_t share = llvm::divideCeil(blocks, ranges);
+/// What the range itself has of its share. Registers have no index, so that
+/// every range's share is looked at; with more ranges than a few, that would
+/// cost more than to store and load the own share too.
+SmallVector<PrefillKernelBuilder::Values>
+PrefillKernelBuilder::getShare(const Unit &unit, ArrayRef<Value> sums) {
+  constexpr int64_t kFewRanges = 4;
+  SmallVector<Values> share;
+  if (product().ranges > kFewRanges)
+    return share;
+  for (int64_t index = 0; index < getShareSize(); ++index) {
+    Values own;
+    for (int64_t range = 0; range < product().ranges; ++range) {
+      int64_t block =
+          std::min(range * getShareSize() + index, 2 * numBlocks() - 1);
+      Values values = getBlock(sums, block / numBlocks(), block % numBlocks());
+      if (own.empty()) {
+        own = values;
+        continue;
+      }
+      Value isOwn = equal(unit.range, range);
+      own = zip(values, own,
+                [&](Value x, Value y) { return select(isOwn, x, y); });
+    }
+    share.push_back(own);
+  }
+  return share;
+}
+
+/// In fragment order: chunk c of a unit is four values of every thread.
+void PrefillKernelBuilder::storePartials(const Unit &unit, Value index,
+                                         ArrayRef<Value> sums, bool keepsOwn) {
+  Value first = mul(index, numChunks());
+  for (int64_t block = 0; block < 2 * numBlocks(); ++block) {
+    Value isOthers;
+    if (keepsOwn)
+      isOthers = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                       unit.range, c(block / getShareSize()));
+    when(isOthers, [&] {
+      Values values = getBlock(sums, block / numBlocks(), block % numBlocks());
+      for (int64_t half : {0, 1}) {
+        Value chunk = add(first, 2 * block + half);
+        Value at = add(mul(chunk, team.getThreads()), thread);
+        store(pack(f32, ValueRange(values).slice(4 * half, 4)), partials,
+              mul(at, 4));
+      }
+    });
+  }
+}
+
+/// Every range sums up its share of the blocks, its own first and then the
+/// others' round from there, so that the result does not depend on which one is
+/// early.
+void PrefillKernelBuilder::sumPartials(const Unit &unit, Value first,
+                                       ArrayRef<Values> own) {
+  int64_t blocks = 2 * numBlocks(), ranges = product().ranges;
   Type vector = VectorType::get(4, f32);
   Value token = firstToken(unit);
   struct Part {
@@ -319,15 +460,16 @@ void PrefillKernelBuilder::sumPartials(const Unit &unit, Value first) {
     SmallVector<Values> loaded;
   };
   SmallVector<Part> parts;
-  for (int64_t index = 0; index < share; ++index) {
+  for (int64_t index = 0; index < getShareSize(); ++index) {
     Part part;
-    part.block = add(mul(unit.range, share), index);
-    if (share * ranges != blocks) {
+    part.block = add(mul(unit.range, getShareSize()), index);
+    if (getShareSize() * ranges != blocks) {
       part.exists = less(part.block, c(blocks));
       part.block = min(part.block, c(blocks - 1));
     }
-    for (int64_t range = 0; range < ranges; ++range) {
+    for (int64_t after = own.empty() ? 0 : 1; after < ranges; ++after) {
       Values loaded;
+      Value range = rem(add(unit.range, after), ranges);
       Value chunk =
           add(mul(add(first, range), numChunks()), mul(part.block, 2));
       for (int64_t at : {0, 1})
@@ -341,14 +483,17 @@ void PrefillKernelBuilder::sumPartials(const Unit &unit, Value first) {
   }
   visitOutputs(unit, [&](size_t index, Value column) {
     int64_t width = p.outputs[index].rows;
-    for (const Part &part : parts) {
+    for (size_t number = 0; number < parts.size(); ++number) {
+      const Part &part = parts[number];
       Value row = add(token, mul(div(part.block, numBlocks()), 8));
       Value at = add(column, mul(rem(part.block, numBlocks()), 32));
       Value inside = both(part.exists, less(row, count));
-      if (width % product.rows != 0)
+      if (width % product().rows != 0)
         inside = both(inside, less(at, c(width)));
       when(inside, [&] {
         Values sums;
+        if (!own.empty())
+          sums = own[number];
         for (const Values &loaded : part.loaded) {
           Values values = unpack(loaded[0]);
           values.append(unpack(loaded[1]));

@@ -123,6 +123,18 @@ func.func @too_many_units(%x: tensor<256x64xbf16>, %u: tensor<256x64xbf16>,
 
 // -----
 
+func.func @one_product(%x: tensor<256x64xbf16>, %q: tensor<64x64xbf16>)
+    -> tensor<256x64xbf16> {
+  // expected-error@+1 {{does not fit its schedule: launches = 1 is for two products, the op has one}}
+  %y = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%q) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 2,
+          split = 1, stages = 2, group = 1, launches = 1, dependent = false>}
+    : (tensor<256x64xbf16>, tensor<64x64xbf16>) -> tensor<256x64xbf16>
+  return %y : tensor<256x64xbf16>
+}
+
+// -----
+
 func.func @more_tokens(%x: tensor<257x64xbf16>, %u: tensor<256x64xbf16>,
                        %d: tensor<64x256xbf16>) -> tensor<257x64xbf16> {
   // expected-error@+1 {{does not fit its schedule: the schedule is for 256 tokens, the op has 257}}

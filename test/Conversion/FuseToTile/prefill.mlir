@@ -56,6 +56,32 @@ func.func @clusters(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
   return %y : tensor<?x64xbf16>
 }
 
+// One launch for both products. The norm clears the words on which blocks tell
+// each other of hidden units.
+
+// CHECK-LABEL: func @joint
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[NORM:[0-9]+]](
+// CHECK-SAME:      {kind = "workspace", offset = [[READY:[0-9]+]] : i64}, {kind = "tokens"}
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[JOINT:[0-9]+]](
+// CHECK-SAME:      columns = 256 : i64, element = bf16, kind = "tensor_map"
+// CHECK-SAME:      recipe = "gate_up_256"
+// CHECK-SAME:      {kind = "workspace", offset = [[HIDDEN:[0-9]+]] : i64}
+// CHECK-SAME:      columns = 512 : i64, element = bf16, kind = "tensor_map", offset = [[HIDDEN]] : i64
+// CHECK-SAME:      recipe = "rows_256"
+// CHECK-SAME:      {kind = "workspace", offset = [[READY]] : i64}, {kind = "tokens"}
+// CHECK-SAME:      blocks = 8 : i64, cooperative = true
+func.func @joint(%x: tensor<?x256xbf16>, %g: tensor<512x256xbf16>,
+                 %u: tensor<512x256xbf16>, %d: tensor<256x512xbf16>)
+    -> tensor<?x256xbf16> {
+  %y = fuse.gated_mlp %x norm(rms eps 1.0e-6) gate(%g) up(%u) down(%d)
+         act(silu) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 8,
+          split = 2, stages = 3, group = 16, launches = 1, dependent = true>}
+    : (tensor<?x256xbf16>, tensor<512x256xbf16>, tensor<512x256xbf16>,
+       tensor<256x512xbf16>) -> tensor<?x256xbf16>
+  return %y : tensor<?x256xbf16>
+}
+
 // The norm goes round the rows.
 
 // CHECK-LABEL: tile.kernel @gated_mlp_prefill_0(
@@ -114,3 +140,54 @@ func.func @clusters(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 // CHECK:           tile.copy %{{.*}} at(24576) bytes(8192) multicast(3)
 // CHECK:           tile.ring.release %{{.*}} in(%{{.*}})
 // CHECK:         tile.cluster_barrier
+
+// The norm clears a word for each token tile and part of the hidden units.
+
+// CHECK:       tile.kernel @gated_mlp_prefill_{{[0-9]+}}(%{{.*}}: !tile.buffer<i32>, %{{.*}}: i32)
+// CHECK:         tile.grid_dependency wait
+// CHECK:         tile.store %{{.*}} : i32, !tile.buffer<i32>
+
+// Between the products, weights of the last one are on their way before the
+// hidden units are there. A warp of its own announces these: it waits for the
+// math warps to pass a turn. The last tile's hidden units are finished at once
+// where blocks could wait for each other, else under the first k-steps of the
+// last product.
+
+// CHECK:       tile.kernel @gated_mlp_prefill_{{[0-9]+}}({{.*}} cooperative {
+// CHECK:         %[[RING:.*]] = tile.ring.create at(0) consumers(2) : !tile.ring<3 x 49152>
+// CHECK:         %[[TURNS:.*]] = tile.ring.create at(0) consumers(8) : !tile.ring<2 x 0>
+// CHECK:         role "stream" warps(4)
+// CHECK:           scf.for
+// CHECK:             tile.copy_tensor
+// CHECK:           scf.for
+// CHECK:             tile.ring.acquire %[[RING]]
+// CHECK:             tile.copy %
+// CHECK:             tile.word.wait
+// CHECK-NEXT:        tile.fence_async
+// CHECK:             tile.copy_tensor
+// CHECK:           scf.for
+// CHECK:             tile.ring.acquire %[[TURNS]]
+// CHECK:             tile.word.arrive
+// CHECK:         role "multiply" warps(8)
+// CHECK:           scf.for
+// CHECK:             tile.mma.commit
+// CHECK:             tile.ring.wait %[[TURNS]]
+// CHECK-NEXT:        tile.fence_async
+// CHECK-NEXT:        tile.warp_sync
+// CHECK:             tile.ring.release %[[TURNS]]
+// CHECK:             tile.acc.values
+// CHECK:           scf.if
+// CHECK:             tile.ring.release %[[TURNS]]
+// CHECK:           arith.select
+// CHECK:           tile.mma.commit
+// CHECK:           tile.store %{{.*}} : vector<8xbf16>
+// CHECK:           tile.ring.release %[[TURNS]]
+// CHECK:           tile.acc.values
+
+// A range keeps its share of the sums.
+
+// CHECK:           arith.select %{{.*}} : f32
+// CHECK:           scf.if
+// CHECK:             tile.store %{{.*}} : vector<4xf32>
+// CHECK:           tile.word.meet %{{.*}} arrivals(2)
+// CHECK:           tile.load early %{{.*}} -> vector<4xf32>

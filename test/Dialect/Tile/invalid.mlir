@@ -689,6 +689,21 @@ func.func private @f() attributes {
 
 // -----
 
+func.func private @f() attributes {
+  // expected-error@+1 {{launches = 3 is not 1 or 2}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 4, stages = 4, group = 16, launches = 3, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{launches = 1 needs rows = 256 and cluster = 1, not 128 and 2}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 4, rows = 128, stages = 4, group = 16, cluster = 2, launches = 1,
+    dependent = true>}
+
+// -----
+
 // expected-error@+2 {{first_rows = 64 is not 128 or 256}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,

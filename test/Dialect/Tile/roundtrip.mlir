@@ -206,6 +206,13 @@ func.func private @scheduled() attributes {
 
 // Defaults are left out.
 
+// CHECK-LABEL: func.func private @joint
+// CHECK-SAME: !tile.ring<2 x 0>
+// CHECK-SAME: group = 16, launches = 1, dependent = true>
+func.func private @joint(!tile.ring<2 x 0>) attributes {
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4,
+    stages = 4, group = 16, launches = 1, dependent = true>}
+
 // CHECK-LABEL: func.func private @prefill
 // CHECK-SAME: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4, group = 16, dependent = true>
 func.func private @prefill() attributes {
