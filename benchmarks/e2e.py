@@ -47,6 +47,9 @@ ARCHITECTURES = {
     "mixtral": {**SMALL, "num_key_value_heads": 2, "num_local_experts": 8},
     "qwen3_moe": {**LLAMA, "num_experts": 16, "num_experts_per_tok": 4,
                   "moe_intermediate_size": 128}}
+#: What is fused only when asked for.
+PATTERNS = dict.fromkeys(("mixtral", "qwen3_moe"),
+                         {(("*Experts", "**.experts"),): "fuse"})
 #: One layer in the width of a published model.
 FULL_WIDTH = {
     "qwen3": {**LLAMA, "hidden_size": 4096, "intermediate_size": 12288,
@@ -139,7 +142,7 @@ def architecture(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
         before = model(**inputs)[0]
         if kind not in ENCODERS:
             tokens, margins = greedy(model)
-        sites = fuse_mlir.fuse_modules(model)
+        sites = fuse_mlir.fuse_modules(model, PATTERNS.get(kind))
         checks = fuse_mlir.verify(model)
         row |= {"sites": len(sites.fused), "passed": bool(checks),
                 "refused": [s.reason for s in sites.refused],

@@ -18,7 +18,8 @@ import torch
 from torch import nn
 
 from fuse_mlir import kernels, native, static_mlp
-from fuse_mlir.experts import UnknownExperts
+from fuse_mlir.experts import (UnknownExperts, activation_of,
+                               looks_like_experts)
 from fuse_mlir.flow import Flow, observe
 from fuse_mlir.globs import PathGlob, match
 from fuse_mlir.kernels import Chain, Kernel, KernelError
@@ -464,6 +465,8 @@ def select(model: nn.Module, patterns: Any, inputs: Any) \
         sites = [found for pattern in resolved
                  for site in find_sites(model, [pattern], flow)
                  for found in (site, *shorter_sites(model, site, flow))]
+        for site in sites:
+            _hold_back_experts(site)
         # Ids count places of equal members, which have a pattern each here.
         count: dict[str, int] = {}
         for site in sites:
@@ -472,6 +475,23 @@ def select(model: nn.Module, patterns: Any, inputs: Any) \
             count[base] = count.get(base, 0) + 1
         return sites, flow
     return find_sites(model, resolved, flow), flow
+
+
+def _hold_back_experts(site: Site) -> None:
+    """Refuses experts that nobody asked for."""
+    if site.refusal is not None or not looks_like_experts(site.members[0]):
+        return
+    path = site.paths[0]
+    try:
+        activation_of(site.members[0], path)
+    except UnknownExperts as error:
+        site.refuse("FUSE-N212", "member-without-body", str(error))
+        return
+    # The kernel has no schedule yet: it reads weights for every token again.
+    site.refuse(
+        "FUSE-N014", "family-not-requested", f"the kernel for experts '{path}' "
+        "is slower than grouped products; a pattern such as "
+        "((\"*Experts\", \"**.experts\"),) asks for it")
 
 
 def _check_specs(sites: Sequence[Site], specs: Sequence[ModuleSpec]) -> None:

@@ -21,6 +21,8 @@ torch.set_num_threads(1)
 MIXTRAL = {**SIZES, "num_hidden_layers": 2, "num_key_value_heads": 1,
            "num_local_experts": 4}
 IDS = torch.tensor([[5, 9, 33, 2]])
+#: Asks for the experts of any model.
+EXPERTS = {(("*Experts", "**.experts"),): "fuse"}
 
 
 def mixtral(**settings):
@@ -114,7 +116,7 @@ class Fused(unittest.TestCase):
     def test_mixtral(self):
         model = mixtral()
         before = logits(model)
-        result = fuse_mlir.fuse_modules(model)
+        result = fuse_mlir.fuse_modules(model, EXPERTS)
         self.assertEqual([(s.parent, s.id, s.families) for s in result], [
             (f"model.layers.{i}.mlp", f"experts#{i}", ("moe_experts",))
             for i in range(2)])
@@ -136,9 +138,16 @@ class Fused(unittest.TestCase):
             num_key_value_heads=1, num_experts=4, num_experts_per_tok=2,
             moe_intermediate_size=32, shared_expert_intermediate_size=48)
         found = fuse_mlir.explain(model)
-        self.assertEqual([(s.id, s.families) for s in found],
-                         [("experts#0", ("moe_experts",)),
-                          ("shared_expert#0", ("gated_mlp",))])
+        self.assertEqual([(s.id, s.status, s.families) for s in found],
+                         [("experts#0", "refused", ()),
+                          ("shared_expert#0", "could fuse", ("gated_mlp",))])
+
+    def test_only_when_asked_for(self):
+        with self.assertRaisesRegex(
+                fuse_mlir.FuseError, "FUSE-N014 family-not-requested: the "
+                "kernel for experts 'model.layers.0.mlp.experts' is slower "
+                "than grouped products; a pattern such as"):
+            fuse_mlir.fuse_modules(mixtral())
 
     def test_greedy_tokens(self):
         model = mixtral()
@@ -148,7 +157,7 @@ class Fused(unittest.TestCase):
                                   pad_token_id=0).tolist()
 
         expected = tokens()
-        with fuse_mlir.fused(model):
+        with fuse_mlir.fused(model, EXPERTS):
             self.assertEqual(tokens(), expected)
 
     def test_gradients_are_those_of_the_experts(self):
@@ -161,7 +170,7 @@ class Fused(unittest.TestCase):
             return model.model.layers[0].mlp.experts.down_proj.grad.clone()
 
         expected = gradient()
-        with fuse_mlir.fused(model):
+        with fuse_mlir.fused(model, EXPERTS):
             torch.testing.assert_close(gradient(), expected, rtol=1e-4,
                                        atol=1e-5)
 
@@ -170,12 +179,12 @@ class Fused(unittest.TestCase):
                             num_key_value_heads=1, num_local_experts=4,
                             head_dim=16)
         self.assertRegex(fuse_mlir.explain(model)[0].reason,
-                         "FUSE-N212 .*experts 'experts' have the tensors "
-                         "down_proj, down_proj_bias")
+                         "FUSE-N212 .*experts 'model.layers.0.mlp.experts' "
+                         "have the tensors down_proj, down_proj_bias")
 
     def test_code_for_gpus(self):
         model = mixtral()
-        fuse_mlir.fuse_modules(model)
+        fuse_mlir.fuse_modules(model, EXPERTS)
         formed = fused_sites(model)[0][1]._kernel.compiled.formed
         code = native.Module(formed).compile(chip="sm_90a").bytes()
         self.assertIn(b".entry", code)
