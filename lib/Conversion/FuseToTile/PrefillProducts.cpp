@@ -229,25 +229,28 @@ Value PrefillKernelBuilder::mustFlush() {
 }
 
 void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
-  auto multiplyUnit = [&](Value index, Value use, auto meanwhile) -> Value {
+  auto multiplyUnit = [&](Value index, Value use,
+                          function_ref<void(int64_t)> meanwhile) -> Value {
     Unit unit = locate(index);
     finishLast(unit, mainLoop(use, getSteps(unit), meanwhile));
     return use;
   };
+  function_ref<void(int64_t)> none, meanwhile = none;
+  auto finish = [&](int64_t action) { finishWaiting(action, waiting); };
+  if (waiting.unit)
+    meanwhile = finish;
+  // Ranges that meet are no more than blocks.
   Value from = phase->firstUnit;
+  if (waiting.unit || product().ranges > 1)
+    when(less(from, phase->units), [&] { multiplyUnit(from, use, meanwhile); });
+  if (product().ranges > 1)
+    return;
   if (waiting.unit) {
-    when(less(from, phase->units), [&] {
-      multiplyUnit(from, use,
-                   [&](int64_t action) { finishWaiting(action, waiting); });
-    });
-    // Ranges that meet are no more than blocks.
-    if (product().ranges > 1)
-      return;
     from = add(from, s.getBlocks());
     use = add(use, product().steps);
   }
   visitUnits(from, use, [&](Value index, ValueRange carried) -> Values {
-    return {multiplyUnit(index, carried[0], nullptr)};
+    return {multiplyUnit(index, carried[0], none)};
   });
 }
 
