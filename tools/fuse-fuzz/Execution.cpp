@@ -78,8 +78,11 @@ public:
       : function(function), random(random), counts(counts) {}
 
   StringRef run();
+  /// On every number of tokens at the boundaries of vectors and tiles.
+  StringRef sweep();
 
 private:
+  StringRef runOn(int64_t tokens, uint64_t seed);
   StringRef fail(llvm::Error error, StringRef check = "run") {
     function.emitError(llvm::toString(std::move(error)));
     return check;
@@ -373,40 +376,59 @@ StringRef FunctionCheck::runOn(ArrayRef<HostTensor> inputs, Values values) {
   return compareLowerings(inputs);
 }
 
-StringRef FunctionCheck::run() {
+/// One set of inputs, which depends on the seed alone.
+StringRef FunctionCheck::runOn(int64_t tokens, uint64_t seed) {
   auto signature = getSignature(function);
   if (!signature)
     return fail(signature.takeError());
+  random = Random(seed);
+  InputOptions options;
+  options.seed = random.next();
+  options.dims = {std::to_string(tokens)};
+  auto inputs = createInputs(function, *signature, options);
+  if (!inputs)
+    return fail(inputs.takeError());
+  auto values =
+      random.oneOf({Values::Exact, Values::Exact, Values::Exact, Values::Exact,
+                    Values::Normal, Values::Normal, Values::Normal,
+                    Values::Normal, Values::Large, Values::Special});
+  // However many numbers the values take.
+  Random choices(random.next());
+  for (HostTensor &tensor : *inputs)
+    changeValues(tensor, values, random);
+  random = choices;
+  ++counts.cases;
+  return runOn(*inputs, values);
+}
+
+StringRef FunctionCheck::run() {
   if (StringRef failed = compile(); !failed.empty())
     return failed;
   ++counts.executed;
   uint64_t seed = random.next();
-  for (unsigned i = 0; i < 3; ++i) {
-    // However many numbers the values before took.
-    random = Random(seed + i);
-    InputOptions options;
-    options.seed = random.next();
-    options.dims = {std::to_string(random.oneOf({1, 2, 3, 7, 17}))};
-    auto inputs = createInputs(function, *signature, options);
-    if (!inputs)
-      return fail(inputs.takeError());
-    auto values = random.oneOf({Values::Exact, Values::Exact, Values::Exact,
-                                Values::Exact, Values::Normal, Values::Normal,
-                                Values::Normal, Values::Normal, Values::Large,
-                                Values::Special});
-    Random choices(random.next());
-    for (HostTensor &tensor : *inputs)
-      changeValues(tensor, values, random);
-    random = choices;
-    ++counts.cases;
-    if (StringRef failed = runOn(*inputs, values); !failed.empty())
+  for (unsigned i = 0; i < 3; ++i)
+    if (StringRef failed =
+            runOn(Random(seed - i).oneOf({1, 2, 3, 7, 17}), seed + i);
+        !failed.empty())
       return failed;
-  }
+  return {};
+}
+
+StringRef FunctionCheck::sweep() {
+  if (StringRef failed = compile(); !failed.empty())
+    return failed;
+  ++counts.executed;
+  uint64_t seed = random.next();
+  if (StringRef failed = runOn(0, seed); !failed.empty())
+    return failed;
+  for (int64_t tokens : getBoundarySizes())
+    if (StringRef failed = runOn(tokens, seed + tokens); !failed.empty())
+      return failed;
   return {};
 }
 
 StringRef fuse::checkExecution(ModuleOp module, Random &random,
-                               CheckCounts &counts) {
+                               CheckCounts &counts, bool sweeps) {
   if (failed(mlir::verify(module)))
     return "verify";
   uint64_t seed = random.next();
@@ -415,7 +437,8 @@ StringRef fuse::checkExecution(ModuleOp module, Random &random,
       continue;
     // The choices for a function stay as they are without the others.
     Random own(seed ^ llvm::xxh3_64bits(function.getSymName()));
-    if (StringRef failed = FunctionCheck(function, own, counts).run();
+    FunctionCheck check(function, own, counts);
+    if (StringRef failed = sweeps ? check.sweep() : check.run();
         !failed.empty())
       return failed;
   }

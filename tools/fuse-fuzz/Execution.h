@@ -33,10 +33,12 @@ bool isSameBits(const HostTensor &lhs, const HostTensor &rhs);
 /// Runs every function of `module` on random tensors, fused and unfused, and by
 /// the optimized and the reference lowering. Fused and unfused must give the
 /// same bits, the two lowerings may differ by the order of sums, and all of
-/// them have to give what the interpreter reads from the contracts. Returns the
-/// name of the first check that fails, after an error has been emitted.
+/// them have to give what the interpreter reads from the contracts. With
+/// `sweeps`, dynamic sizes are all those of `getBoundarySizes`, else three of
+/// any. Returns the name of the first check that fails, after an error has been
+/// emitted.
 llvm::StringRef checkExecution(mlir::ModuleOp module, Random &random,
-                               CheckCounts &counts);
+                               CheckCounts &counts, bool sweeps);
 
 } // namespace fuse
 

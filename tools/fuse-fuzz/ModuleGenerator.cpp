@@ -36,7 +36,7 @@ struct Quantization {
 class FunctionGenerator {
 public:
   FunctionGenerator(Random &random, ModuleOp module, unsigned index,
-                    Stratum stratum);
+                    Stratum stratum, uint64_t combination = 0);
   void generate();
 
 private:
@@ -85,6 +85,15 @@ private:
     return values.back();
   }
 
+  void chooseBoundary(ModuleOp module, uint64_t combination);
+  /// What a combination of `Stratum::Boundary` says.
+  struct Combination {
+    unsigned family;
+    Quantization how;
+    int64_t width;
+  };
+  std::optional<Combination> boundary;
+
   /// Widths of a layer inside of a chain.
   int64_t width(std::initializer_list<int64_t> any);
   Quantization quantization();
@@ -107,10 +116,15 @@ private:
 } // namespace
 
 FunctionGenerator::FunctionGenerator(Random &random, ModuleOp module,
-                                     unsigned index, Stratum stratum)
+                                     unsigned index, Stratum stratum,
+                                     uint64_t combination)
     : random(random), builder(module.getContext()),
       scheduled(stratum == Stratum::Scheduled),
-      runs(stratum == Stratum::Runnable) {
+      runs(stratum == Stratum::Runnable || stratum == Stratum::Boundary) {
+  if (stratum == Stratum::Boundary) {
+    chooseBoundary(module, combination);
+    return;
+  }
   if (scheduled) {
     decoration = sharing = damage = oddTypes = 0;
     leading.push_back(
@@ -151,6 +165,56 @@ FunctionGenerator::FunctionGenerator(Random &random, ModuleOp module,
   element = floatType();
   builder.setInsertionPointToEnd(module.getBody());
   function = func::FuncOp::create(builder, loc(), "f" + std::to_string(index),
+                                  builder.getFunctionType({}, {}));
+}
+
+ArrayRef<int64_t> fuse::getBoundarySizes() {
+  static const int64_t sizes[] = {1,  2,  3,  7,  8,   15,  16,  17,  31,  32,
+                                  33, 63, 64, 65, 127, 128, 129, 255, 256, 257};
+  return sizes;
+}
+
+/// Families of chains and kinds of quantization, in every storage type.
+static constexpr uint64_t kNumFamilies = 4, kNumElements = 3;
+static constexpr uint64_t kNumQuantizations = 1 + 4 * 3;
+
+uint64_t fuse::getNumBoundaryCombinations() {
+  uint64_t sizes = getBoundarySizes().size();
+  return kNumFamilies * kNumElements * kNumQuantizations * sizes * sizes;
+}
+
+void FunctionGenerator::chooseBoundary(ModuleOp module, uint64_t combination) {
+  decoration = damage = oddTypes = 0;
+  sharing = random.oneOf({0u, 60u});
+  MLIRContext *context = builder.getContext();
+  // A prime that is no divisor of the number of combinations goes through all
+  // of them, and through all sizes early.
+  uint64_t rest = combination * 1000003 % getNumBoundaryCombinations();
+  auto choose = [&](uint64_t count) {
+    uint64_t chosen = rest % count;
+    rest /= count;
+    return chosen;
+  };
+  leading = {ShapedType::kDynamic};
+  ArrayRef<int64_t> sizes = getBoundarySizes();
+  boundary.emplace();
+  features = sizes[choose(sizes.size())];
+  boundary->width = sizes[choose(sizes.size())];
+  // Families as `chain` numbers them: the last is an MLP.
+  boundary->family = choose(kNumFamilies);
+  const Type elements[] = {builder.getBF16Type(), builder.getF16Type(),
+                           builder.getF32Type()};
+  element = elements[choose(kNumElements)];
+  const Type stored[] = {Float8E4M3FNType::get(context),
+                         Float8E5M2Type::get(context), builder.getI8Type()};
+  uint64_t kind = choose(kNumQuantizations);
+  boundary->how.storage = stored[kind % 3];
+  boundary->how.kind =
+      kind == 0 ? Quantization::None : Quantization::Kind((kind - 1) / 3 + 1);
+  boundary->how.order =
+      random.oneOf({QuantOrder::Reciprocal, QuantOrder::Divide});
+  builder.setInsertionPointToEnd(module.getBody());
+  function = func::FuncOp::create(builder, loc(), "f",
                                   builder.getFunctionType({}, {}));
 }
 
@@ -460,12 +524,16 @@ static Quantization getQuantization(Random &random, Builder &builder) {
 }
 
 int64_t FunctionGenerator::width(std::initializer_list<int64_t> any) {
+  if (boundary)
+    return boundary->width;
   if (scheduled)
     return random.oneOf<int64_t>({16, 48, 64, 128, 144, 256, 400, 528});
   return random.oneOf<int64_t>(any);
 }
 
 Quantization FunctionGenerator::quantization() {
+  if (boundary)
+    return boundary->how;
   if (!scheduled)
     return getQuantization(random, builder);
   Quantization how;
@@ -497,7 +565,7 @@ void FunctionGenerator::mlp() {
   Quantization inner =
       random.percent(damage) ? getQuantization(random, builder) : how;
   Value down = quantizedInput(hidden, inner, hiddenScale);
-  int64_t outputs = scheduled || random.percent(80) ? features : 7;
+  int64_t outputs = scheduled || boundary || random.percent(80) ? features : 7;
   Value y = linear(down, outputs, inner, hiddenScale);
   if (!random.percent(50))
     return;
@@ -537,7 +605,7 @@ void FunctionGenerator::actQuantize() {
 
 void FunctionGenerator::chain() {
   size_t first = values.size();
-  switch (random.below(6)) {
+  switch (boundary ? boundary->family : random.below(6)) {
   case 0:
     normLinear();
     break;
@@ -627,8 +695,9 @@ void FunctionGenerator::shuffle(Block *block) {
 void FunctionGenerator::generate() {
   Block *entry = function.addEntryBlock();
   builder.setInsertionPointToEnd(entry);
-  for (unsigned i = scheduled ? 1 : random.below(4) + 1; i > 0; --i) {
-    if (scheduled) {
+  bool isOne = scheduled || boundary;
+  for (unsigned i = isOne ? 1 : random.below(4) + 1; i > 0; --i) {
+    if (isOne) {
       chain();
       continue;
     }
@@ -653,7 +722,7 @@ void FunctionGenerator::generate() {
   SmallVector<Value> results;
   for (Value value : values)
     if (value.getDefiningOp() && value.use_empty() &&
-        (scheduled || random.percent(80)) &&
+        (isOne || random.percent(80)) &&
         (!runs || isa<RankedTensorType>(value.getType())))
       results.push_back(value);
   func::ReturnOp::create(builder, loc(), results);
@@ -666,8 +735,9 @@ OwningOpRef<ModuleOp> fuse::generateModule(MLIRContext *context, uint64_t seed,
                                            Stratum stratum) {
   Random random(seed);
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context));
-  unsigned count = stratum == Stratum::Scheduled ? 1 : random.below(3) + 1;
+  bool isOne = stratum == Stratum::Scheduled || stratum == Stratum::Boundary;
+  unsigned count = isOne ? 1 : random.below(3) + 1;
   for (unsigned i = 0; i < count; ++i)
-    FunctionGenerator(random, *module, i, stratum).generate();
+    FunctionGenerator(random, *module, i, stratum, seed).generate();
   return module;
 }

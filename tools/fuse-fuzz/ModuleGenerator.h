@@ -57,8 +57,18 @@ enum class Stratum {
   Models,
   /// One whole chain of a family, type and sizes that the scheduled path has
   /// kernels for.
-  Scheduled
+  Scheduled,
+  /// One chain, with any number of tokens, for each combination of family,
+  /// type, quantization and sizes beside those of vectors and tiles; the seed
+  /// is the number of the combination.
+  Boundary
 };
+
+/// The sizes that a loop, a vector or a tile may treat in another way.
+llvm::ArrayRef<int64_t> getBoundarySizes();
+/// How many combinations `Stratum::Boundary` has, each with every size above as
+/// the number of tokens, and with none.
+uint64_t getNumBoundaryCombinations();
 
 /// A module of functions. The same seed gives the same module of a stratum. The
 /// module is meant to verify.

@@ -80,7 +80,9 @@ static cl::opt<Stratum> stratum(
                clEnumValN(Stratum::Models, "models",
                           "models of modules, fused by path"),
                clEnumValN(Stratum::Scheduled, "scheduled",
-                          "chains that the scheduled path has kernels for")),
+                          "chains that the scheduled path has kernels for"),
+               clEnumValN(Stratum::Boundary, "boundary",
+                          "chains of all sizes at boundaries, by number")),
     cl::init(Stratum::Any));
 static cl::opt<std::string>
     emit("emit",
@@ -132,6 +134,8 @@ static StringRef getName(Stratum stratum) {
     return "models";
   case Stratum::Scheduled:
     return "scheduled";
+  case Stratum::Boundary:
+    return "boundary";
   }
   llvm_unreachable("unknown stratum");
 }
@@ -171,10 +175,12 @@ static Outcome checkModule(ModuleOp module, uint64_t seed) {
   Outcome outcome;
   Errors errors(*module.getContext());
   Random random(~seed);
-  StringRef failed = runs ? checkExecution(module, random, outcome.counts)
-                     : stratum == Stratum::Models
-                         ? checkModel(module, random, outcome.counts)
-                         : fuse::checkModule(module, random, outcome.counts);
+  StringRef failed =
+      runs ? checkExecution(module, random, outcome.counts,
+                            /*sweeps=*/stratum == Stratum::Boundary)
+      : stratum == Stratum::Models
+          ? checkModel(module, random, outcome.counts)
+          : fuse::checkModule(module, random, outcome.counts);
   outcome.failed = failed.str();
   outcome.errors = errors.text;
   return outcome;

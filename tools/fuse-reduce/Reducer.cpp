@@ -15,7 +15,9 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AttrTypeSubElements.h"
 #include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Iterators.h"
 #include "mlir/IR/Verifier.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/SetVector.h"
 
 #include <chrono>
@@ -40,6 +42,8 @@ private:
   using Change = function_ref<bool(ModuleOp, unsigned)>;
 
   bool isDone() const;
+  /// Whether what nobody uses goes with every change.
+  bool cleansUp = false;
   bool attempt(function_ref<bool(ModuleOp)> change);
   bool everywhere(Change change);
 
@@ -51,6 +55,31 @@ private:
 };
 
 } // namespace
+
+/// Without arguments that nothing uses.
+static bool eraseArguments(ModuleOp module) {
+  bool changed = false;
+  module.walk([&](func::FuncOp function) {
+    if (function.isExternal())
+      return;
+    for (unsigned i = function.getNumArguments(); i-- > 0;)
+      if (function.getArgument(i).use_empty())
+        changed |= succeeded(function.eraseArgument(i));
+  });
+  return changed;
+}
+
+/// Without arguments and ops that nothing uses.
+static bool cleanUp(ModuleOp module) {
+  bool changed = false;
+  module.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+    if (isOpTriviallyDead(op)) {
+      op->erase();
+      changed = true;
+    }
+  });
+  return eraseArguments(module) || changed;
+}
 
 bool Reducer::isDone() const {
   std::chrono::duration<double> elapsed =
@@ -66,7 +95,11 @@ bool Reducer::attempt(function_ref<bool(ModuleOp)> change) {
   {
     ScopedDiagnosticHandler quiet(copy->getContext(),
                                   [](Diagnostic &) { return success(); });
-    if (!change(*copy) || failed(verify(*copy)))
+    if (!change(*copy))
+      return false;
+    if (cleansUp)
+      cleanUp(*copy);
+    if (failed(verify(*copy)))
       return false;
   }
   ++reduction.tries;
@@ -125,21 +158,31 @@ static bool erase(ModuleOp module, unsigned index) {
   return true;
 }
 
+/// With one result of a function only; there are as many places as ops.
+static bool keepResult(ModuleOp module, unsigned index) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.isExternal())
+      continue;
+    Operation *terminator = function.front().getTerminator();
+    if (index >= terminator->getNumOperands()) {
+      index -= terminator->getNumOperands();
+      continue;
+    }
+    if (terminator->getNumOperands() < 2)
+      return false;
+    terminator->setOperands(terminator->getOperand(index));
+    updateType(function);
+    return true;
+  }
+  return false;
+}
+
 /// Without a result of a function.
 static bool eraseResult(ModuleOp module, unsigned index) {
   auto terminator = dyn_cast_or_null<func::ReturnOp>(getOp(module, index));
   if (!terminator || terminator->getNumOperands() < 2)
     return false;
   terminator->eraseOperand(terminator->getNumOperands() - 1);
-  updateType(terminator->getParentOfType<func::FuncOp>());
-  return true;
-}
-
-static bool eraseFirstResult(ModuleOp module, unsigned index) {
-  auto terminator = dyn_cast_or_null<func::ReturnOp>(getOp(module, index));
-  if (!terminator || terminator->getNumOperands() < 2)
-    return false;
-  terminator->eraseOperand(0);
   updateType(terminator->getParentOfType<func::FuncOp>());
   return true;
 }
@@ -239,19 +282,6 @@ static bool forgetLocations(ModuleOp module) {
   return changed;
 }
 
-/// Without arguments that nothing uses.
-static bool eraseArguments(ModuleOp module) {
-  bool changed = false;
-  module.walk([&](func::FuncOp function) {
-    if (function.isExternal())
-      return;
-    for (unsigned i = function.getNumArguments(); i-- > 0;)
-      if (function.getArgument(i).use_empty())
-        changed |= succeeded(function.eraseArgument(i));
-  });
-  return changed;
-}
-
 /// With another size wherever a size stands.
 static bool replaceSize(ModuleOp module, int64_t from, int64_t to) {
   AttrTypeReplacer replacer;
@@ -288,12 +318,13 @@ OwningOpRef<ModuleOp> Reducer::run() {
   bool changed = true;
   while (changed && !isDone()) {
     changed = false;
+    cleansUp = attempt(cleanUp) || cleansUp;
+    changed |= attempt(forgetLocations);
+    // What takes most away first.
     for (Change change : std::initializer_list<Change>{
-             eraseResult, eraseFirstResult, erase, makeArguments, passOver,
+             erase, keepResult, eraseResult, makeArguments, passOver,
              openRegion, dropOperand, forgetAttributes})
       changed |= everywhere(change);
-    changed |= attempt(eraseArguments);
-    changed |= attempt(forgetLocations);
     for (int64_t size : getSizes(*best))
       for (int64_t smaller : {int64_t(1), int64_t(2), size / 2})
         if (smaller < size && attempt([&](ModuleOp module) {
