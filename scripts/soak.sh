@@ -11,8 +11,8 @@
 # damaged text, libFuzzer on everything that reads from outside, compile and
 # destroy cycles, and the bugs that tests must notice. MINUTES (default 30) are
 # shared out; building comes on top. Random modules start at SEED (default: the
-# time), which is printed and repeats them. Findings of libFuzzer are in
-# build/fuzz/findings. The last line is `N steps passed, N failed`.
+# time), which is printed and repeats them. Those that fail become small tests in
+# build/regress. Findings of libFuzzer are in build/fuzz/findings. The last line is `N steps passed, N failed`.
 #
 #===------------------------------------------------------------------------===#
 
@@ -21,7 +21,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 minutes=${1:-30}
 seed=${2:-$(date +%s)}
-share=$((minutes * 60 / 12))
+share=$((minutes * 60 / 15))
 passed=0
 failed=0
 
@@ -54,8 +54,14 @@ export PATH=$PWD/build/dev/bin:$PATH
 many=1000000000
 step "build" cmake --build build/dev
 step "random modules" fuse-fuzz --seed="$seed" --seconds="$share" --count=$many
-step "random modules that run" \
-  fuse-fuzz --run --seed="$seed" --seconds=$((3 * share)) --count=$many
+step "random modules that run" fuse-fuzz --run --seed="$seed" \
+  --seconds=$((3 * share)) --count=$many --regress=build/regress
+step "sizes at boundaries" fuse-fuzz --run --stratum=boundary --seed="$seed" \
+  --seconds=$((2 * share)) --count=$many --regress=build/regress
+for stratum in models slots; do
+  step "random $stratum" fuse-fuzz --stratum=$stratum --seed="$seed" \
+    --seconds=$((share / 2)) --count=$many --regress=build/regress
+done
 step "damaged text" fuse-fuzz --mutate=test/Dialect/Fuse --seed="$seed" \
   --seconds="$share" --count=$many
 step "cycles" fuse-c-cycles-test 10000

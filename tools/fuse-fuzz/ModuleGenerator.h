@@ -55,6 +55,8 @@ enum class Stratum {
   Runnable,
   /// Models of modules, see ModelChecks.h.
   Models,
+  /// Slots, their kernels and their calls, see SlotChecks.h.
+  Slots,
   /// One whole chain of a family, type and sizes that the scheduled path has
   /// kernels for.
   Scheduled,

@@ -117,11 +117,13 @@ std::string fuse::writeRegression(ModuleOp module, const Outcome &outcome,
       for (StringRef line : ArrayRef(lines).take_front(3))
         os << "// " << line.trim().take_front(200) << "\n";
       os << "\n";
-      // What does not need locations has none.
+      // Where locations do not matter, none are left.
+      bool hasLocations = false;
+      small->walk([&](Operation *op) {
+        hasLocations |= !isa<UnknownLoc>(op->getLoc());
+      });
       OpPrintingFlags flags;
-      flags.enableDebugInfo(/*enable=*/outcome.failed != "contract" &&
-                                outcome.failed != "fused-bits",
-                            /*prettyForm=*/false);
+      flags.enableDebugInfo(hasLocations, /*prettyForm=*/false);
       small->print(os, flags);
       os << "\n";
       llvm::outs() << "reduced: " << path << " (" << reduction.steps

@@ -23,6 +23,7 @@
 #include "ModelChecks.h"
 #include "ModuleGenerator.h"
 #include "Regress.h"
+#include "SlotChecks.h"
 #include "TextMutator.h"
 #include "fuse/IR/FuseDialect.h"
 #include "fuse/InitAllDialects.h"
@@ -79,6 +80,8 @@ static cl::opt<Stratum> stratum(
                           "the same with sizes that agree"),
                clEnumValN(Stratum::Models, "models",
                           "models of modules, fused by path"),
+               clEnumValN(Stratum::Slots, "slots",
+                          "calls of slots, bound by random configurations"),
                clEnumValN(Stratum::Scheduled, "scheduled",
                           "chains that the scheduled path has kernels for"),
                clEnumValN(Stratum::Boundary, "boundary",
@@ -95,7 +98,7 @@ static cl::opt<unsigned>
 static void loadDialects(MLIRContext &context) {
   context.disableMultithreading();
   context.printOpOnDiagnostic(false);
-  if (runs) {
+  if (runs || stratum == Stratum::Slots) {
     DialectRegistry registry;
     mlir::registerAllDialects(registry);
     mlir::registerAllExtensions(registry);
@@ -103,6 +106,9 @@ static void loadDialects(MLIRContext &context) {
     registerHostTranslations(registry);
     context.appendDialectRegistry(registry);
   }
+  // Bodies of kernels are made of whatever there is.
+  if (stratum == Stratum::Slots)
+    context.loadAllAvailableDialects();
   context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect,
                       scf::SCFDialect>();
 }
@@ -121,6 +127,9 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
   if (stratum == Stratum::Models)
     return parseSourceString<ModuleOp>(generateModel(seed),
                                        ParserConfig(&context));
+  if (stratum == Stratum::Slots)
+    return parseSourceString<ModuleOp>(generateSlots(seed),
+                                       ParserConfig(&context));
   return generateModule(&context, seed, stratum);
 }
 
@@ -132,6 +141,8 @@ static StringRef getName(Stratum stratum) {
     return "runnable";
   case Stratum::Models:
     return "models";
+  case Stratum::Slots:
+    return "slots";
   case Stratum::Scheduled:
     return "scheduled";
   case Stratum::Boundary:
@@ -175,12 +186,18 @@ static Outcome checkModule(ModuleOp module, uint64_t seed) {
   Outcome outcome;
   Errors errors(*module.getContext());
   Random random(~seed);
-  StringRef failed =
-      runs ? checkExecution(module, random, outcome.counts,
-                            /*sweeps=*/stratum == Stratum::Boundary)
-      : stratum == Stratum::Models
-          ? checkModel(module, random, outcome.counts)
-          : fuse::checkModule(module, random, outcome.counts);
+  auto check = [&]() -> StringRef {
+    if (stratum == Stratum::Slots)
+      return runs ? runSlots(module, random, outcome.counts)
+                  : checkSlots(module, random, outcome.counts);
+    if (runs)
+      return checkExecution(module, random, outcome.counts,
+                            /*sweeps=*/stratum == Stratum::Boundary);
+    if (stratum == Stratum::Models)
+      return checkModel(module, random, outcome.counts);
+    return fuse::checkModule(module, random, outcome.counts);
+  };
+  StringRef failed = check();
   outcome.failed = failed.str();
   outcome.errors = errors.text;
   return outcome;
@@ -250,9 +267,11 @@ int main(int argc, char **argv) {
   if (runs && stratum == Stratum::Any)
     stratum = Stratum::Runnable;
   TextMutator mutator;
-  if (stratum == Stratum::Models && (runs || !emit.empty())) {
+  bool isText = stratum == Stratum::Models || stratum == Stratum::Slots;
+  if ((stratum == Stratum::Models && runs) || (isText && !emit.empty())) {
     llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
-        << "--stratum=models has no functions to run or emit\n";
+        << "--stratum=" << getName(stratum) << " has no functions to "
+        << (runs ? "run" : "emit") << "\n";
     return 1;
   }
   if (runs && !mutate.empty()) {

@@ -318,7 +318,9 @@ OwningOpRef<ModuleOp> Reducer::run() {
   bool changed = true;
   while (changed && !isDone()) {
     changed = false;
-    cleansUp = attempt(cleanUp) || cleansUp;
+    // Where what fails is unused itself, that stays.
+    OwningOpRef<ModuleOp> copy = best->clone();
+    cleansUp = !cleanUp(*copy) || isInteresting(*copy);
     changed |= attempt(forgetLocations);
     // What takes most away first.
     for (Change change : std::initializer_list<Change>{

@@ -3,13 +3,67 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// With --test the ops themselves are left out, see Reducer.h; without it this
+// is mlir-reduce with all passes of fuse.
+//
+//===----------------------------------------------------------------------===//
 
+#include "Reducer.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
+#include "mlir/IR/AsmState.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
+#include "mlir/Parser/Parser.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/Program.h"
+#include "llvm/Support/WithColor.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+
+/// Whether a script exits with 1 on a module, which is what mlir-reduce calls
+/// interesting.
+static bool isInteresting(llvm::StringRef script, ModuleOp module) {
+  llvm::SmallString<128> path;
+  int file;
+  if (llvm::sys::fs::createTemporaryFile("fuse-reduce", "mlir", file, path))
+    return false;
+  llvm::FileRemover remover(path);
+  {
+    llvm::raw_fd_ostream os(file, /*shouldClose=*/true);
+    OpPrintingFlags flags;
+    flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
+    module->print(os, flags);
+  }
+  return llvm::sys::ExecuteAndWait(script, {script, path}) == 1;
+}
+
+/// `fuse-reduce FILE --test=SCRIPT`: prints what is left.
+static int reduce(MLIRContext &context, llvm::StringRef file,
+                  llvm::StringRef script) {
+  context.disableMultithreading();
+  auto module = parseSourceFile<ModuleOp>(file, ParserConfig(&context));
+  if (!module)
+    return 1;
+  if (!isInteresting(script, *module)) {
+    llvm::WithColor::error(llvm::errs(), "fuse-reduce")
+        << script << " does not exit with 1 on " << file
+        << ", so that there is nothing to keep\n";
+    return 1;
+  }
+  fuse::Reduction reduction;
+  auto small = fuse::reduceModule(
+      *module,
+      [&](ModuleOp candidate) { return isInteresting(script, candidate); },
+      reduction);
+  llvm::outs() << *small << "\n";
+  return 0;
+}
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
@@ -21,5 +75,8 @@ int main(int argc, char **argv) {
   mlir::MLIRContext context(registry);
   // Passes run inside of the reduction pass, too late to load what they need.
   context.loadAllAvailableDialects();
+  llvm::StringRef script = argc == 3 ? argv[2] : "";
+  if (script.consume_front("--test="))
+    return reduce(context, argv[1], script);
   return mlir::failed(mlir::mlirReduceMain(argc, argv, context));
 }
