@@ -414,6 +414,13 @@ def _add_model_commands(commands: Any) -> None:
             required=name == "fuse",
             help="directory for kernels and sites.json" if name == "fuse"
             else "file for the report (default: stdout)")
+        if name == "fuse":
+            command.add_argument(
+                "--chip", help="GPU that the kernels are for, such as sm_90a "
+                "(default: where the model is)")
+            command.add_argument(
+                "--hub", metavar="NAME", help="also write kernel directories "
+                "of Hugging Face, called NAME, or NAME-1 and so on")
         if name == "bench":
             command.add_argument("--repeats", type=int, default=20)
         command.set_defaults(run=run)
@@ -506,17 +513,22 @@ def _run_explain(options: argparse.Namespace) -> int:
 
 
 def _run_fuse(options: argparse.Namespace) -> int:
-    from fuse_mlir import compiled, modules, report
+    from fuse_mlir import compiled, hub, modules, report
 
     model = _model(options)
     results = modules.fuse_modules(model, _patterns(options.pattern),
                                    progress=_progress(options))
     options.output.mkdir(parents=True, exist_ok=True)
-    files = compiled.export_all(model, options.output)
+    files = compiled.export_all(model, options.output, options.chip)
     (options.output / "sites.json").write_text(report.sites_json(results))
     print(_sites(options, results), end="")
     for path, sites in files.items():
         print(f"{path}: kernel of {len(sites)} sites")
+    for number, sites in enumerate(files.values() if options.hub else ()):
+        name = f"{options.hub}-{number}" if len(files) > 1 else options.hub
+        made = hub.export_hub_kernel(model, options.output / name, sites[0],
+                                     name=name)
+        print(f"{made}: kernel of {len(sites)} sites")
     return 0
 
 

@@ -132,9 +132,14 @@ def export(model: nn.Module, path: str | Path, site: str | None = None,
     return Path(path)
 
 
-def export_all(model: nn.Module, directory: str | Path) \
-        -> dict[Path, list[str]]:
+def export_all(model: nn.Module, directory: str | Path,
+               chip: str | None = None) -> dict[Path, list[str]]:
     """Writes each kernel of a fused model once, as `kernel-<n>.fuse`.
+
+    Args:
+        model: with fused sites.
+        directory: that exists.
+        chip: as for `export`.
 
     Returns:
         The files, and the sites that have that kernel.
@@ -147,7 +152,7 @@ def export_all(model: nn.Module, directory: str | Path) \
     files = {}
     for number, sites in enumerate(kinds.values()):
         path = Path(directory) / f"kernel-{number}.fuse"
-        files[export(model, path, sites[0])] = sites
+        files[export(model, path, sites[0], chip)] = sites
     return files
 
 

@@ -61,6 +61,21 @@ class Commands(unittest.TestCase):
             kernel = fuse_mlir.load(Path(directory) / "kernel-0.fuse")
             self.assertIn("mlp.down_proj.weight", kernel.parameters)
 
+    def test_fuse_for_a_gpu_and_for_the_hub(self):
+        from fuse_mlir import native
+
+        with tempfile.TemporaryDirectory() as directory:
+            here = Path(directory)
+            status, out, error = run(
+                "fuse", "llama", *SETTINGS, "-o", directory, "--chip=sm_80",
+                "--hub=llama-mlp")
+            self.assertEqual(status, 0, error)
+            code = native.Artifact.load(here / "kernel-0.fuse")
+            self.assertTrue(code.sections(native.SECTION_PTX))
+            self.assertIn("llama-mlp/build/torch-cuda: kernel of 2 sites", out)
+            made = here / "llama-mlp/build/torch-cuda/metadata.json"
+            self.assertEqual(json.loads(made.read_text())["name"], "llama-mlp")
+
     def test_verify_a_config_file(self):
         with tempfile.TemporaryDirectory() as directory:
             config = Path(directory) / "config.json"
