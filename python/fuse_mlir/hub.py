@@ -39,7 +39,10 @@ _LAYERS = '''"""{title}"""
 
 from torch import nn
 
-from ._host import call
+from ._host import call, define
+
+# Compilers trace forwards, which must not read files.
+_OPERATOR, _PARAMETERS, _LIBRARY = define()
 
 
 class {layer}(nn.Module):
@@ -49,7 +52,7 @@ class {layer}(nn.Module):
     has_backward = False
 
     def forward{signature}:
-        return call(self, [{inputs}])
+        return call(self, [{inputs}], _OPERATOR, _PARAMETERS)
 '''
 _LAYOUT = '''
 

@@ -185,15 +185,16 @@ def _shape(inputs, parameters):
 
 
 @functools.lru_cache(maxsize=None)
-def _operator():
-    """The op of this version of the kernel; several may be in a process."""
+def define():
+    """Registers the op of this version of the kernel; several may be in a
+    process. Returns it, the names of its parameters, and what keeps it."""
     name = re.sub(r"\W", "_", __package__ or "fuse_kernel")
     library = torch.library.Library(name, "DEF")
     library.define("call(Tensor[] inputs, Tensor[] parameters) -> Tensor")
     library.impl("call", _run, "CUDA")
     library.impl("call", _elsewhere, "CPU")
     torch.library.register_fake(f"{name}::call", _shape, lib=library)
-    return getattr(torch.ops, name).call, library
+    return getattr(torch.ops, name).call, _plan()["parameters"], library
 
 
 def _parameter(module, name):
@@ -206,16 +207,16 @@ def _parameter(module, name):
     return value
 
 
-def call(module, inputs):
-    """The result of the kernel with the parameters of a module.
+def call(module, inputs, operator, names):
+    """The result of the kernel with the parameters of a module, by `names`.
 
     Raises:
         RuntimeError: an input or parameter is not what the kernel is for, or
             gradients are needed.
     """
-    parameters = [_parameter(module, name) for name in _plan()["parameters"]]
+    parameters = [_parameter(module, name) for name in names]
     if torch.is_grad_enabled() and any(
             t.requires_grad for t in (*inputs, *parameters)):
         raise RuntimeError("this kernel has no backward pass; use "
                            "torch.no_grad()")
-    return _operator()[0](list(inputs), parameters)
+    return operator(list(inputs), parameters)

@@ -109,6 +109,12 @@ class Directories(unittest.TestCase):
         with self.assertRaisesRegex(RuntimeError, "is PTX and runs on CUDA; "
                                     "an input is on cpu"):
             layers.MyMlp.forward(layout, torch.randn(3, 8))
+        # Compiled without a graph break, it says the same when it runs.
+        compiled = torch.compile(
+            lambda x: layers.MyMlp.forward(layout, x), fullgraph=True,
+            backend="aot_eager")
+        with self.assertRaisesRegex(RuntimeError, "is PTX and runs on CUDA"):
+            compiled(torch.randn(3, 8))
 
     def test_layer_of_one_module_has_its_interface(self):
         layers = load(self.single(layer="Fast")).layers
