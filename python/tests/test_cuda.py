@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What other tests can only look at without a GPU, run on one."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import fuse_mlir
+from fuse_mlir import slots
+from fuse_mlir.modules import fused_sites
+from tests.models import CHAIN, Block, Net, needs_library
+from tests.test_hub import load
+
+#: One thread for each row.
+NORM = """.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry norm(.param .u64 px, .param .u64 pw, .param .u64 py,
+                     .param .f32 peps, .param .u64 pcolumns) {
+  .reg .b64 %x, %w, %y, %n, %i, %o; .reg .b32 %r; .reg .f32 %a, %b, %s, %c;
+  .reg .pred %p;
+  ld.param.u64 %x, [px]; ld.param.u64 %w, [pw]; ld.param.u64 %y, [py];
+  ld.param.f32 %c, [peps]; ld.param.u64 %n, [pcolumns];
+  mov.u32 %r, %ctaid.x; cvt.u64.u32 %o, %r; mul.lo.u64 %o, %o, %n;
+  shl.b64 %o, %o, 2; add.u64 %x, %x, %o; add.u64 %y, %y, %o;
+  mov.f32 %s, 0f00000000; mov.u64 %i, 0;
+sum:
+  shl.b64 %o, %i, 2; add.u64 %o, %o, %x; ld.global.f32 %a, [%o];
+  fma.rn.f32 %s, %a, %a, %s; add.u64 %i, %i, 1; setp.lt.u64 %p, %i, %n;
+  @%p bra sum;
+  cvt.rn.f32.u64 %b, %n; div.rn.f32 %s, %s, %b; add.f32 %s, %s, %c;
+  sqrt.rn.f32 %s, %s; rcp.rn.f32 %s, %s; mov.u64 %i, 0;
+scale:
+  shl.b64 %o, %i, 2; add.u64 %o, %o, %x; ld.global.f32 %a, [%o];
+  shl.b64 %o, %i, 2; add.u64 %o, %o, %w; ld.global.f32 %b, [%o];
+  mul.f32 %a, %a, %s; mul.f32 %a, %a, %b;
+  shl.b64 %o, %i, 2; add.u64 %o, %o, %y; st.global.f32 [%o], %a;
+  add.u64 %i, %i, 1; setp.lt.u64 %p, %i, %n; @%p bra scale;
+  ret;
+}
+"""
+
+
+class Slotted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.rand(96) + 0.5)
+        self.norm = slots.OpSlot(
+            "rms_norm", params={"eps": 1e-6}, eager=lambda x, w: x * (
+                x.square().mean(-1, keepdim=True) + 1e-6).rsqrt() * w)
+
+    def forward(self, x):
+        return self.norm(x, self.weight)
+
+
+def capture(step):
+    """A graph of `step`, which ran before, and its result."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = step()
+    return graph, result
+
+
+@unittest.skipUnless(torch.cuda.is_available(), "no GPU")
+@needs_library
+class Cuda(unittest.TestCase):
+
+    def setUp(self):
+        torch.manual_seed(0)
+        before = torch.is_grad_enabled()
+        torch.set_grad_enabled(False)
+        self.addCleanup(torch.set_grad_enabled, before)
+
+    def net(self, dtype=torch.float32):
+        model = Net(2, lambda: Block(64, 128)).eval().requires_grad_(False)
+        return model.to("cuda", dtype), torch.randn(5, 64, device="cuda",
+                                                    dtype=dtype)
+
+    def replays(self, step, x):
+        """A graph of `step` computes what it computes, on other data."""
+        graph, result = capture(step)
+        x.normal_()
+        graph.replay()
+        self.assertTrue(torch.equal(result, step()))
+
+    def test_slot(self):
+        model = Slotted().cuda()
+        slots.bind(model, {"bind": {"rms_norm": "fuse"}}, slots.Context())
+        for rows in (2, 5, 0, 300, 1):
+            x = torch.randn(rows, 96, device="cuda")
+            torch.testing.assert_close(model(x),
+                                       model.norm.eager(x, model.weight))
+        # One program for any number of rows, and one for a single row.
+        self.assertEqual(len(model.norm._programs), 2)
+        x = torch.randn(5, 96, device="cuda")
+        self.replays(lambda: model(x), x)
+        compiled = torch.compile(model, fullgraph=True)
+        self.assertTrue(torch.equal(compiled(x), model(x)))
+        with self.assertRaisesRegex(slots.SlotError, "is bound for sm_.*, and "
+                                    "an input is on cpu"):
+            model(torch.randn(3, 96))
+
+    def test_kernel_directory(self):
+        for dtype in (torch.float32, torch.bfloat16):
+            with self.subTest(dtype):
+                self.check_directory(dtype)
+
+    def check_directory(self, dtype):
+        model, x = self.net(dtype)
+        fuse_mlir.fuse_modules(model, {CHAIN: "fuse"}, inputs=x)
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        variant = fuse_mlir.export_hub_kernel(model, directory.name,
+                                              name="my-mlp")
+        fuse_mlir.unfuse_modules(model)
+        layers, block = load(variant).layers, model.layers[0]
+        layout = layers.MyMlpLayout(block.norm, block.mlp)
+
+        def layer(x):
+            return layers.MyMlp.forward(layout, x)
+
+        tolerance = 1e-5 if dtype is torch.float32 else 2e-2
+        for shape in ((5, 64), (1, 64), (2, 7, 64), (300, 64), (0, 64)):
+            x = torch.randn(shape, device="cuda", dtype=dtype)
+            torch.testing.assert_close(layer(x), block.mlp(block.norm(x)),
+                                       atol=tolerance, rtol=tolerance)
+        x = torch.randn(5, 64, device="cuda", dtype=dtype)
+        self.replays(lambda: layer(x), x)
+        compiled = torch.compile(layer, fullgraph=True)
+        self.assertTrue(torch.equal(compiled(x), layer(x)))
+        with self.assertRaisesRegex(RuntimeError, "an input is torch.float64 "
+                                    ".*; the kernel is for"):
+            layer(x.double())
+
+    def test_artifact(self):
+        model, x = self.net(torch.bfloat16)
+        fuse_mlir.fuse_modules(model, {CHAIN: "fuse"}, inputs=x)
+        expected = model(x)
+        with tempfile.TemporaryDirectory() as directory:
+            path = str(fuse_mlir.export(model, Path(directory) / "k.fuse"))
+            fuse_mlir.unfuse_modules(model)
+            fuse_mlir.fuse_modules(model, {CHAIN: path}, inputs=x)
+        self.assertIsNotNone(fused_sites(model)[0][1]._kernel.compiled.given)
+        self.assertTrue(torch.equal(model(x), expected))
+        x = torch.randn(2, 150, 64, device="cuda", dtype=torch.bfloat16)
+        ours = model(x)
+        fuse_mlir.unfuse_modules(model)
+        torch.testing.assert_close(ours, model(x), atol=5e-2, rtol=2e-2)
+
+    def test_ptx(self):
+        model, x = self.net()
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "norm.ptx"
+            path.write_text(NORM)
+            kernel = fuse_mlir.PtxKernel(
+                path, entry="norm", grid=("rows",), block=(1,),
+                sizes={"rows": ("input0", 0), "columns": ("norm.weight", 0)},
+                args=["input0", "norm.weight", "result0", 1e-6, "columns"])
+            fuse_mlir.fuse_modules(
+                model, {(("Norm", "layers.*.norm"),): kernel}, inputs=x)
+        checks = fuse_mlir.verify(model, x)
+        self.assertTrue(checks, str(checks))
+
+    def test_exported_program(self):
+        model, x = self.net(torch.bfloat16)
+        fuse_mlir.fuse_modules(model, {CHAIN: "fuse"}, inputs=x)
+        program = torch.export.export(model, (x,))
+        with tempfile.TemporaryDirectory() as directory:
+            torch.export.save(program, f"{directory}/p.pt2")
+            loaded = torch.export.load(f"{directory}/p.pt2").module()
+        self.assertTrue(torch.equal(loaded(x), model(x)))
+
+
+if __name__ == "__main__":
+    unittest.main()
