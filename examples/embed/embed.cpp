@@ -212,7 +212,7 @@ static int serve(const std::string &path, bool onGPU) {
     device = std::make_unique<Server>(artifact, *gpu, weights);
 
   bool good = true;
-  for (int64_t tokens : {1, 3, 16}) {
+  for (int64_t tokens : {1, 3, 16, 200}) {
     const fuse_tensor_type &type = signature.arguments[0];
     Tensor input(type.dtype, getShape(type, tokens));
     input.fill(random, 1.7);

@@ -136,6 +136,9 @@ public:
   void bind(size_t argument, const DLTensor &tensor) {
     check(fuse_instance_bind_view(get(), argument, &tensor));
   }
+  void limitTokens(int64_t tokens) {
+    check(fuse_instance_limit_tokens(get(), tokens));
+  }
   void prepare() { check(fuse_instance_prepare(get())); }
   void prepare(SharedWeights &shared) {
     check(fuse_instance_prepare_shared(get(), shared.get()));

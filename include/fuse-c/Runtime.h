@@ -194,6 +194,13 @@ FUSE_C_EXPORT fuse_status fuse_instance_bind_parameter(fuse_instance *instance,
  * undoes this. */
 FUSE_C_EXPORT fuse_status fuse_instance_prepare(fuse_instance *instance);
 
+/* The most tokens that launches will have; by default as many as the code
+ * takes. Code for more is not loaded when the instance is prepared, which takes
+ * seconds where a driver has to compile it. An instance that is prepared loads
+ * at once what it lacks, and stays prepared; nothing is unloaded. */
+FUSE_C_EXPORT fuse_status fuse_instance_limit_tokens(fuse_instance *instance,
+                                                     int64_t tokens);
+
 /* What several instances on one device read, such as variants of the kernels of
  * one block. Weights that were packed before are found again
  * by where they lie: after they changed, prepare with another handle. */

@@ -397,6 +397,14 @@ fuse_status fuse_instance_prepare_shared(fuse_instance *instance,
   });
 }
 
+fuse_status fuse_instance_limit_tokens(fuse_instance *instance,
+                                       int64_t tokens) {
+  return guard([&] {
+    requireAll("instance", instance);
+    instance->value->limitTokens(tokens);
+  });
+}
+
 fuse_status fuse_instance_num_inputs(const fuse_instance *instance,
                                      size_t *num_inputs) {
   return guard([&] {

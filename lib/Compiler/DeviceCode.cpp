@@ -7,6 +7,7 @@
 #include "fuse/Compiler/DeviceCode.h"
 #include "TileLaunches.h"
 #include "fuse/Analysis/Chip.h"
+#include "fuse/Analysis/PrefillSchedule.h"
 #include "fuse/Compiler/Phase.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Target/PTX.h"
@@ -37,7 +38,13 @@ namespace {
 struct LaunchRange {
   std::optional<int64_t> upTo;
   SmallVector<tile::LaunchOp> launches;
+
+  /// Kernels for few tokens and for many are modules of their own: a driver
+  /// takes seconds to compile the latter, and many hosts need only the others.
+  size_t getPart() const { return upTo && *upTo > kMaxDecodeTokens; }
 };
+
+constexpr size_t kNumParts = 2;
 
 /// Code in the making.
 class DeviceCompiler {
@@ -54,6 +61,8 @@ private:
   llvm::Error compileScheduled();
   llvm::Error writeScheduled(func::FuncOp function,
                              ArrayRef<LaunchRange> ranges);
+  Expected<OwningOpRef<ModuleOp>>
+  lowerKernels(ModuleOp planned, const llvm::StringSet<> &kernels);
   llvm::Error takeMixed(ModuleOp planned, ArrayRef<StringRef> names);
   llvm::Error compilePortable();
   llvm::Error addPortable(const json::Object &plan,
@@ -134,12 +143,18 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
                                            ArrayRef<LaunchRange> ranges) {
   json::Array packed, alternatives;
   TilePlanWriter writer(packed);
+  // Numbers of parts, which the indices of their modules replace.
+  std::vector<size_t> modules;
   int64_t first = 0, maxTokens = 0, zeroed = 0;
   for (const LaunchRange &range : ranges) {
     // What launches have in common is in each plan.
     tile::LaunchOp last = range.launches.back();
     WorkspaceParts parts(last.getPlanAttr(), zeroed);
     json::Array entries;
+    size_t part = range.getPart();
+    size_t number = llvm::find(modules, part) - modules.begin();
+    if (number == modules.size())
+      modules.push_back(part);
     for (tile::LaunchOp launch : range.launches) {
       TilePlaces places;
       places.parts = range.upTo ? &parts : nullptr;
@@ -153,9 +168,11 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
         places.tensors.push_back(
             json::Object{{"tensor", function.getNumArguments() + i}});
       places.tokens = "s0";
-      entries.push_back(
+      json::Object entry =
           writer.write(launch.getKernel().getLeafReference().getValue(),
-                       launch.getPlanAttr(), places));
+                       launch.getPlanAttr(), places);
+      entry["module"] = number;
+      entries.push_back(std::move(entry));
     }
     // The first operand has a row for each token.
     first = cast<BlockArgument>(last.getInputs()[0]).getArgNumber();
@@ -193,7 +210,7 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
   if (!writer.getProblem().empty())
     return createStringError(writer.getProblem());
   program.functions.push_back(
-      {function.getSymName().str(), std::move(cuda), {program.modules.size()}});
+      {function.getSymName().str(), std::move(cuda), std::move(modules)});
   return llvm::Error::success();
 }
 
@@ -219,6 +236,28 @@ llvm::Error DeviceCompiler::takeMixed(ModuleOp planned,
   return llvm::Error::success();
 }
 
+/// PTX of some kernels of a planned module. What the host does is in the plans;
+/// kernels of other functions are in nobody's.
+Expected<OwningOpRef<ModuleOp>>
+DeviceCompiler::lowerKernels(ModuleOp planned,
+                             const llvm::StringSet<> &kernels) {
+  OwningOpRef<ModuleOp> code(planned.clone());
+  for (auto function : llvm::make_early_inc_range(code->getOps<func::FuncOp>()))
+    function.erase();
+  for (auto gpuModule : code->getOps<gpu::GPUModuleOp>())
+    for (auto kernel :
+         llvm::make_early_inc_range(gpuModule.getOps<tile::KernelOp>()))
+      if (!kernels.contains(kernel.getSymName()))
+        kernel.erase();
+  HopperPipelineOptions pipeline;
+  pipeline.stage = HopperStage::PTX;
+  PassManager lowering(module.getContext());
+  buildHopperPipeline(lowering, pipeline);
+  if (llvm::Error error = run(lowering, *code, "lowering of scheduled kernels"))
+    return std::move(error);
+  return std::move(code);
+}
+
 llvm::Error DeviceCompiler::compileScheduled() {
   OwningOpRef<ModuleOp> planned(module.clone());
   HopperPipelineOptions pipeline;
@@ -232,60 +271,60 @@ llvm::Error DeviceCompiler::compileScheduled() {
   if (llvm::Error error = run(planning, *planned, "scheduled path"))
     return error;
 
-  llvm::StringSet<> kernels;
+  // Kernels of each part, which is a module.
+  llvm::StringSet<> kernels[kNumParts];
   SmallVector<StringRef> mixed;
+  auto use = [&](ArrayRef<tile::LaunchOp> launches, size_t part) {
+    for (tile::LaunchOp launch : launches) {
+      kernels[part].insert(launch.getKernel().getLeafReference().getValue());
+      tileBinary = launch.getKernel().getRootReference().getValue();
+    }
+  };
   for (func::FuncOp function : functions) {
     auto lowered = planned->lookupSymbol<func::FuncOp>(function.getSymName());
-    SmallVector<tile::LaunchOp> launches;
     SmallVector<LaunchRange> ranges = getRanges(lowered);
     if (!ranges.empty()) {
       if (llvm::Error error = writeScheduled(lowered, ranges))
         return error;
       done.insert(function.getSymName());
       for (const LaunchRange &range : ranges)
-        llvm::append_range(launches, range.launches);
-    } else {
-      // A plan with other launches has no alternatives.
-      if (options.mixed)
-        takeLargestRanges(lowered);
-      lowered.walk([&](tile::LaunchOp launch) { launches.push_back(launch); });
-      if (launches.empty() || !options.mixed || !canMixLaunches(lowered))
-        continue;
-      mixed.push_back(function.getSymName());
+        use(range.launches, range.getPart());
+      continue;
     }
-    for (tile::LaunchOp launch : launches) {
-      kernels.insert(launch.getKernel().getLeafReference().getValue());
-      tileBinary = launch.getKernel().getRootReference().getValue();
-    }
+    // A plan with other launches has no alternatives.
+    if (options.mixed)
+      takeLargestRanges(lowered);
+    SmallVector<tile::LaunchOp> launches;
+    lowered.walk([&](tile::LaunchOp launch) { launches.push_back(launch); });
+    if (launches.empty() || !options.mixed || !canMixLaunches(lowered))
+      continue;
+    mixed.push_back(function.getSymName());
+    use(launches, 0);
   }
-  if (kernels.empty())
-    return llvm::Error::success();
-  // What the host does is in the plans; kernels of other functions are in
-  // nobody's.
-  OwningOpRef<ModuleOp> code(planned->clone());
-  for (auto function : llvm::make_early_inc_range(code->getOps<func::FuncOp>()))
-    function.erase();
-  for (auto gpuModule : code->getOps<gpu::GPUModuleOp>())
-    for (auto kernel :
-         llvm::make_early_inc_range(gpuModule.getOps<tile::KernelOp>()))
-      if (!kernels.contains(kernel.getSymName()))
-        kernel.erase();
-  pipeline.stage = HopperStage::PTX;
-  PassManager lowering(module.getContext());
-  buildHopperPipeline(lowering, pipeline);
-  if (llvm::Error error = run(lowering, *code, "lowering of scheduled kernels"))
-    return error;
-  FailureOr<std::string> ptx = getPTX(*code);
-  if (failed(ptx))
-    return createStringError("the scheduled path made no PTX");
-  moduleIndices[tileBinary] = program.modules.size();
-  program.modules.push_back({std::move(*ptx), "", ""});
-  if (mixed.empty())
-    return llvm::Error::success();
-  planned->lookupSymbol(tileBinary)->erase();
-  OpBuilder builder = OpBuilder::atBlockEnd(planned->getBody());
-  builder.clone(*code->lookupSymbol(tileBinary));
-  return takeMixed(*planned, mixed);
+  size_t indices[kNumParts] = {};
+  for (size_t part = kNumParts; part-- > 0;) {
+    if (kernels[part].empty())
+      continue;
+    Expected<OwningOpRef<ModuleOp>> code =
+        lowerKernels(*planned, kernels[part]);
+    if (!code)
+      return code.takeError();
+    FailureOr<std::string> ptx = getPTX(**code);
+    if (failed(ptx))
+      return createStringError("the scheduled path made no PTX");
+    indices[part] = program.modules.size();
+    program.modules.push_back({std::move(*ptx), "", ""});
+    if (part > 0 || mixed.empty())
+      continue;
+    moduleIndices[tileBinary] = indices[part];
+    planned->lookupSymbol(tileBinary)->erase();
+    OpBuilder builder = OpBuilder::atBlockEnd(planned->getBody());
+    builder.clone(*(*code)->lookupSymbol(tileBinary));
+  }
+  for (DeviceFunction &function : program.functions)
+    for (size_t &number : function.modules)
+      number = indices[number];
+  return mixed.empty() ? llvm::Error::success() : takeMixed(*planned, mixed);
 }
 
 //===----------------------------------------------------------------------===//

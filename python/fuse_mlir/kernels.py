@@ -13,6 +13,7 @@ import copy
 import functools
 import itertools
 import re
+import sys
 import threading
 import weakref
 from collections import OrderedDict
@@ -41,6 +42,9 @@ FUSED_OP = re.compile(r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|"
 ROW_OPS = frozenset(f"fuse.{name}" for name in (
     "gated_mlp", "mlp", "norm_linear", "norm_quantize", "act_quantize",
     "rms_norm", "layer_norm", "linear", "activation", "quantize"))
+#: Rows that a GPU has kernels for from the start. Those for more are loaded
+#: when a call has them, because the driver takes seconds to compile them.
+FEW_ROWS = 128
 #: Kernels that structurally equal chains share.
 CACHE_SIZE = 64
 
@@ -445,6 +449,8 @@ class Kernel:
             if self._flat and compiled.given is None else compiled
         self._lock = threading.Lock()
         self._instance: native.Instance | None = None
+        #: Most rows whose kernels are loaded.
+        self._limit = sys.maxsize
         self._shared = shared._shared if shared else native.SharedWeights()
         #: The kernel with residual adds, where `inductor_options` made one.
         self.residual: Kernel | None = None
@@ -532,10 +538,28 @@ class Kernel:
         result = out.view(-1, out.shape[-1])
         # The launch picks the kernels for its number of rows.
         most = instance.max_tokens or len(result)
+        if len(result) > self._limit:
+            self._load_all(len(result))
         for start in range(0, len(result), most):
             part = slice(start, start + most)
             instance.launch([t[part] for t in rows], [result[part]])
         return out
+
+    def _load_all(self, rows: int) -> None:
+        """Loads the kernels for many rows.
+
+        Raises:
+            KernelError: a graph is captured.
+        """
+        if self.device.type == "cuda" \
+                and torch.cuda.is_current_stream_capturing():
+            raise KernelError(
+                f"site '{self.site}' has no kernel for {rows} rows yet, and "
+                "none can be loaded while a graph is captured; call the model "
+                "once with this input before")
+        with self._lock:
+            self._limit = sys.maxsize
+            self._instance.limit_tokens(self._limit)
 
     def _check(self, weights: Sequence[torch.Tensor]) -> None:
         """Binds weights that moved or changed, as kernels pack them."""
@@ -562,6 +586,9 @@ class Kernel:
                         "tensor, because kernels read it where it is")
             if self._instance is None:
                 self._instance = self._code.instance(self.device)
+                if self._flat and self._instance.max_tokens > FEW_ROWS:
+                    self._instance.limit_tokens(FEW_ROWS)
+                    self._limit = FEW_ROWS
             else:
                 # What was packed of the weights before is no longer right.
                 self._shared = native.SharedWeights()

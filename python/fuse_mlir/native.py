@@ -552,6 +552,12 @@ class Instance:
             self._handle.pointer, parameter.encode(), byref(view)))
         self._weights[parameter] = (tensor, view)
 
+    def limit_tokens(self, tokens: int) -> None:
+        """Launches will have at most so many tokens: code for more is not
+        loaded. A prepared instance loads what it lacks."""
+        _check(library().fuse_instance_limit_tokens(self._handle.pointer,
+                                                    c_int64(tokens)))
+
     def prepare(self, shared: SharedWeights | None = None) -> None:
         """Does what a launch must not: packs weights, loads code."""
         if shared is None:

@@ -3,14 +3,17 @@
 
 import itertools
 import json
+import sys
 import unittest
+import unittest.mock
 from collections.abc import Sequence
 
 import torch
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.kernels import Chain, Kernel, compile_chain, input_types
+from fuse_mlir.kernels import (FEW_ROWS, Chain, Kernel, compile_chain,
+                               input_types)
 from fuse_mlir.sites import Plan, Source, Step
 
 
@@ -20,6 +23,16 @@ class _Recorder:
     def __init__(self, max_tokens: int) -> None:
         self.max_tokens = max_tokens
         self.rows: list[int] = []
+        self.limits: list[int] = []
+
+    def bind(self, name: str, weight: torch.Tensor) -> None:
+        pass
+
+    def prepare(self, shared: native.SharedWeights) -> None:
+        pass
+
+    def limit_tokens(self, tokens: int) -> None:
+        self.limits.append(tokens)
 
     def launch(self, inputs: Sequence[torch.Tensor],
                outputs: Sequence[torch.Tensor]) -> None:
@@ -39,15 +52,46 @@ def make_kernel() -> Kernel:
 
 class RowsTest(unittest.TestCase):
 
-    def rows_of_launches(self, most: int, rows: int) -> list[int]:
-        kernel = make_kernel()
+    def setUp(self) -> None:
+        self.kernel = make_kernel()
         # As on a GPU, where scheduled kernels take rows.
-        kernel._flat = True
-        kernel._instance = instance = _Recorder(most)
+        self.kernel._flat = True
+
+    def run_rows(self, rows: int) -> None:
         x = torch.arange(rows * 16).view(1, rows, 16).bfloat16()
-        out = kernel.run([x], kernel.weights())
+        out = self.kernel.run([x], self.kernel.weights())
         self.assertTrue(torch.equal(out, 2 * x))
+
+    def rows_of_launches(self, most: int, rows: int) -> list[int]:
+        self.kernel._instance = instance = _Recorder(most)
+        self.run_rows(rows)
         return instance.rows
+
+    def made_for(self, most: int) -> _Recorder:
+        """The instance that the kernel makes when its weights change."""
+        instance = _Recorder(most)
+        self.kernel._instance = None
+        self.kernel._code = unittest.mock.Mock()
+        self.kernel._code.instance.return_value = instance
+        self.kernel._bound = []
+        self.kernel._check(self.kernel.weights())
+        return instance
+
+    def test_kernels_for_many_rows_are_loaded_with_the_first_such_call(self):
+        instance = self.made_for(16384)
+        for rows in (1, FEW_ROWS):
+            self.run_rows(rows)
+        self.assertEqual(instance.limits, [FEW_ROWS])
+        for rows in (FEW_ROWS + 1, 1, 1000):
+            self.run_rows(rows)
+        self.assertEqual(instance.limits, [FEW_ROWS, sys.maxsize])
+
+    def test_other_code_has_nothing_to_load(self):
+        # Kernels for few rows, and portable ones.
+        for most in (FEW_ROWS, 0):
+            instance = self.made_for(most)
+            self.run_rows(300)
+            self.assertEqual(instance.limits, [])
 
     def test_rows_go_through_in_one_launch(self):
         for rows in (1, 128, 129, 1000):
@@ -61,7 +105,7 @@ class RowsTest(unittest.TestCase):
         self.assertEqual(self.rows_of_launches(0, 5000), [5000])
 
     def test_one_artefact_has_kernels_for_all_rows(self):
-        kernel = make_kernel()
+        kernel = self.kernel
         code = kernel.compiled.for_rows(kernel.chain)
         artifact = native.Module(code.formed).compile(chip="sm_90a", cpu="")
         manifest = json.loads(
@@ -71,6 +115,10 @@ class RowsTest(unittest.TestCase):
         self.assertEqual(bounds[:5], [8, 16, 32, 64, 128])
         self.assertEqual(bounds[-1], 16384)
         self.assertEqual(bounds, sorted(bounds))
+        # Those for many rows are a module that is loaded by itself.
+        for plan in cuda["alternatives"]:
+            self.assertEqual({launch["module"] for launch in plan["launches"]},
+                             {int(plan["upto"] > FEW_ROWS)})
         # One copy of each weight for all.
         self.assertEqual(len(cuda["packed"]), 2)
 

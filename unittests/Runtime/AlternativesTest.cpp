@@ -132,6 +132,47 @@ TEST(AlternativesTest, WorkspaceServesFewerTokensToo) {
     EXPECT_FALSE(launchOn(session, tokens).empty()) << tokens;
 }
 
+// A driver takes long to compile kernels for many tokens, which hosts that have
+// few do not need.
+TEST(AlternativesTest, LoadsTheCodeThatIsNeeded) {
+  const FakeCuda &fake = getRangesFake();
+  json manifest = makeRanges();
+  json &cuda = manifest["functions"][0]["cuda"];
+  cuda["modules"].push_back({{"cubin", 2}});
+  for (json &launch : cuda["alternatives"][2]["launches"])
+    launch["module"] = 1;
+  CudaSession session(manifest.dump());
+  session.open();
+  cxx::Program program(session.artifact, session.device);
+  session.instance = std::make_unique<cxx::Instance>(program, nullptr);
+  for (int i : {1, 2})
+    session.instance->bind(i, session.getView(i, kDLCPU));
+  fake.reset();
+  session.instance->limitTokens(64);
+  EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 0);
+  session.instance->prepare();
+  EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 1);
+  session.shapes[0][0] = 256;
+  DLTensor input = session.getView(0, kDLCUDA);
+  session.workspace = session.instance->createWorkspace({&input});
+  EXPECT_EQ(launchOn(session, 64).size(), 1u);
+  auto [status, message] = getStatus([&] { launchOn(session, 65); });
+  EXPECT_EQ(status, FUSE_ERROR_STATE);
+  EXPECT_EQ(message, "the instance of f is limited to 64 tokens, got 65");
+
+  // A prepared instance loads at once what it lacks, and packs nothing again.
+  fake.reset();
+  session.instance->limitTokens(65);
+  EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 1);
+  EXPECT_EQ(fake.countCalls("cuMemAlloc"), 0);
+  EXPECT_EQ(launchOn(session, 256).size(), 2u);
+  EXPECT_EQ(launchOn(session, 8).size(), 1u);
+  std::tie(status, message) =
+      getStatus([&] { session.instance->limitTokens(0); });
+  EXPECT_EQ(status, FUSE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(message, "a limit of 0 tokens: expected 1 or more");
+}
+
 /// What is wrong with the manifest after `change` to its code, or nothing.
 template <typename Change>
 static std::string refuse(Change change) {

@@ -67,6 +67,7 @@ protected:
   void checkPlace(const TensorView &view, bool isBound,
                   const std::string &what) const override;
   void prepareCode(const Views &arguments, SharedWeights *shared) override;
+  void loadCode(int64_t tokens) override;
   size_t computeWorkspaceSize(const Views &arguments) const override;
   void launchCode(const Views &tensors, const LaunchOptions &options) override;
 
@@ -106,8 +107,8 @@ private:
   std::shared_ptr<const CudaDevice> device;
   const DeviceCode &code;
   std::string rangeName;
-  /// Of the launches of all plans, in order.
-  std::vector<KernelFunction> kernels;
+  /// Of the launches of each plan; none where they have not been loaded.
+  std::vector<std::vector<KernelFunction>> kernels;
   /// Device copies of bound arguments that are on the CPU, by argument.
   std::vector<DeviceMemory> copies;
   std::vector<std::shared_ptr<DeviceMemory>> packedWeights;
@@ -250,9 +251,6 @@ void CudaInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
   packedWeights.clear();
   copies.clear();
   kernels.clear();
-  for (const LaunchPlan &plan : code.plans)
-    for (const Launch &launch : plan.launches)
-      kernels.push_back(loadKernel(launch));
   for (const PackedWeight &packed : code.packed)
     packedWeights.push_back(shared ? findOrPack(packed, arguments, *shared)
                                    : pack(packed, arguments));
@@ -263,6 +261,20 @@ void CudaInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
       for (const KernelArgument &argument : launch.arguments)
         copyIfRead(argument, arguments);
   device->settle();
+}
+
+void CudaInstance::loadCode(int64_t tokens) {
+  device->check();
+  kernels.resize(code.plans.size());
+  // Kernels for more tokens may be in modules that are not needed.
+  const LaunchPlan *last = &code.getPlan(tokens);
+  for (size_t i = 0; &code.plans[i] <= last && i < kernels.size(); ++i)
+    if (kernels[i].empty()) {
+      std::vector<KernelFunction> loaded;
+      for (const Launch &launch : code.plans[i].launches)
+        loaded.push_back(loadKernel(launch));
+      kernels[i] = std::move(loaded);
+    }
 }
 
 std::unique_ptr<Workspace> CudaInstance::createWorkspace(size_t bytes) {
@@ -509,6 +521,11 @@ void CudaInstance::launchCode(const Views &tensors,
                   "the workspace is of another device");
   DevicePtr base = workspace ? workspace->memory.get() : 0;
   const LaunchPlan &plan = getPlan(scratch.symbols);
+  if (kernels[&plan - code.plans.data()].size() != plan.launches.size())
+    throw Failure(FUSE_ERROR_STATE,
+                  "the instance of " + function.name + " is limited to " +
+                      std::to_string(limit) + " tokens, got " +
+                      std::to_string(scratch.symbols[0]));
   uint64_t needed =
       layOut(plan, scratch.symbols.data(), base, &scratch.buffers);
   uint64_t given = workspace ? workspace->memory.size() : 0;
@@ -528,9 +545,7 @@ void CudaInstance::launchCode(const Views &tensors,
     CudaWorkspace *workspace;
   } use{workspace};
   CurrentContext current(*device);
-  const KernelFunction *kernel = kernels.data();
-  for (const LaunchPlan *other = code.plans.data(); other != &plan; ++other)
-    kernel += other->launches.size();
+  const auto &loaded = kernels[&plan - code.plans.data()];
   for (size_t i = 0; i < plan.launches.size(); ++i) {
     const Launch &launch = plan.launches[i];
     scratch.values.clear();
@@ -543,7 +558,7 @@ void CudaInstance::launchCode(const Views &tensors,
     // What goes before is this function's own, or what the caller says.
     bool overlaps = launch.dependent &&
                     (i > 0 || (options.flags & FUSE_LAUNCH_OVERLAP) != 0);
-    launchKernel(launch, kernel[i], options, overlaps, scratch);
+    launchKernel(launch, loaded[i], options, overlaps, scratch);
   }
 }
 

@@ -86,7 +86,19 @@ void Instance::prepare(SharedWeights *shared) {
                                           "bound");
   }
   prepareCode(views, shared);
+  loadCode(limit);
   prepared = true;
+}
+
+void Instance::limitTokens(int64_t tokens) {
+  if (tokens < 1)
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  "a limit of " + std::to_string(tokens) +
+                      " tokens: expected 1 or more");
+  ExclusiveLock lock(mutex);
+  limit = tokens;
+  if (prepared)
+    loadCode(limit);
 }
 
 void Instance::requirePrepared() const {

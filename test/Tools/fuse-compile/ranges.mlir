@@ -1,7 +1,8 @@
 // One artefact for every number of tokens: kernels for several ranges, which all
 // read one packed copy of each weight. Words that kernels meet on lie in one
 // buffer, whose size is the same for all; matrices with a row for each token are
-// as large as the tokens are many.
+// as large as the tokens are many. Kernels for more than 128 tokens are a module
+// that hosts with fewer need not load.
 
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never -o %t.fuse
 // RUN: fuse-info %t.fuse | FileCheck %s
@@ -9,10 +10,12 @@
 
 // CHECK-LABEL: @mlp
 // CHECK:       tokens      at most 16384
+// CHECK:       CUDA
+// CHECK-NEXT:  CUDA
 // CHECK:       tokens      1 to 8
 // CHECK-NEXT:  workspace   [[ZEROED:[0-9]+]] bytes
 // CHECK-NEXT:  workspace   {{[0-9]+}} bytes
-// CHECK-NEXT:  launch      mlp_decode_0
+// CHECK-NEXT:  launch      mlp_decode_0 {{.*}} module 0
 // CHECK-NEXT:  tokens      9 to 16
 // CHECK-NEXT:  workspace   [[ZEROED]] bytes
 // CHECK:       tokens      17 to 32
@@ -26,9 +29,9 @@
 // CHECK-NEXT:  workspace   0 bytes
 // CHECK-NEXT:  workspace   ["mul",["ceildiv","s0",128],16384] bytes
 // CHECK-NEXT:  workspace   ["mul",["ceildiv","s0",128],65536] bytes
-// CHECK-NEXT:  launch      mlp_prefill_
-// CHECK-NEXT:  launch      mlp_prefill_
-// CHECK-NEXT:  launch      mlp_prefill_
+// CHECK-NEXT:  launch      mlp_prefill_{{.*}} module 1
+// CHECK-NEXT:  launch      mlp_prefill_{{.*}} module 1
+// CHECK-NEXT:  launch      mlp_prefill_{{.*}} module 1
 // CHECK-NEXT:  packed      rows_256 of arguments [1],
 // CHECK-NEXT:  packed      rows_256 of arguments [2],
 // CHECK-NOT:   packed

@@ -114,6 +114,9 @@ public:
   /// With `shared`, tensors that another instance has packed in the same way
   /// are not packed again.
   void prepare(SharedWeights *shared = nullptr);
+  /// Launches will have at most so many tokens. What they need is loaded now
+  /// or, before the instance is prepared, then.
+  void limitTokens(int64_t tokens);
   size_t getNumInputs() const;
   void getResultShape(const DLTensor *const *inputs, size_t numInputs,
                       size_t result, int64_t *shape) const;
@@ -133,12 +136,16 @@ protected:
                           const std::string &what) const = 0;
   /// Called with a view of each argument that is bound.
   virtual void prepareCode(const Views &arguments, SharedWeights *shared) = 0;
+  /// Loads code for up to so many tokens, if it has not been.
+  virtual void loadCode(int64_t tokens) {}
   virtual size_t computeWorkspaceSize(const Views &arguments) const = 0;
   virtual void launchCode(const Views &tensors,
                           const LaunchOptions &options) = 0;
 
   std::shared_ptr<Program> program;
   const Function &function;
+  /// Most tokens that code has to be loaded for.
+  int64_t limit = INT64_MAX;
 
 private:
   void collectArguments(const DLTensor *const *inputs, size_t numInputs,
