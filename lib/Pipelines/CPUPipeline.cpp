@@ -55,6 +55,7 @@ static void addLoops(OpPassManager &pm,
                      const VectorizeReductionsPassOptions *vectorize) {
   if (vectorize)
     pm.addPass(createVectorizeReductionsPass(*vectorize));
+  pm.addPass(createExpandCopiesPass());
   pm.addPass(createConvertLinalgToLoopsPass());
   pm.addPass(createExpandReshapesPass());
   pm.addPass(createExpandSmallFloatsPass());

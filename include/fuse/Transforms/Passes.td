@@ -45,6 +45,42 @@ def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
                            "::mlir::func::FuncDialect"];
 }
 
+def ExpandCopiesPass : Pass<"fuse-expand-copies"> {
+  let summary = "Write copies between strided buffers as structured ops";
+  let description = [{
+    Replaces `memref.copy` by `linalg.generic` where one of the buffers is not
+    contiguous, as bufferization leaves for `tensor.insert_slice` and
+    `tensor.concat`. Upstream would lower these to calls of `memrefCopy`, a
+    function of its runtime library.
+
+    Declines copies between contiguous buffers, which become `memcpy`, and
+    buffers without a rank.
+
+    After this pass the lowering to LLVM calls no function for a copy between
+    ranked buffers.
+
+    Example:
+
+    ```mlir
+    memref.copy %x, %y
+      : memref<?x4xf32> to memref<?x4xf32, strided<[8, 1], offset: 2>>
+    ```
+
+    becomes
+
+    ```mlir
+    linalg.generic {indexing_maps = [#map, #map],
+                    iterator_types = ["parallel", "parallel"]}
+        ins(%x : memref<?x4xf32>)
+        outs(%y : memref<?x4xf32, strided<[8, 1], offset: 2>>) {
+    ^bb0(%in: f32, %out: f32):
+      linalg.yield %in : f32
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect"];
+}
+
 def ExpandReshapesPass : Pass<"fuse-expand-reshapes"> {
   let summary = "Write reshapes to several dynamic sizes as casts";
   let description = [{
