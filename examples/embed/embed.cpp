@@ -6,6 +6,8 @@
 //
 //   embed block.fuse [cpu | cuda]   serves what fuse-compile wrote
 //   embed block.mlir [cpu | cuda]   compiles a module in this process first
+//   embed block.fuse cuda host.fuse compares with the code of another file, for
+//                                   kernels that a CPU does not have
 //
 // Weights are random and bound once; then batches of different sizes are
 // served. On a GPU every batch is compared with the CPU, once launched, once
@@ -183,9 +185,14 @@ static double serveOnStreams(Server &server, const Device &device,
   return largest;
 }
 
-static int serve(const std::string &path, bool onGPU) {
+static int serve(const std::string &path, bool onGPU,
+                 const std::string &hostPath) {
   bool isArtifact = path.size() > 5 && path.substr(path.size() - 5) == ".fuse";
   Artifact artifact = isArtifact ? Artifact::load(path) : compile(path, onGPU);
+  std::optional<Artifact> separate;
+  if (!hostPath.empty())
+    separate = Artifact::load(hostPath);
+  const Artifact &hostArtifact = separate ? *separate : artifact;
   Device cpu = Device::cpu();
   std::optional<Device> gpu;
   if (onGPU) {
@@ -196,7 +203,7 @@ static int serve(const std::string &path, bool onGPU) {
     Driver::check(Driver::get().setCurrent(context), "a context");
   }
 
-  Program program(artifact, cpu);
+  Program program(hostArtifact, cpu);
   fuse_signature signature = program.getSignature(0);
   std::mt19937_64 random(1);
   std::vector<std::unique_ptr<Tensor>> weights(signature.num_arguments);
@@ -206,7 +213,7 @@ static int serve(const std::string &path, bool onGPU) {
     weights[i]->fill(
         random, type.ndim == 2 ? 1.7 / std::sqrt(double(type.shape[1])) : 1.0);
   }
-  Server host(artifact, cpu, weights);
+  Server host(hostArtifact, cpu, weights);
   std::unique_ptr<Server> device;
   if (gpu)
     device = std::make_unique<Server>(artifact, *gpu, weights);
@@ -253,11 +260,13 @@ static int serve(const std::string &path, bool onGPU) {
 
 int main(int argc, char **argv) {
   if (argc < 2) {
-    std::fprintf(stderr, "usage: embed file.fuse|file.mlir [cpu|cuda]\n");
+    std::fprintf(stderr,
+                 "usage: embed file.fuse|file.mlir [cpu|cuda [host.fuse]]\n");
     return 2;
   }
   try {
-    return serve(argv[1], argc > 2 && std::string(argv[2]) == "cuda");
+    return serve(argv[1], argc > 2 && std::string(argv[2]) == "cuda",
+                 argc > 3 ? argv[3] : "");
   } catch (const std::exception &error) {
     std::fprintf(stderr, "embed: %s\n", error.what());
     return 1;

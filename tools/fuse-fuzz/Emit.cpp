@@ -245,7 +245,8 @@ static llvm::Error addCases(ModuleOp module, StringRef path, uint64_t seed,
   options.cpu = "";
   options.chip = "sm_90a";
   options.tokens = 64;
-  options.scheduled = path == "scheduled";
+  options.scheduled = path != "portable";
+  options.mixed = path == "mixed";
   Expected<std::string> artifact = compileToArtifact(module, options);
   if (!artifact)
     return artifact.takeError();
@@ -302,6 +303,9 @@ static Expected<bool> addModule(MLIRContext &context, uint64_t seed,
   if (stratum == Stratum::Scheduled)
     if (llvm::Error error = addCases(*module, "scheduled", seed, data, file))
       return std::move(error);
+  if (stratum == Stratum::Mixed)
+    if (llvm::Error error = addCases(*module, "mixed", seed, data, file))
+      return std::move(error);
   return true;
 }
 
@@ -323,7 +327,9 @@ bool fuse::emitCases(const EmitOptions &options) {
   fuse::registerAllDialects(registry);
   registerCompilerTranslations(registry);
   llvm::sys::fs::create_directories(options.folder);
-  StringRef name = options.stratum == Stratum::Scheduled ? "scheduled" : "any";
+  StringRef name = options.stratum == Stratum::Scheduled ? "scheduled"
+                   : options.stratum == Stratum::Mixed   ? "mixed"
+                                                         : "any";
   uint64_t seed = options.firstSeed, made = 0, failed = 0, cases = 0;
   Skips skips;
   try {

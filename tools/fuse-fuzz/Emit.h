@@ -21,11 +21,11 @@ struct EmitOptions {
 };
 
 /// Writes `count` modules with at least one fused op, from `firstSeed` on: what
-/// the portable path and, where it takes a function as a whole, the scheduled
-/// path make of each, random inputs, and the results of the CPU with the bounds
-/// that others have to keep. Seeds that make nothing to compare are passed
-/// over. Returns false, and prints seed and reason, when something does not
-/// compile.
+/// the portable path and, where it takes a function as a whole or, of
+/// `Stratum::Mixed`, in part, the scheduled path make of each, random inputs,
+/// and the results of the CPU with the bounds that others have to keep. Seeds
+/// that make nothing to compare are passed over. Returns false, and prints seed
+/// and reason, when something does not compile.
 bool emitCases(const EmitOptions &options);
 
 } // namespace fuse

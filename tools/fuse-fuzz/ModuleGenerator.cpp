@@ -74,6 +74,7 @@ private:
 
   // Surroundings.
   void unrelated();
+  void between();
   void secondUser(Value value);
   void shuffle(Block *block);
 
@@ -100,8 +101,9 @@ private:
 
   Random &random;
   OpBuilder builder;
-  /// Whether the function is of `Stratum::Scheduled`, or is to run.
-  bool scheduled, runs;
+  /// Whether chains are such that the scheduled path has kernels for them,
+  /// whether others are around them, and whether the function is to run.
+  bool scheduled, mixed, runs;
   func::FuncOp function;
   /// Chances differ from function to function, so that some are clean.
   unsigned decoration, sharing, damage, oddTypes;
@@ -119,14 +121,17 @@ FunctionGenerator::FunctionGenerator(Random &random, ModuleOp module,
                                      unsigned index, Stratum stratum,
                                      uint64_t combination)
     : random(random), builder(module.getContext()),
-      scheduled(stratum == Stratum::Scheduled),
+      scheduled(stratum == Stratum::Scheduled || stratum == Stratum::Mixed),
+      mixed(stratum == Stratum::Mixed),
       runs(stratum == Stratum::Runnable || stratum == Stratum::Boundary) {
   if (stratum == Stratum::Boundary) {
     chooseBoundary(module, combination);
     return;
   }
   if (scheduled) {
-    decoration = sharing = damage = oddTypes = 0;
+    decoration = damage = oddTypes = 0;
+    // What connects the chains, and gives several of them the same weights.
+    sharing = mixed ? 60 : 0;
     leading.push_back(
         random.oneOf<int64_t>({ShapedType::kDynamic, ShapedType::kDynamic, 1, 7,
                                16, 33, 64, 100, 128}));
@@ -644,6 +649,15 @@ void FunctionGenerator::unrelated() {
   }
 }
 
+/// An op on the stream that the scheduled path has no kernel for.
+void FunctionGenerator::between() {
+  Value x = stream();
+  if (random.percent(50))
+    activation(x);
+  else
+    create<arith::NegFOp>(x);
+}
+
 /// A user of a value outside of its chain, in the block or in a region of it.
 void FunctionGenerator::secondUser(Value value) {
   auto use = [&] {
@@ -695,9 +709,11 @@ void FunctionGenerator::shuffle(Block *block) {
 void FunctionGenerator::generate() {
   Block *entry = function.addEntryBlock();
   builder.setInsertionPointToEnd(entry);
-  bool isOne = scheduled || boundary;
+  bool isOne = (scheduled && !mixed) || boundary;
   for (unsigned i = isOne ? 1 : random.below(4) + 1; i > 0; --i) {
-    if (isOne) {
+    if (scheduled || boundary) {
+      if (mixed && (i == 1 || random.percent(50)))
+        between();
       chain();
       continue;
     }
@@ -735,7 +751,8 @@ OwningOpRef<ModuleOp> fuse::generateModule(MLIRContext *context, uint64_t seed,
                                            Stratum stratum) {
   Random random(seed);
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context));
-  bool isOne = stratum == Stratum::Scheduled || stratum == Stratum::Boundary;
+  bool isOne = stratum == Stratum::Scheduled || stratum == Stratum::Mixed ||
+               stratum == Stratum::Boundary;
   unsigned count = isOne ? 1 : random.below(3) + 1;
   for (unsigned i = 0; i < count; ++i)
     FunctionGenerator(random, *module, i, stratum, seed).generate();

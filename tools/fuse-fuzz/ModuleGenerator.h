@@ -60,6 +60,8 @@ enum class Stratum {
   /// One whole chain of a family, type and sizes that the scheduled path has
   /// kernels for.
   Scheduled,
+  /// Several such chains, and ops around them that it has none for.
+  Mixed,
   /// One chain, with any number of tokens, for each combination of family,
   /// type, quantization and sizes beside those of vectors and tiles; the seed
   /// is the number of the combination.

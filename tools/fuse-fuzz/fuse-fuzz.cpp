@@ -84,6 +84,8 @@ static cl::opt<Stratum> stratum(
                           "calls of slots, bound by random configurations"),
                clEnumValN(Stratum::Scheduled, "scheduled",
                           "chains that the scheduled path has kernels for"),
+               clEnumValN(Stratum::Mixed, "mixed",
+                          "the same between ops that it has none for"),
                clEnumValN(Stratum::Boundary, "boundary",
                           "chains of all sizes at boundaries, by number")),
     cl::init(Stratum::Any));
@@ -147,6 +149,8 @@ static StringRef getName(Stratum stratum) {
     return "scheduled";
   case Stratum::Boundary:
     return "boundary";
+  case Stratum::Mixed:
+    return "mixed";
   }
   llvm_unreachable("unknown stratum");
 }
