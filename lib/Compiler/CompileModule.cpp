@@ -125,7 +125,7 @@ static llvm::Error runPhases(ModuleOp module, StringRef first, StringRef last) {
       continue;
     PassManager pm(module.getContext());
     phase.build(pm);
-    if (failed(pm.run(module)))
+    if (failed(runPasses(pm, module)))
       return createStringError("phase '" + phase.name +
                                "' of the CPU pipeline failed");
     if (phase.name == last)
@@ -145,7 +145,7 @@ llvm::Error ArtifactBuilder::lowerForHost() {
     pm.addPass(createLowerSlotsPass(slots));
   }
   pm.addPass(createSymbolDCEPass());
-  if (failed(pm.run(*lowered)))
+  if (failed(runPasses(pm, *lowered)))
     return createStringError("unused functions can not be removed");
   if (llvm::Error error = runPhases(*lowered, "linalg", "linalg"))
     return error;
@@ -262,7 +262,7 @@ llvm::Error ArtifactBuilder::scheduleForHost(std::vector<HostEntry> &entries,
   pipeline.dot = features->dot;
   PassManager pm(module.getContext());
   buildHostKernelsPipeline(pm, pipeline);
-  if (failed(pm.run(*copy)))
+  if (failed(runPasses(pm, *copy)))
     return createStringError("the pipeline of kernels for the CPU failed");
   auto made = copy->lookupSymbol<ModuleOp>(kHostKernelsName);
   if (!made)

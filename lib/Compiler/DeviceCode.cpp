@@ -27,7 +27,7 @@ using llvm::Expected;
 namespace json = llvm::json;
 
 static llvm::Error run(PassManager &pm, ModuleOp module, StringRef what) {
-  if (failed(pm.run(module)))
+  if (failed(runPasses(pm, module)))
     return createStringError("the " + what + " failed");
   return llvm::Error::success();
 }

@@ -9,6 +9,9 @@
 
 #include "mlir/IR/Action.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
 
 namespace fuse {
 
@@ -30,6 +33,20 @@ private:
 inline void runPhase(mlir::MLIRContext *context, llvm::StringRef name,
                      llvm::function_ref<void()> body) {
   context->executeAction<PhaseAction>(body, {}, name);
+}
+
+/// Runs passes of this compiler on `op`. Builds with assertions verify what
+/// each of them makes, others, where that would be a tenth of the time to the
+/// first kernel, the IR behind the last one.
+inline llvm::LogicalResult runPasses(mlir::PassManager &manager,
+                                     mlir::Operation *op) {
+#ifdef NDEBUG
+  manager.enableVerifier(false);
+  return llvm::success(succeeded(manager.run(op)) &&
+                       succeeded(mlir::verify(op)));
+#else
+  return manager.run(op);
+#endif
 }
 
 } // namespace fuse
