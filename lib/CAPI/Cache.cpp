@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CompileOptions.h"
+#include "CompileWith.h"
 #include "Context.h"
 #include "fuse/Compiler/CompileCache.h"
 #include "fuse/Runtime/Host/Failure.h"
@@ -61,22 +61,13 @@ fuse_status fuse_module_compile_cached(const fuse_module *module,
     return fail(FUSE_ERROR_INVALID_ARGUMENT,
                 "'module', 'cache' or 'artifact' is null");
   return guardHost([&] {
-    CompileOptions chosen;
-    if (fuse_status status = readCompileOptions(options, chosen))
-      return status;
-    ContextState &state = *module->state;
-    state.errors.clear();
     CacheResult how;
-    llvm::Expected<std::string> bytes =
-        compileCached(cache->cache, *module->module, chosen, how);
-    if (result)
-      *result = static_cast<fuse_cache_result>(how);
-    if (!bytes) {
-      std::string reason = llvm::toString(bytes.takeError());
-      std::string errors = state.takeErrors("");
-      return fail(FUSE_ERROR_PASS,
-                  errors.empty() ? reason : reason + ": " + errors);
-    }
-    return fuse_artifact_from_bytes(bytes->data(), bytes->size(), artifact);
+    auto compile = [&](const CompileOptions &chosen) {
+      auto bytes = compileCached(cache->cache, *module->module, chosen, how);
+      if (result)
+        *result = static_cast<fuse_cache_result>(how);
+      return bytes;
+    };
+    return compileWith(*module, options, compile, artifact);
   });
 }

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "CompileOptions.h"
+#include "CompileWith.h"
 #include "Context.h"
 #include "fuse/Compiler/Compiler.h"
 #include "fuse/Target/ObjectLinker.h"
@@ -64,8 +64,9 @@ void fuse_compile_options_init(fuse_compile_options *options) {
   options->multiprocessors = CompileOptions().multiprocessors;
 }
 
-fuse_status fuse::readCompileOptions(const fuse_compile_options *options,
-                                     CompileOptions &chosen) {
+/// Checks options, which may be null or of an earlier version.
+static fuse_status readCompileOptions(const fuse_compile_options *options,
+                                      CompileOptions &chosen) {
   // Callers that were built with an earlier header have fewer fields.
   fuse_compile_options complete;
   fuse_compile_options_init(&complete);
@@ -93,25 +94,37 @@ fuse_status fuse::readCompileOptions(const fuse_compile_options *options,
   return FUSE_OK;
 }
 
+fuse_status fuse::compileWith(
+    const fuse_module &module, const fuse_compile_options *options,
+    llvm::function_ref<llvm::Expected<std::string>(const CompileOptions &)>
+        compile,
+    fuse_artifact **artifact) {
+  CompileOptions chosen;
+  if (fuse_status status = readCompileOptions(options, chosen))
+    return status;
+  ContextState &state = *module.state;
+  state.errors.clear();
+  llvm::Expected<std::string> bytes = compile(chosen);
+  if (!bytes) {
+    std::string reason = llvm::toString(bytes.takeError());
+    std::string errors = state.takeErrors("");
+    return fail(FUSE_ERROR_PASS,
+                errors.empty() ? reason : reason + ": " + errors);
+  }
+  return fuse_artifact_from_bytes(bytes->data(), bytes->size(), artifact);
+}
+
 fuse_status fuse_module_compile(const fuse_module *module,
                                 const fuse_compile_options *options,
                                 fuse_artifact **artifact) {
   if (!module || !artifact)
     return fail(FUSE_ERROR_INVALID_ARGUMENT, "'module' or 'artifact' is null");
   return guard([&] {
-    CompileOptions chosen;
-    if (fuse_status status = readCompileOptions(options, chosen))
-      return status;
-    ContextState &state = *module->state;
-    state.errors.clear();
-    llvm::Expected<std::string> bytes =
-        compileToArtifact(*module->module, chosen);
-    if (!bytes) {
-      std::string reason = llvm::toString(bytes.takeError());
-      std::string errors = state.takeErrors("");
-      return fail(FUSE_ERROR_PASS,
-                  errors.empty() ? reason : reason + ": " + errors);
-    }
-    return fuse_artifact_from_bytes(bytes->data(), bytes->size(), artifact);
+    return compileWith(
+        *module, options,
+        [&](const CompileOptions &chosen) {
+          return compileToArtifact(*module->module, chosen);
+        },
+        artifact);
   });
 }
