@@ -483,7 +483,13 @@ llvm::Error DeviceCompiler::compilePortable() {
     return createStringError(problem);
   if (llvm::Error error = run(pm, *portable, "portable path"))
     return error;
-  FailureOr<std::string> ptx = getPTX(*portable);
+  // Functions on tensors without elements launch nothing.
+  bool hasLaunch =
+      portable->walk([](gpu::LaunchFuncOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  FailureOr<std::string> ptx = std::string();
+  if (hasLaunch)
+    ptx = getPTX(*portable);
   FailureOr<json::Value> plans = getLaunchPlans(*portable);
   if (failed(ptx) || failed(plans))
     return createStringError("the portable path made no PTX");

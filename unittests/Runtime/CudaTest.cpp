@@ -74,6 +74,21 @@ TEST(CudaTest, LaunchesWhatThePlanSays) {
   EXPECT_EQ(fake.countHandles(), before);
 }
 
+// A function on tensors without elements has neither code nor launches.
+TEST(CudaTest, LaunchesNothingWhereNothingIsToDo) {
+  const FakeCuda &fake = getFake();
+  nlohmann::json manifest = nlohmann::json::parse(kManifest);
+  nlohmann::json &cuda = manifest["functions"][0]["cuda"];
+  for (const char *list : {"modules", "launches", "workspace", "packed"})
+    cuda[list] = nlohmann::json::array();
+  cuda["zeroed_bytes"] = 0;
+  CudaSession session(manifest.dump());
+  fake.reset();
+  session.runAll();
+  EXPECT_EQ(fake.countLaunches(), 0);
+  EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 0);
+}
+
 TEST(CudaTest, OverlapsWhereThePlanAllows) {
   const FakeCuda &fake = getFake();
   CudaSession session;
