@@ -49,7 +49,10 @@ static Expected<TensorSpec> getSpec(Type type, const Twine &what) {
   };
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
-    return fail("expected a ranked tensor");
+    return fail(type.isIntOrIndexOrFloat()
+                    ? "expected a ranked tensor; a scalar is one without "
+                      "dimensions, see tensor.from_elements and tensor.extract"
+                    : "expected a ranked tensor");
   std::optional<ElementType> element;
   for (ElementType candidate :
        {ElementType::F64, ElementType::F32, ElementType::F16, ElementType::BF16,

@@ -2,6 +2,7 @@
 // RUN: not fuse-run %s 2>&1 | FileCheck %s --check-prefix=SEVERAL
 // RUN: not fuse-run %s --entry=h 2>&1 | FileCheck %s --check-prefix=NO-ENTRY
 // RUN: not fuse-run %s --entry=scalar 2>&1 | FileCheck %s --check-prefix=SCALAR
+// RUN: not fuse-run %s --entry=scalar_result 2>&1 | FileCheck %s --check-prefix=RESULT
 // RUN: not fuse-run %s --entry=f --shape=2:4x8 2>&1 | FileCheck %s --check-prefix=ARGUMENT
 // RUN: not fuse-run %s --entry=f --shape=0:4x9 2>&1 | FileCheck %s --check-prefix=SHAPE
 // RUN: not fuse-run %s --entry=f --shape=0:4xa 2>&1 | FileCheck %s --check-prefix=SIZE
@@ -15,9 +16,10 @@
 // RUN: not fuse-run %s --entry=f --verify 2>&1 | FileCheck %s --check-prefix=NO-KERNEL
 
 // NO-FILE: {{error: cannot open input file .*none.mlir}}
-// SEVERAL: error: the module has several functions, choose one with --entry: f, refined, scalar
-// NO-ENTRY: error: no public function 'h'; there are f, refined, scalar
-// SCALAR: error: argument 0 is f32, expected a ranked tensor
+// SEVERAL: error: the module has several functions, choose one with --entry: f, refined, scalar, scalar_result
+// NO-ENTRY: error: no public function 'h'; there are f, refined, scalar, scalar_result
+// SCALAR: error: argument 0 is f32, expected a ranked tensor; a scalar is one without dimensions, see tensor.from_elements and tensor.extract
+// RESULT: error: result 0 is f32, expected a ranked tensor; a scalar is one
 // ARGUMENT: error: --shape: expected an argument from 0 to 1, got '2'
 // SHAPE: error: --shape: argument 0 is ?x8xf32, got 4x9xf32
 // SIZE: error: --shape: expected a size, got 'a'
@@ -43,4 +45,10 @@ func.func @refined(%x: tensor<?x8xf32>) -> tensor<4x8xf32> {
 
 func.func @scalar(%x: f32) -> f32 {
   return %x : f32
+}
+
+func.func @scalar_result(%x: tensor<4xf32>) -> f32 {
+  %c0 = arith.constant 0 : index
+  %0 = tensor.extract %x[%c0] : tensor<4xf32>
+  return %0 : f32
 }
