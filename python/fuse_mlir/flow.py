@@ -143,6 +143,16 @@ def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
         if isinstance(size, int):
             return {name: torch.zeros(2, channels, size, size, device=device,
                                       dtype=_dtype(model))}
+    if name == "input_values" and not hasattr(config, "num_mel_bins"):
+        # A quarter of a second of sound.
+        return {name: torch.zeros(2, 4000, device=device,
+                                  dtype=_dtype(model))}
+    if name == "input_features" and hasattr(config, "num_mel_bins"):
+        ids = torch.ones(2, 6, dtype=torch.long, device=device)
+        frames = 2 * getattr(config, "max_source_positions", 1500)
+        return {name: torch.zeros(2, config.num_mel_bins, frames,
+                                  device=device, dtype=_dtype(model)),
+                "decoder_input_ids": ids}
     raise FlowError(f"no example for input '{name}' of "
                     f"{type(model).__name__}; pass inputs=")
 

@@ -466,6 +466,7 @@ def select(model: nn.Module, patterns: Any, inputs: Any) \
                  for site in find_sites(model, [pattern], flow)
                  for found in (site, *shorter_sites(model, site, flow))]
         for site in sites:
+            _refuse_convolutions(site)
             _hold_back_experts(site)
         # Ids count places of equal members, which have a pattern each here.
         count: dict[str, int] = {}
@@ -475,6 +476,20 @@ def select(model: nn.Module, patterns: Any, inputs: Any) \
             count[base] = count.get(base, 0) + 1
         return sites, flow
     return find_sites(model, resolved, flow), flow
+
+
+def _refuse_convolutions(site: Site) -> None:
+    """Refuses what mixes tokens, before it is exported: that can take long for
+    modules such as Mamba's."""
+    if site.refusal is not None:
+        return
+    for path, member in zip(site.paths, site.members):
+        for below, module in member.named_modules():
+            if isinstance(module, nn.modules.conv._ConvNd):
+                site.refuse("FUSE-N212", "member-without-body",
+                            f"'{join(path, below) if below else path}' is a "
+                            f"{type(module).__name__}, which no kernel has")
+                return
 
 
 def _hold_back_experts(site: Site) -> None:

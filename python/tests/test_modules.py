@@ -831,6 +831,46 @@ class Rotaries(unittest.TestCase):
 
 
 @needs_library
+class Candidates(unittest.TestCase):
+
+    def test_what_mixes_tokens_is_not_exported(self):
+        class Mixer(MLP):
+            def __init__(self, size, hidden):
+                super().__init__(size, hidden)
+                self.conv = nn.Conv1d(size, size, 1)
+
+            def forward(self, x):
+                return super().forward(self.conv(x.T).T)
+
+        class Mixed(Block):
+            def __init__(self):
+                super().__init__()
+                self.mlp = Mixer(8, 16)
+
+        model, x = net(1, Mixed)
+        with mock.patch("torch.export.export") as export:
+            found = fuse_mlir.explain(model, inputs=x)
+        self.assertEqual([s.reason for s in found], [
+            "FUSE-N212 member-without-body: 'layers.0.mlp.conv' is a Conv1d, "
+            "which no kernel has"])
+        export.assert_not_called()
+
+    def test_models_of_sound_need_no_inputs(self):
+        import transformers
+        from fuse_mlir.blocks import seed_weights
+
+        model = seed_weights(transformers.Wav2Vec2Model(
+            transformers.Wav2Vec2Config(
+                hidden_size=32, num_hidden_layers=1, num_attention_heads=2,
+                intermediate_size=64, conv_dim=(32,) * 7,
+                num_conv_pos_embedding_groups=2,
+                num_conv_pos_embeddings=8)).eval(), seed=0)
+        found = fuse_mlir.fuse_modules(model)
+        self.assertEqual([s.id for s in found.fused], ["feed_forward#0"])
+        self.assertTrue(fuse_mlir.verify(model))
+
+
+@needs_library
 class Dropouts(unittest.TestCase):
 
     def test_in_eval_mode_it_does_nothing(self):
