@@ -2,8 +2,8 @@
 """Kernels of fused sites as kernel directories of Hugging Face.
 
 A directory has the variant `torch-cuda`, which is for any Python and PyTorch:
-PTX, its launches, and layers in Python. `kernels.LocalLayerRepository` loads it,
-and a repository of the Hub that it is uploaded to serves it.
+PTX, its launches, and layers in Python. `kernels.LocalLayerRepository` loads
+it, and a repository of the Hub that it is uploaded to serves it.
 """
 
 from __future__ import annotations
@@ -73,9 +73,10 @@ def export_hub_kernel(model: nn.Module, directory: str | Path,
     """Writes the kernel of a fused site as a kernel directory.
 
     The kernel is the portable one, which runs on every GPU from `chip` on; the
-    scheduled kernels of sm_90a need fuse's runtime. A site of one module becomes a
-    layer that takes the place of that module's forward. One of several comes
-    with a layout, a module made of them, whose forward the layer is.
+    scheduled kernels of sm_90a need fuse's runtime. A site of one module
+    becomes a layer that takes the place of that module's forward. One of
+    several comes with a layout, a module made of them, whose forward the layer
+    is.
 
     Args:
         model: with a fused site, on any device.

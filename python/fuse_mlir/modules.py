@@ -21,10 +21,10 @@ from fuse_mlir import kernels, native, static_mlp
 from fuse_mlir.experts import (UnknownExperts, activation_of,
                                looks_like_experts)
 from fuse_mlir.flow import Flow, observe
-from fuse_mlir.globs import PathGlob, match
+from fuse_mlir.globs import match
 from fuse_mlir.kernels import Chain, Kernel, KernelError
-from fuse_mlir.patterns import (ANY_FAMILY, ARTIFACT, FAMILIES, KernelConfig,
-                                ModuleSpec, Pattern, PatternError,
+from fuse_mlir.patterns import (ARTIFACT, FAMILIES, KernelConfig, ModuleSpec,
+                                Pattern, PatternError,
                                 check_specs, declared_patterns,
                                 resolve)
 from fuse_mlir.ptx import PtxKernel
@@ -504,8 +504,8 @@ def _hold_back_experts(site: Site) -> None:
         return
     # The kernel has no schedule yet: it reads weights for every token again.
     site.refuse(
-        "FUSE-N014", "family-not-requested", f"the kernel for experts '{path}' "
-        "is slower than grouped products; a pattern such as "
+        "FUSE-N014", "family-not-requested", "the kernel for experts "
+        f"'{path}' is slower than grouped products; a pattern such as "
         "((\"*Experts\", \"**.experts\"),) asks for it")
 
 

@@ -206,7 +206,8 @@ def _kernel(kernel: Any) -> str | PtxKernel:
     raise PatternError(
         f"unknown kernel '{kernel}'; expected '{ANY_FAMILY}', a "
         f"family ({', '.join(FAMILIES)}), an artefact (*{ARTIFACT}) or a "
-        "PtxKernel, or in a KernelConfig a kernel of the Hub ('org/repo:Layer')")
+        "PtxKernel, or in a KernelConfig a kernel of the Hub "
+        "('org/repo:Layer')")
 
 
 def _is_hub(value: Any) -> bool:
