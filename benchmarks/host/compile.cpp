@@ -49,6 +49,9 @@ struct Target {
   const char *cpu;
   const char *chip;
   int32_t portable, assemble;
+  /// Most tokens of scheduled kernels, 0 for the default: kernels for ranges
+  /// of any number.
+  int32_t tokens;
 };
 
 /// Takes the time between marks: that of processors, of this process and its
@@ -119,6 +122,8 @@ static std::vector<double> measure(const std::string &source,
   options.chip = target.chip;
   options.portable = target.portable;
   options.assemble = target.assemble;
+  if (target.tokens)
+    options.tokens = target.tokens;
   Artifact artifact(Artifact::create([&](fuse_artifact **made) {
     return fuse_module_compile(module.get(), &options, made);
   }));
@@ -139,10 +144,13 @@ static void run(const std::string &path, const char *trace) {
   text << file.rdbuf();
   std::string source = text.str();
   for (const Target &target :
-       {Target{"cpu", "native", "", 0, 0},
-        Target{"sm_90a scheduled", "", "sm_90a", 0, 0},
-        Target{"sm_90a portable", "", "sm_90a", 1, 0},
-        Target{"sm_90a scheduled, ptxas", "", "sm_90a", 0, 1}}) {
+       {Target{"cpu", "native", "", 0, 0, 0},
+        Target{"sm_90a scheduled, up to 8 tokens", "", "sm_90a", 0, 0, 8},
+        Target{"sm_90a scheduled, up to 64 tokens", "", "sm_90a", 0, 0, 64},
+        Target{"sm_90a scheduled", "", "sm_90a", 0, 0, 0},
+        Target{"sm_90a portable", "", "sm_90a", 1, 0, 0},
+        Target{"sm_90a scheduled, up to 8 tokens, ptxas", "", "sm_90a", 0, 1,
+               8}}) {
     std::vector<std::vector<double>> rounds;
     for (int round = 0; round < kRounds; ++round)
       rounds.push_back(measure(source, target, round == 0 ? trace : nullptr));

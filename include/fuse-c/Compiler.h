@@ -131,7 +131,8 @@ typedef struct fuse_compile_options {
    * before those of the cost model. */
   const char *schedules;
   /* Nonzero to put scheduled kernels into one plan with portable ones (default
-   * 0). No such plan has been run on a GPU yet. */
+   * 0). Of kernels for ranges of tokens it has those of the largest, so that
+   * `tokens` should be as few as the function is called with. */
   int32_t mixed;
 } fuse_compile_options;
 

@@ -37,8 +37,9 @@ struct CompileOptions {
   std::string chip;
   /// Whether the scheduled path may be taken, which sm_90a has.
   bool scheduled = true;
-  /// Whether scheduled kernels may stand in one plan with portable ones. No
-  /// such plan has run on a GPU yet, so that nobody gets one without asking.
+  /// Whether scheduled kernels may stand in one plan with portable ones.
+  /// Such a plan has the kernels of the largest range of tokens for all, which
+  /// fewer may be slower with, so that nobody gets one without asking.
   bool mixed = false;
   /// Most tokens that scheduled kernels of functions with a dynamic number of
   /// tokens serve, and the multiprocessors they are made for.
