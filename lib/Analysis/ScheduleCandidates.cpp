@@ -6,6 +6,7 @@
 
 #include "fuse/Analysis/ScheduleCandidates.h"
 
+#include "fuse/Analysis/PrefillSchedule.h"
 #include "fuse/Analysis/RowProblem.h"
 #include "mlir/IR/Diagnostics.h"
 
@@ -156,6 +157,49 @@ private:
 
 } // namespace
 
+/// Schedules for many tokens: every cut of the last product with the rest as
+/// chosen, and with the choice's cut, everything else.
+static std::vector<RankedSchedule> rankPrefill(const DecodeProblem &problem,
+                                               int64_t tokens,
+                                               const GpuModel &gpu,
+                                               size_t count) {
+  tile::PrefillScheduleAttr choice = selectPrefill(problem, tokens, gpu);
+  if (!choice)
+    return {};
+  MLIRContext *context = problem.op->getContext();
+  // What does not fit is dropped, and is nobody's error.
+  ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
+  Location loc = problem.op->getLoc();
+  std::vector<Candidate> candidates;
+  auto add = [&](int64_t rows, int64_t split, int64_t stages, int64_t group,
+                 int64_t launches) {
+    auto schedule = tile::PrefillScheduleAttr::getChecked(
+        [&] { return emitError(loc); }, context, choice.getTokens(),
+        choice.getBlocks(), split, rows, stages, group, choice.getCluster(),
+        launches, choice.getDependent());
+    if (!schedule ||
+        !getScheduleProblem(problem, schedule, gpu.multiprocessors).empty() ||
+        PrefillTiling(problem, schedule).last.ranges != split)
+      return;
+    int departures = (rows != choice.getRows() || split != choice.getSplit()) +
+                     (stages != choice.getStages()) +
+                     (group != choice.getGroup()) +
+                     (launches != choice.getLaunches());
+    double time = estimatePrefill(problem, schedule, tokens, gpu);
+    double score = time * (1 + kDeparture * departures);
+    candidates.push_back({{schedule, time}, schedule == choice ? 0 : score});
+  };
+  for (int64_t launches : {1, 2}) {
+    for (int64_t rows : {256, 128})
+      for (int64_t split = 1; split <= 16; ++split)
+        add(rows, split, choice.getStages(), choice.getGroup(), launches);
+    for (int64_t stages : {4, 3})
+      for (int64_t group : {16, 8, 4, 32})
+        add(choice.getRows(), choice.getSplit(), stages, group, launches);
+  }
+  return takeBest(std::move(candidates), count);
+}
+
 static std::vector<RankedSchedule> rankRows(const RowProblem &problem,
                                             const GpuModel &gpu, size_t count) {
   tile::RowScheduleAttr choice = selectRows(problem, gpu);
@@ -186,8 +230,10 @@ std::vector<RankedSchedule> fuse::rankSchedules(Operation *op, int64_t tokens,
   std::optional<DecodeProblem> problem = describeDecode(op, reason);
   if (!problem)
     return {};
-  tile::ScheduleAttr choice =
-      selectDecode(*problem, problem->tokens.value_or(tokens), gpu);
+  int64_t most = problem->tokens.value_or(tokens);
+  if (most > kMaxDecodeTokens)
+    return rankPrefill(*problem, most, gpu, count);
+  tile::ScheduleAttr choice = selectDecode(*problem, most, gpu);
   if (!choice)
     return {};
   return takeBest(DecodeEnumerator(*problem, choice, gpu).enumerate(), count);

@@ -162,7 +162,8 @@ static void compile(Task &task, const DialectRegistry &registry,
   CompileOptions compileOptions;
   compileOptions.cpu = "";
   compileOptions.chip = kChip.str();
-  compileOptions.tokens = std::min<int64_t>(task.tokens, 128);
+  compileOptions.tokens =
+      std::min<int64_t>(task.tokens, tile::kMaxPrefillTokens);
   compileOptions.multiprocessors = options.multiprocessors;
   compileOptions.assemble =
       options.assemble ? Assemble::IfPossible : Assemble::Never;

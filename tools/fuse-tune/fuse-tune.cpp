@@ -21,6 +21,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "tile/IR/TileTypes.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -61,7 +62,7 @@ struct Options {
   cl::list<int64_t> tokens{
       "tokens",
       cl::desc("Numbers of tokens to tune ops for that have a dynamic number, "
-               "1 to 128 (default 1, 16, 64, 128)"),
+               "1 to 16384 (default 1, 16, 64, 128)"),
       cl::CommaSeparated,
       cl::sub(candidates),
       cl::sub(cl::SubCommand::getTopLevel()),
@@ -153,9 +154,10 @@ static Expected<std::string> compileCandidates(const Options &options) {
   if (chosen.tokens.empty())
     chosen.tokens = {1, 16, 64, 128};
   for (int64_t tokens : chosen.tokens)
-    if (tokens < 1 || tokens > 128)
+    if (tokens < 1 || tokens > tile::kMaxPrefillTokens)
       return createStringError("--tokens: " + Twine(tokens) +
-                               " is not from 1 to 128");
+                               " is not from 1 to " +
+                               Twine(tile::kMaxPrefillTokens));
   if (options.count == 0)
     return createStringError("--candidates: expected at least 1, got 0");
   chosen.count = options.count;

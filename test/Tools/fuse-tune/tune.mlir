@@ -16,6 +16,11 @@
 // CANDIDATES: [5/5] compiled
 // CANDIDATES: 1 ops, 5 candidates, 0 do not compile
 
+// Many tokens have candidates too.
+// RUN: fuse-tune candidates %s -o %t.many --tokens=512 --candidates=4 \
+// RUN:   --no-assemble 2>&1 | FileCheck %s --check-prefix=MANY
+// MANY: 1 ops, 4 candidates, 0 do not compile
+
 // The fastest wins.
 // RUN: echo "grid 1 us 30 grid 2 us 20 grid 3 us 12 grid 4 us 25 grid 5 us 13" > %t.fast
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.fast \
