@@ -7,7 +7,7 @@
 // A warpgroup holds the sums of a tile and the rounded ones of the tile
 // before. No kernel spills, and ptxas serializes no wgmma (C7510 and its like).
 
-// CHECK-COUNT-4: 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+// CHECK-COUNT-6: 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 // CHECK-NOT: bytes stack frame
 
 func.func @f8(%x: tensor<512x2048xbf16>, %w: tensor<2048xbf16>,
@@ -21,6 +21,20 @@ func.func @f8(%x: tensor<512x2048xbf16>, %w: tensor<2048xbf16>,
        tensor<16384x2048xf8E4M3FN>, tensor<2048x16384xf8E4M3FN>)
       -> tensor<512x2048xbf16>
   return %y : tensor<512x2048xbf16>
+}
+
+// Few k-steps: loops over them are not unrolled.
+
+func.func @short(%x: tensor<256x1024xbf16>, %g: tensor<3072x1024xf8E4M3FN>,
+                 %u: tensor<3072x1024xf8E4M3FN>,
+                 %d: tensor<1024x3072xf8E4M3FN>) -> tensor<256x1024xbf16> {
+  %y = fuse.gated_mlp %x norm(rms eps 1.0e-6) gate(%g) up(%u) down(%d)
+         act(silu) scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                          hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<256x1024xbf16>, tensor<3072x1024xf8E4M3FN>,
+       tensor<3072x1024xf8E4M3FN>, tensor<1024x3072xf8E4M3FN>)
+      -> tensor<256x1024xbf16>
+  return %y : tensor<256x1024xbf16>
 }
 
 // Everything that a kernel can have.

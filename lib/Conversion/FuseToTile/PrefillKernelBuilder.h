@@ -83,15 +83,16 @@ private:
                   llvm::function_ref<void(int64_t)> meanwhile);
   void release(Value condition, Value use);
   /// A tile of the first product whose sums are rounded but not activated: its
-  /// unit, which may be none, and the pairs of its quarters.
+  /// number among those of the block, -1 for none, the first token of the
+  /// thread and the first hidden unit, and the pairs of its quarters.
   struct Waiting {
-    Value unit;
+    Value turn, token, column;
     Values pairs;
   };
   bool activatesLater() const;
   int64_t getShadows() const;
   void finishWaiting(int64_t action, const Waiting &waiting);
-  void announce(Value index, Value exists);
+  void announce(Value turn);
   /// Both begin with a use of the ring.
   Waiting multiplyFirst(Value &use);
   void multiplyLast(Value use, const Waiting &waiting);

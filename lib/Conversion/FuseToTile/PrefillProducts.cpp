@@ -84,6 +84,9 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
                      sub(carried[1], c(1)));
              return {next, add(carried[1], 1)};
            });
+  // The addresses of several k-steps at once would take registers that the
+  // sums need.
+  results.front().getDefiningOp()->setAttr("tile.rolled", b.getUnitAttr());
   use = results[1];
   auto done = AccWaitOp::create(b, loc, acc, results[0]);
   release(Value(), sub(use, c(1)));
@@ -121,28 +124,22 @@ bool PrefillKernelBuilder::activatesLater() const {
 /// A quarter of the hidden units of a tile that waits, or their announcement.
 void PrefillKernelBuilder::finishWaiting(int64_t action,
                                          const Waiting &waiting) {
-  Phase *current = std::exchange(phase, &first);
-  Unit unit = locate(waiting.unit);
-  Value exists = less(waiting.unit, phase->units);
-  if (action < kQuarters) {
-    size_t size = waiting.pairs.size() / kQuarters;
-    auto pairs = ArrayRef(waiting.pairs).slice(action * size, size);
-    storeQuarter(getQuarter(action), select(exists, firstToken(unit), count),
-                 mul(unit.tile, tiling.hiddenPerTile),
-                 Rounded::fromPairs(pairs, p.isGated()));
-  } else {
-    announce(waiting.unit, exists);
-  }
-  phase = current;
+  if (action == kQuarters)
+    return announce(waiting.turn);
+  size_t size = waiting.pairs.size() / kQuarters;
+  auto pairs = ArrayRef(waiting.pairs).slice(action * size, size);
+  storeQuarter(getQuarter(action), waiting.token, waiting.column,
+               Rounded::fromPairs(pairs, p.isGated()));
 }
 
-/// The warp has stored its hidden units of a unit. It leaves it to a warp with
-/// nothing else to do to tell other blocks: that waits for all stores.
-void PrefillKernelBuilder::announce(Value index, Value exists) {
+/// The warp has stored its hidden units of the tile with that number. It leaves
+/// it to a warp with nothing else to do to tell other blocks: that waits for
+/// all stores.
+void PrefillKernelBuilder::announce(Value turn) {
   if (!isJoint())
     return;
+  Value exists = less(turn, c(std::numeric_limits<int32_t>::max()));
   when(exists, [&] {
-    Value turn = div(sub(index, phase->firstUnit), s.getBlocks());
     RingWaitOp::create(b, loc, turnType(), turns, turn);
     FenceAsyncOp::create(b, loc, /*shared=*/false);
     WarpSyncOp::create(b, loc);
@@ -151,45 +148,48 @@ void PrefillKernelBuilder::announce(Value index, Value exists) {
 }
 
 PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
+  // Where a unit lies is computed after its products, which leave few registers
+  // for it.
   if (!activatesLater()) {
-    use = visitUnits(
-        phase->firstUnit, use, [&](Value index, ValueRange carried) -> Values {
-          Unit unit = locate(index);
-          Value use = carried[0], token = firstToken(unit);
-          Values sums = mainLoop(use, c(product().steps), {});
-          Value column = mul(unit.tile, tiling.hiddenPerTile);
-          for (int64_t index = 0; index < kQuarters; ++index)
-            storeQuarter(getQuarter(index), token, column,
-                         roundQuarter(getQuarter(index), column, sums));
-          announce(index, Value());
-          return {use};
-        })[0];
+    auto visit = [&](Value index, ValueRange carried) -> Values {
+      Value use = carried[0];
+      Values sums = mainLoop(use, c(product().steps), {});
+      Unit unit = locate(index);
+      Value column = mul(unit.tile, tiling.hiddenPerTile);
+      for (int64_t index = 0; index < kQuarters; ++index)
+        storeQuarter(getQuarter(index), firstToken(unit), column,
+                     roundQuarter(getQuarter(index), column, sums));
+      announce(carried[1]);
+      return {use, add(carried[1], 1)};
+    };
+    use = visitUnits(phase->firstUnit, {use, c(0)}, visit)[0];
     return {};
   }
-  // Carried: uses, the unit that waits, and its quarters.
-  Values carried = {use, c(-1)};
+  // Carried: uses, the number of the tile that waits, where it lies, and its
+  // quarters. Before the first one, no token of it exists.
+  Values carried = {use, c(-1), count, c(0)};
   Value zero = arith::ConstantOp::create(
       b, loc, b.getZeroAttr(VectorType::get(2, bf16)));
   carried.append(product().rows / 4, zero);
   auto getWaiting = [](ValueRange carried) -> Waiting {
-    return {carried[1], llvm::to_vector_of<Value>(carried.drop_front(2))};
+    return {carried[1], carried[2], carried[3],
+            llvm::to_vector_of<Value>(carried.drop_front(4))};
   };
-  carried = visitUnits(
-      phase->firstUnit, carried,
-      [&](Value index, ValueRange carried) -> Values {
-        Unit unit = locate(index);
-        Value use = carried[0];
-        Waiting waiting = getWaiting(carried);
-        Values sums = mainLoop(use, c(product().steps), [&](int64_t action) {
-          finishWaiting(action, waiting);
-        });
-        Value column = mul(unit.tile, tiling.hiddenPerTile);
-        Values next = {use, index};
-        for (int64_t index = 0; index < kQuarters; ++index)
-          llvm::append_range(
-              next, roundQuarter(getQuarter(index), column, sums).getPairs());
-        return next;
-      });
+  auto visit = [&](Value index, ValueRange carried) -> Values {
+    Value use = carried[0];
+    Waiting waiting = getWaiting(carried);
+    Values sums = mainLoop(use, c(product().steps), [&](int64_t action) {
+      finishWaiting(action, waiting);
+    });
+    Unit unit = locate(index);
+    Value column = mul(unit.tile, tiling.hiddenPerTile);
+    Values next = {use, add(waiting.turn, 1), firstToken(unit), column};
+    for (int64_t index = 0; index < kQuarters; ++index)
+      llvm::append_range(
+          next, roundQuarter(getQuarter(index), column, sums).getPairs());
+    return next;
+  };
+  carried = visitUnits(phase->firstUnit, carried, visit);
   use = carried[0];
   Waiting waiting = getWaiting(carried);
   auto flush = [&] {
@@ -202,7 +202,8 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
   }
   Value now = mustFlush();
   when(now, flush);
-  waiting.unit = select(now, c(-1), waiting.unit);
+  waiting.turn = select(now, c(-1), waiting.turn);
+  waiting.token = select(now, count, waiting.token);
   return waiting;
 }
 
@@ -231,21 +232,24 @@ Value PrefillKernelBuilder::mustFlush() {
 void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
   auto multiplyUnit = [&](Value index, Value use,
                           function_ref<void(int64_t)> meanwhile) -> Value {
-    Unit unit = locate(index);
-    finishLast(unit, mainLoop(use, getSteps(unit), meanwhile));
+    Unit range;
+    if (product().ranges > 1)
+      range.range = rem(index, product().ranges);
+    Values sums = mainLoop(use, getSteps(range), meanwhile);
+    finishLast(locate(index), sums);
     return use;
   };
   function_ref<void(int64_t)> none, meanwhile = none;
   auto finish = [&](int64_t action) { finishWaiting(action, waiting); };
-  if (waiting.unit)
+  if (waiting.turn)
     meanwhile = finish;
   // Ranges that meet are no more than blocks.
   Value from = phase->firstUnit;
-  if (waiting.unit || product().ranges > 1)
+  if (waiting.turn || product().ranges > 1)
     when(less(from, phase->units), [&] { multiplyUnit(from, use, meanwhile); });
   if (product().ranges > 1)
     return;
-  if (waiting.unit) {
+  if (waiting.turn) {
     from = add(from, s.getBlocks());
     use = add(use, product().steps);
   }
@@ -403,12 +407,15 @@ int64_t PrefillKernelBuilder::getShareSize() const {
 
 /// What the range itself has of its share. Registers have no index, so that
 /// every range's share is looked at; with more ranges than a few, that would
-/// cost more than to store and load the own share too.
+/// cost more than to store and load the own share too. So would the registers,
+/// where outputs have something added.
 SmallVector<PrefillKernelBuilder::Values>
 PrefillKernelBuilder::getShare(const Unit &unit, ArrayRef<Value> sums) {
   constexpr int64_t kFewRanges = 4;
   SmallVector<Values> share;
-  if (product().ranges > kFewRanges)
+  bool addsMore = p.addStream || outputResidual ||
+                  llvm::any_of(biases, [](Value bias) { return bool(bias); });
+  if (product().ranges > kFewRanges || addsMore)
     return share;
   for (int64_t index = 0; index < getShareSize(); ++index) {
     Values own;

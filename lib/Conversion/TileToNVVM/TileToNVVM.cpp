@@ -157,6 +157,23 @@ Value Emitter::warpId() {
 // Pass
 //===----------------------------------------------------------------------===//
 
+/// A loop that says `tile.rolled` says so to LLVM, under the name that branches
+/// have for it.
+static void keepRolled(scf::ForOp loop) {
+  if (!loop->removeAttr("tile.rolled"))
+    return;
+  MLIRContext *context = loop.getContext();
+  auto unroll = LLVM::LoopUnrollAttr::get(context, BoolAttr::get(context, true),
+                                          {}, {}, {}, {}, {}, {});
+  auto annotation = LLVM::LoopAnnotationAttr::get(
+      context, /*disableNonforced=*/{}, /*vectorize=*/{}, /*interleave=*/{},
+      unroll, /*unrollAndJam=*/{}, /*licm=*/{}, /*distribute=*/{},
+      /*pipeline=*/{}, /*peeled=*/{}, /*unswitch=*/{}, /*mustProgress=*/{},
+      /*isVectorized=*/{}, /*startLoc=*/{}, /*endLoc=*/{},
+      /*parallelAccesses=*/{});
+  loop->setAttr("loop_annotation", annotation);
+}
+
 namespace {
 struct ConvertTileToNVVMPass
     : fuse::impl::ConvertTileToNVVMPassBase<ConvertTileToNVVMPass> {
@@ -181,7 +198,8 @@ struct ConvertTileToNVVMPass
     RewritePatternSet expansions(context);
     populatePolynomialApproximateErfPattern(expansions);
     if (failed(applyPatternsGreedily(getOperation(), std::move(expansions))))
-      signalPassFailure();
+      return signalPassFailure();
+    getOperation()->walk([](scf::ForOp loop) { keepRolled(loop); });
   }
 };
 } // namespace

@@ -66,19 +66,19 @@ func.func @clusters(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 // CHECK-SAME:      columns = 256 : i64, element = bf16, kind = "tensor_map"
 // CHECK-SAME:      recipe = "gate_up_256"
 // CHECK-SAME:      {kind = "workspace", offset = [[HIDDEN:[0-9]+]] : i64}
-// CHECK-SAME:      columns = 512 : i64, element = bf16, kind = "tensor_map", offset = [[HIDDEN]] : i64
+// CHECK-SAME:      columns = 4096 : i64, element = bf16, kind = "tensor_map", offset = [[HIDDEN]] : i64
 // CHECK-SAME:      recipe = "rows_256"
 // CHECK-SAME:      {kind = "workspace", offset = [[READY]] : i64}, {kind = "tokens"}
 // CHECK-SAME:      blocks = 8 : i64, cooperative = true
-func.func @joint(%x: tensor<?x256xbf16>, %g: tensor<512x256xbf16>,
-                 %u: tensor<512x256xbf16>, %d: tensor<256x512xbf16>)
+func.func @joint(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
+                 %u: tensor<4096x256xbf16>, %d: tensor<256x4096xbf16>)
     -> tensor<?x256xbf16> {
   %y = fuse.gated_mlp %x norm(rms eps 1.0e-6) gate(%g) up(%u) down(%d)
          act(silu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 8,
           split = 2, stages = 3, group = 16, launches = 1, dependent = true>}
-    : (tensor<?x256xbf16>, tensor<512x256xbf16>, tensor<512x256xbf16>,
-       tensor<256x512xbf16>) -> tensor<?x256xbf16>
+    : (tensor<?x256xbf16>, tensor<4096x256xbf16>, tensor<4096x256xbf16>,
+       tensor<256x4096xbf16>) -> tensor<?x256xbf16>
   return %y : tensor<?x256xbf16>
 }
 
@@ -139,6 +139,7 @@ func.func @joint(%x: tensor<?x256xbf16>, %g: tensor<512x256xbf16>,
 // CHECK:           tile.copy %{{.*}} at(16384) bytes(8192) multicast(3)
 // CHECK:           tile.copy %{{.*}} at(24576) bytes(8192) multicast(3)
 // CHECK:           tile.ring.release %{{.*}} in(%{{.*}})
+// CHECK:           } {tile.rolled}
 // CHECK:         tile.cluster_barrier
 
 // The norm clears a word for each token tile and part of the hidden units.

@@ -146,3 +146,29 @@ gpu.module @m {
     tile.return
   }
 }
+
+// -----
+
+// A loop that is to stay one says so to LLVM.
+
+// CHECK: #[[ROLLED:.*]] = #llvm.loop_annotation<unroll = #[[UNROLL:.*]]>
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @rolled
+  // CHECK:         scf.for
+  // CHECK:         } {loop_annotation = #[[ROLLED]]}
+  // CHECK:         scf.for
+  // CHECK-NOT:     loop_annotation
+  // CHECK:         llvm.return
+  tile.kernel @rolled(%n: i32) blocks(1) threads(32) shared_bytes(0) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      tile.warp_sync
+    } {tile.rolled}
+    scf.for %i = %c0 to %n step %c1 : i32 {
+      tile.warp_sync
+    }
+    tile.return
+  }
+}
