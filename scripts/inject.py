@@ -52,6 +52,11 @@ BUGS = {
     "quantize-unclamped": ("lets stored values overflow",
                            "quantize|saturation"),
     "linear-bias-place": ("adds every bias before rounding", "linear.mlir"),
+    "linear-alpha": ("multiplies sums with one scale after the other",
+                     "dynamic-quantize"),
+    # Both lowerings share it, and no test has an odd number of features.
+    "norm-odd": ("leaves the last of an odd number of features out of a mean",
+                 "norm|Integration/CPU"),
     "norm-epsilon": ("leaves epsilon out", "norm"),
     "norm-cast": ("rounds a norm behind its weight only", "norm"),
     "gpu-tail": ("threads past the end store as well", "LinalgToGPU"),
@@ -95,11 +100,11 @@ def run_test(build, test, bug):
     return done.returncode == 0, sorted(set(failed))
 
 
-def run_fuzz(build, count, bug):
+def run_fuzz(build, count, bug, *options):
     """The check of fuse-fuzz that failed, or nothing."""
     env = dict(os.environ, FUSE_INJECT_BUG=bug)
     done = subprocess.run(
-        [os.path.join(build, "bin", "fuse-fuzz"), f"--count={count}"],
+        [os.path.join(build, "bin", "fuse-fuzz"), f"--count={count}", *options],
         env=env, capture_output=True, text=True, check=False)
     match = re.search(r"check '(\S+)' failed", done.stdout)
     if match:
@@ -114,6 +119,9 @@ def main(argv):
     parser.add_argument("--build", default=os.path.join(ROOT, "build/inject"))
     parser.add_argument("--fuzz", type=int, default=500, metavar="N",
                         help="modules that fuse-fuzz makes for each bug")
+    parser.add_argument("--run", type=int, default=40, metavar="N",
+                        help="modules that fuse-fuzz runs where nothing else "
+                        "notices")
     parser.add_argument("--output", metavar="FILE")
     parser.add_argument("bugs", nargs="*", metavar="BUG",
                         help="only these (default: all)")
@@ -137,6 +145,8 @@ def main(argv):
         what, test = BUGS[name]
         passed, failed = run_test(args.build, test, name)
         fuzz = run_fuzz(args.build, args.fuzz, name)
+        if passed and not fuzz:
+            fuzz = run_fuzz(args.build, args.run, name, "--run")
         if passed and not fuzz:
             missed.append(name)
         by = [failed[0] if failed else test] if not passed else []

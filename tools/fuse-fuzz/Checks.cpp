@@ -6,10 +6,13 @@
 
 #include "Checks.h"
 #include "fuse/Analysis/Equivalence.h"
+#include "fuse/Conversion/Passes.h"
+#include "fuse/Transforms/Passes.h"
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -192,6 +195,30 @@ static LogicalResult checkUseOrder(ModuleOp original, ModuleOp formed,
                  succeeded(verifyIdentical(formed, *module)));
 }
 
+/// The text of a module after its functions went through the passes up to
+/// linalg, by one thread or by several.
+static std::string runPasses(ModuleOp module, bool isParallel) {
+  Module copy = clone(module);
+  MLIRContext *context = module.getContext();
+  context->enableMultithreading(isParallel);
+  PassManager pm(context);
+  pm.addNestedPass<func::FuncOp>(createFormKernelsPass());
+  pm.addNestedPass<func::FuncOp>(createConvertFuseToLinalgPass());
+  bool succeeds = succeeded(pm.run(*copy));
+  context->disableMultithreading();
+  return succeeds ? print(*copy, /*generic=*/false) : "";
+}
+
+/// How many threads work on functions does not show.
+static LogicalResult checkThreads(ModuleOp module) {
+  std::string alone = runPasses(module, false);
+  if (alone.empty())
+    return module.emitError("does not go through the passes");
+  if (alone == runPasses(module, true))
+    return success();
+  return module.emitError("is lowered otherwise by several threads");
+}
+
 /// With families and sites left out, and with relaxed rounding.
 static LogicalResult checkOptions(ModuleOp original, ModuleOp formed,
                                   Random &random) {
@@ -261,6 +288,8 @@ StringRef fuse::checkModule(ModuleOp module, Random &random,
     return "form-twice";
   if (failed(checkUseOrder(module, *formed, random)))
     return "use-order";
+  if (random.percent(5) && failed(checkThreads(module)))
+    return "threads";
   if (failed(checkOptions(module, *formed, random)))
     return "options";
   if (failed(checkSteps(module, random)))

@@ -61,8 +61,11 @@ static double saturate(double value, Type type) {
 }
 
 Interval fuse::saturateTo(Interval value, Type type) {
+  // An integer is some integer whatever it is made of.
   if (value.isAnything)
-    return value;
+    return isa<FloatType>(type)
+               ? value
+               : Interval(-getLargest(type) - 1.0, getLargest(type));
   return Interval(saturate(value.lo, type), saturate(value.hi, type));
 }
 

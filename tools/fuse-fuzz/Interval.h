@@ -104,7 +104,9 @@ public:
   /// The sum of f32. A single number where no order rounds.
   Interval get() const;
   /// The sum of integers that never overflow, in f32.
-  Interval getInteger() const { return f32(Interval(lo, hi)); }
+  Interval getInteger() const {
+    return isAnything ? Interval::anything() : f32(Interval(lo, hi));
+  }
 
 private:
   double lo = 0.0, hi = 0.0, magnitude = 0.0;

@@ -339,7 +339,9 @@ RankedTensorType FunctionGenerator::resultType(Value like) {
   if (runs || !random.percent(oddTypes / 4) || result.getRank() < 2)
     return result;
   SmallVector<int64_t> shape(result.getShape());
-  shape[0] = ShapedType::isDynamic(shape[0]) ? 7 : ShapedType::kDynamic;
+  // A size that was known comes back as it was.
+  int64_t known = ShapedType::isDynamic(leading[0]) ? 7 : leading[0];
+  shape[0] = ShapedType::isDynamic(shape[0]) ? known : ShapedType::kDynamic;
   return RankedTensorType::get(shape, elementType);
 }
 

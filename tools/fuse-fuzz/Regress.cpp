@@ -14,6 +14,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,9 +57,13 @@ Outcome fuse::runIsolated(const std::function<Outcome()> &check,
   }
   if (child == 0) {
     close(ends[0]);
-    // Ends the process wherever it hangs.
+    // Ends the process where it goes on and on, or waits for ever. Other
+    // processes may take most of the time that goes by.
+    std::signal(SIGXCPU, SIG_DFL);
     std::signal(SIGALRM, SIG_DFL);
-    alarm(seconds);
+    rlimit limit = {seconds, seconds};
+    setrlimit(RLIMIT_CPU, &limit);
+    alarm(20 * seconds);
     Outcome own = check();
     std::string text(reinterpret_cast<const char *>(&own.counts),
                      sizeof(own.counts));
@@ -80,7 +85,9 @@ Outcome fuse::runIsolated(const std::function<Outcome()> &check,
     outcome.errors = errors.str();
     return outcome;
   }
-  bool isLate = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+  bool isLate = WIFSIGNALED(status) &&
+                (WTERMSIG(status) == SIGALRM || WTERMSIG(status) == SIGXCPU ||
+                 WTERMSIG(status) == SIGKILL);
   outcome.failed = isLate ? "time" : "crash";
   outcome.errors =
       isLate ? "  takes longer than " + std::to_string(seconds) + " seconds\n"

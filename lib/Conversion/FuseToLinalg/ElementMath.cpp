@@ -130,6 +130,8 @@ Value fuse::activate(ImplicitLocOpBuilder &b, Activation kind, Value x) {
 
 Value fuse::reciprocalRoot(ImplicitLocOpBuilder &b, Value sum, int64_t count,
                            float eps) {
+  if (isInjected("norm-odd") && count > 1)
+    count &= ~int64_t(1);
   Value size = constantF32(b, static_cast<float>(count));
   Value mean = arith::DivFOp::create(b, sum, size);
   if (isInjected("norm-epsilon"))
