@@ -73,6 +73,7 @@ private:
   void chain();
 
   // Surroundings.
+  void rotary();
   void unrelated();
   void between();
   void secondUser(Value value);
@@ -636,8 +637,26 @@ void FunctionGenerator::chain() {
 // Surroundings
 //===----------------------------------------------------------------------===//
 
+/// Heads are the dimension before the last leading one, so that dynamic sizes
+/// of `x` are those of the tables.
+void FunctionGenerator::rotary() {
+  unsigned heads = leading.size() - 2;
+  SmallVector<int64_t> shape = leading;
+  shape.erase(shape.begin() + heads);
+  shape.push_back(2 * (random.below(features / 2) + 1));
+  Type tableElement = random.percent(30) ? floatType() : element;
+  auto table = RankedTensorType::get(shape, tableElement);
+  Value x = stream(), cos = value(table);
+  create<RotaryOp>(resultType(x), x, cos, value(table),
+                   builder.getI64IntegerAttr(heads));
+}
+
 /// An op that belongs to no chain.
 void FunctionGenerator::unrelated() {
+  if (runs && leading.size() > 1 && features > 1 && random.percent(40)) {
+    rotary();
+    return;
+  }
   switch (random.below(3)) {
   case 0:
     create<arith::NegFOp>(stream());

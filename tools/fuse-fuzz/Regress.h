@@ -21,8 +21,8 @@ struct Outcome {
   CheckCounts counts;
 };
 
-/// Runs a check in a process of its own, which may crash, and is stopped after
-/// so many seconds.
+/// Runs a check in a process of its own, which may crash, and ends after so
+/// many seconds of processor time.
 Outcome runIsolated(const std::function<Outcome()> &check, unsigned seconds);
 
 /// Makes a module that fails smaller, as long as it fails in the same way, and
