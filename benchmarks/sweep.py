@@ -100,7 +100,7 @@ def compile_all(arguments: argparse.Namespace) -> int:
         entry: dict[str, Any] = {
             "problem": problem.to_json(), "timed": timed, "ranges": ranges,
             "artefact": _compile(arguments, problem, "", "all"), "alone": {}}
-        for bound, schedule in ranges if timed else ():
+        for bound, schedule in ranges if timed and arguments.alone else ():
             # Of the kernels for some tokens, whether they would do for more.
             if 64 <= bound <= 2048:
                 alone = f"{{tile.schedule = {schedule}}}"
@@ -381,6 +381,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         choices=("never", "auto", "always"))
     parser.add_argument("--output", type=Path, default=RESULTS)
     parser.add_argument("--only", default="")
+    parser.add_argument("--alone", default=True,
+                        action=argparse.BooleanOptionalAction,
+                        help="also every schedule alone, for all numbers")
     parser.add_argument("--jobs", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--repeats", type=int, default=15)

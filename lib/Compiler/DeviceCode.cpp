@@ -7,7 +7,6 @@
 #include "fuse/Compiler/DeviceCode.h"
 #include "TileLaunches.h"
 #include "fuse/Analysis/Chip.h"
-#include "fuse/Analysis/PrefillSchedule.h"
 #include "fuse/Compiler/Phase.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Target/PTX.h"
@@ -34,6 +33,11 @@ static llvm::Error run(PassManager &pm, ModuleOp module, StringRef what) {
 
 namespace {
 
+/// Modules that scheduled kernels are divided into, and the most tokens that
+/// those of the first are for.
+constexpr size_t kNumParts = 2;
+constexpr int64_t kFewTokens = 128;
+
 /// The launches for a range of tokens, or with no bound for all.
 struct LaunchRange {
   std::optional<int64_t> upTo;
@@ -41,10 +45,8 @@ struct LaunchRange {
 
   /// Kernels for few tokens and for many are modules of their own: a driver
   /// takes seconds to compile the latter, and many hosts need only the others.
-  size_t getPart() const { return upTo && *upTo > kMaxDecodeTokens; }
+  size_t getPart() const { return upTo && *upTo > kFewTokens; }
 };
-
-constexpr size_t kNumParts = 2;
 
 /// Code in the making.
 class DeviceCompiler {
