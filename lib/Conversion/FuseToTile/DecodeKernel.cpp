@@ -39,11 +39,15 @@ DecodeKernelBuilder::DecodeKernelBuilder(const DecodeProblem &problem,
 // Arguments
 //===----------------------------------------------------------------------===//
 
+namespace {
+
 /// Both kernels of a pair see the same workspace, so its layout does not
 /// depend on the part.
 struct Workspace {
   int64_t words1, words2, zeroed, input, hidden, partials, end;
 };
+
+} // namespace
 
 static Workspace getWorkspace(const DecodeProblem &p, ScheduleAttr s,
                               const DecodeTiling &tiling) {

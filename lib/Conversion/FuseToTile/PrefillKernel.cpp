@@ -53,11 +53,15 @@ PrefillKernelBuilder::PrefillKernelBuilder(const DecodeProblem &problem,
 // Arguments
 //===----------------------------------------------------------------------===//
 
+namespace {
+
 /// All kernels of an op see the same workspace, so its layout does not depend
 /// on the part.
 struct Workspace {
   int64_t words, zeroed, ready, input, hidden, partials, end;
 };
+
+} // namespace
 
 /// Words on which the first product tells the last one that hidden units are
 /// there, when they share a launch.

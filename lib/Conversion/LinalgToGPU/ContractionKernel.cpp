@@ -59,7 +59,7 @@ struct Contraction {
 /// Emits the kernel of one contraction.
 class ContractionEmitter {
 public:
-  ContractionEmitter(KernelBuilder &k, Contraction &contraction)
+  ContractionEmitter(GPUKernelBuilder &k, Contraction &contraction)
       : k(k), b(k.get()), op(k.getOp()), c(contraction) {}
   void emit();
 
@@ -76,7 +76,7 @@ private:
 
   unsigned getNumOutputs() { return op.getNumDpsInits(); }
 
-  KernelBuilder &k;
+  GPUKernelBuilder &k;
   ImplicitLocOpBuilder &b;
   linalg::GenericOp op;
   Contraction &c;
@@ -439,7 +439,7 @@ void ContractionEmitter::emit() {
   }
 }
 
-std::optional<Kernel> fuse::buildContractionKernel(KernelBuilder &k) {
+std::optional<Kernel> fuse::buildContractionKernel(GPUKernelBuilder &k) {
   linalg::GenericOp op = k.getOp();
   SmallVector<unsigned> parallel = k.getLoops(utils::IteratorType::parallel);
   SmallVector<unsigned> reduction = k.getLoops(utils::IteratorType::reduction);

@@ -59,20 +59,20 @@ OpFoldResult HostSizes::getDim(OpBuilder &builder, Value buffer, unsigned dim) {
   return size;
 }
 
-unsigned KernelBuilder::addParameter(Value value) {
+unsigned GPUKernelBuilder::addParameter(Value value) {
   auto [it, isNew] = parameters.insert({value, arguments.size()});
   if (isNew)
     arguments.push_back(value);
   return it->second;
 }
 
-Extent KernelBuilder::addExtent(OpFoldResult size) {
+Extent GPUKernelBuilder::addExtent(OpFoldResult size) {
   if (std::optional<int64_t> constant = getConstantIntValue(size))
     return {true, *constant};
   return {false, addParameter(cast<Value>(size))};
 }
 
-KernelBuilder::Access KernelBuilder::makeAccess(OpOperand &operand) {
+GPUKernelBuilder::Access GPUKernelBuilder::makeAccess(OpOperand &operand) {
   Access access;
   Value value = operand.get();
   auto type = dyn_cast<MemRefType>(value.getType());
@@ -93,7 +93,7 @@ KernelBuilder::Access KernelBuilder::makeAccess(OpOperand &operand) {
   return access;
 }
 
-void KernelBuilder::addLayout(Access &access, Value buffer) {
+void GPUKernelBuilder::addLayout(Access &access, Value buffer) {
   if (cast<MemRefType>(buffer.getType()).getLayout().isIdentity())
     return;
   auto metadata =
@@ -103,7 +103,7 @@ void KernelBuilder::addLayout(Access &access, Value buffer) {
     access.strides.push_back(addExtent(stride));
 }
 
-void KernelBuilder::importCaptures(ArrayRef<Value> used) {
+void GPUKernelBuilder::importCaptures(ArrayRef<Value> used) {
   for (Value value : used) {
     Operation *producer = value.getDefiningOp();
     if (isa<MemRefType>(value.getType()))
@@ -115,7 +115,7 @@ void KernelBuilder::importCaptures(ArrayRef<Value> used) {
   }
 }
 
-KernelBuilder::KernelBuilder(linalg::GenericOp op, HostSizes &sizes)
+GPUKernelBuilder::GPUKernelBuilder(linalg::GenericOp op, HostSizes &sizes)
     : op(op), hostSizes(sizes), host(op) {
   // The pointer of a buffer that several operands name is passed once.
   SmallVector<std::optional<unsigned>> pointers;
@@ -171,12 +171,12 @@ KernelBuilder::KernelBuilder(linalg::GenericOp op, HostSizes &sizes)
   }
 }
 
-int64_t KernelBuilder::getStaticSize(unsigned loop) {
+int64_t GPUKernelBuilder::getStaticSize(unsigned loop) {
   return loopExtents[loop].isStatic ? loopExtents[loop].value
                                     : ShapedType::kDynamic;
 }
 
-SmallVector<unsigned> KernelBuilder::getLoops(utils::IteratorType type) {
+SmallVector<unsigned> GPUKernelBuilder::getLoops(utils::IteratorType type) {
   SmallVector<unsigned> loops;
   for (auto [loop, iterator] : llvm::enumerate(op.getIteratorTypesArray()))
     if (iterator == type)
@@ -184,8 +184,9 @@ SmallVector<unsigned> KernelBuilder::getLoops(utils::IteratorType type) {
   return loops;
 }
 
-void KernelBuilder::createLaunch(SymbolRefAttr kernelName, OpFoldResult gridX,
-                                 OpFoldResult gridY, int64_t numThreads) {
+void GPUKernelBuilder::createLaunch(SymbolRefAttr kernelName,
+                                    OpFoldResult gridX, OpFoldResult gridY,
+                                    int64_t numThreads) {
   Location loc = op.getLoc();
   auto get = [&](OpFoldResult value) {
     return getValueOrCreateConstantIndexOp(host, loc, value);
@@ -212,8 +213,8 @@ void KernelBuilder::createLaunch(SymbolRefAttr kernelName, OpFoldResult gridX,
 // Kernel side
 //===----------------------------------------------------------------------===//
 
-void KernelBuilder::begin(StringRef name, int64_t numThreads,
-                          ArrayRef<MemRefType> workgroup) {
+void GPUKernelBuilder::begin(StringRef name, int64_t numThreads,
+                             ArrayRef<MemRefType> workgroup) {
   MLIRContext *context = op.getContext();
   SmallVector<Type> types;
   for (Value argument : arguments) {
@@ -249,19 +250,19 @@ void KernelBuilder::begin(StringRef name, int64_t numThreads,
   }
 }
 
-gpu::GPUFuncOp KernelBuilder::finish() {
+gpu::GPUFuncOp GPUKernelBuilder::finish() {
   builder->setInsertionPointToEnd(&kernel.front());
   gpu::ReturnOp::create(*builder);
   return kernel;
 }
 
-OpFoldResult KernelBuilder::materialize(Extent extent) {
+OpFoldResult GPUKernelBuilder::materialize(Extent extent) {
   if (extent.isStatic)
     return builder->getIndexAttr(extent.value);
   return kernel.getArgument(extent.value);
 }
 
-Value KernelBuilder::createView(Access &access, MemRefType type) {
+Value GPUKernelBuilder::createView(Access &access, MemRefType type) {
   SmallVector<OpFoldResult> sizes, strides;
   for (Extent size : access.sizes)
     sizes.push_back(materialize(size));
@@ -290,40 +291,40 @@ Value KernelBuilder::createView(Access &access, MemRefType type) {
       materialize(access.offset), sizes, strides);
 }
 
-Value KernelBuilder::getSize(unsigned loop) {
+Value GPUKernelBuilder::getSize(unsigned loop) {
   return getValueOrCreateConstantIndexOp(*builder, builder->getLoc(),
                                          materialize(loopExtents[loop]));
 }
 
-Value KernelBuilder::getWorkgroup(unsigned index) {
+Value GPUKernelBuilder::getWorkgroup(unsigned index) {
   return kernel.getWorkgroupAttributions()[index];
 }
 
-Value KernelBuilder::getIndex(int64_t value) {
+Value GPUKernelBuilder::getIndex(int64_t value) {
   return arith::ConstantIndexOp::create(*builder, value);
 }
 
-Value KernelBuilder::add(Value lhs, Value rhs) {
+Value GPUKernelBuilder::add(Value lhs, Value rhs) {
   return builder->createOrFold<arith::AddIOp>(lhs, rhs);
 }
 
-Value KernelBuilder::mul(Value lhs, Value rhs) {
+Value GPUKernelBuilder::mul(Value lhs, Value rhs) {
   return builder->createOrFold<arith::MulIOp>(lhs, rhs);
 }
 
-Value KernelBuilder::lessThan(Value lhs, Value rhs) {
+Value GPUKernelBuilder::lessThan(Value lhs, Value rhs) {
   return arith::CmpIOp::create(*builder, arith::CmpIPredicate::slt, lhs, rhs);
 }
 
-Value KernelBuilder::getNumPoints(ArrayRef<unsigned> loops) {
+Value GPUKernelBuilder::getNumPoints(ArrayRef<unsigned> loops) {
   Value points = getIndex(1);
   for (unsigned loop : loops)
     points = mul(points, getSize(loop));
   return points;
 }
 
-void KernelBuilder::delinearize(Value number, ArrayRef<unsigned> loops,
-                                MutableArrayRef<Value> ivs) {
+void GPUKernelBuilder::delinearize(Value number, ArrayRef<unsigned> loops,
+                                   MutableArrayRef<Value> ivs) {
   for (unsigned i = loops.size(); i-- > 1;) {
     Value size = getSize(loops[i]);
     ivs[loops[i]] = arith::RemUIOp::create(*builder, number, size);
@@ -333,8 +334,8 @@ void KernelBuilder::delinearize(Value number, ArrayRef<unsigned> loops,
     ivs[loops[0]] = number;
 }
 
-SmallVector<Value> KernelBuilder::getIndices(AffineMap map,
-                                             ArrayRef<Value> ivs) {
+SmallVector<Value> GPUKernelBuilder::getIndices(AffineMap map,
+                                                ArrayRef<Value> ivs) {
   SmallVector<Value> indices;
   for (AffineExpr expr : map.getResults()) {
     if (auto loop = dyn_cast<AffineDimExpr>(expr))
@@ -346,7 +347,7 @@ SmallVector<Value> KernelBuilder::getIndices(AffineMap map,
   return indices;
 }
 
-Value KernelBuilder::load(OpOperand &operand, ArrayRef<Value> ivs) {
+Value GPUKernelBuilder::load(OpOperand &operand, ArrayRef<Value> ivs) {
   Value view = accesses[operand.getOperandNumber()].view;
   if (!isa<MemRefType>(view.getType()))
     return view;
@@ -354,14 +355,14 @@ Value KernelBuilder::load(OpOperand &operand, ArrayRef<Value> ivs) {
       *builder, view, getIndices(op.getMatchingIndexingMap(&operand), ivs));
 }
 
-void KernelBuilder::store(Value value, OpOperand &operand,
-                          ArrayRef<Value> ivs) {
+void GPUKernelBuilder::store(Value value, OpOperand &operand,
+                             ArrayRef<Value> ivs) {
   memref::StoreOp::create(*builder, value,
                           accesses[operand.getOperandNumber()].view,
                           getIndices(op.getMatchingIndexingMap(&operand), ivs));
 }
 
-Value KernelBuilder::getInit(unsigned output, ArrayRef<Value> ivs) {
+Value GPUKernelBuilder::getInit(unsigned output, ArrayRef<Value> ivs) {
   OpOperand *operand = op.getDpsInitOperand(output);
   if (auto inits = op->getAttrOfType<ArrayAttr>(kInitAttrName))
     if (auto init = dyn_cast<TypedAttr>(inits[output]))
@@ -371,12 +372,12 @@ Value KernelBuilder::getInit(unsigned output, ArrayRef<Value> ivs) {
   return load(*operand, ivs);
 }
 
-Value KernelBuilder::getZero(Type type) {
+Value GPUKernelBuilder::getZero(Type type) {
   return arith::ConstantOp::create(*builder, builder->getZeroAttr(type));
 }
 
-void KernelBuilder::cloneOp(Operation &bodyOp, IRMapping &mapping,
-                            ArrayRef<Value> ivs) {
+void GPUKernelBuilder::cloneOp(Operation &bodyOp, IRMapping &mapping,
+                               ArrayRef<Value> ivs) {
   if (auto index = dyn_cast<linalg::IndexOp>(bodyOp)) {
     mapping.map(index.getResult(), ivs[index.getDim()]);
     return;
@@ -388,8 +389,8 @@ void KernelBuilder::cloneOp(Operation &bodyOp, IRMapping &mapping,
   });
 }
 
-SmallVector<Value> KernelBuilder::cloneBody(ArrayRef<Value> ivs,
-                                            ArrayRef<Value> accumulators) {
+SmallVector<Value> GPUKernelBuilder::cloneBody(ArrayRef<Value> ivs,
+                                               ArrayRef<Value> accumulators) {
   IRMapping mapping = captures;
   for (OpOperand *input : op.getDpsInputOperands())
     if (op.payloadUsesValueFromOperand(input))
@@ -403,7 +404,7 @@ SmallVector<Value> KernelBuilder::cloneBody(ArrayRef<Value> ivs,
   return results;
 }
 
-SmallVector<Value> KernelBuilder::buildLoops(
+SmallVector<Value> GPUKernelBuilder::buildLoops(
     ArrayRef<unsigned> loops, MutableArrayRef<Value> ivs,
     ArrayRef<Value> carried,
     function_ref<SmallVector<Value>(ArrayRef<Value>)> body) {

@@ -43,9 +43,9 @@ struct Extent {
 /// which the bare-pointer convention passes as one address), operands before
 /// buffers that the body loads from; one value per scalar that is no constant;
 /// and one index per size, stride and offset that is not static.
-class KernelBuilder {
+class GPUKernelBuilder {
 public:
-  KernelBuilder(mlir::linalg::GenericOp op, HostSizes &sizes);
+  GPUKernelBuilder(mlir::linalg::GenericOp op, HostSizes &sizes);
 
   mlir::linalg::GenericOp getOp() { return op; }
   mlir::OpBuilder &getHost() { return host; }
@@ -159,13 +159,13 @@ struct Kernel {
 
 /// One thread per point of the parallel loops; reductions run in the thread.
 /// Takes every loop nest.
-Kernel buildPointwiseKernel(KernelBuilder &builder);
+Kernel buildPointwiseKernel(GPUKernelBuilder &builder);
 /// One block per point of the parallel loops, whose threads share the
 /// reduction. Nothing when the reduction cannot be reordered.
-std::optional<Kernel> buildReduceKernel(KernelBuilder &builder);
+std::optional<Kernel> buildReduceKernel(GPUKernelBuilder &builder);
 /// Tiles of two parallel loops per block with operands in workgroup memory.
 /// Nothing when the nest is no contraction.
-std::optional<Kernel> buildContractionKernel(KernelBuilder &builder);
+std::optional<Kernel> buildContractionKernel(GPUKernelBuilder &builder);
 
 } // namespace fuse
 

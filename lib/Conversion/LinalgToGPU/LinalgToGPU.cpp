@@ -303,7 +303,7 @@ LogicalResult ConvertLinalgToGPUPass::convert(func::FuncOp function) {
 
 LogicalResult ConvertLinalgToGPUPass::convert(linalg::GenericOp op,
                                               HostSizes &sizes) {
-  KernelBuilder builder(op, sizes);
+  GPUKernelBuilder builder(op, sizes);
   std::optional<Kernel> kernel = buildContractionKernel(builder);
   if (kernel)
     ++numContractions;

@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace fuse;
 
 /// The product of loop sizes divided by `divisor`, rounded up, on the host.
-static OpFoldResult getGrid(KernelBuilder &k, ArrayRef<unsigned> loops,
+static OpFoldResult getGrid(GPUKernelBuilder &k, ArrayRef<unsigned> loops,
                             int64_t divisor) {
   OpBuilder &host = k.getHost();
   AffineExpr product = host.getAffineConstantExpr(1);
@@ -31,7 +31,7 @@ static OpFoldResult getGrid(KernelBuilder &k, ArrayRef<unsigned> loops,
                                                sizes);
 }
 
-Kernel fuse::buildPointwiseKernel(KernelBuilder &k) {
+Kernel fuse::buildPointwiseKernel(GPUKernelBuilder &k) {
   constexpr int64_t numThreads = 256;
   SmallVector<unsigned> parallel = k.getLoops(utils::IteratorType::parallel);
   SmallVector<unsigned> reduction = k.getLoops(utils::IteratorType::reduction);

@@ -36,7 +36,7 @@ struct Combiner {
   Operation *op;
   TypedAttr neutral;
 
-  Value combine(KernelBuilder &k, Value lhs, Value rhs) const {
+  Value combine(GPUKernelBuilder &k, Value lhs, Value rhs) const {
     if (isa<math::FmaOp>(op))
       return arith::AddFOp::create(k.get(), lhs, rhs);
     IRMapping mapping;
@@ -73,7 +73,7 @@ static std::optional<Combiner> getCombiner(linalg::GenericOp op,
   return Combiner{user, *neutral};
 }
 
-std::optional<Kernel> fuse::buildReduceKernel(KernelBuilder &k) {
+std::optional<Kernel> fuse::buildReduceKernel(GPUKernelBuilder &k) {
   linalg::GenericOp op = k.getOp();
   SmallVector<unsigned> parallel = k.getLoops(utils::IteratorType::parallel);
   SmallVector<unsigned> reduction = k.getLoops(utils::IteratorType::reduction);
