@@ -472,11 +472,21 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
     return failure();
   SmallVector<Value> sides;
   SmallVector<Type> available;
+  ValueRange passed = getFinalOutputs();
   for (auto [i, identity] : llvm::enumerate(getIdentities(*this))) {
     if (!identity)
       return emitOpError() << "site '" << getSite()
                            << "' has no fuse.identity_call of member '"
                            << pathOf(i + 1) << "'";
+    // They stand for values of the chain, and are gone when it is back.
+    for (Value value : passed)
+      for (Operation *user : value.getUsers())
+        if (user != identity.getOperation())
+          return emitOpError()
+                 << "site '" << getSite() << "' is read by '" << user->getName()
+                 << "' before the fuse.identity_call of member '"
+                 << pathOf(i + 1) << "'; only what the last one gives may be";
+    passed = identity.getOutputs();
     llvm::append_range(sides, identity.getIgnored());
     // What undoing the fusion will pass to the member.
     llvm::append_range(available, forwards[i].getResultTypes());

@@ -372,6 +372,27 @@ fuse.model @m class "M" {
 
 // -----
 
+// What a chain passes on inside is no value of the model.
+
+fuse.model @m class "M" {
+  fuse.module @norm class "RMSNorm" {
+    func.func private @forward(tensor<?x8xbf16>) -> tensor<?x8xbf16>
+  }
+  fuse.module @mlp class "MLP" {
+    func.func private @forward(tensor<?x8xbf16>) -> tensor<?x8xf32>
+  }
+  func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xf32> {
+    // expected-error @below {{site 's' is read by 'func.return' before the fuse.identity_call of member 'mlp'; only what the last one gives may be}}
+    %f = fuse.fused_call "K" [@norm, @mlp](%x) site("s")
+      : (tensor<?x8xbf16>) -> tensor<?x8xf32>
+    %m = fuse.identity_call @mlp(%f) interface [-1] site("s")
+      : (tensor<?x8xf32>) -> tensor<?x8xf32>
+    return %f : tensor<?x8xf32>
+  }
+}
+
+// -----
+
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func private @forward(tensor<?x8xbf16>) -> tensor<?x8xbf16>
