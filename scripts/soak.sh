@@ -43,7 +43,10 @@ step() {
 fuzz() {
   local corpus=build/fuzz/corpus/$1
   mkdir -p "$corpus" build/fuzz/findings
-  ASAN_OPTIONS=detect_odr_violation=0:allocator_may_return_null=1 \
+  # LLVM's arenas are marked by code of ours and not by the libraries of LLVM,
+  # which have no sanitizer.
+  local asan=detect_odr_violation=0:allow_user_poisoning=0
+  ASAN_OPTIONS=$asan:allocator_may_return_null=1 \
     "build/fuzz/bin/fuzz-$1" -max_total_time="$share" -timeout=5 \
     -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
     -artifact_prefix="build/fuzz/findings/$1-" "$corpus"
