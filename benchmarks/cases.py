@@ -15,6 +15,8 @@ TIMED_SHAPES = ((2048, 16384, "gelu_tanh"), (4096, 12288, "silu"),
                 (8192, 28672, "silu"))
 TIMED_TOKENS = (1, 8, 16, 32, 50, 64, 96, 128)
 CHECKED_TOKENS = (1, 7, 8, 16, 33, 50, 64, 100, 128)
+#: Tiles of one launch for more tokens than that.
+MIDDLE_TILES = (192, 256)
 CHECKED_WIDTHS = ((256, 768), (784, 2000), (1024, 3072), (2064, 4112),
                   (4096, 12288))
 DTYPES = (BF16, FP8)
@@ -82,14 +84,22 @@ def checked_cases() -> Iterator[Case]:
                 for tokens in CHECKED_TOKENS:
                     yield Case(replace(base, width=width, hidden=hidden),
                                tile(tokens))
+                for tokens in MIDDLE_TILES:
+                    yield Case(replace(base, width=width, hidden=hidden),
+                               tokens)
             for variant in variants(base):
                 for tokens in (16, widest):
                     yield Case(variant, tokens)
+            # Widths whose tiles make two equal parts.
+            for variant in variants(base, CHECKED_WIDTHS[2]):
+                for tokens in (widest, MIDDLE_TILES[0]):
+                    yield Case(variant, tokens)
 
 
-def variants(base: Problem) -> Iterator[Problem]:
+def variants(base: Problem, widths: tuple[int, int] = CHECKED_WIDTHS[1]
+             ) -> Iterator[Problem]:
     """Optional parts of a fused op, alone and together."""
-    width, hidden = CHECKED_WIDTHS[1]
+    width, hidden = widths
     base = replace(base, width=width, hidden=hidden)
     yield replace(base, biases=True)
     yield replace(base, residual=True)

@@ -41,10 +41,10 @@ from .timing import Floor, Timer, capture, ceilings, read_device
 ROOT = Path(__file__).resolve().parents[1]
 _HANG = 3
 LAYERS = 8
-#: Where peers are tuned too, which takes long: the first shapes, with this
-#: number of tokens.
+#: Where peers are tuned too, which takes long: the first shapes, with these
+#: numbers of tokens.
 AUTOTUNED_SHAPES = [shape[:2] for shape in TIMED_SHAPES[:2]]
-AUTOTUNED_TOKENS = (50,)
+AUTOTUNED_TOKENS = (1, 16, 50, 128)
 
 
 class Watch:
@@ -150,6 +150,8 @@ class Bench:
                   if m <= plan.max_tokens]
         # A tile's own kernel is compiled for its largest numbers of tokens;
         # tile 128 is checked with all of them.
+        if plan.max_tokens > 128:
+            return [33, plan.max_tokens - 55, plan.max_tokens]
         return tokens[-3:] if plan.max_tokens < 128 else tokens
 
     def check_plan(self, plan: Plan, progress: str) -> None:

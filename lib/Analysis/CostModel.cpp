@@ -11,6 +11,9 @@ using namespace fuse;
 
 /// Up to so many tokens, looking for partial sums is faster than arrivals.
 static constexpr int64_t kPolledTokens = 32;
+/// Up to so many, activating whole tiles at once is as fast as deferring half
+/// ones.
+static constexpr int64_t kWholeTokens = 64;
 
 double fuse::estimateDecode(const DecodeProblem &problem,
                             tile::ScheduleAttr schedule, const GpuModel &gpu) {
@@ -31,9 +34,11 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   double bytes = (stages1 + steps2 / stepsPerStage) * weightStage;
   int64_t busiest = llvm::divideCeil(tiling.tiles1, blocks) * tiling.steps1 +
                     tiling.stepsPerRange / stepsPerStage;
-  double time =
-      std::max({bytes / gpu.memoryRate, busiest * stage,
-                (bytes + (stages1 + steps2) * tokenStage) / gpu.l2Rate});
+  // Whole tiles stop reading while they activate, deferred ones do not.
+  bool many = schedule.getTokens() > kMaxWholeTokens;
+  double rate = schedule.getDeferred() || many ? gpu.copyRate : gpu.l2Rate;
+  double time = std::max({bytes / gpu.memoryRate, busiest * stage,
+                          (bytes + (stages1 + steps2) * tokenStage) / rate});
   // Partial sums are written and read once, and blocks meet twice.
   double partial = schedule.getPartials().getIntOrFloatBitWidth() / 8.0;
   double sums = 2.0 * tiling.ranges * tiling.tiles2 * tiling.rows *
@@ -43,46 +48,64 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   // so that they hide only a part of its time on the tensor cores.
   time += gpu.tileWait * tiling.tilesPerRange + gpu.rangeWait * tiling.ranges;
   if (problem.hasFirst())
-    time +=
-        gpu.exposed * tiling.stepsPerRange / stepsPerStage * cycles / gpu.clock;
-  return time + sums / gpu.l2Rate + 2 * gpu.meeting;
+    time += gpu.exposed * tiling.stepsPerRange / tiling.parts / stepsPerStage *
+            cycles / gpu.clock;
+  // Activations wait for the last stage of a tile, and the last product for
+  // them, unless they are done under what comes next.
+  if (!schedule.getDeferred()) {
+    // Weights keep memory busy during all but the last; with many tokens it is
+    // the tensor cores that stand still.
+    int64_t rounds = llvm::divideCeil(tiling.tiles1, blocks);
+    time += (many ? rounds : 1) * gpu.meeting;
+    time += rounds * tiling.hiddenPerTile * schedule.getTokens() *
+            gpu.activation / gpu.clock;
+  }
+  time += gpu.row * (llvm::divideCeil(schedule.getTokens(), blocks) - 1);
+  return time + sums / gpu.l2Rate + gpu.meeting;
 }
 
 tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
                                       int64_t tokens, const GpuModel &gpu) {
   MLIRContext *context = problem.op->getContext();
+  if (tokens > kMaxDecodeTokens)
+    return {};
   int64_t width = llvm::alignTo(tokens, 8);
+  bool many = width > kMaxWholeTokens;
   // Rounding partial sums is not in the exact contract.
   bool relaxed = problem.rounding.getMode() == RoundingMode::Relaxed;
   Type partials = relaxed ? Type(BFloat16Type::get(context))
                           : Type(Float32Type::get(context));
   tile::ScheduleAttr best;
   double bestTime = 0;
-  auto consider = [&](int64_t firstRows, int64_t rows, int64_t split) {
+  auto consider = [&](int64_t firstRows, int64_t rows, int64_t split,
+                      bool deferred) {
     // Few tokens leave room for a deeper ring of them, which hides more of the
     // latency of L2. A wide one takes room from the weights, which can be
     // fetched into L2 instead.
     bool whole = firstRows == 256;
     int64_t tokenStages = width <= 16                             ? 8
                           : width <= 32                           ? 6
+                          : many                                  ? 4
+                          : deferred                              ? 5
                           : (width <= 64 && whole) || rows == 256 ? 4
                                                                   : 6;
     int64_t stageBytes = firstRows * 128;
-    int64_t room = tile::kMaxSharedBytes - 2048 - tokenStages * width * 128;
+    int64_t room =
+        tile::kMaxSharedBytes - 2048 - (tokenStages + deferred) * width * 128;
     int64_t weightStages =
         std::min<int64_t>(6 * 256 / firstRows, room / stageBytes);
-    auto make = [&](int64_t blocks, bool staged) {
+    auto make = [&](int64_t blocks, bool staged, int64_t inFlight) {
       return tile::ScheduleAttr::get(
           context, width, blocks, split, firstRows, rows, weightStages,
-          tokenStages, /*in_flight=*/whole ? 2 : 3, /*ahead=*/8, partials,
-          /*polled=*/width <= kPolledTokens, staged,
+          tokenStages, std::min(inFlight, weightStages), /*ahead=*/8, partials,
+          /*polled=*/width <= kPolledTokens, staged, deferred,
           tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
     };
-    DecodeTiling tiling(problem, make(gpu.multiprocessors, false));
+    int64_t inFlight = whole ? 2 : 3;
+    DecodeTiling tiling(problem, make(gpu.multiprocessors, deferred, inFlight));
     // Splits that leave ranges empty are the same as a smaller one.
     int64_t units = tiling.tiles2 * tiling.ranges;
-    if (tiling.ranges != split || units > gpu.multiprocessors ||
-        !tiling.getProblem().empty())
+    if (tiling.ranges != split || units > gpu.multiprocessors)
       return;
     // As few blocks as finish the first product in the same number of rounds:
     // equal shares, and fewer to meet.
@@ -94,9 +117,17 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
     bool staged = hiddenStages > 0 &&
                   hiddenStages <= std::min(tokenStages, tiling.steps1);
     // A thread's own stores of half a tile would be a byte or two.
-    if (!whole && !staged)
+    if (!whole && problem.hasFirst() && !staged)
       return;
-    tile::ScheduleAttr schedule = make(blocks, staged);
+    // What saturates the memory is on its way to fewer blocks when only some
+    // have tiles of the first product.
+    if (deferred)
+      inFlight = std::clamp<int64_t>(
+          llvm::divideCeil(3 * gpu.multiprocessors - 12, tiling.tilesPerPart),
+          3, 6);
+    tile::ScheduleAttr schedule = make(blocks, staged, inFlight);
+    if (!getScheduleProblem(problem, schedule).empty())
+      return;
     double time = estimateDecode(problem, schedule, gpu);
     if (!best || time < bestTime) {
       best = schedule;
@@ -104,10 +135,17 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
     }
   };
   for (int64_t split = 1; split <= gpu.multiprocessors; ++split) {
-    consider(256, 256, split);
-    consider(256, 128, split);
-    if (problem.hasFirst())
-      consider(128, 128, split);
+    if (!many) {
+      consider(256, 256, split, /*deferred=*/false);
+      consider(256, 128, split, false);
+    }
+    if (many || problem.hasFirst())
+      consider(128, 128, split, false);
+    // Two tiles for each block read the tokens twice. With few of them that
+    // costs as much as it hides.
+    if (width > kWholeTokens && width <= tile::kMaxDeferredTokens &&
+        canDefer(problem))
+      consider(128, 128, split, true);
   }
   return best;
 }

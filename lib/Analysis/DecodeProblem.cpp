@@ -236,12 +236,14 @@ DecodeTiling::DecodeTiling(const DecodeProblem &problem,
   }
   // Ranges are whole tiles of the first product, so that each tile has one
   // word to arrive at.
-  tilesPerRange = llvm::divideCeil(tiles1, schedule.getSplit());
+  parts = schedule.getDeferred() ? 2 : 1;
+  tilesPerPart = llvm::divideCeil(tiles1, parts);
+  tilesPerRange = llvm::divideCeil(tilesPerPart, schedule.getSplit());
   // ... and whole k-steps of the last one.
   if (hiddenPerTile * bytes < kStepBytes)
     tilesPerRange = llvm::alignTo(tilesPerRange, 2);
-  stepsPerRange = tilesPerRange * hiddenPerTile * bytes / kStepBytes;
-  ranges = llvm::divideCeil(tiles1, tilesPerRange);
+  stepsPerRange = parts * tilesPerRange * hiddenPerTile * bytes / kStepBytes;
+  ranges = llvm::divideCeil(tilesPerPart, tilesPerRange);
 }
 
 std::string DecodeTiling::getProblem() const {
@@ -281,5 +283,30 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
             " token stages, there are " +
             Twine(std::min(schedule.getTokenStages(), tiling.steps1)))
         .str();
+  if (!schedule.getDeferred())
+    return "";
+  if (!canDefer(problem))
+    return "the contract keeps what is deferred in f32";
+  if (stages > 1)
+    return ("a deferred tile of the hidden layer takes " + Twine(stages) +
+            " token stages, there is room for 1")
+        .str();
+  if (tiling.tilesPerPart > schedule.getBlocks())
+    return ("deferred tiles are two for each block, but there are " +
+            Twine(tiling.tiles1) + " for " + Twine(schedule.getBlocks()) +
+            " blocks")
+        .str();
+  int64_t covered = tiling.ranges * tiling.stepsPerRange;
+  if (covered != tiling.steps2 ||
+      tiling.tiles1 * tiling.hiddenPerTile != problem.hidden)
+    return ("ranges of " + Twine(tiling.ranges) + " x " +
+            Twine(tiling.stepsPerRange) + " k-steps in two parts do not make " +
+            "the " + Twine(problem.hidden) + " hidden units")
+        .str();
   return "";
+}
+
+bool fuse::canDefer(const DecodeProblem &problem) {
+  return problem.hasFirst() && problem.roundsAt("up") &&
+         (!problem.isGated() || problem.roundsAt("gate"));
 }

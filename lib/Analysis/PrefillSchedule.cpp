@@ -164,3 +164,24 @@ tile::PrefillScheduleAttr fuse::withTokens(tile::PrefillScheduleAttr schedule,
       schedule.getRows(), schedule.getStages(), schedule.getGroup(),
       schedule.getCluster(), schedule.getLaunches(), schedule.getDependent());
 }
+
+double fuse::estimateProducts(const DecodeProblem &problem, Attribute schedule,
+                              int64_t tokens, const GpuModel &gpu) {
+  if (auto prefill = dyn_cast<tile::PrefillScheduleAttr>(schedule))
+    return estimatePrefill(problem, prefill, tokens, gpu);
+  return estimateDecode(problem, cast<tile::ScheduleAttr>(schedule), gpu);
+}
+
+Attribute fuse::selectProducts(const DecodeProblem &problem, int64_t tokens,
+                               const GpuModel &gpu) {
+  Attribute decode = selectDecode(problem, tokens, gpu);
+  if (tokens <= kMaxWholeTokens)
+    return decode;
+  Attribute prefill = selectPrefill(problem, tokens, gpu);
+  if (!decode || !prefill)
+    return decode ? decode : prefill;
+  return estimateProducts(problem, decode, tokens, gpu) <
+                 estimateProducts(problem, prefill, tokens, gpu)
+             ? decode
+             : prefill;
+}

@@ -79,7 +79,7 @@ private:
   tile::ScheduleAttr make(int64_t blocks, int64_t split, int64_t rows,
                           int64_t weightStages, int64_t tokenStages,
                           int64_t inFlight, int64_t ahead, bool staged,
-                          int64_t launches, bool polled) {
+                          bool deferred, int64_t launches, bool polled) {
     MLIRContext *context = problem.op->getContext();
     // What does not fit is dropped, and is nobody's error.
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
@@ -87,7 +87,7 @@ private:
     return tile::ScheduleAttr::getChecked(
         [&] { return emitError(loc); }, context, choice.getTokens(), blocks,
         split, choice.getFirstRows(), rows, weightStages, tokenStages, inFlight,
-        ahead, choice.getPartials(), polled, staged, choice.getHint(),
+        ahead, choice.getPartials(), polled, staged, deferred, choice.getHint(),
         choice.getDependent(), launches);
   }
 
@@ -97,7 +97,8 @@ private:
     tile::ScheduleAttr probe =
         make(gpu.multiprocessors, split, rows, choice.getWeightStages(),
              std::max<int64_t>(choice.getTokenStages(), 3),
-             choice.getInFlight(), choice.getAhead(), false, 1, false);
+             choice.getInFlight(), choice.getAhead(), /*staged=*/false,
+             /*deferred=*/false, /*launches=*/1, /*polled=*/false);
     if (!probe)
       return;
     DecodeTiling tiling(problem, probe);
@@ -120,10 +121,12 @@ private:
     const int most = isChoice ? 2 : 1;
     // Stages of half a tile are half as large.
     int64_t scale = 256 / choice.getFirstRows();
-    for (int64_t weightStages : {6 * scale, 5 * scale, 4 * scale, 3 * scale})
+    for (int64_t weightStages :
+         {choice.getWeightStages(), 6 * scale, 5 * scale, 4 * scale, 3 * scale})
       for (int64_t tokenStages : {choice.getTokenStages(), int64_t(8),
                                   int64_t(6), int64_t(4), int64_t(3)})
-        for (int64_t inFlight : {2, 3, 4, 0})
+        for (int64_t inFlight : {choice.getInFlight(), int64_t(2), int64_t(3),
+                                 int64_t(4), int64_t(0)})
           for (int64_t ahead : {8, 0, 4, 16})
             for (int64_t launches : {1, 2}) {
               int changes = (weightStages != choice.getWeightStages() ||
@@ -137,7 +140,8 @@ private:
                 for (bool polled : {false, true})
                   if (changes + (polled != choice.getPolled()) <= most)
                     add(make(blocks, split, rows, weightStages, tokenStages,
-                             inFlight, ahead, staged, launches, polled));
+                             inFlight, ahead, staged,
+                             staged && choice.getDeferred(), launches, polled));
             }
   }
 
@@ -231,10 +235,11 @@ std::vector<RankedSchedule> fuse::rankSchedules(Operation *op, int64_t tokens,
   if (!problem)
     return {};
   int64_t most = problem->tokens.value_or(tokens);
-  if (most > kMaxDecodeTokens)
+  Attribute choice = selectProducts(*problem, most, gpu);
+  if (isa_and_nonnull<tile::PrefillScheduleAttr>(choice))
     return rankPrefill(*problem, most, gpu, count);
-  tile::ScheduleAttr choice = selectDecode(*problem, most, gpu);
   if (!choice)
     return {};
-  return takeBest(DecodeEnumerator(*problem, choice, gpu).enumerate(), count);
+  auto decode = cast<tile::ScheduleAttr>(choice);
+  return takeBest(DecodeEnumerator(*problem, decode, gpu).enumerate(), count);
 }

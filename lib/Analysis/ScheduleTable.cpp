@@ -75,13 +75,14 @@ std::string fuse::getScheduleProblem(Operation *op, Attribute schedule,
   std::optional<DecodeProblem> problem = describeDecode(op, reason);
   if (!problem)
     return reason;
-  if (problem->tokens.value_or(tokens) > kMaxDecodeTokens) {
-    auto prefill = dyn_cast<tile::PrefillScheduleAttr>(schedule);
-    if (!prefill)
-      return print(schedule) + " is not a #tile.prefill_schedule";
-    if (prefill.getTokens() < problem->tokens.value_or(tokens))
+  int64_t count = problem->tokens.value_or(tokens);
+  auto prefill = dyn_cast<tile::PrefillScheduleAttr>(schedule);
+  if (count > kMaxDecodeTokens && !prefill)
+    return print(schedule) + " is not a #tile.prefill_schedule";
+  if (count > kMaxWholeTokens && prefill) {
+    if (prefill.getTokens() < count)
       return ("it is for " + Twine(prefill.getTokens()) + " tokens, not " +
-              Twine(problem->tokens.value_or(tokens)))
+              Twine(count))
           .str();
     return getScheduleProblem(*problem, prefill, gpu.multiprocessors);
   }

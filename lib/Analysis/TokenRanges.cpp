@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace fuse;
 
 /// Ends of the ranges whose kernels have weights as the left operand.
-static constexpr int64_t kDecodeBounds[] = {8, 16, 32, 64, 128};
+static constexpr int64_t kDecodeBounds[] = {8, 16, 32, 64, 128, 192, 256};
 
 /// A range goes on while its schedule is expected to take at most so much
 /// longer than the best one. Less would be within the error of the model and
@@ -41,9 +41,10 @@ tile::DispatchAttr fuse::selectRanges(const DecodeProblem &problem,
     bound = std::min(bound, tokens);
     Attribute schedule = measured(bound);
     if (!schedule)
-      schedule = selectDecode(problem, bound, gpu);
-    // Outputs that are more than the blocks are left to what follows.
-    if (!schedule)
+      schedule = selectProducts(problem, bound, gpu);
+    // Outputs that are more than the blocks are left to what follows, and so is
+    // what a prefill schedule does faster.
+    if (!isa_and_nonnull<tile::ScheduleAttr>(schedule))
       break;
     append(bound, schedule);
   }

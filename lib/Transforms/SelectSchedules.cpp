@@ -100,23 +100,16 @@ struct SelectSchedulesPass
     }
     Attribute schedule = findMeasured(op, *key, tokens, gpu);
     int64_t count = problem.tokens.value_or(tokens);
-    bool isPrefill = count > kMaxDecodeTokens;
     if (!schedule)
-      schedule = isPrefill ? Attribute(selectPrefill(problem, count, gpu))
-                           : Attribute(selectDecode(problem, count, gpu));
-    if (!schedule && isPrefill)
+      schedule = selectProducts(problem, count, gpu);
+    if (!schedule && count > kMaxWholeTokens)
       return decline(Twine(count) +
                      " tokens make more elements than 32 bits count");
     if (!schedule)
       return decline("no split of the second product keeps all blocks on " +
                      Twine(multiprocessors) + " multiprocessors");
     op->setAttr(tile::kScheduleAttrName, schedule);
-    double time =
-        isPrefill
-            ? estimatePrefill(problem,
-                              cast<tile::PrefillScheduleAttr>(schedule), count,
-                              gpu)
-            : estimateDecode(problem, cast<tile::ScheduleAttr>(schedule), gpu);
+    double time = estimateProducts(problem, schedule, count, gpu);
     remark::passed(op->getLoc(),
                    remark::RemarkOpts::name("schedule").category("codegen"))
         << remark::metric("microseconds", time)

@@ -29,6 +29,53 @@ func.func @wide(%x: tensor<?x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
   return %y : tensor<?x2048xbf16>
 }
 
+// With more tokens a block has two tiles of 64 hidden units, which it activates
+// under what comes next.
+
+// CHECK-LABEL: func @deferred
+// CHECK: tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 8, first_rows = 128, rows = 128, weight_stages = 8, token_stages = 5, in_flight = 3, ahead = 8, partials = f32, staged = true, deferred = true, hint = evict_first, dependent = true>
+func.func @deferred(%x: tensor<128x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
+                    %u: tensor<16384x2048xf8E4M3FN>,
+                    %d: tensor<2048x16384xf8E4M3FN>) -> tensor<128x2048xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<128x2048xbf16>, tensor<16384x2048xf8E4M3FN>,
+       tensor<16384x2048xf8E4M3FN>, tensor<2048x16384xf8E4M3FN>)
+      -> tensor<128x2048xbf16>
+  return %y : tensor<128x2048xbf16>
+}
+
+// One launch for up to 256 tokens, where the model thinks it faster than one
+// for each product.
+
+// CHECK-LABEL: func @middle
+// CHECK: tile.schedule = #tile.schedule<tokens = 192, {{.*}} first_rows = 128, rows = 128, {{.*}} deferred = true
+func.func @middle(%x: tensor<190x2048xbf16>, %g: tensor<16384x2048xbf16>,
+                  %u: tensor<16384x2048xbf16>, %d: tensor<2048x16384xbf16>)
+    -> tensor<190x2048xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<190x2048xbf16>, tensor<16384x2048xbf16>,
+       tensor<16384x2048xbf16>, tensor<2048x16384xbf16>)
+      -> tensor<190x2048xbf16>
+  return %y : tensor<190x2048xbf16>
+}
+
+// Widths whose tiles do not make two equal parts are activated at once.
+
+// CHECK-LABEL: func @uneven
+// CHECK: tile.schedule = #tile.schedule<tokens = 128,
+// CHECK-NOT: deferred
+// CHECK: return
+func.func @uneven(%x: tensor<128x2064xbf16>, %g: tensor<8208x2064xbf16>,
+                  %u: tensor<8208x2064xbf16>, %d: tensor<2064x8208xbf16>)
+    -> tensor<128x2064xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<128x2064xbf16>, tensor<8208x2064xbf16>, tensor<8208x2064xbf16>,
+       tensor<2064x8208xbf16>) -> tensor<128x2064xbf16>
+  return %y : tensor<128x2064xbf16>
+}
+
 // A relaxed kernel may round partial sums. Static tokens decide the tile.
 
 // CHECK-LABEL: func @relaxed
@@ -154,7 +201,7 @@ func.func @other_forms(%x: tensor<?x64xbf16>, %q: tensor<64x64xf8E4M3FN>,
   return
 }
 
-// More than 128 tokens take a kernel for both products: 128 units of the last
+// More than 256 tokens take a kernel for both products: 128 units of the last
 // one in 4 ranges.
 
 // CHECK-LABEL: func @many

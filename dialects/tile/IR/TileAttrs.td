@@ -60,8 +60,9 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     `tile.schedule` of the fused op and belongs to this dialect because it
     speaks of stages, blocks and caches, which the fuse dialect does not know.
 
-    - `tokens`: width of the token tile, a multiple of 8 up to 128. The kernel
-      serves any number of tokens up to it;
+    - `tokens`: width of the token tile, a multiple of 8 up to 256. The kernel
+      serves any number of tokens up to it. More than 128 take `first_rows` =
+      128, so that the accumulators of a block fit into its registers;
     - `blocks`: grid size; every block must be resident at the same time;
     - `split`: into how many ranges the reduction of the last product is cut;
     - `first_rows`: weight rows of the first product that a block takes at a
@@ -87,8 +88,15 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       that are not zero, and clears them, instead of waiting for arrivals. An
       arrival waits for all that is on its way to its multiprocessor, which
       takes longer than looking when there are few tokens;
-    - `staged`: hidden units leave through shared memory and one tensor copy
-      for each 128 bytes instead of a few bytes from each thread;
+    - `staged`: hidden units leave through shared memory, 16 bytes at a time,
+      instead of a few bytes from each thread;
+    - `deferred`: the first product is cut into two tiles for each block that
+      has any, and every range of the last product into what the first tiles
+      feed and what the second ones do. Gate and up of a tile wait as bf16,
+      which the contract rounds them to anyway, and are activated during the
+      first k-steps of what follows: the block's second tile, and the first part
+      of its range. Needs `staged`, `first_rows` = 128 and room of one more
+      token stage, for at most 192 tokens;
     - `hint`: cache policy of the weight stream;
     - `launches`: 1, or 2 for one launch for each product; the second waits
       for the first where it needs the hidden layer;
@@ -114,6 +122,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     "::mlir::Type":$partials,
     DefaultValuedParameter<"bool", "false">:$polled,
     DefaultValuedParameter<"bool", "false">:$staged,
+    DefaultValuedParameter<"bool", "false">:$deferred,
     EnumParameter<Tile_CachePolicyEnum>:$hint,
     "bool":$dependent,
     DefaultValuedParameter<"int64_t", "1">:$launches

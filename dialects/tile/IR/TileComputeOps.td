@@ -108,9 +108,7 @@ def Tile_AccValuesOp : Tile_Op<"acc.values", [Pure]> {
   let summary = "The values of an accumulator that a thread holds";
   let description = [{
     In the order of the registers: value `4g + 2h + b` is column
-    `8g + 2 (l mod 4) + b` of row `16w + l / 4 + 8h`, for warp w and lane l. For
-    epilogues that work on several columns at a time; those of one column are
-    a `tile.epilogue`.
+    `8g + 2 (l mod 4) + b` of row `16w + l / 4 + 8h`, for warp w and lane l.
 
     Becomes the registers.
 
@@ -119,33 +117,6 @@ def Tile_AccValuesOp : Tile_Op<"acc.values", [Pure]> {
   let arguments = (ins Tile_Acc:$acc);
   let results = (outs Variadic<F32>:$values);
   let hasCustomAssemblyFormat = 1;
-  let hasVerifier = 1;
-}
-
-def Tile_EpilogueOp : Tile_Op<"epilogue", [
-    NoTerminator, SingleBlock, RecursiveMemoryEffects]> {
-  let summary = "Runs a body on every column a thread holds";
-  let description = [{
-    The body runs once for each column of the accumulators that the thread
-    holds, in ascending order. Its arguments are the column, its ordinal
-    (0, 1, ... in the same order), and two values for each accumulator: rows
-    `16w + l / 4` and that plus 8 of the warpgroup's warp w and lane l. All
-    accumulators have the same shape.
-
-    Becomes the body, once for each column (registers can not be indexed).
-
-    Example:
-
-    ```mlir
-    tile.epilogue %acc : !tile.acc<64x8xf32> {
-    ^bb0(%column: i32, %ordinal: i32, %lo: f32, %hi: f32):
-      tile.store %lo, %y[%column] : f32, !tile.buffer<f32>
-    }
-    ```
-  }];
-  let arguments = (ins Variadic<Tile_Acc>:$accs);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "$accs `:` qualified(type($accs)) $body attr-dict";
   let hasVerifier = 1;
 }
 

@@ -54,11 +54,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t split, int64_t firstRows,
                                    int64_t rows, int64_t weightStages,
                                    int64_t tokenStages, int64_t inFlight,
-                                   int64_t ahead, Type partials, bool, bool,
-                                   CachePolicy, bool, int64_t launches) {
-  if (tokens < 8 || tokens > 128 || tokens % 8 != 0)
+                                   int64_t ahead, Type partials, bool,
+                                   bool staged, bool deferred, CachePolicy,
+                                   bool, int64_t launches) {
+  if (tokens < 8 || tokens > 256 || tokens % 8 != 0)
     return emitError() << "tokens = " << tokens
-                       << " is not a multiple of 8 from 8 to 128";
+                       << " is not a multiple of 8 from 8 to 256";
   if (blocks < 1 || blocks > 65535)
     return emitError() << "blocks = " << blocks << " is not from 1 to 65535";
   if (split < 1 || split > blocks)
@@ -70,6 +71,13 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "first_rows = " << firstRows << " is not 128 or 256";
   if (firstRows == 128 && rows != 128)
     return emitError() << "first_rows = 128 wants rows = 128, not " << rows;
+  // A thread has tokens / 2 sums for each 64 rows of its warpgroup.
+  if (tokens > 128 && firstRows != 128)
+    return emitError() << "tokens = " << tokens
+                       << " wants first_rows = 128, not " << firstRows;
+  if (deferred && (!staged || firstRows != 128))
+    return emitError() << "deferred wants staged and first_rows = 128, not "
+                       << firstRows;
   if (weightStages < 2 || weightStages > 64 || tokenStages < 2 ||
       tokenStages > 64)
     return emitError() << "weight_stages = " << weightStages
@@ -82,6 +90,11 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "ahead = " << ahead << " is not from 0 to 64";
   if (launches != 1 && launches != 2)
     return emitError() << "launches = " << launches << " is not 1 or 2";
+  if (deferred && tokens > kMaxDeferredTokens)
+    return emitError() << "deferred is for at most " << kMaxDeferredTokens
+                       << " tokens, not " << tokens;
+  if (deferred && launches != 1)
+    return emitError() << "deferred wants launches = 1, not " << launches;
   // A stage of 128 rows takes two token stages, and one group of products
   // stays in flight.
   if (rows < firstRows && tokenStages < 3)
@@ -90,7 +103,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!partials || !(partials.isF32() || partials.isBF16()))
     return emitError() << "partials = " << partials << " is not f32 or bf16";
   // Mbarriers and reduction scratch are static shared memory beside the rings.
-  int64_t bytes = weightStages * firstRows * 128 + tokenStages * tokens * 128;
+  int64_t bytes =
+      weightStages * firstRows * 128 + (tokenStages + deferred) * tokens * 128;
   if (bytes > kMaxSharedBytes - 2048)
     return emitError() << "rings of " << bytes << " bytes do not fit into the "
                        << kMaxSharedBytes - 2048

@@ -323,15 +323,23 @@ LogicalResult SpecializeOp::verify() {
 // Barriers and words
 //===----------------------------------------------------------------------===//
 
-LogicalResult BarrierOp::verify() {
-  if (static_cast<int64_t>(getId()) < 0 || getId() > 15)
-    return emitOpError() << "has id " << static_cast<int64_t>(getId())
-                         << ": expected 0 to 15";
-  if (std::optional<uint64_t> threads = getThreads())
-    if (*threads < 32 || *threads > 1024 || *threads % 32 != 0)
-      return emitOpError() << "is for " << static_cast<int64_t>(*threads)
-                           << " threads: expected a multiple of 32 up to 1024";
+static LogicalResult verifyBarrier(Operation *op, int64_t id,
+                                   std::optional<int64_t> threads) {
+  if (id < 0 || id > 15)
+    return op->emitOpError() << "has id " << id << ": expected 0 to 15";
+  if (threads && (*threads < 32 || *threads > 1024 || *threads % 32 != 0))
+    return op->emitOpError()
+           << "is for " << *threads
+           << " threads: expected a multiple of 32 up to 1024";
   return success();
+}
+
+LogicalResult BarrierOp::verify() {
+  return verifyBarrier(*this, getId(), getThreads());
+}
+
+LogicalResult BarrierArriveOp::verify() {
+  return verifyBarrier(*this, getId(), getThreads());
 }
 
 /// Words live in global memory and are 32 bits wide.

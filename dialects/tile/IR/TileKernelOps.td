@@ -212,6 +212,22 @@ def Tile_BarrierOp : Tile_Op<"barrier", [MemoryEffects<[MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+def Tile_BarrierArriveOp : Tile_Op<"barrier.arrive", [
+    MemoryEffects<[MemWrite]>]> {
+  let summary = "Arrival at a barrier among threads of a block, without a wait";
+  let description = [{
+    Counts for barrier `id` like a `tile.barrier` of the thread, and goes on.
+    What the thread wrote before is visible to the threads that wait there.
+
+    Becomes `bar.arrive id, threads`.
+
+    Example: `tile.barrier.arrive 2 threads(288)`
+  }];
+  let arguments = (ins I64Attr:$id, I64Attr:$threads);
+  let assemblyFormat = "$id `threads` `(` $threads `)` attr-dict";
+  let hasVerifier = 1;
+}
+
 def Tile_ClusterBarrierOp : Tile_Op<"cluster_barrier", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Barrier among all threads of a cluster";

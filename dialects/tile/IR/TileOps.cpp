@@ -104,9 +104,12 @@ LogicalResult ScratchOp::verify() {
       type.getElementType().getIntOrFloatBitWidth() % 8 != 0)
     return emitOpError() << "has elements of type " << type.getElementType()
                          << ": expected whole bytes";
-  if (static_cast<int64_t>(getCount()) < 1 || getCount() > 1024)
+  // What is static can have 48 KB, the mbarriers included.
+  int64_t most = 32768 / (type.getElementType().getIntOrFloatBitWidth() / 8);
+  if (static_cast<int64_t>(getCount()) < 1 ||
+      static_cast<int64_t>(getCount()) > most)
     return emitOpError() << "has " << static_cast<int64_t>(getCount())
-                         << " elements: expected 1 to 1024";
+                         << " elements: expected 1 to " << most;
   return success();
 }
 
@@ -202,30 +205,6 @@ LogicalResult AccValuesOp::verify() {
   if (count != static_cast<int64_t>(getNumResults()))
     return emitOpError() << "has " << getNumResults() << " results for "
                          << count << " registers";
-  return success();
-}
-
-LogicalResult EpilogueOp::verify() {
-  if (getAccs().empty())
-    return emitOpError("has no accumulator");
-  for (Value acc : getAccs())
-    if (acc.getType() != getAccs().front().getType())
-      return emitOpError() << "has accumulators of types "
-                           << getAccs().front().getType() << " and "
-                           << acc.getType();
-  Block::BlockArgListType arguments = getBody().getArguments();
-  size_t expected = 2 + 2 * getAccs().size();
-  if (arguments.size() != expected)
-    return emitOpError() << "has a body with " << arguments.size()
-                         << " arguments: expected " << expected;
-  for (auto [index, argument] : llvm::enumerate(arguments)) {
-    bool isIndex = index < 2;
-    if (isIndex ? !argument.getType().isInteger(32)
-                : !argument.getType().isF32())
-      return emitOpError() << "has argument " << index << " of type "
-                           << argument.getType() << ": expected "
-                           << (isIndex ? "i32" : "f32");
-  }
   return success();
 }
 

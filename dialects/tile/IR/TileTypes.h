@@ -28,6 +28,10 @@ constexpr int64_t kMaxSharedBytes = 227 * 1024;
 /// Most tokens that one launch of kernels for many tokens serves.
 constexpr int64_t kMaxPrefillTokens = 16384;
 
+/// Tokens of a decode schedule whose activations are deferred: what waits takes
+/// half as many registers as the accumulators.
+constexpr int64_t kMaxDeferredTokens = 192;
+
 /// Why `bounds` are not the ends of ranges of tokens that follow each other
 /// without gaps and overlaps, or an empty string.
 std::string getBoundsProblem(llvm::ArrayRef<int64_t> bounds);

@@ -20,8 +20,9 @@ struct GpuModel {
   double shareRate = 3.6e4;
   /// Cycles per microsecond.
   double clock = 1.7e3;
-  /// Bytes per microsecond between L2 and the multiprocessors.
-  double l2Rate = 7.0e6;
+  /// Bytes per microsecond between L2 and the multiprocessors: of copies, and
+  /// of the loads and stores of threads.
+  double copyRate = 1.15e7, l2Rate = 7.0e6;
   /// Microseconds for a meeting of blocks on a word.
   double meeting = 1.5;
   /// Microseconds that each tile more to wait for takes, and each range whose
@@ -29,6 +30,10 @@ struct GpuModel {
   double tileWait = 0.03, rangeWait = 0.1;
   /// Part of the last product's tensor time that weights do not hide.
   double exposed = 0.3;
+  /// Cycles of a multiprocessor for the activation of a hidden unit and token.
+  double activation = 0.25;
+  /// Microseconds for each further token row that a block normalizes.
+  double row = 1.5;
 };
 
 /// Microseconds that the kernel of `schedule` takes, launch not included.
@@ -36,7 +41,8 @@ double estimateDecode(const DecodeProblem &problem, tile::ScheduleAttr schedule,
                       const GpuModel &gpu);
 
 /// The schedule with the smallest estimate for up to `tokens` tokens, or null
-/// when the blocks of none are all resident.
+/// when the blocks of none are all resident, or for more tokens than the
+/// kernel has.
 tile::ScheduleAttr selectDecode(const DecodeProblem &problem, int64_t tokens,
                                 const GpuModel &gpu);
 

@@ -15,6 +15,10 @@
 
 namespace fuse {
 
+/// Most tokens for which weights can be the left operand: what one product
+/// takes. Up to so many a block has sums for 256 rows of weights.
+constexpr int64_t kMaxDecodeTokens = 256, kMaxWholeTokens = 128;
+
 /// A linear of the product that ends a kernel.
 struct DecodeOutput {
   mlir::Value weight, bias;
@@ -93,7 +97,10 @@ struct DecodeTiling : ProductTiling {
   /// Why the schedule can not be, or an empty string.
   std::string getProblem() const;
 
-  /// Tiles of the first product that feed one range of the last, k-steps of a
+  /// Parts of a range, and tiles of the first product for each: block i has
+  /// tile i of every part.
+  int64_t parts = 1, tilesPerPart = 0;
+  /// Tiles of a part that feed one range of the last product, k-steps of a
   /// range, and ranges that are not empty.
   int64_t tilesPerRange = 0, stepsPerRange, ranges;
 
@@ -108,6 +115,9 @@ struct DecodeTiling : ProductTiling {
   /// k-steps in a stage of weights of the last product.
   int64_t getStepsPerStage() const { return firstRows / rows; }
 };
+
+/// Whether gate and up can wait in bf16 for their activation.
+bool canDefer(const DecodeProblem &problem);
 
 /// Why `schedule` can not be the schedule of `problem`, or an empty string.
 std::string getScheduleProblem(const DecodeProblem &problem,

@@ -11,9 +11,6 @@
 
 namespace fuse {
 
-/// Most tokens for which weights are the left operand.
-constexpr int64_t kMaxDecodeTokens = 128;
-
 /// Tokens of a tile of the products.
 constexpr int64_t kTokenTile = 128;
 
@@ -74,6 +71,16 @@ tile::PrefillScheduleAttr selectPrefill(const DecodeProblem &problem,
 /// The same choices for another number of tokens.
 tile::PrefillScheduleAttr withTokens(tile::PrefillScheduleAttr schedule,
                                      int64_t tokens);
+
+/// Either kind of schedule, whichever the model thinks faster for `tokens`
+/// tokens: #tile.schedule for up to 128, #tile.prefill_schedule for more than
+/// 256. Null when there is none.
+mlir::Attribute selectProducts(const DecodeProblem &problem, int64_t tokens,
+                               const GpuModel &gpu);
+
+/// Microseconds that the kernels of either kind of schedule take.
+double estimateProducts(const DecodeProblem &problem, mlir::Attribute schedule,
+                        int64_t tokens, const GpuModel &gpu);
 
 } // namespace fuse
 

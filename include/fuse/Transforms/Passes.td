@@ -458,18 +458,19 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
   let summary = "Choose a Hopper schedule for each fused op";
   let description = [{
     Gives every `fuse.mlp`, `fuse.gated_mlp` and `fuse.norm_linear` that the
-    scheduled kernels can do a `tile.schedule`. For more than 128 tokens that is
+    scheduled kernels can do a `tile.schedule`. For more than 256 tokens that is
     a `#tile.prefill_schedule`, with the tiles and the split of the smallest
-    estimate. For fewer it is a `#tile.schedule`: of the splits of the last
+    estimate. For up to 128 it is a `#tile.schedule`: of the splits of the last
     product whose blocks are all resident, the one with the smallest time by a
     roofline model (device memory, the busiest block, L2, and what meeting of
-    blocks costs). `fuse.norm_quantize` and `fuse.act_quantize` get a schedule
-    of rows.
+    blocks costs). In between it is the faster one of both by their models.
+    `fuse.norm_quantize` and `fuse.act_quantize` get a schedule of rows.
 
     With `dispatch`, an op with a dynamic number of tokens gets a
     `#tile.dispatch` instead: one schedule for each of several ranges, which
     cover all numbers up to `tokens`, or up to as many as 32 bits count elements
-    of. Ranges end at 8, 16, 32, 64 and 128 tokens; behind, where another
+    of. Ranges end at 8, 16, 32, 64 and 128 tokens, and at 192 and 256 where one
+    launch is faster there; behind, where another
     prefill schedule is expected to be faster by more than a few percent.
 
     A schedule that an op already has is left alone. `table` names a file of

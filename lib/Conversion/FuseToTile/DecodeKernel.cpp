@@ -61,8 +61,8 @@ static Workspace getWorkspace(const DecodeProblem &p, ScheduleAttr s,
   Workspace w;
   // What must be zero before the first launch comes first: words, and partial
   // sums that are found by looking at them. A kernel has a ticket, the word of
-  // the norm, one for each range and one for each warp of a unit.
-  int64_t lines = 2 + tiling.ranges + tiling.tiles2 * kMathWarps;
+  // the norm, one for each part of a range and one for each warp of a unit.
+  int64_t lines = 2 + tiling.parts * tiling.ranges + tiling.tiles2 * kMathWarps;
   w.words1 = reserve(lines * 128);
   w.words2 = s.getLaunches() == 1 ? w.words1 : reserve(lines * 128);
   int64_t sums = tiling.tiles2 * tiling.ranges * tiling.rows * s.getTokens() *
@@ -144,13 +144,7 @@ void DecodeKernelBuilder::normalizeRows() {
     Values loaded = loadRow(min(block, sub(count, c(1))), /*early=*/true);
     when(less(block, count), [&] { normalizeRow(block, loaded); });
   } else {
-    loop(block, count, s.getBlocks(), {},
-         [&](Value row, ValueRange) -> SmallVector<Value> {
-           normalizeRow(row, loadRow(row, /*early=*/true));
-           // The next row's sums reuse the scratch of this one's.
-           barrier();
-           return {};
-         });
+    normalizeAll(block, count, s.getBlocks());
   }
   FenceAsyncOp::create(b, loc, /*shared=*/false);
   barrier();
@@ -172,18 +166,28 @@ void DecodeKernelBuilder::multiply() {
   if (doesNorm())
     normalizeRows();
   Uses uses{c(0), c(0)};
-  if (doesFirst())
+  std::optional<Deferred> deferred;
+  if (s.getDeferred())
+    deferred = multiplyDeferred(uses);
+  else if (doesFirst())
     multiplyFirst(uses);
   if (!doesLast())
     return;
-  when(hasUnit, [&] {
+  auto multiplyLast = [&] {
     int64_t steps = tiling.getStepsPerStage();
-    Values accs = mainLoop(uses, div(rangeSteps(), steps), steps,
-                           tiling.rows / 128, /*kept=*/0);
+    Values accs =
+        mainLoop(uses, div(rangeSteps(), steps), steps, tiling.rows / 128,
+                 /*kept=*/0, deferred ? &*deferred : nullptr);
     storePartials(accs);
     if (!s.getPolled())
       meet();
     sumPartials();
+  };
+  if (!deferred || !hasUnit)
+    return when(hasUnit, multiplyLast);
+  either(hasUnit, multiplyLast, [&] {
+    for (int64_t share = 0; share < kShares; ++share)
+      activateShare(share, *deferred);
   });
 }
 
@@ -218,6 +222,8 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   epochBuffer = makeScratch(b.getI32Type(), 1);
   if (doesNorm())
     makeNormScratch();
+  if (s.getDeferred() && doesFirst())
+    staging = makeScratch(element, tokens * tiling.hiddenPerTile);
   BarrierOp::create(b, loc, b.getI64IntegerAttr(0), IntegerAttr());
   if (s.getDependent() || part == Part::First)
     GridDependencyOp::create(b, loc, Dependency::Launch);
@@ -239,6 +245,13 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
     when(equal(thread, 0), [&] { streamWeights(); });
     b.setInsertionPointToEnd(role);
     when(equal(thread, 32), [&] { streamTokens(); });
+    if (s.getDeferred()) {
+      b.setInsertionPointToEnd(role);
+      Value announces = equal(id(IdKind::Warp), 2);
+      if (tiling.tilesPerPart != s.getBlocks())
+        announces = both(announces, less(block, c(tiling.tilesPerPart)));
+      when(announces, [&] { announceTiles(); });
+    }
   }
   b.createBlock(&roles.getRoles()[1]);
   multiply();

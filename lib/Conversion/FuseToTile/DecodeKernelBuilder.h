@@ -15,6 +15,12 @@ constexpr int64_t kCopyWarps = 4, kMathWarps = 8;
 constexpr int64_t kMathThreads = kMathWarps * 32;
 /// Named barrier of the math warps; barrier 0 is the whole block's.
 constexpr int64_t kMathBarrier = 1;
+/// Barriers at which a warp waits for the first and the second deferred tile.
+constexpr int64_t kTileBarrier = 2;
+
+/// First k-steps that shadow the activations of a deferred tile: so many that
+/// the tensor cores do not wait for any share of them.
+constexpr int64_t kShares = 8;
 
 /// Emits one kernel: both products, or one of them. DecodeKernel.cpp has the
 /// arguments and the frame, DecodeStreams.cpp the copying warps, the other
@@ -40,6 +46,17 @@ private:
   bool doesFirst() const { return p.hasFirst() && part != Part::Last; }
   bool doesLast() const { return part != Part::First; }
 
+  /// A tile whose hidden units wait for their activation.
+  struct Deferred {
+    Value tileIndex;
+    /// Whether there is one; always without a value.
+    Value exists;
+    int64_t part;
+    /// k-steps that can shadow it.
+    int64_t steps;
+    Rounded values;
+  };
+
   // Arguments.
   void addArguments();
   void addWorkspaces();
@@ -48,6 +65,7 @@ private:
   // Roles.
   void streamWeights();
   void streamTokens();
+  void announceTiles();
   void multiply();
 
   // Parts of the weight stream. `visit` gets a buffer, an offset in it, and
@@ -64,11 +82,20 @@ private:
   void normalizeRows();
   llvm::SmallVector<Value> mainLoop(Uses &uses, Value stages,
                                     int64_t stepsPerStage, int64_t accs,
-                                    int64_t kept);
+                                    int64_t kept, const Deferred *meanwhile);
   void multiplyFirst(Uses &uses);
+  Deferred multiplyDeferred(Uses &uses);
+  Value localUnit(bool half);
   void storeHidden(Value tileIndex, mlir::ValueRange accs, Uses uses);
-  void copyHidden(Value tileIndex, Value stage, int64_t firstUnit);
-  Value placeOf(Value chunk, Value token);
+  Rounded roundTile(Value tileIndex, Value acc);
+  void activateTokens(const Rounded &values, int64_t firstGroup,
+                      int64_t lastGroup, Value staged);
+  void activateShare(int64_t share, const Deferred &tile);
+  void copyHidden(Value tileIndex, Value staged, int64_t firstUnit);
+  void finishHidden(Value tileIndex, Uses uses);
+  Value stagedAt(Uses uses, Value index);
+  Value hiddenWord(Value tileIndex);
+  Value placeOf(Value byte, Value token);
   void storePartials(mlir::ValueRange accs);
   void meet();
   void sumPartials();
@@ -82,6 +109,13 @@ private:
   Value waitFor(Value ring, Value use) {
     return tile::RingWaitOp::create(b, loc, stageOf(ring), ring, use);
   }
+  /// What a thread has of an accumulator: of every eight tokens two, of each
+  /// the lower row of both, then the upper.
+  llvm::SmallVector<Value> valuesOf(Value acc) {
+    llvm::SmallVector<mlir::Type> types(tokens / 2, f32);
+    return llvm::to_vector_of<Value>(
+        tile::AccValuesOp::create(b, loc, types, acc).getResults());
+  }
   Value word(Value index) {
     return tile::WordOp::create(b, loc, tile::WordType::get(b.getContext()),
                                 words, index);
@@ -89,6 +123,16 @@ private:
   void depend() {
     if (s.getDependent() || part == Part::Last)
       tile::GridDependencyOp::create(b, loc, tile::Dependency::Wait);
+  }
+  /// The block's tiles of the first product are this far apart.
+  int64_t tileStride() const {
+    return s.getDeferred() ? tiling.tilesPerPart : s.getBlocks();
+  }
+  /// The block's first tile, or one past the last.
+  Value firstTile() {
+    if (tileStride() == s.getBlocks())
+      return block;
+    return select(less(block, c(tileStride())), block, c(tiling.tiles1));
   }
   /// k-steps of this block's range; the last range may be shorter.
   Value rangeSteps();
@@ -109,6 +153,8 @@ private:
   Value inputMap, hiddenMap, weights1, weights2, hidden, partials, words, count;
   /// Of the whole block.
   Value weightRing, tokenRing, epochBuffer, block, hasUnit, tile2, range;
+  /// Hidden units of a deferred tile.
+  Value staging;
   /// Of the weight stream: uses of the first product, and of both.
   Value uses1, allUses;
   /// Of the math role.

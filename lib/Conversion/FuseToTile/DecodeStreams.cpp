@@ -23,8 +23,8 @@ static constexpr int64_t kLooksPerStage = 32;
 /// [step][tile]: blocks read neighbouring stages at the same time.
 void DecodeKernelBuilder::visitFirst(Value use, PieceVisitor visit) {
   Value tile = block, step = use;
-  if (tiling.tiles1 > s.getBlocks()) {
-    tile = add(block, mul(div(use, tiling.steps1), s.getBlocks()));
+  if (tiling.tiles1 > s.getBlocks() || s.getDeferred()) {
+    tile = add(block, mul(div(use, tiling.steps1), tileStride()));
     step = rem(use, tiling.steps1);
   }
   if (isInjected("tile-order"))
@@ -39,9 +39,17 @@ void DecodeKernelBuilder::visitFirst(Value use, PieceVisitor visit) {
 void DecodeKernelBuilder::visitLast(Value stage, PieceVisitor visit) {
   int64_t pieces = tiling.getStepsPerStage(), bytes = tiling.rows * 128;
   int64_t unitsPerStep = kWeightStage / bytes * tiling.packedTiles2;
-  Value first = mul(range, tiling.stepsPerRange);
   for (int64_t piece = 0; piece < pieces; ++piece) {
-    Value step = add(first, add(mul(stage, pieces), piece));
+    Value step = add(mul(stage, pieces), piece);
+    if (tiling.parts == 1) {
+      step = add(mul(range, tiling.stepsPerRange), step);
+    } else {
+      // The second part begins in the middle of the hidden layer.
+      int64_t own = tiling.stepsPerRange / 2;
+      Value second = c(tiling.steps2 / 2 - own);
+      step = add(add(mul(range, own), step),
+                 select(less(step, c(own)), c(0), second));
+    }
     visit(weights2, scale(add(mul(step, unitsPerStep), tile2), bytes),
           piece * bytes, bytes);
   }
@@ -61,7 +69,12 @@ void DecodeKernelBuilder::visitPieces(Value use, PieceVisitor visit) {
 /// L2, a stage at a time. Returns the first use that has not been fetched.
 Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
   fetched = arith::MaxUIOp::create(b, loc, fetched, use);
-  Value end = min(add(use, s.getAhead()), allUses);
+  Value ahead = c(s.getAhead());
+  // With many tokens the tensor cores take longer than the weights. What they
+  // wait for at first is the norm, whose loads must not queue up behind those.
+  if (tokens > kMaxWholeTokens)
+    ahead = select(less(c(s.getWeightStages()), use), ahead, c(0));
+  Value end = min(add(use, ahead), allUses);
   Type i32 = b.getI32Type();
   auto loop = scf::WhileOp::create(
       b, loc, TypeRange{i32, i32}, ValueRange{fetched, c(0)},
@@ -99,6 +112,9 @@ Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
 /// Stages of this block's tiles of the first product.
 Value DecodeKernelBuilder::countFirst() {
   int64_t blocks = s.getBlocks();
+  if (s.getDeferred())
+    return select(less(block, c(tiling.tilesPerPart)), c(2 * tiling.steps1),
+                  c(0));
   if (tiling.tiles1 == blocks)
     return c(tiling.steps1);
   Value tiles = div(sub(c(tiling.tiles1 + blocks - 1), block), blocks);
@@ -160,7 +176,7 @@ void DecodeKernelBuilder::streamTokens() {
   FenceAsyncOp::create(b, loc, /*shared=*/false);
   Value use = c(0);
   if (doesFirst())
-    use = loop(block, c(tiling.tiles1), s.getBlocks(), use,
+    use = loop(firstTile(), c(tiling.tiles1), tileStride(), use,
                [&](Value, ValueRange outer) {
                  return loop(
                      c(0), c(tiling.steps1), 1, outer,
@@ -172,20 +188,42 @@ void DecodeKernelBuilder::streamTokens() {
   if (!doesLast())
     return;
   when(hasUnit, [&] {
-    if (doesFirst()) {
-      Value tiles =
-          min(c(tiling.tilesPerRange),
-              sub(c(tiling.tiles1), mul(range, tiling.tilesPerRange)));
-      WordWaitOp::create(b, loc, word(add(range, 1)), epoch,
-                         mul(tiles, arrivalsPerTile()));
-      FenceAsyncOp::create(b, loc, /*shared=*/false);
+    int64_t own = tiling.stepsPerRange / tiling.parts;
+    for (int64_t part = 0; part < tiling.parts; ++part) {
+      if (doesFirst()) {
+        Value tiles =
+            min(c(tiling.tilesPerRange),
+                sub(c(tiling.tilesPerPart), mul(range, tiling.tilesPerRange)));
+        WordWaitOp::create(b, loc, word(add(range, 1 + part * tiling.ranges)),
+                           epoch, mul(tiles, arrivalsPerTile()));
+        FenceAsyncOp::create(b, loc, /*shared=*/false);
+      }
+      Value first = add(mul(range, own), part * (tiling.steps2 / 2));
+      loop(c(0), tiling.parts == 1 ? rangeSteps() : c(own), 1, {},
+           [&](Value step, ValueRange) -> SmallVector<Value> {
+             fetch(add(add(use, part * own), step),
+                   p.hasFirst() ? hiddenMap : inputMap, add(first, step));
+             return {};
+           });
     }
-    Value first = mul(range, tiling.stepsPerRange);
-    loop(c(0), rangeSteps(), 1, {},
-         [&](Value step, ValueRange) -> SmallVector<Value> {
-           fetch(add(use, step), p.hasFirst() ? hiddenMap : inputMap,
-                 add(first, step));
-           return {};
-         });
   });
+}
+
+//===----------------------------------------------------------------------===//
+// Arrivals
+//===----------------------------------------------------------------------===//
+
+/// Arrives for deferred tiles: a release takes as long as several k-steps, for
+/// which the math warps have better use.
+void DecodeKernelBuilder::announceTiles() {
+  depend();
+  for (int64_t part = 0; part < tiling.parts; ++part) {
+    BarrierOp::create(b, loc, b.getI64IntegerAttr(kTileBarrier + part),
+                      b.getI64IntegerAttr(kMathThreads + 32));
+    when(equal(id(IdKind::Lane), 0), [&] {
+      FenceAsyncOp::create(b, loc, /*shared=*/false);
+      WordArriveOp::create(b, loc,
+                           hiddenWord(add(block, part * tiling.tilesPerPart)));
+    });
+  }
 }

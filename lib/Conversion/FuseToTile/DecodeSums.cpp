@@ -16,29 +16,34 @@ static constexpr int64_t kSumRegisters = 128;
 void DecodeKernelBuilder::storePartials(ValueRange accs) {
   // In fragment order: unit c of a range is the c-th column of every thread.
   int64_t columns = tokens / 4;
-  Value first = mul(add(mul(tile2, tiling.ranges), range), columns);
-  auto epilogue = EpilogueOp::create(b, loc, accs);
-  Block *body = b.createBlock(&epilogue.getBody());
-  body->addArguments({b.getI32Type(), b.getI32Type()},
-                     SmallVector<Location>(2, loc));
-  for (int64_t index = 0; index < width2(); ++index)
-    body->addArgument(f32, loc);
-  when(less(body->getArgument(0), count), [&] {
-    Value unit = add(first, body->getArgument(1));
-    Value values = pack(s.getPartials(), body->getArguments().drop_front(2));
-    if (s.getPolled())
-      values = NonzeroOp::create(b, loc, values.getType(), values);
-    StoreOp::create(b, loc, values, partials,
-                    mul(add(mul(unit, kMathThreads), thread), width2()),
-                    s.getPolled());
-  });
-  b.setInsertionPointAfter(epilogue);
+  Value unit = mul(add(mul(tile2, tiling.ranges), range), columns);
+  Value first = mul(add(mul(unit, kMathThreads), thread), width2());
+  Value firstToken = mul(rem(lane, 4), 2);
+  SmallVector<Values> sums;
+  for (Value acc : accs)
+    sums.push_back(valuesOf(acc));
+  for (int64_t column = 0; column < columns; ++column) {
+    int64_t group = column / 2, parity = column % 2;
+    when(less(add(firstToken, 8 * group + parity), count), [&] {
+      Values ofToken;
+      for (const Values &own : sums)
+        for (int64_t half : {0, 1})
+          ofToken.push_back(own[4 * group + 2 * half + parity]);
+      Value values = pack(s.getPartials(), ofToken);
+      if (s.getPolled())
+        values = NonzeroOp::create(b, loc, values.getType(), values);
+      StoreOp::create(b, loc, values, partials,
+                      add(first, column * kMathThreads * width2()),
+                      s.getPolled());
+    });
+  }
 }
 
 /// A warp needs only the same warp of the other ranges.
 void DecodeKernelBuilder::meet() {
   WarpSyncOp::create(b, loc);
-  Value index = add(add(mul(tile2, kMathWarps), warpIndex), 1 + tiling.ranges);
+  Value index = add(add(mul(tile2, kMathWarps), warpIndex),
+                    1 + tiling.parts * tiling.ranges);
   when(leads, [&] {
     Value mine = word(index);
     WordArriveOp::create(b, loc, mine);
@@ -73,9 +78,10 @@ void DecodeKernelBuilder::sumPartials() {
                         rem(column, 2));
       rows.push_back(token);
       wanted.push_back(both(exists, less(token, count)));
+      Value unit = add(first, column);
+      Value index = mul(add(mul(unit, kMathThreads), thread), width2());
       for (int64_t part = 0; part < ranges; ++part) {
-        Value unit = add(add(first, part * columns), column);
-        indices.push_back(mul(add(mul(unit, kMathThreads), thread), width2()));
+        indices.push_back(add(index, part * columns * kMathThreads * width2()));
         conditions.push_back(wanted.back());
       }
     }

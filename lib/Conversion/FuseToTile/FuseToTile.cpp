@@ -31,6 +31,7 @@ static bool isSameKernel(tile::KernelOp lhs, tile::KernelOp rhs) {
          lhs.getBlocks() == rhs.getBlocks() &&
          lhs.getThreads() == rhs.getThreads() &&
          lhs.getSharedBytes() == rhs.getSharedBytes() &&
+         lhs.getCluster() == rhs.getCluster() &&
          OperationEquivalence::isRegionEquivalentTo(
              &lhs.getBody(), &rhs.getBody(),
              OperationEquivalence::IgnoreLocations);

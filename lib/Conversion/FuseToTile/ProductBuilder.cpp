@@ -151,24 +151,23 @@ Rounded ProductBuilder::roundHidden(ArrayRef<Value> gate, ArrayRef<Value> up,
   return rounded;
 }
 
-Value ProductBuilder::activateHidden(const Rounded &values) {
+ProductBuilder::Values ProductBuilder::activateAll(const Rounded &values) {
   auto widen = [&](const Values &wide, const Values &pairs) {
     Values result = wide;
     for (Value pair : pairs)
       result.append(unpack(pair));
     return result;
   };
-  auto activateAll = [&](ArrayRef<Value> inputs) {
+  auto activateEach = [&](ArrayRef<Value> inputs) {
     return each(inputs, [&](Value v) { return activate(p.activation, v); });
   };
   if (!p.isGated())
-    return quantize(round("act", activateAll(widen(values.up, values.upPairs))),
-                    hiddenScale);
-  Values act = activateAll(widen(values.gate, values.gatePairs));
+    return round("act", activateEach(widen(values.up, values.upPairs)));
+  Values act = activateEach(widen(values.gate, values.gatePairs));
   if (values.upPairs.empty() || !p.roundsAt("act") || !p.roundsAt("product")) {
     act = round("act", act);
     Values up = widen(values.up, values.upPairs);
-    return quantize(round("product", mulEach(act, up)), hiddenScale);
+    return round("product", mulEach(act, up));
   }
   // A product of two bf16 that is rounded to bf16 is one instruction for two.
   Values products;
@@ -176,7 +175,7 @@ Value ProductBuilder::activateHidden(const Rounded &values) {
     Value pair = pack(bf16, ValueRange(act).slice(2 * index, 2));
     products.append(unpack(arith::MulFOp::create(b, loc, pair, up)));
   }
-  return quantize(products, hiddenScale);
+  return products;
 }
 
 void ProductBuilder::storeOutputs(size_t index, Value token, Value row,

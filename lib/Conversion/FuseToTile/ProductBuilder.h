@@ -58,8 +58,12 @@ protected:
   Rounded roundHidden(llvm::ArrayRef<Value> gate, llvm::ArrayRef<Value> up,
                       llvm::ArrayRef<Value> biasGate,
                       llvm::ArrayRef<Value> biasUp);
+  /// Hidden units before they are quantized.
+  Values activateAll(const Rounded &values);
   /// Hidden units, packed as the last product reads them.
-  Value activateHidden(const Rounded &values);
+  Value activateHidden(const Rounded &values) {
+    return quantize(activateAll(values), hiddenScale);
+  }
   /// Stores neighbouring outputs of a token, finished from their sums.
   void storeOutputs(size_t index, Value token, Value row,
                     llvm::ArrayRef<Value> sums);

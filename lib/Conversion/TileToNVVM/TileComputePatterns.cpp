@@ -9,7 +9,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -166,36 +165,6 @@ struct AccValuesLowering : OpConversionPattern<AccValuesOp> {
   matchAndRewrite(AccValuesOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     rewriter.replaceOp(op, adaptor.getAcc());
-    return success();
-  }
-};
-
-struct EpilogueLowering : OpConversionPattern<EpilogueOp> {
-  using OpConversionPattern::OpConversionPattern;
-
-  LogicalResult
-  matchAndRewrite(EpilogueOp op, OneToNOpAdaptor adaptor,
-                  ConversionPatternRewriter &rewriter) const override {
-    Emitter emit(rewriter, op.getLoc());
-    Block &body = op.getBody().front();
-    int64_t columns =
-        cast<AccType>(op.getAccs().front().getType()).getColumns() / 4;
-    Value lane = emit.bitAnd(emit.threadId(), 3);
-    Value first = emit.shl(lane, 1);
-    for (int64_t ordinal = 0; ordinal < columns; ++ordinal) {
-      int64_t group = ordinal / 2, parity = ordinal % 2;
-      IRMapping mapping;
-      mapping.map(body.getArgument(0),
-                  emit.add(first, emit.i32(8 * group + parity)));
-      mapping.map(body.getArgument(1), emit.i32(ordinal));
-      for (auto [index, acc] : llvm::enumerate(adaptor.getAccs()))
-        for (int64_t half : {0, 1})
-          mapping.map(body.getArgument(2 + 2 * index + half),
-                      acc[4 * group + 2 * half + parity]);
-      for (Operation &inner : body)
-        rewriter.clone(inner, mapping);
-    }
-    rewriter.eraseOp(op);
     return success();
   }
 };
@@ -458,9 +427,8 @@ void fuse::populateTileComputePatterns(const TileTypeConverter &converter,
                                          "wgmma.fence.sync.aligned;");
   patterns.add<TiedLowering<AccWaitOp>>(converter, context,
                                         "wgmma.wait_group.sync.aligned 0;");
-  patterns
-      .add<AccZeroLowering, MmaLowering, MmaCommitLowering, MmaWaitLowering,
-           AccValuesLowering, EpilogueLowering, ReduceLowering, PackLowering,
-           Exp2Lowering, ReciprocalLowering, NonzeroLowering, UnpackLowering>(
-          converter, context);
+  patterns.add<AccZeroLowering, MmaLowering, MmaCommitLowering, MmaWaitLowering,
+               AccValuesLowering, ReduceLowering, PackLowering, Exp2Lowering,
+               ReciprocalLowering, NonzeroLowering, UnpackLowering>(converter,
+                                                                    context);
 }

@@ -174,6 +174,20 @@ struct BarrierLowering : OpConversionPattern<tile::BarrierOp> {
   }
 };
 
+struct BarrierArriveLowering : OpConversionPattern<BarrierArriveOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(BarrierArriveOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter emit(rewriter, op.getLoc());
+    NVVM::BarrierArriveOp::create(rewriter, op.getLoc(), emit.i32(op.getId()),
+                                  emit.i32(op.getThreads()));
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
 struct ClusterBarrierLowering : OpConversionPattern<ClusterBarrierOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -337,8 +351,8 @@ void fuse::populateTileKernelPatterns(const TileTypeConverter &converter,
                                       TileLoweringState &,
                                       RewritePatternSet &patterns) {
   patterns.add<KernelLowering, ReturnLowering, IdLowering, SpecializeLowering,
-               BarrierLowering, WarpSyncLowering, GridDependencyLowering,
-               EpochLowering, WordLowering, WordArriveLowering,
-               WordWaitLowering, WordMeetLowering, ClusterBarrierLowering>(
-      converter, patterns.getContext());
+               BarrierLowering, BarrierArriveLowering, WarpSyncLowering,
+               GridDependencyLowering, EpochLowering, WordLowering,
+               WordArriveLowering, WordWaitLowering, WordMeetLowering,
+               ClusterBarrierLowering>(converter, patterns.getContext());
 }

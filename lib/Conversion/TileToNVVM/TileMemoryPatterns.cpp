@@ -339,6 +339,18 @@ static unsigned getAlignment(Type type) {
   return type.getIntOrFloatBitWidth() / 8;
 }
 
+/// Element `index` of a buffer. A constant that is added last becomes a step of
+/// its own, which is part of an address in PTX: neighbours share a register
+/// then. Indices do not overflow.
+static Value stepTo(Emitter &emit, Value buffer, Type element, Value index) {
+  APInt offset;
+  auto sum = index.getDefiningOp<arith::AddIOp>();
+  if (!sum || !matchPattern(sum.getRhs(), m_ConstantInt(&offset)))
+    return emit.step(buffer, element, index);
+  return emit.step(emit.step(buffer, element, sum.getLhs()), element,
+                   emit.i32(offset.getSExtValue()));
+}
+
 struct LoadLowering : OpConversionPattern<tile::LoadOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -349,8 +361,8 @@ struct LoadLowering : OpConversionPattern<tile::LoadOp> {
     Type element = getTypeConverter()->convertType(
         op.getBuffer().getType().getElementType());
     Type type = getTypeConverter()->convertType(op.getValue().getType());
-    Value pointer = emit.step(adaptor.getBuffer().front(), element,
-                              adaptor.getIndex().front());
+    Value pointer = stepTo(emit, adaptor.getBuffer().front(), element,
+                           adaptor.getIndex().front());
     Value value =
         LLVM::LoadOp::create(rewriter, op.getLoc(), getAccessType(type),
                              pointer, getAlignment(type), op.getEarly());
@@ -370,8 +382,8 @@ struct StoreLowering : OpConversionPattern<tile::StoreOp> {
         op.getBuffer().getType().getElementType());
     Value value = adaptor.getValue().front();
     Type type = value.getType();
-    Value pointer = emit.step(adaptor.getBuffer().front(), element,
-                              adaptor.getIndex().front());
+    Value pointer = stepTo(emit, adaptor.getBuffer().front(), element,
+                           adaptor.getIndex().front());
     LLVM::StoreOp::create(rewriter, op.getLoc(),
                           emit.bitcast(getAccessType(type), value), pointer,
                           getAlignment(type), op.getPolled());
@@ -395,7 +407,7 @@ struct CollectLowering : OpConversionPattern<CollectOp> {
     for (auto [index, condition, value] : llvm::zip_equal(
              adaptor.getIndices(), adaptor.getConditions(), op.getValues())) {
       pointers.push_back(
-          emit.step(adaptor.getBuffer().front(), element, index.front()));
+          stepTo(emit, adaptor.getBuffer().front(), element, index.front()));
       conditions.push_back(condition.front());
       types.push_back(getTypeConverter()->convertType(value.getType()));
       accesses.push_back(getAccessType(types.back()));

@@ -110,6 +110,69 @@ func.func @no_room(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 // -----
 
+// What is deferred waits as bf16.
+
+func.func @unrounded(%x: tensor<?x128xbf16>, %g: tensor<256x128xbf16>,
+                     %d: tensor<128x256xbf16>) -> tensor<?x128xbf16> {
+  // expected-error@+1 {{does not fit its schedule: the contract keeps what is deferred in f32}}
+  %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu)
+         rounding(relaxed skip [gate])
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 4, split = 2,
+          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
+          in_flight = 0, partials = f32, staged = true, deferred = true,
+          hint = normal, dependent = false>}
+    : (tensor<?x128xbf16>, tensor<256x128xbf16>, tensor<256x128xbf16>,
+       tensor<128x256xbf16>) -> tensor<?x128xbf16>
+  return %y : tensor<?x128xbf16>
+}
+
+// -----
+
+func.func @wide_tile(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
+                     %d: tensor<128x256xbf16>) -> tensor<?x128xbf16> {
+  // expected-error@+1 {{does not fit its schedule: a tile of the hidden layer takes 2 token stages, there are 1}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split = 1,
+          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
+          in_flight = 0, partials = f32, staged = true, deferred = true,
+          hint = normal, dependent = false>}
+    : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<128x256xbf16>)
+      -> tensor<?x128xbf16>
+  return %y : tensor<?x128xbf16>
+}
+
+// -----
+
+func.func @more_tiles(%x: tensor<?x128xbf16>, %g: tensor<512x128xbf16>,
+                      %d: tensor<128x512xbf16>) -> tensor<?x128xbf16> {
+  // expected-error@+1 {{does not fit its schedule: deferred tiles are two for each block, but there are 8 for 2 blocks}}
+  %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split = 2,
+          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
+          in_flight = 0, partials = f32, staged = true, deferred = true,
+          hint = normal, dependent = false>}
+    : (tensor<?x128xbf16>, tensor<512x128xbf16>, tensor<512x128xbf16>,
+       tensor<128x512xbf16>) -> tensor<?x128xbf16>
+  return %y : tensor<?x128xbf16>
+}
+
+// -----
+
+func.func @odd_parts(%x: tensor<?x128xbf16>, %g: tensor<192x128xbf16>,
+                     %d: tensor<128x192xbf16>) -> tensor<?x128xbf16> {
+  // expected-error@+1 {{does not fit its schedule: ranges of 2 x 2 k-steps in two parts do not make the 192 hidden units}}
+  %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 4, split = 2,
+          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
+          in_flight = 0, partials = f32, staged = true, deferred = true,
+          hint = normal, dependent = false>}
+    : (tensor<?x128xbf16>, tensor<192x128xbf16>, tensor<192x128xbf16>,
+       tensor<128x192xbf16>) -> tensor<?x128xbf16>
+  return %y : tensor<?x128xbf16>
+}
+
+// -----
+
 func.func @too_many_units(%x: tensor<256x64xbf16>, %u: tensor<256x64xbf16>,
                           %d: tensor<64x256xbf16>) -> tensor<256x64xbf16> {
   // expected-error@+1 {{does not fit its schedule: ranges of the last product meet, but there are 4 units for 2 blocks}}

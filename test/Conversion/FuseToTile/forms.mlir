@@ -47,6 +47,46 @@ func.func @halves(%x: tensor<?x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
   return %y : tensor<?x128xbf16>
 }
 
+// More than 128 tokens, whose sums fill the registers of half a tile.
+
+// CHECK-LABEL: func @many
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_2(
+// CHECK-SAME:      box_rows = 256 : i64
+// CHECK-SAME:      max_tokens = 256 : i64
+func.func @many(%x: tensor<256x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
+                %u: tensor<192x128xf8E4M3FN>, %d: tensor<128x192xf8E4M3FN>)
+    -> tensor<256x128xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 0.5, gate = 0.25, up = 0.5, hidden = 0.25,
+                down = 1.0) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 256, blocks = 3, split = 2,
+          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
+          in_flight = 3, ahead = 2, partials = f32, hint = evict_first,
+          dependent = true>}
+    : (tensor<256x128xbf16>, tensor<192x128xf8E4M3FN>,
+       tensor<192x128xf8E4M3FN>, tensor<128x192xf8E4M3FN>)
+      -> tensor<256x128xbf16>
+  return %y : tensor<256x128xbf16>
+}
+
+// Two tiles for each block: the first is activated under the second, that one
+// under the first half of the range, which waits for first tiles alone.
+
+// CHECK-LABEL: func @deferred
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_3(
+func.func @deferred(%x: tensor<?x128xbf16>, %g: tensor<256x128xbf16>,
+                    %u: tensor<256x128xbf16>, %d: tensor<128x256xbf16>)
+    -> tensor<?x128xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split = 2,
+          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
+          in_flight = 3, partials = f32, staged = true, deferred = true,
+          hint = evict_first, dependent = true>}
+    : (tensor<?x128xbf16>, tensor<256x128xbf16>, tensor<256x128xbf16>,
+       tensor<128x256xbf16>) -> tensor<?x128xbf16>
+  return %y : tensor<?x128xbf16>
+}
+
 // Two launches share a workspace; the last has the result.
 
 // CHECK-LABEL: func @pair
@@ -109,8 +149,8 @@ func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
 // CHECK:           tile.barrier 1 threads(256)
 // CHECK:           %[[KEPT:.*]] = tile.ring.wait %[[T]]
 // CHECK:           %[[BYTES:.*]] = tile.stage_buffer %[[KEPT]]
-// CHECK:           tile.epilogue
-// CHECK:             tile.store %{{.*}}, %[[BYTES]]
+// CHECK:           tile.acc.values
+// CHECK:           tile.store %{{.*}}, %[[BYTES]]
 // CHECK:           tile.barrier 1 threads(256)
 // CHECK:             %[[PIECE:.*]] = tile.load %{{.*}} -> vector<16xf8E4M3FN>
 // CHECK:             tile.store %[[PIECE]]
@@ -120,7 +160,7 @@ func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
 // CHECK:             tile.ring.release %[[T]]
 // CHECK:             tile.ring.release %[[T]]
 // CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x16xf32>
-// CHECK:           tile.epilogue
+// CHECK:           tile.acc.values
 // CHECK:             %[[SUMS:.*]] = tile.pack %{{.*}}, %{{.*}} : vector<2xf32>
 // CHECK:             %[[STORED:.*]] = tile.nonzero %[[SUMS]]
 // CHECK:             tile.store polled %[[STORED]]
@@ -137,13 +177,44 @@ func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
 // CHECK:             tile.load %{{.*}} -> vector<16xf8E4M3FN>
 // CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x16xf32>
 
+// CHECK-LABEL: tile.kernel @gated_mlp_decode_2(
+// CHECK:         role "stream"
+// CHECK:           %[[LATER:.*]] = arith.cmpi ugt, %{{.*}}, %c4_i32 : i32
+// CHECK:           arith.select %[[LATER]], %c2_i32, %c0_i32
+// CHECK:         role "multiply"
+// CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x256xf32>
+
+// CHECK-LABEL: tile.kernel @gated_mlp_decode_3(
+// CHECK:         role "stream"
+// CHECK:           tile.copy_tensor
+// CHECK:           tile.word.wait
+// CHECK:           tile.copy_tensor
+// CHECK:           tile.word.wait
+// CHECK:           tile.copy_tensor
+// CHECK:           tile.barrier 2 threads(288)
+// CHECK:           tile.word.arrive
+// CHECK:           tile.barrier 3 threads(288)
+// CHECK:           tile.word.arrive
+// CHECK:         role "multiply"
+// CHECK:           tile.acc.wait
+// CHECK:           tile.mma.commit
+// CHECK:           tile.exp2
+// CHECK:           tile.barrier.arrive 2 threads(288)
+// CHECK:           tile.mma.wait 1
+// CHECK:           tile.acc.wait
+// CHECK:           tile.mma.commit
+// CHECK:           tile.exp2
+// CHECK:           tile.barrier.arrive 3 threads(288)
+// CHECK:           tile.mma.wait 1
+// CHECK:           tile.acc.wait
+
 // The first kernel of the pair ends with the hidden layer. The last one waits
 // for it, and not for a norm.
 
 // CHECK-LABEL: tile.kernel @mlp_decode_0(
 // CHECK:         tile.grid_dependency launch
-// CHECK:         tile.epilogue
-// CHECK-NOT:     tile.epilogue
+// CHECK-COUNT-2: tile.acc.values
+// CHECK-NOT:     tile.acc.values
 // CHECK-LABEL: tile.kernel @mlp_decode_1(
 // CHECK-NOT:     tile.word.wait
 // CHECK:         tile.grid_dependency wait
@@ -155,5 +226,5 @@ func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
 
 // CHECK-LABEL: tile.kernel @norm_linear_decode_0(
 // CHECK:         tile.reduce
-// CHECK:         tile.epilogue
-// CHECK-NOT:     tile.epilogue
+// CHECK-COUNT-2: tile.acc.values
+// CHECK-NOT:     tile.acc.values

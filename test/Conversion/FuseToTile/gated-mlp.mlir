@@ -99,7 +99,7 @@ func.func @unscheduled(%x: tensor<?x64xbf16>, %u: tensor<64x64xbf16>,
 // Norm, rounding to bf16, weight, quantization.
 
 // CHECK:         role "multiply" warps(8) registers(232)
-// CHECK:           tile.load early
+// CHECK:           tile.load {{.*}} -> vector<8xbf16>
 // CHECK:           tile.reduce {{.*}} warps(4 to 12) barrier(1)
 // CHECK:           math.sqrt
 // CHECK:           tile.pack {{.*}} : vector<8xbf16>
@@ -117,7 +117,7 @@ func.func @unscheduled(%x: tensor<?x64xbf16>, %u: tensor<64x64xbf16>,
 // CHECK:           tile.mma.wait 1
 // CHECK:           tile.ring.release
 // CHECK:           tile.acc.wait
-// CHECK:           tile.epilogue
+// CHECK-COUNT-2:   tile.acc.values
 // CHECK:             tile.pack {{.*}} : vector<2xbf16>
 // CHECK:             tile.exp2
 // CHECK:             tile.reciprocal
@@ -128,7 +128,7 @@ func.func @unscheduled(%x: tensor<?x64xbf16>, %u: tensor<64x64xbf16>,
 
 // Partial sums meet their row of the other ranges, and are added in order.
 
-// CHECK:           tile.epilogue
+// CHECK-COUNT-2:   tile.acc.values
 // CHECK:             tile.store {{.*}} : vector<4xf32>, !tile.buffer<f32>
 // CHECK:           tile.word.arrive
 // CHECK:           tile.word.wait

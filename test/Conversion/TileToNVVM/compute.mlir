@@ -41,44 +41,8 @@ gpu.module @m {
       scf.yield %c : !tile.acc<64x8xf32>
     }
     %d = tile.acc.wait %p : !tile.acc<64x8xf32>
-    tile.epilogue %d : !tile.acc<64x8xf32> {
-    ^bb0(%column: i32, %ordinal: i32, %lo: f32, %hi: f32):
-      %v = arith.addf %lo, %hi : f32
-      tile.store %v, %y[%column] : f32, !tile.buffer<f32>
-    }
-    tile.return
-  }
-}
-
-// -----
-
-// A thread of a 64x16 accumulator holds columns 2q, 2q+1, 2q+8, 2q+9; register
-// 4g+b is row l/4 of column 8g+b, register 4g+2+b the row 8 below.
-
-gpu.module @m {
-  // CHECK-LABEL: llvm.func @columns
-  // CHECK:         %[[R:.*]] = llvm.inline_asm {{.*}}wait_group
-  // CHECK-DAG:     %[[V0:.*]] = llvm.extractvalue %[[R]][0]
-  // CHECK-DAG:     %[[V1:.*]] = llvm.extractvalue %[[R]][1]
-  // CHECK-DAG:     %[[V2:.*]] = llvm.extractvalue %[[R]][2]
-  // CHECK-DAG:     %[[V3:.*]] = llvm.extractvalue %[[R]][3]
-  // CHECK-DAG:     %[[V4:.*]] = llvm.extractvalue %[[R]][4]
-  // CHECK-DAG:     %[[V6:.*]] = llvm.extractvalue %[[R]][6]
-  // CHECK:         %[[Q:.*]] = arith.shli
-  // CHECK:         arith.subf %[[V0]], %[[V2]]
-  // CHECK:         arith.subf %[[V1]], %[[V3]]
-  // CHECK:         %[[C:.*]] = arith.addi %[[Q]], %c8_i32
-  // CHECK:         arith.subf %[[V4]], %[[V6]]
-  // CHECK:         arith.addi %[[Q]], %c9_i32
-  tile.kernel @columns(%y: !tile.buffer<f32>)
-      blocks(1) threads(128) shared_bytes(0) {
-    %z = tile.acc.zero : !tile.acc<64x16xf32>
-    %d = tile.acc.wait %z : !tile.acc<64x16xf32>
-    tile.epilogue %d : !tile.acc<64x16xf32> {
-    ^bb0(%column: i32, %ordinal: i32, %lo: f32, %hi: f32):
-      %v = arith.subf %lo, %hi : f32
-      tile.store %v, %y[%column] : f32, !tile.buffer<f32>
-    }
+    %v:4 = tile.acc.values %d : !tile.acc<64x8xf32>
+    tile.store %v#3, %y[%n] : f32, !tile.buffer<f32>
     tile.return
   }
 }

@@ -226,6 +226,22 @@ func.func @f() {
 
 // -----
 
+func.func @f() {
+  // expected-error@+1 {{has id 16: expected 0 to 15}}
+  tile.barrier.arrive 16 threads(64)
+  return
+}
+
+// -----
+
+func.func @f() {
+  // expected-error@+1 {{is for 100 threads: expected a multiple of 32 up to 1024}}
+  tile.barrier.arrive 2 threads(100)
+  return
+}
+
+// -----
+
 func.func @f(%w: !tile.buffer<i32>) {
   // expected-error@+1 {{has 0 blocks: expected 1 to 65535}}
   %e = tile.epoch %w blocks(0) : !tile.buffer<i32>
@@ -308,8 +324,8 @@ func.func @f() {
 // -----
 
 func.func @f() {
-  // expected-error@+1 {{has 4096 elements: expected 1 to 1024}}
-  %s = tile.scratch 4096 : !tile.buffer<f32, shared>
+  // expected-error@+1 {{has 16384 elements: expected 1 to 8192}}
+  %s = tile.scratch 16384 : !tile.buffer<f32, shared>
   return
 }
 
@@ -356,36 +372,6 @@ func.func @f(%a: !tile.shared<64x64xbf16, swizzle 128>,
 func.func @f() {
   // expected-error@+1 {{leaves 9 groups pending: expected 0 to 7}}
   tile.mma.wait 9
-  return
-}
-
-// -----
-
-func.func @f(%a: !tile.acc<64x8xf32>, %b: !tile.acc<64x16xf32>) {
-  // expected-error@+1 {{has accumulators of types '!tile.acc<64x8xf32>' and '!tile.acc<64x16xf32>'}}
-  tile.epilogue %a, %b : !tile.acc<64x8xf32>, !tile.acc<64x16xf32> {
-  ^bb0(%c: i32, %n: i32, %v0: f32, %v1: f32, %v2: f32, %v3: f32):
-  }
-  return
-}
-
-// -----
-
-func.func @f(%a: !tile.acc<64x8xf32>) {
-  // expected-error@+1 {{has a body with 3 arguments: expected 4}}
-  tile.epilogue %a : !tile.acc<64x8xf32> {
-  ^bb0(%c: i32, %n: i32, %v0: f32):
-  }
-  return
-}
-
-// -----
-
-func.func @f(%a: !tile.acc<64x8xf32>) {
-  // expected-error@+1 {{has argument 1 of type 'f32': expected i32}}
-  tile.epilogue %a : !tile.acc<64x8xf32> {
-  ^bb0(%c: i32, %n: f32, %v0: f32, %v1: f32):
-  }
   return
 }
 
@@ -460,7 +446,7 @@ func.func @f(%v: vector<2xf16>) {
 
 // -----
 
-// expected-error@+2 {{tokens = 12 is not a multiple of 8 from 8 to 128}}
+// expected-error@+2 {{tokens = 12 is not a multiple of 8 from 8 to 256}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 12, blocks = 128, split = 16,
     weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
@@ -473,6 +459,40 @@ func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 16,
     weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
     hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{tokens = 136 wants first_rows = 128, not 256}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 136, blocks = 128, split = 16,
+    weight_stages = 2, token_stages = 4, in_flight = 2, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{deferred wants staged and first_rows = 128, not 256}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 2, token_stages = 4, in_flight = 2, partials = f32,
+    staged = true, deferred = true, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{deferred is for at most 192 tokens, not 200}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 200, blocks = 128, split = 16,
+    first_rows = 128, rows = 128, weight_stages = 2, token_stages = 4,
+    in_flight = 2, partials = f32, staged = true, deferred = true,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{deferred wants launches = 1, not 2}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    first_rows = 128, rows = 128, weight_stages = 2, token_stages = 4,
+    in_flight = 2, partials = f32, staged = true, deferred = true,
+    hint = evict_first, dependent = true, launches = 2>}
 
 // -----
 

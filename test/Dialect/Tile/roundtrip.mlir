@@ -27,6 +27,8 @@ tile.kernel @roles() blocks(1) threads(384) shared_bytes(0) {
     role "multiply" warps(8) registers(232) {
       // CHECK: tile.barrier 1 threads(256)
       tile.barrier 1 threads(256)
+      // CHECK: tile.barrier.arrive 2 threads(288)
+      tile.barrier.arrive 2 threads(288)
     }
   }
   // CHECK: tile.barrier 0
@@ -149,13 +151,10 @@ tile.kernel @products(%y: !tile.buffer<f32>, %o: i32)
   tile.mma.wait 1
   // CHECK: %[[D:.*]] = tile.acc.wait %[[C]] : !tile.acc<64x16xf32>
   %d = tile.acc.wait %c : !tile.acc<64x16xf32>
-  // CHECK: tile.epilogue %[[D]] : !tile.acc<64x16xf32> {
-  // CHECK: ^bb0(%[[COL:.*]]: i32, %{{.*}}: i32, %[[LO:.*]]: f32, %{{.*}}: f32):
-  // CHECK: tile.store %[[LO]], %{{.*}}[%[[COL]]] : f32, !tile.buffer<f32>
-  tile.epilogue %d : !tile.acc<64x16xf32> {
-  ^bb0(%column: i32, %ordinal: i32, %lo: f32, %hi: f32):
-    tile.store %lo, %y[%column] : f32, !tile.buffer<f32>
-  }
+  // CHECK: %[[V:.*]]:8 = tile.acc.values %[[D]] : !tile.acc<64x16xf32>
+  %v:8 = tile.acc.values %d : !tile.acc<64x16xf32>
+  // CHECK: tile.store %[[V]]#2, %{{.*}} : f32, !tile.buffer<f32>
+  tile.store %v#2, %y[%o] : f32, !tile.buffer<f32>
   tile.return
 }
 
