@@ -126,10 +126,13 @@ double fuse::estimatePrefill(const DecodeProblem &problem,
 
 /// Both products share a launch where the last one has ranges. With so many
 /// tokens that it has none, the gap between the launches is little, and blocks
-/// that come to the last product at different times find less in L2.
+/// that come to the last product at different times find less in L2. The erf of
+/// an exact GELU takes more registers than a kernel of both has to spare.
 static int64_t getLaunches(const DecodeProblem &problem, int64_t rows,
                            int64_t split) {
-  return problem.hasFirst() && rows == 256 && split > 1 ? 1 : 2;
+  bool joint = problem.hasFirst() && rows == 256 && split > 1 &&
+               problem.activation != Activation::GELU;
+  return joint ? 1 : 2;
 }
 
 tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,

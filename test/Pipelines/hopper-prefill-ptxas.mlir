@@ -7,7 +7,7 @@
 // A warpgroup holds the sums of a tile and the rounded ones of the tile
 // before. No kernel spills, and ptxas serializes no wgmma (C7510 and its like).
 
-// CHECK-COUNT-6: 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+// CHECK-COUNT-7: 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 // CHECK-NOT: bytes stack frame
 
 func.func @f8(%x: tensor<512x2048xbf16>, %w: tensor<2048xbf16>,
