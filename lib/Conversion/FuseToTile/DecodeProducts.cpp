@@ -297,6 +297,8 @@ void DecodeKernelBuilder::activateTokens(const Rounded &values,
   int64_t rows = p.isGated() ? 1 : 2;
   int64_t groups = values.getSize() / (2 * rows);
   Value byte = mul(localUnit(/*half=*/true), elementBytes);
+  if (tiling.getHiddenStages() > 1)
+    byte = rem(byte, 128);
   // Tokens that are eight apart lie at a constant distance.
   Values places;
   for (int64_t parity : {0, 1})

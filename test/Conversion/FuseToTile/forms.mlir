@@ -131,6 +131,22 @@ func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
     : tensor<?x64xbf16>, tensor<?x16xbf16>, tensor<?x64xbf16>
 }
 
+// 128 hidden units in bf16 take two stages; a thread's place is inside of one.
+
+// CHECK-LABEL: func @two_stages
+// CHECK:         tile.launch @fuse_kernels::@mlp_decode_2(
+func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
+                 %d: tensor<128x256xbf16>) -> tensor<?x128xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split = 2,
+          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
+          in_flight = 3, partials = f32, staged = true, hint = evict_first,
+          dependent = true>}
+    : (tensor<?x128xbf16>, tensor<256x128xbf16>, tensor<128x256xbf16>)
+      -> tensor<?x128xbf16>
+  return %y : tensor<?x128xbf16>
+}
+
 // CHECK-LABEL: tile.kernel @gated_mlp_decode_0(
 // CHECK:         %[[W:.*]] = tile.ring.create at(0)
 // CHECK:         %[[T:.*]] = tile.ring.create at(98304)
@@ -228,3 +244,8 @@ func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
 // CHECK:         tile.reduce
 // CHECK-COUNT-2: tile.acc.values
 // CHECK-NOT:     tile.acc.values
+
+// CHECK-LABEL: tile.kernel @mlp_decode_2(
+// CHECK:         tile.acc.values
+// CHECK:         %[[INSIDE:.*]] = arith.remui %{{.*}}, %c128_i32
+// CHECK:         arith.divui %[[INSIDE]], %c16_i32
