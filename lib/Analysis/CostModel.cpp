@@ -32,8 +32,12 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   int64_t stages1 = tiling.tiles1 * tiling.steps1;
   int64_t steps2 = tiling.tiles2 * tiling.steps2;
   double bytes = (stages1 + steps2 / stepsPerStage) * weightStage;
-  int64_t busiest = llvm::divideCeil(tiling.tiles1, blocks) * tiling.steps1 +
-                    tiling.stepsPerRange / stepsPerStage;
+  // A block with deferred tiles has two, also where there are more blocks.
+  int64_t rounds = schedule.getDeferred()
+                       ? tiling.parts
+                       : llvm::divideCeil(tiling.tiles1, blocks);
+  int64_t busiest =
+      rounds * tiling.steps1 + tiling.stepsPerRange / stepsPerStage;
   // Whole tiles stop reading while they activate, deferred ones do not.
   bool many = schedule.getTokens() > kMaxWholeTokens;
   double rate = schedule.getDeferred() || many ? gpu.copyRate : gpu.l2Rate;
@@ -55,12 +59,12 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   if (!schedule.getDeferred()) {
     // Weights keep memory busy during all but the last; with many tokens it is
     // the tensor cores that stand still.
-    int64_t rounds = llvm::divideCeil(tiling.tiles1, blocks);
     time += (many ? rounds : 1) * gpu.meeting;
     time += rounds * tiling.hiddenPerTile * schedule.getTokens() *
             gpu.activation / gpu.clock;
   }
-  time += gpu.row * (llvm::divideCeil(schedule.getTokens(), blocks) - 1);
+  if (many)
+    time += gpu.row * (llvm::divideCeil(schedule.getTokens(), blocks) - 1);
   return time + sums / gpu.l2Rate + gpu.meeting;
 }
 

@@ -61,6 +61,25 @@ func.func @middle(%x: tensor<190x2048xbf16>, %g: tensor<16384x2048xbf16>,
   return %y : tensor<190x2048xbf16>
 }
 
+// Where half tiles do not occupy the blocks, two for each would take twice as
+// long as one.
+
+// CHECK-LABEL: func @narrow
+// CHECK: tile.schedule = #tile.schedule<tokens = 128, {{.*}} first_rows = 128,
+// CHECK-NOT: deferred
+// CHECK: return
+func.func @narrow(%x: tensor<128x1024xbf16>, %g: tensor<3072x1024xf8E4M3FN>,
+                  %u: tensor<3072x1024xf8E4M3FN>,
+                  %d: tensor<1024x3072xf8E4M3FN>) -> tensor<128x1024xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<128x1024xbf16>, tensor<3072x1024xf8E4M3FN>,
+       tensor<3072x1024xf8E4M3FN>, tensor<1024x3072xf8E4M3FN>)
+      -> tensor<128x1024xbf16>
+  return %y : tensor<128x1024xbf16>
+}
+
 // Widths whose tiles do not make two equal parts are activated at once.
 
 // CHECK-LABEL: func @uneven
