@@ -64,7 +64,7 @@ class Checker:
     def __init__(self, plan: Plan, seed: int) -> None:
         self.plan = plan
         self.seed = seed
-        # One launch does all: decode kernels, which cut a sum into short ranges.
+        # One launch: a decode kernel, which cuts a sum into short ranges.
         self.long_sums = len(plan.launches) > 1
         self.module = Module(plan.binary)
         tensors, self.scales = data.make_weights(plan.problem, seed)
