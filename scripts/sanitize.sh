@@ -12,7 +12,7 @@
 #   address   with AddressSanitizer and UndefinedBehaviorSanitizer
 #   thread    with ThreadSanitizer
 #   compiler  as address, for the tests of compiling in many threads, which need
-#             all of the compiler: two cores take an hour to build it
+#             all of the compiler: two cores build it in ten minutes
 # Without arguments it does the first two. The last line is the sum over all;
 # the exit status is nonzero when a test failed.
 #
