@@ -23,7 +23,7 @@ using Module = OwningOpRef<ModuleOp>;
 
 static Module clone(ModuleOp module) { return module.clone(); }
 
-static std::string print(ModuleOp module, bool generic) {
+std::string fuse::print(ModuleOp module, bool generic) {
   std::string text;
   llvm::raw_string_ostream os(text);
   OpPrintingFlags flags;

@@ -37,6 +37,9 @@ struct CheckCounts {
   }
 };
 
+/// The text of `module` with its locations.
+std::string print(mlir::ModuleOp module, bool generic = false);
+
 /// Runs every check on `module`, which is left as it is. Returns the name of
 /// the first check that fails, after an error has been emitted, or an empty
 /// name. `random` chooses sites, families and orders.

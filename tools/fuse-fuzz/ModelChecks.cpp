@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ModelChecks.h"
+#include "Checks.h"
 #include "fuse/Analysis/Equivalence.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Transforms.h"
@@ -184,15 +185,6 @@ std::string fuse::generateModel(uint64_t seed) {
 //===----------------------------------------------------------------------===//
 // Checks
 //===----------------------------------------------------------------------===//
-
-static std::string print(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  OpPrintingFlags flags;
-  flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
-  module->print(os, flags);
-  return text;
-}
 
 static LogicalResult expectIdentical(ModuleOp expected, ModuleOp actual) {
   return success(succeeded(verify(actual)) &&

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SlotChecks.h"
+#include "Checks.h"
 #include "Execution.h"
 #include "Inputs.h"
 #include "Interpreter.h"
@@ -316,15 +317,6 @@ std::string fuse::generateSlots(uint64_t seed) {
 //===----------------------------------------------------------------------===//
 // Bindings
 //===----------------------------------------------------------------------===//
-
-static std::string print(ModuleOp module) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  OpPrintingFlags flags;
-  flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
-  module->print(os, flags);
-  return text;
-}
 
 /// What a user may ask for; most entries are about some call.
 static SlotConfig getConfig(ModuleOp module, Random &random) {

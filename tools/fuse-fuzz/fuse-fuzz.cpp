@@ -115,13 +115,6 @@ static void loadDialects(MLIRContext &context) {
                       scf::SCFDialect>();
 }
 
-static void printModule(ModuleOp module) {
-  OpPrintingFlags flags;
-  flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
-  module->print(llvm::outs(), flags);
-  llvm::outs() << "\n";
-}
-
 /// The module of one seed, or null when its text is wrong.
 static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
   if (!inputFile.empty())
@@ -299,7 +292,7 @@ int main(int argc, char **argv) {
     OwningOpRef<ModuleOp> module = makeModule(context, firstSeed);
     if (!module)
       return 1;
-    printModule(*module);
+    llvm::outs() << print(*module) << "\n";
     return 0;
   }
   if (!emit.empty())
