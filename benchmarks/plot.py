@@ -13,7 +13,7 @@ import math
 import sys
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Callable
 
 RESULTS = Path(__file__).parent / "results/mlp-h200.json"
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 380, 250, 46, 34, 34
@@ -123,14 +123,17 @@ def draw(data: dict[str, Any]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def main() -> int:
-    source = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
+def write_plot(draw_results: Callable[[dict[str, Any]], str],
+               source: Path) -> int:
+    """Draws the file of the first argument, or `source`, into the second."""
+    if len(sys.argv) > 1:
+        source = Path(sys.argv[1])
     target = Path(sys.argv[2]) if len(sys.argv) > 2 else \
         source.with_suffix(".svg")
-    target.write_text(draw(json.loads(source.read_text())))
+    target.write_text(draw_results(json.loads(source.read_text())))
     print(f"written to {target}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_plot(draw, RESULTS))

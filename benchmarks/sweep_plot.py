@@ -10,11 +10,12 @@ borders of ranges.
 
 from __future__ import annotations
 
-import json
 import sys
 from html import escape
 from pathlib import Path
 from typing import Any
+
+from .plot import write_plot
 
 RESULTS = Path(__file__).parent / "results/sweep-h200.json"
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 520, 300, 46, 30, 30
@@ -98,14 +99,5 @@ def draw(data: dict[str, Any]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def main() -> int:
-    source = Path(sys.argv[1]) if len(sys.argv) > 1 else RESULTS
-    target = Path(sys.argv[2]) if len(sys.argv) > 2 else \
-        source.with_suffix(".svg")
-    target.write_text(draw(json.loads(source.read_text())))
-    print(f"written to {target}")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_plot(draw, RESULTS))
