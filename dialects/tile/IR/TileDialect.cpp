@@ -280,7 +280,7 @@ LogicalResult SharedType::verify(function_ref<InFlightDiagnostic()> emitError,
                        << ": expected f8E4M3FN or bf16";
   if (swizzle != 128)
     return emitError() << "swizzle " << swizzle << ": expected 128";
-  if (columns * element.getIntOrFloatBitWidth() != 128 * 8)
+  if (columns != 128 * 8 / element.getIntOrFloatBitWidth())
     return emitError() << "rows of " << columns << " x " << element
                        << ": expected 128 bytes";
   if (rows < 8 || rows > 256 || rows % 8 != 0)

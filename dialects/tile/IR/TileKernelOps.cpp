@@ -132,8 +132,9 @@ LogicalResult KernelOp::verify() {
   LogicalResult result = success();
   walk([&](RingCreateOp ring) {
     RingType type = ring.getRing().getType();
-    int64_t end = ring.getOffset() + type.getStages() * type.getBytes();
-    if (succeeded(result) && end > static_cast<int64_t>(getSharedBytes()))
+    uint64_t bytes = type.getStages() * type.getBytes();
+    uint64_t end = ring.getOffset() + bytes;
+    if (succeeded(result) && end > getSharedBytes())
       result = ring.emitOpError()
                << "ends at byte " << end << " of shared memory, the kernel has "
                << getSharedBytes();

@@ -43,10 +43,19 @@ struct ConvertFuseToHostPass
   void runOnOperation() override {
     if (failed(checkOptions()))
       return signalPassFailure();
+    if (Operation *other = getOperation().lookupSymbol(kHostKernelsName)) {
+      other->emitError() << "'@" << kHostKernelsName
+                         << "' is the name of the module of kernels for a CPU";
+      return signalPassFailure();
+    }
     ModuleOp kernels;
-    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
+    for (auto function :
+         llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
+      // A plan that somebody else wrote is not trusted.
+      function->removeAttr(kHostPlanAttrName);
       if (Operation *op = getOnlyOp(function))
         convert(function, op, kernels);
+    }
   }
 
   LogicalResult checkOptions() {

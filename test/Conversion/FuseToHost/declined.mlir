@@ -56,10 +56,10 @@ func.func @group(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   return %y : tensor<?x8xf32>
 }
 
-// A function of several ops is not looked at.
+// A function of several ops is not looked at, and has no plan afterwards.
 // CHECK-NOT: remark
 func.func @two(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>, %d: tensor<8x8xf32>)
-    -> tensor<?x8xf32> {
+    -> tensor<?x8xf32> attributes {fuse.host_plan = {}} {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
     : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
   %z = fuse.residual_add %x, %y

@@ -10,4 +10,9 @@
 // RUN:   | FileCheck %s --check-prefix=DOT
 // DOT: error: expected 16 'lanes' for 'dot', got 8
 
-module {}
+// RUN: not fuse-opt %s --convert-fuse-to-host 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=NAME
+// NAME: [[@LINE+2]]:3: error: '@host_kernels' is the name of the module of kernels for a CPU
+module {
+  module @host_kernels {}
+}

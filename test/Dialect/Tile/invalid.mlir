@@ -73,6 +73,16 @@ gpu.module @m {
 // -----
 
 gpu.module @m {
+  tile.kernel @k() blocks(1) threads(32) shared_bytes(1024) {
+    // expected-error@+1 {{'tile.ring.create' op ends at byte 9223372036854776832 of shared memory, the kernel has 1024}}
+    %r = tile.ring.create at(9223372036854774784) consumers(2) : !tile.ring<2 x 1024>
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
   tile.kernel @k() blocks(1) threads(32) shared_bytes(4096) {
     // expected-error@+1 {{lies at byte 100: expected a multiple of 1024}}
     %r = tile.ring.create at(100) consumers(2) : !tile.ring<2 x 1024>
@@ -114,6 +124,12 @@ func.func private @f(!tile.shared<64x64xbf16, swizzle 64>)
 
 // expected-error@+1 {{rows of 32 x 'bf16': expected 128 bytes}}
 func.func private @f(!tile.shared<64x32xbf16, swizzle 128>)
+
+// -----
+
+// Times 16 bits, this many columns are 128 bytes modulo 2^64.
+// expected-error@+1 {{rows of 1152921504606847040 x 'bf16': expected 128 bytes}}
+func.func private @f(!tile.shared<64x1152921504606847040xbf16, swizzle 128>)
 
 // -----
 
