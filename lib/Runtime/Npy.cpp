@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Runtime/Npy.h"
+#include "fuse/Support/OutputFile.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
@@ -215,20 +216,11 @@ Error fuse::writeNpy(StringRef path, const HostTensor &tensor) {
   header.append(total - 10 - header.size() - 1, ' ');
   header.push_back('\n');
 
-  auto file = sys::fs::TempFile::create(path + ".%%%%%%.tmp");
-  if (!file)
-    return createStringError(path + ": " + llvm::toString(file.takeError()));
-  raw_fd_ostream out(file->FD, /*shouldClose=*/false);
-  char length[2];
-  support::endian::write16le(length, static_cast<uint16_t>(header.size()));
-  out << StringRef("\x93NUMPY\x01\x00", 8) << StringRef(length, 2) << header
-      << StringRef(tensor.getData(), tensor.getNumBytes());
-  out.flush();
-  if (out.has_error()) {
-    std::error_code code = out.error();
-    out.clear_error();
-    consumeError(file->discard());
-    return createStringError(code, path + ": " + code.message());
-  }
-  return file->keep(path);
+  return writeFile(path, [&](raw_ostream &out) {
+    char length[2];
+    support::endian::write16le(length, static_cast<uint16_t>(header.size()));
+    out << StringRef("\x93NUMPY\x01\x00", 8) << StringRef(length, 2) << header
+        << StringRef(tensor.getData(), tensor.getNumBytes());
+    return Error::success();
+  });
 }

@@ -7,16 +7,15 @@
 #include "fuse/Analysis/WeightRecipes.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Runtime/WeightPacking.h"
+#include "fuse/Support/OutputFile.h"
 #include "fuse/Support/TextLimits.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
 
 using namespace mlir;
@@ -88,22 +87,6 @@ static FailureOr<Recipes> readRecipes(MLIRContext &context, StringRef path) {
     });
   }
   return recipes;
-}
-
-/// Writes a file, or nothing when that fails half way.
-static llvm::Error
-writeFile(StringRef path, llvm::function_ref<llvm::Error(raw_ostream &)> body) {
-  std::string message;
-  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &message);
-  if (!file)
-    return llvm::createStringError(message);
-  if (llvm::Error error = body(file->os()))
-    return error;
-  file->os().flush();
-  if (file->os().has_error())
-    return llvm::createStringError(path + ": " + file->os().error().message());
-  file->keep();
-  return llvm::Error::success();
 }
 
 int main(int argc, char **argv) {

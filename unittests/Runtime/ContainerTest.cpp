@@ -12,6 +12,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 using namespace fuse;
@@ -141,9 +143,20 @@ TEST(ContainerTest, WritesFilesAtOnce) {
   EXPECT_EQ(files, 1u);
   EXPECT_THROW(readFile(directory), Failure);
   EXPECT_THROW(writeFileAtomically(directory / "no" / "a", "x"), Failure);
+  EXPECT_THROW(writeFileAtomically(directory, "x"), Failure);
   // A file over the limit is refused before it is read.
   std::ofstream(directory / "large").close();
   std::filesystem::resize_file(directory / "large", kMaxFileBytes + 1);
   EXPECT_THROW(readFile(directory / "large"), Failure);
+  // A pipe stays one, as /dev/null has to.
+  std::string pipe = directory / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  writeFileAtomically(pipe, "three");
+  char text[8] = {};
+  EXPECT_EQ(::read(reader, text, sizeof(text)), 5);
+  EXPECT_STREQ(text, "three");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  ::close(reader);
   std::filesystem::remove_all(directory);
 }

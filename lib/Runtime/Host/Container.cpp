@@ -197,8 +197,27 @@ std::string fuse::host::readFile(const std::string &path) {
   return bytes;
 }
 
+static bool writeAll(int file, std::string_view bytes) {
+  while (!bytes.empty()) {
+    ssize_t count = ::write(file, bytes.data(), bytes.size());
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return false;
+    bytes.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
+
 void fuse::host::writeFileAtomically(const std::string &path,
                                      std::string_view bytes) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file.get() < 0 || !writeAll(file.get(), bytes) || !file.close())
+      failIO(path);
+    return;
+  }
   static std::atomic<unsigned> counter;
   std::string temporary = path + ".tmp." + std::to_string(::getpid()) + "." +
                           std::to_string(counter++);
@@ -207,23 +226,13 @@ void fuse::host::writeFileAtomically(const std::string &path,
              O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (file.get() < 0)
     failIO(temporary);
-  auto abandon = [&] {
+  if (!writeAll(file.get(), bytes) || ::fsync(file.get()) != 0 ||
+      !file.close() || ::rename(temporary.c_str(), path.c_str()) != 0) {
     int code = errno;
     ::unlink(temporary.c_str());
     errno = code;
     failIO(path);
-  };
-  while (!bytes.empty()) {
-    ssize_t count = ::write(file.get(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR)
-      continue;
-    if (count < 0)
-      abandon();
-    bytes.remove_prefix(static_cast<size_t>(count));
   }
-  if (::fsync(file.get()) != 0 || !file.close() ||
-      ::rename(temporary.c_str(), path.c_str()) != 0)
-    abandon();
   // The name is on disk only when its directory is.
   size_t slash = path.rfind('/');
   std::string directory =

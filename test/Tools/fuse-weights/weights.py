@@ -149,6 +149,17 @@ for layout, first_rows in (
         "-o", path("back.safetensors"))
     assert read("back.safetensors") == read("model.safetensors"), layout
 
+# A checkpoint may be written over itself; one of this size is mapped.
+
+large = checkpoint(ORIGINAL | {"other": ("F32", [8192], floats(8192, 0))})
+write("large.safetensors", large)
+run("fuse-weights", "pack", path("fused.mlir"), path("large.safetensors"),
+    "-o", path("large.safetensors"))
+assert read("large.safetensors") != large
+run("fuse-weights", "unpack", path("large.safetensors"),
+    "-o", path("large.safetensors"))
+assert read("large.safetensors") == large
+
 # A tied parameter is found by the name that the checkpoint has.
 
 run(*MATCH, "--fuse-pack-weights=layouts=w=concat(1:gate,1:up,keep)",

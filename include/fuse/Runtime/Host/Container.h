@@ -55,7 +55,7 @@ uint32_t getFormatVersion(std::string_view bytes);
 std::string readFile(const std::string &path);
 
 /// Writes a file under another name in the same directory, and renames it when
-/// it is complete and on disk.
+/// it is complete and on disk. Pipes and devices are written to as they are.
 void writeFileAtomically(const std::string &path, std::string_view bytes);
 
 } // namespace fuse::host
