@@ -2,7 +2,7 @@
 """Kernels of fused sites as kernel directories of Hugging Face.
 
 A directory has the variant `torch-cuda`, which is for any Python and PyTorch:
-PTX, its launches, and layers in Python. `kernels.LocalLayerRepository` loads
+PTX for several chips, its launches, and layers in Python. `kernels.LocalLayerRepository` loads
 it, and a repository of the Hub that it is uploaded to serves it.
 """
 
@@ -15,19 +15,21 @@ import json
 import re
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from torch import nn
 
-from fuse_mlir import hub_host, native
+from fuse_mlir import native
+from fuse_mlir.hub_host import _driver, _host
 from fuse_mlir.kernels import Kernel
 from fuse_mlir.modules import FuseError, FusedModule, one_kernel
 
 VARIANT = "torch-cuda"
 #: How names of kernels of the Hub look.
 _NAME = re.compile(r"[a-z][-a-z0-9]*[a-z0-9]")
-_CHIP = re.compile(r"sm_(\d+)(\d)")
+_CHIP = re.compile(r"sm_(\d+)(\d)a?")
 _LICENSE = "Apache-2.0 WITH LLVM-exception"
 _INIT = '''"""{title}"""
 
@@ -69,11 +71,12 @@ def export_hub_kernel(model: nn.Module, directory: str | Path,
                       site: str | None = None, *, name: str,
                       layer: str | None = None, version: int = 1,
                       license: str = _LICENSE,  # pylint: disable=W0622
-                      chip: str = "sm_80") -> Path:
+                      chip: str = "sm_80",
+                      scheduled: Sequence[str] = ("sm_90a",)) -> Path:
     """Writes the kernel of a fused site as a kernel directory.
 
-    The kernel is the portable one, which runs on every GPU from `chip` on; the
-    scheduled kernels of sm_90a need fuse's runtime. A site of one module
+    It has the scheduled kernels for all numbers of rows, where there are any,
+    and the portable kernel for other GPUs from `chip` on. A site of one module
     becomes a layer that takes the place of that module's forward. One of
     several comes with a layout, a module made of them, whose forward the layer
     is.
@@ -87,40 +90,48 @@ def export_hub_kernel(model: nn.Module, directory: str | Path,
         version: of the kernel, 1 or more.
         license: of the kernel, as its metadata say it.
         chip: the oldest one that it runs on, such as `sm_80`.
+        scheduled: chips whose scheduled kernels it has.
 
     Returns:
         The directory of the variant.
 
     Raises:
         FuseError: no such site, kernels that differ, a name of another form,
-            a chip whose code is for itself alone, or a variant that exists.
+            a chip that none or all later ones run code of, where the other
+            kind is expected, or a variant that exists.
         NativeError: there is no code for the chip.
     """
     if not _NAME.fullmatch(name):
         raise FuseError(f"'{name}' is no name of a kernel; expected one such "
                         "as 'my-mlp'")
     layer = layer or "".join(part.title() for part in name.split("-"))
-    found = _CHIP.fullmatch(chip)
-    if found is None:
+    if not _CHIP.fullmatch(chip) or chip.endswith("a"):
         raise FuseError(f"chip '{chip}' is none that later ones run code of; "
                         "expected sm_ and a number, such as sm_80")
+    for own in scheduled:
+        if not _CHIP.fullmatch(own) or not own.endswith("a"):
+            raise FuseError(f"chip '{own}' has no scheduled kernels; expected "
+                            "one with instructions of its own, such as sm_90a")
     variant = Path(directory) / "build" / VARIANT
     if variant.exists():
         raise FuseError(f"'{variant}' exists; expected a new directory")
     module = one_kernel(model, site)
     title = (f"{' + '.join(module.names)} as one kernel"
              if len(module.names) > 1 else f"{module.names[0]} as a kernel")
-    files = _code(module, chip)
+    files = _code(module, [*scheduled, chip])
     files["__init__.py"] = _INIT.format(title=f"{title}.").encode()
     files["layers.py"] = _layers(module, layer, f"{title}.").encode()
-    files["_host.py"] = Path(hub_host.__file__).read_bytes()
+    for path in Path(_host.__file__).parent.glob("_[a-z]*.py"):
+        files[path.name] = path.read_bytes()
     mark = hashlib.sha256(b"".join(
         path.encode() + data for path, data in sorted(files.items())))
     metadata = {
         "id": f"_{name.replace('-', '_')}_cuda_{mark.hexdigest()[:7]}",
         "name": name, "version": version, "license": license,
         "python-depends": [],
-        "backend": {"type": "cuda", "archs": [f"{found[1]}.{found[2]}+PTX"]},
+        "backend": {"type": "cuda", "archs": [
+            _arch(code["chip"])
+            for code in reversed(json.loads(files["plan.json"])["codes"])]},
         "digest": {"algorithm": "sha256", "files": {
             path: base64.b64encode(hashlib.sha256(data).digest()).decode()
             for path, data in sorted(files.items())}}}
@@ -134,44 +145,74 @@ def export_hub_kernel(model: nn.Module, directory: str | Path,
     return variant
 
 
-def _code(module: FusedModule, chip: str) -> dict[str, bytes]:
-    """PTX and the plan of its launches."""
+def _arch(chip: str) -> str:
+    """A chip as metadata name it."""
+    major, minor = _CHIP.fullmatch(chip).groups()
+    return f"{major}.{minor}" + ("a" if chip.endswith("a") else "+PTX")
+
+
+def _code(module: FusedModule, chips: Sequence[str]) -> dict[str, bytes]:
+    """PTX, and the plan of its launches on each chip."""
     kernel: Kernel = module._kernel
     compiled = kernel.compiled
     rows = compiled.by_rows
     code = compiled.for_rows(kernel.chain) if rows else compiled
-    artifact = native.Module(code.formed).compile(chip=chip, portable=True)
-    manifest = json.loads(artifact.sections(native.SECTION_MANIFEST)[0])
-    function = manifest["functions"][0]
-    ptx = artifact.sections(native.SECTION_PTX)
+    files: dict[str, bytes] = {}
+    codes, function = [], {}
+    for i, chip in enumerate(chips):
+        # Code for one architecture alone is worth it for its schedules.
+        own = chip.endswith("a")
+        artifact = native.Module(code.formed).compile(chip=chip,
+                                                      portable=not own)
+        manifest = json.loads(artifact.sections(native.SECTION_MANIFEST)[0])
+        function = manifest["functions"][0]
+        if own and function["cuda"]["path"] != "scheduled":
+            continue
+        _check_plan(function["cuda"])
+        codes.append(_plan_of(chip, function["cuda"]))
+        ptx = artifact.sections(native.SECTION_PTX)
+        codes[-1]["ptx"] = [f"{chip}-{j}.ptx" for j in codes[-1]["ptx"]]
+        files |= {f"{chip}-{j}.ptx": text for j, text in enumerate(ptx)}
     # One member's own layer has its parameters, not those of its parent.
     prefix = f"{module.names[0]}." if len(module.names) == 1 else ""
     names = [argument["parameter"].removeprefix(prefix)
              for argument in function["arguments"] if "parameter" in argument]
-    dtype = next(text for text, known in hub_host._TYPES.items()
+    dtype = next(text for text, known in _host._TYPES.items()
                  if known == compiled.dtype)
-    plan = {"arguments": function["arguments"], "cuda": function["cuda"],
+    plan = {"arguments": function["arguments"], "codes": codes,
             "parameters": names, "rows": rows,
-            "ptx": [f"kernel-{i}.ptx" for i in range(len(ptx))],
             "result": {"shape": compiled.result, "type": dtype}}
-    _check_plan(plan)
-    files = {f"kernel-{i}.ptx": text for i, text in enumerate(ptx)}
     return {**files, "plan.json": (json.dumps(plan, indent=1) + "\n").encode()}
 
 
-def _check_plan(plan: dict[str, Any]) -> None:
+def _plan_of(chip: str, cuda: dict[str, Any]) -> dict[str, Any]:
+    """The code for a chip, as the launcher reads it."""
+    sections = sorted(module["ptx"] for module in cuda["modules"])
+    plans = [{"upto": plan.get("upto", 0), "workspace": plan["workspace"],
+              "launches": plan["launches"]}
+             for plan in cuda.get("alternatives", [cuda])]
+    return {"chip": chip, "symbols": cuda["symbols"], "plans": plans,
+            "max_tokens": cuda.get("max_tokens", 0),
+            "zeroed_bytes": cuda.get("zeroed_bytes", 0),
+            "packed": cuda.get("packed", []),
+            "ptx": [sections.index(m["ptx"]) for m in cuda["modules"]]}
+
+
+def _check_plan(cuda: dict[str, Any]) -> None:
     """What the launcher of such directories does not do."""
-    cuda = plan["cuda"]
-    known = {"tensor", "workspace", "offset", "size", "bytes", "type", "value"}
-    for launch in cuda["launches"]:
-        if launch.get("cooperative") or "cluster" in launch or any(
-                set(a) - known or a.get("type", "f32") not in hub_host._NUMBERS
-                for a in launch["args"]):
-            raise FuseError(f"kernel '{launch['kernel']}' is launched in a "
-                            "way that kernel directories have not")
-    if cuda.get("zeroed_bytes") or cuda.get("packed"):
-        raise FuseError("the kernel packs weights or wants a workspace of "
-                        "zeros, which kernel directories have not")
+    known = {"tensor", "workspace", "offset", "size", "bytes", "type",
+             "value", "packed", "map"}
+    for plan in cuda.get("alternatives", [cuda]):
+        for launch in plan["launches"]:
+            for argument in launch["args"]:
+                form = argument.get("map", {"element": "bf16", "swizzle": 0})
+                if (set(argument) - known
+                        or argument.get("type", "f32") not in _host._NUMBERS
+                        or form["element"] not in _driver.MAP_TYPES
+                        or form["swizzle"] not in _driver.MAP_SWIZZLES):
+                    raise FuseError(
+                        f"kernel '{launch['kernel']}' is launched in a way "
+                        "that kernel directories have not")
 
 
 def _layers(module: FusedModule, layer: str, title: str) -> str:

@@ -120,6 +120,11 @@ class Cuda(unittest.TestCase):
         self.addCleanup(directory.cleanup)
         variant = fuse_mlir.export_hub_kernel(model, directory.name,
                                               name="my-mlp")
+        # The same code as here, with the runtime of fuse and without.
+        here = fused_sites(model)[0][1]
+        examples = [torch.randn(rows, 64, device="cuda", dtype=dtype)
+                    for rows in (1, 5, 16, 40, 128, 129, 700, 3000, 16500)]
+        fused = [here(x) for x in examples]
         fuse_mlir.unfuse_modules(model)
         layers, block = load(variant).layers, model.layers[0]
         layout = layers.MyMlpLayout(block.norm, block.mlp)
@@ -127,6 +132,10 @@ class Cuda(unittest.TestCase):
         def layer(x):
             return layers.MyMlp.forward(layout, x)
 
+        for x, result in zip(examples, fused):
+            if dtype is torch.bfloat16:
+                self.assertTrue(torch.equal(layer(x), result), len(x))
+            torch.testing.assert_close(layer(x), result, atol=1e-5, rtol=1e-5)
         tolerance = 1e-5 if dtype is torch.float32 else 2e-2
         for shape in ((5, 64), (1, 64), (2, 7, 64), (300, 64), (0, 64)):
             x = torch.randn(shape, device="cuda", dtype=dtype)

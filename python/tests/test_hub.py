@@ -19,8 +19,16 @@ from unittest import mock
 import torch
 from torch import nn
 
-import fuse_mlir
-from tests.models import CHAIN, MLP, Block, needs_library, net
+from .support import ROOT
+
+sys.path.insert(0, str(ROOT))
+
+# pylint: disable=wrong-import-position
+import fuse_mlir  # noqa: E402
+from benchmarks import packing  # noqa: E402
+from fuse_mlir.hub_host import _packing  # noqa: E402
+from tests.models import (CHAIN, MLP, Block, Net,  # noqa: E402
+                          needs_library, net)
 
 torch.set_num_threads(1)
 
@@ -49,6 +57,26 @@ def load(variant):
     return module
 
 
+class Packing(unittest.TestCase):
+
+    def test_as_the_benchmarks_pack(self):
+        for dtype in (torch.bfloat16, torch.float8_e4m3fn):
+            for rows, columns in ((512, 256), (200, 96), (129, 24)):
+                made = [torch.randint(0, 256, (rows, columns * dtype.itemsize),
+                                      dtype=torch.uint8).view(dtype)
+                        for _ in range(2)]
+                for recipe, weights in (("gate_up_256", made),
+                                        ("rows_256", made),
+                                        ("rows_256", made[:1]),
+                                        ("identity", made[:1])):
+                    with self.subTest((dtype, rows, columns, recipe)):
+                        self.assertTrue(torch.equal(
+                            _packing.pack(recipe, weights),
+                            packing.pack(recipe, weights)))
+        with self.assertRaisesRegex(RuntimeError, "recipe 'rows' is unknown"):
+            _packing.pack("rows", made)
+
+
 @needs_library
 class Directories(unittest.TestCase):
 
@@ -63,6 +91,14 @@ class Directories(unittest.TestCase):
         fuse_mlir.fuse_modules(model, {CHAIN: "fuse"}, inputs=x)
         options = {"name": "my-mlp", **options}
         return fuse_mlir.export_hub_kernel(model, self.directory, **options)
+
+    def scheduled(self):
+        """The same where there are scheduled kernels."""
+        model = Net(1, lambda: Block(64, 128)).bfloat16().eval()
+        fuse_mlir.fuse_modules(model, {CHAIN: "fuse"},
+                               inputs=torch.randn(3, 64).bfloat16())
+        return fuse_mlir.export_hub_kernel(model, self.directory,
+                                           name="my-mlp")
 
     def single(self, **options):
         """The directory of an MLP alone."""
@@ -80,6 +116,9 @@ class Directories(unittest.TestCase):
         self.assertEqual((found["name"], found["version"], found["backend"]),
                          ("my-mlp", 3, {"type": "cuda",
                                         "archs": ["8.0+PTX"]}))
+        # Features in f32 have no scheduled kernels.
+        self.assertEqual({p.name for p in variant.glob("*.ptx")},
+                         {"sm_80-0.ptx"})
         names = {p.name for p in variant.iterdir()} - {"metadata.json"}
         self.assertEqual(set(found["digest"]["files"]), names)
         for name, digest in found["digest"]["files"].items():
@@ -134,6 +173,7 @@ class Directories(unittest.TestCase):
         for options, text in (
                 ({"name": "My_MLP"}, "'My_MLP' is no name of a kernel"),
                 ({"chip": "sm_90a"}, "chip 'sm_90a' is none that later ones"),
+                ({"scheduled": ["sm_90"]}, "chip 'sm_90' has no scheduled"),
                 ({"site": "norm+mlp#7"}, "no fused site 'norm\\+mlp#7'")):
             with self.assertRaisesRegex(fuse_mlir.FuseError, text):
                 self.chain(**options)
@@ -142,6 +182,64 @@ class Directories(unittest.TestCase):
         with self.assertRaisesRegex(fuse_mlir.FuseError, "exists; expected a "
                                     "new directory"):
             self.chain()
+
+    def test_scheduled_kernels(self):
+        variant = self.scheduled()
+        found = json.loads((variant / "metadata.json").read_text())
+        self.assertEqual(found["backend"]["archs"], ["8.0+PTX", "9.0a"])
+        self.assertTrue((variant / "sm_90a-0.ptx").read_text().startswith("//"))
+        host = load(variant).layers.call.__globals__
+        choose = host["_choose"]
+        for gpu, count, chip in (((9, 0), 132, "sm_90a"), ((9, 0), 2, "sm_80"),
+                                 ((8, 6), 84, "sm_80"), ((10, 0), 148, "sm_80")):
+            self.assertEqual(choose(gpu, count)["chip"], chip)
+        with self.assertRaisesRegex(RuntimeError, "this kernel is for sm_90a, "
+                                    "sm_80 and later; the GPU is sm_75"):
+            choose((7, 5), 40)
+
+    def test_rows_pick_launches(self):
+        host = load(self.scheduled()).layers.call.__globals__
+        plan = host["_choose"]((9, 0), 132)
+        ends = [p["upto"] for p in plan["plans"]]
+        self.assertEqual(ends[-1], plan["max_tokens"])
+        gpu = mock.Mock(major=9, minor=0, multi_processor_count=132)
+        driver = mock.Mock()
+        driver.load.side_effect = lambda ptx: ptx[:1]
+        driver.function.side_effect = lambda _, launch: launch["kernel"]
+        block = Block(64, 128).bfloat16()
+        weights = list(block.parameters())
+        with mock.patch.dict(host, {"_driver": driver}), \
+                mock.patch.multiple(
+                    torch.cuda, current_stream=mock.DEFAULT,
+                    get_device_properties=lambda _: gpu,
+                    is_current_stream_capturing=mock.DEFAULT) as cuda:
+            capturing = cuda["is_current_stream_capturing"]
+            capturing.return_value = False
+            for rows in (1, ends[0], ends[0] + 1, ends[-1]):
+                x = torch.randn(rows, 64).bfloat16()
+                driver.launch.reset_mock()
+                host["_launch_all"]([x, *weights], torch.empty_like(x))
+                wanted = next(p for p in plan["plans"] if rows <= p["upto"])
+                self.assertEqual([c.args[0]
+                                  for c in driver.launch.call_args_list],
+                                 [p["kernel"] for p in wanted["launches"]])
+                # Only what follows a launch of its own overlaps one.
+                self.assertFalse(
+                    driver.launch.call_args_list[0].kwargs["overlaps"])
+            # Packed weights are kept, and made again when weights change.
+            code = host["_Code"].on(x.device)
+            held = [code.packed([x, *weights]) for _ in range(2)]
+            self.assertIs(held[0], held[1])
+            with torch.no_grad():
+                weights[-1].mul_(2)
+            capturing.return_value = True
+            with self.assertRaisesRegex(RuntimeError, "the weights are not "
+                                        "packed yet, and can not be while a "
+                                        "graph is captured"):
+                code.packed([x, *weights])
+            capturing.return_value = False
+            self.assertFalse(torch.equal(code.packed([x, *weights])[-1],
+                                         held[0][-1]))
 
     def test_two_versions_in_one_process(self):
         first = self.chain()
