@@ -29,17 +29,18 @@ void Trace::Profiler::afterExecute(const tracing::ActionActiveStack *action) {
 }
 
 Trace::Trace(MLIRContext &context, StringRef path, std::error_code &error)
-    : context(context), os(path, error), profiler(os),
+    : context(context), os(path, error), profiler(std::in_place, os),
       execution([](const tracing::ActionActiveStack *) {
         return tracing::ExecutionContext::Apply;
       }) {
-  execution.registerObserver(&profiler);
+  execution.registerObserver(&*profiler);
   if (!error)
     context.registerActionHandler(std::ref(execution));
 }
 
 Trace::~Trace() {
   context.registerActionHandler(nullptr);
+  profiler.reset();
   // A full disk is no reason to end the process, which the stream would do.
   os.flush();
   os.clear_error();

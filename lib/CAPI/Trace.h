@@ -12,6 +12,8 @@
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <optional>
+
 namespace fuse {
 
 /// Writes the passes and phases of a context to a file while it lives.
@@ -33,8 +35,8 @@ private:
 
   mlir::MLIRContext &context;
   llvm::raw_fd_ostream os;
-  /// Ends the list in the file when it goes, before the file does.
-  Profiler profiler;
+  /// Ends the list in the file when it goes.
+  std::optional<Profiler> profiler;
   mlir::tracing::ExecutionContext execution;
 };
 

@@ -99,21 +99,29 @@ struct Options {
 
 } // namespace
 
+/// Prints a location in the text that was read from `file`, which text is
+/// called `-` where only its content is known.
+static void printLocation(llvm::StringRef location, void *file) {
+  if (location.consume_front("-:"))
+    llvm::errs() << *static_cast<const std::string *>(file) << ":";
+  llvm::errs() << location << ": ";
+}
+
 static void printDiagnostic(fuse_severity severity, const char *location,
-                            const char *message, void *) {
+                            const char *message, void *file) {
   if (severity == FUSE_REMARK)
     return;
-  llvm::errs() << location << ": "
-               << (severity == FUSE_ERROR     ? "error: "
+  printLocation(location, file);
+  llvm::errs() << (severity == FUSE_ERROR     ? "error: "
                    : severity == FUSE_WARNING ? "warning: "
                                               : "note: ")
                << message << "\n";
 }
 
-static void printRemark(const fuse_remark *remark, void *) {
-  llvm::errs() << remark->location << ": remark: " << remark->kind << " ["
-               << remark->category << "] " << remark->name << ": "
-               << remark->text << "\n";
+static void printRemark(const fuse_remark *remark, void *file) {
+  printLocation(remark->location, file);
+  llvm::errs() << "remark: " << remark->kind << " [" << remark->category << "] "
+               << remark->name << ": " << remark->text << "\n";
 }
 
 static llvm::Error compile(const Options &options) {
@@ -126,9 +134,10 @@ static llvm::Error compile(const Options &options) {
   auto context = own<Context>(fuse_context_create);
   if (!context)
     return context.takeError();
-  fuse_context_set_diagnostic_handler(context->get(), printDiagnostic, nullptr);
+  std::string file = options.file;
+  fuse_context_set_diagnostic_handler(context->get(), printDiagnostic, &file);
   if (options.remarks)
-    fuse_context_set_remark_handler(context->get(), printRemark, nullptr);
+    fuse_context_set_remark_handler(context->get(), printRemark, &file);
   if (!options.trace.empty())
     if (llvm::Error error = check(
             fuse_context_set_trace(context->get(), options.trace.c_str())))

@@ -108,8 +108,10 @@ static Expected<std::vector<Job>> findJobs(ModuleOp module,
   for (Job &job : jobs)
     for (const std::string &text : options.schedules) {
       Attribute schedule = parseAttribute(text, module.getContext());
-      if (!isa_and_nonnull<tile::ScheduleAttr, tile::RowScheduleAttr>(schedule))
-        return createStringError("--schedule: expected #tile.schedule or "
+      if (!isa_and_nonnull<tile::ScheduleAttr, tile::PrefillScheduleAttr,
+                           tile::RowScheduleAttr>(schedule))
+        return createStringError("--schedule: expected #tile.schedule, "
+                                 "#tile.prefill_schedule or "
                                  "#tile.row_schedule, got '" +
                                  text + "'");
       bool known = llvm::any_of(job.candidates, [&](const auto &other) {
@@ -196,7 +198,7 @@ static void compileAll(std::vector<Task> &tasks,
     }
   };
   std::vector<std::thread> threads;
-  for (unsigned i = 1; i < options.jobs; ++i)
+  for (size_t i = 1; i < std::min<size_t>(options.jobs, tasks.size()); ++i)
     threads.emplace_back(work);
   work();
   for (std::thread &thread : threads)

@@ -68,59 +68,77 @@ static std::string print(const json &context, const std::vector<json> &rows) {
   return text + "\n ]}\n";
 }
 
-static Expected<std::string>
-readAndMakeTable(const std::vector<std::string> &files, double margin) {
+namespace {
+
+/// What was read of all files.
+struct Measurements {
   json context;
+  /// Rows by what they are found by.
   std::map<std::string, json> rows;
-  for (const std::string &file : files) {
-    json report = host::parseJSON(host::readFile(file));
-    if (!report.is_object() ||
-        report.value("format", "") != trial::kMeasurementsFormat)
-      return createStringError(file +
-                               ": not measurements, which fuse-tune-run makes");
-    if (int version = report.value("version", 0);
-        version != trial::kTuneVersion)
-      return createStringError(file + ": has version " +
-                               std::to_string(version) + ", expected " +
-                               std::to_string(trial::kTuneVersion));
-    for (const char *name : kContext) {
-      const json &value = report.at(name);
-      if (context.contains(name) && context[name] != value)
-        return createStringError(file + ": is for " + name + " " +
-                                 value.dump() + ", '" + files.front() +
-                                 "' for " + context[name].dump());
-      context[name] = value;
-    }
-    if (context["compiler"] != ScheduleTable::getCompiler().str())
-      return createStringError(file + ": was measured with kernels of " +
-                               context["compiler"].dump() + ", this is '" +
-                               ScheduleTable::getCompiler().str() + "'");
-    for (const json &op : report.at("ops")) {
-      json row = makeRow(op, report.at("device"), margin);
-      if (row.is_null()) {
-        llvm::errs() << file << ": warning: no candidate of '"
-                     << op.at("text").get<std::string>() << "' was measured\n";
-        continue;
-      }
-      std::string key;
-      for (const char *name : kKey)
-        key += row.at(name).dump() + " ";
-      rows[key] = std::move(row);
-    }
+};
+
+} // namespace
+
+/// Adds what `text`, the content of `file`, says. Throws what is wrong with it
+/// as JSON.
+static llvm::Error addMeasurements(const std::string &file,
+                                   const std::string &text,
+                                   const std::string &firstFile, double margin,
+                                   Measurements &all) {
+  json report = host::parseJSON(text);
+  if (!report.is_object() ||
+      report.value("format", "") != trial::kMeasurementsFormat)
+    return createStringError(file +
+                             ": not measurements, which fuse-tune-run makes");
+  if (int version = report.value("version", 0); version != trial::kTuneVersion)
+    return createStringError(file + ": has version " + std::to_string(version) +
+                             ", expected " +
+                             std::to_string(trial::kTuneVersion));
+  json &context = all.context;
+  for (const char *name : kContext) {
+    const json &value = report.at(name);
+    if (context.contains(name) && context[name] != value)
+      return createStringError(file + ": is for " + name + " " + value.dump() +
+                               ", '" + firstFile + "' for " +
+                               context[name].dump());
+    context[name] = value;
   }
-  if (rows.empty())
-    return createStringError("nothing was measured");
-  std::vector<json> list;
-  for (auto &[key, row] : rows)
-    list.push_back(std::move(row));
-  return print(context, list);
+  if (context["compiler"] != ScheduleTable::getCompiler().str())
+    return createStringError(file + ": was measured with kernels of " +
+                             context["compiler"].dump() + ", this is '" +
+                             ScheduleTable::getCompiler().str() + "'");
+  for (const json &op : report.at("ops")) {
+    json row = makeRow(op, report.at("device"), margin);
+    if (row.is_null()) {
+      llvm::errs() << file << ": warning: no candidate of '"
+                   << op.at("text").get<std::string>() << "' was measured\n";
+      continue;
+    }
+    std::string key;
+    for (const char *name : kKey)
+      key += row.at(name).dump() + " ";
+    all.rows[key] = std::move(row);
+  }
+  return llvm::Error::success();
 }
 
 Expected<std::string> fuse::makeTable(const std::vector<std::string> &files,
                                       double margin) {
-  try {
-    return readAndMakeTable(files, margin);
-  } catch (const std::exception &error) {
-    return createStringError(error.what());
+  Measurements all;
+  for (const std::string &file : files) {
+    std::string text = host::readFile(file);
+    try {
+      if (llvm::Error error =
+              addMeasurements(file, text, files.front(), margin, all))
+        return std::move(error);
+    } catch (const std::exception &error) {
+      return createStringError(file + ": " + error.what());
+    }
   }
+  if (all.rows.empty())
+    return createStringError("nothing was measured");
+  std::vector<json> list;
+  for (auto &[key, row] : all.rows)
+    list.push_back(std::move(row));
+  return print(all.context, list);
 }

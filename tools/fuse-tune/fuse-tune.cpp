@@ -76,7 +76,7 @@ struct Options {
   cl::list<std::string> schedules{
       "schedule",
       cl::desc("Another schedule to measure, for ops that it fits"),
-      cl::value_desc("#tile.schedule<...>"),
+      cl::value_desc("#tile...<...>"),
       cl::sub(candidates),
       cl::sub(cl::SubCommand::getTopLevel()),
       cl::cat(category)};
@@ -161,6 +161,10 @@ static Expected<std::string> compileCandidates(const Options &options) {
   if (options.count == 0)
     return createStringError("--candidates: expected at least 1, got 0");
   chosen.count = options.count;
+  if (options.multiprocessors < 1 || options.multiprocessors > 65535)
+    return createStringError(
+        "--multiprocessors: " + Twine(options.multiprocessors) +
+        " is not from 1 to 65535");
   chosen.schedules.assign(options.schedules.begin(), options.schedules.end());
   chosen.multiprocessors = options.multiprocessors;
   chosen.assemble = !options.noAssemble;

@@ -225,7 +225,7 @@ void fuse::host::writeFileAtomically(const std::string &path,
       ::open(temporary.c_str(),
              O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (file.get() < 0)
-    failIO(temporary);
+    failIO(path);
   if (!writeAll(file.get(), bytes) || ::fsync(file.get()) != 0 ||
       !file.close() || ::rename(temporary.c_str(), path.c_str()) != 0) {
     int code = errno;
