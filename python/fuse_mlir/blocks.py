@@ -84,14 +84,16 @@ def build_model(architecture: str, settings: Mapping[str, Any],
     """
     import transformers
 
-    try:
-        config = transformers.AutoConfig.for_model(architecture, **settings)
-    except ValueError:
+    if architecture not in transformers.CONFIG_MAPPING:
         close = [n for n in transformers.CONFIG_MAPPING
                  if n[:3] == architecture[:3]]
         raise BlockError(f"unknown architecture '{architecture}'"
                          + (f"; similar: {', '.join(sorted(close))}"
-                            if close else "")) from None
+                            if close else ""))
+    try:
+        config = transformers.AutoConfig.for_model(architecture, **settings)
+    except Exception as error:
+        raise _settings_error(architecture, error) from error
     unknown = [k for k in settings if k not in _config_fields(config)]
     if unknown:
         raise BlockError(f"{type(config).__name__} has no setting "
@@ -106,10 +108,15 @@ def build_from_config(config: Any, dtype: torch.dtype,
     try:
         with torch.device(device), _default_dtype(dtype):
             return _auto_class(config).from_config(config)
-    # Models check their settings with whatever error comes to hand.
     except Exception as error:
-        raise BlockError(f"transformers cannot build '{config.model_type}' "
-                         f"with these settings: {_reason(error)}") from error
+        raise _settings_error(config.model_type, error) from error
+
+
+def _settings_error(architecture: str, error: Exception) -> BlockError:
+    """Configs and models check settings with whatever error comes to hand."""
+    reason = error.__cause__ or error
+    return BlockError(f"transformers cannot build '{architecture}' with these "
+                      f"settings: {_reason(reason)}")
 
 
 def _config_fields(config: Any) -> set[str]:
@@ -236,7 +243,7 @@ def export_module(module: nn.Module, shape: Sequence[DimSpec],
                          + _reason(error)) from error
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     first = str(error).strip().split("\n")[0]
     return f"{type(error).__name__}: {first}"
 

@@ -175,13 +175,21 @@ def _run_compare(options: argparse.Namespace) -> int:
     import numpy as np
     from fuse_mlir.compare import difference, table
 
-    reference = np.load(options.reference)
+    def load(path: str) -> np.ndarray:
+        with open(path, "rb") as file:
+            try:
+                return np.lib.format.read_array(file)
+            except ValueError as error:
+                raise ValueError(f"{path}: not a .npy file that can be read: "
+                                 f"{error}") from error
+
+    reference = load(options.reference)
     rows = {}
     for item in options.results:
         name, equals, path = item.partition("=")
         if not equals:
             raise ValueError(f"bad result '{item}'; expected NAME=FILE")
-        rows[name] = difference(np.load(path), reference, options.element)
+        rows[name] = difference(load(path), reference, options.element)
     print(table(rows, options.element))
     status = 0
     bound = options.max_relative

@@ -131,6 +131,16 @@ class Refusals(unittest.TestCase):
         self.check("Qwen3Config has no setting 'hidden'", blocks.build_model,
                    "qwen3", {"hidden": 1}, torch.float32)
 
+    def test_wrong_settings(self):
+        self.check("transformers cannot build 'qwen3' with these settings: "
+                   "TypeError: .*'num_hidden_layers' expected int, got str",
+                   blocks.build_model, "qwen3", {"num_hidden_layers": "x"},
+                   torch.float32)
+        self.check("transformers cannot build 'qwen3' with these settings: "
+                   "ValueError: .*num_hidden_layers",
+                   blocks.build_model, "qwen3", {"num_hidden_layers": -1},
+                   torch.float32)
+
     def test_impossible_settings(self):
         self.check("transformers cannot build 'glm' with these settings: "
                    "AssertionError: Padding_idx", blocks.build_model, "glm",

@@ -114,6 +114,13 @@ class Compare(Files):
         self.assertEqual(status, 1)
         self.assertIn("no result 'x'; expected one of n", err)
 
+    def test_other_file(self):
+        text = self.path / "text.npy"
+        text.write_text("no array")
+        status, _, err = self.compare(f"o={text}")
+        self.assertEqual(status, 1)
+        self.assertIn("text.npy: not a .npy file that can be read: ", err)
+
     def test_missing_file(self):
         status, _, err = self.compare("o=/nowhere.npy")
         self.assertEqual(status, 1)
