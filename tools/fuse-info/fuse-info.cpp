@@ -275,7 +275,13 @@ int main(int argc, char **argv) {
       std::cout << kUsage;
       return 0;
     }
-    (argument.rfind("-", 0) == 0 ? option : path) = argument;
+    std::string &place = argument.rfind("-", 0) == 0 ? option : path;
+    if (!place.empty()) {
+      std::cerr << "fuse-info: error: expected one option and one file, got '"
+                << place << "' and '" << argument << "'\n";
+      return 2;
+    }
+    place = argument;
   }
   if (path.empty()) {
     std::cerr << kUsage;

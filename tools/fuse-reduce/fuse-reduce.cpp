@@ -27,12 +27,16 @@
 using namespace mlir;
 
 /// Whether a script exits with 1 on a module, which is what mlir-reduce calls
-/// interesting.
-static bool isInteresting(llvm::StringRef script, ModuleOp module) {
+/// interesting. `problem` says why it did not run.
+static bool isInteresting(llvm::StringRef script, ModuleOp module,
+                          std::string &problem) {
   llvm::SmallString<128> path;
   int file;
-  if (llvm::sys::fs::createTemporaryFile("fuse-reduce", "mlir", file, path))
+  if (std::error_code code = llvm::sys::fs::createTemporaryFile(
+          "fuse-reduce", "mlir", file, path)) {
+    problem = "a temporary file: " + code.message();
     return false;
+  }
   llvm::FileRemover remover(path);
   {
     llvm::raw_fd_ostream os(file, /*shouldClose=*/true);
@@ -40,7 +44,8 @@ static bool isInteresting(llvm::StringRef script, ModuleOp module) {
     flags.enableDebugInfo(/*enable=*/true, /*prettyForm=*/false);
     module->print(os, flags);
   }
-  return llvm::sys::ExecuteAndWait(script, {script, path}) == 1;
+  return llvm::sys::ExecuteAndWait(script, {script, path}, std::nullopt, {}, 0,
+                                   0, &problem) == 1;
 }
 
 /// `fuse-reduce FILE --test=SCRIPT`: prints what is left.
@@ -50,16 +55,22 @@ static int reduce(MLIRContext &context, llvm::StringRef file,
   auto module = parseSourceFile<ModuleOp>(file, ParserConfig(&context));
   if (!module)
     return 1;
-  if (!isInteresting(script, *module)) {
-    llvm::WithColor::error(llvm::errs(), "fuse-reduce")
-        << script << " does not exit with 1 on " << file
-        << ", so that there is nothing to keep\n";
+  std::string problem;
+  if (!isInteresting(script, *module, problem)) {
+    auto &os = llvm::WithColor::error(llvm::errs(), "fuse-reduce");
+    if (problem.empty())
+      os << script << " does not exit with 1 on " << file
+         << ", so that there is nothing to keep\n";
+    else
+      os << "can not run '" << script << "': " << problem << "\n";
     return 1;
   }
   fuse::Reduction reduction;
   auto small = fuse::reduceModule(
       *module,
-      [&](ModuleOp candidate) { return isInteresting(script, candidate); },
+      [&](ModuleOp candidate) {
+        return isInteresting(script, candidate, problem);
+      },
       reduction);
   llvm::outs() << *small << "\n";
   return 0;

@@ -411,7 +411,8 @@ static Options readOptions(int argc, char **argv) {
       options.device = int(number);
     else if (read("--timeout-ms", number))
       options.timeoutMs = number;
-    else if (read("--soak", number))
+    // A day.
+    else if (readNumber(text, "--soak", 0, 86400, number))
       options.soak = double(number);
     else if (read("--part", options.part) || read("--parts", options.parts) ||
              read("--limit", options.limit) ||

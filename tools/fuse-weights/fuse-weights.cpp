@@ -71,6 +71,7 @@ static FailureOr<Recipes> readRecipes(MLIRContext &context, StringRef path) {
   }
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  SourceMgrDiagnosticHandler handler(sources, &context);
   OwningOpRef<ModuleOp> module =
       parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
   if (!module)

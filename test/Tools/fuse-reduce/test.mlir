@@ -1,6 +1,7 @@
 // RUN: fuse-reduce %s --test=%S/still-fails.sh | FileCheck %s
 // RUN: echo 'func.func private @g()' > %t.mlir
 // RUN: not fuse-reduce %t.mlir --test=%S/still-fails.sh 2>&1 | FileCheck %s --check-prefix=DULL
+// RUN: not fuse-reduce %t.mlir --test=%t.nowhere 2>&1 | FileCheck %s --check-prefix=NOWHERE
 
 // Ops that nothing needs go, and what the gelu is applied to becomes an
 // argument. Sizes get smaller, attributes and locations are forgotten.
@@ -27,3 +28,4 @@ func.func private @unused(%x: tensor<4x8xf32>) {
 }
 
 // DULL: error: {{.*}}still-fails.sh does not exit with 1 on {{.*}}.mlir, so that there is nothing to keep
+// NOWHERE: error: can not run '{{.*}}.nowhere': {{.*}}No such file or directory

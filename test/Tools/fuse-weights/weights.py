@@ -212,6 +212,9 @@ def fails(text, *command):
     assert not os.path.exists(path("out"))
 
 
+write("bad.mlir", b"nonsense")
+assert f"{path('bad.mlir')}:1:1: error: custom op 'nonsense' is unknown" in \
+    run("fuse-weights", "list", path("bad.mlir"), fails=True)
 fails("no site of a model has recipes", "pack", path("model.mlir"),
       path("model.safetensors"))
 fails("the file is no packed checkpoint", "unpack", path("model.safetensors"))
