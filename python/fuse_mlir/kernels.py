@@ -452,6 +452,8 @@ class Kernel:
         #: Most rows whose kernels are loaded.
         self._limit = sys.maxsize
         self._shared = shared._shared if shared else native.SharedWeights()
+        #: Most rows that it is faster for than the members; none for any.
+        self.most_rows = _most_rows(compiled, device)
         #: The kernel with residual adds, where `inductor_options` made one.
         self.residual: Kernel | None = None
         self._names = list(compiled.parameters)
@@ -611,6 +613,17 @@ class Kernel:
         for whole, cut in parts.items():
             values[whole] = torch.cat([cut[start] for start in sorted(cut)])
         return torch.func.functional_call(self.chain, values, tuple(inputs))
+
+
+def _most_rows(compiled: Compiled, device: torch.device) -> int | None:
+    """Experts are read again for each token that is routed to them. That is
+    what a GPU has to read anyway while most tokens have other experts."""
+    if device.type != "cuda" or compiled.given is not None \
+            or "moe_experts" not in compiled.families:
+        return None
+    experts = max(shape[0] for _, shape in compiled.parameters.values())
+    choices = compiled.inputs[1].features
+    return max(1, experts // choices)
 
 
 @functools.lru_cache(maxsize=None)

@@ -41,6 +41,8 @@ _SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
            "_backward_pre_hooks", "_state_dict_hooks",
            "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
            "_load_state_dict_post_hooks")
+#: Elements that the kernel for experts reads at once.
+_VECTOR = 8
 GRADIENTS = ("recompute", "error")
 
 
@@ -117,6 +119,9 @@ class FusedModule(FusedPlace):
         gradients: `recompute` runs the members again in the backward pass;
             `error` refuses calls that need gradients.
         static: scales for linears of the members, which then are demanded.
+
+    Calls with more rows than `Kernel.most_rows`, which experts on a GPU have,
+    run the member as it is.
     """
 
     def __init__(self, site: str, names: Sequence[str],
@@ -224,6 +229,9 @@ class FusedModule(FusedPlace):
                 f"site '{self.site}' is fused with gradients='error' and "
                 "this call needs gradients; use torch.no_grad(), "
                 "gradients='recompute', or unfuse it")
+        if kernel.most_rows and not torch.compiler.is_exporting() \
+                and inputs[0].shape[:-1].numel() > kernel.most_rows:
+            return self._member.forward(*args, **kwargs)
         result = kernels.call(kernel, inputs)
         if not torch.compiler.is_compiling():
             result._fuse_site = self.site
@@ -493,7 +501,7 @@ def _refuse_convolutions(site: Site) -> None:
 
 
 def _hold_back_experts(site: Site) -> None:
-    """Refuses experts that nobody asked for."""
+    """Refuses experts that nobody asked for, where PyTorch is faster."""
     if site.refusal is not None or not looks_like_experts(site.members[0]):
         return
     path = site.paths[0]
@@ -502,11 +510,15 @@ def _hold_back_experts(site: Site) -> None:
     except UnknownExperts as error:
         site.refuse("FUSE-N212", "member-without-body", str(error))
         return
-    # The kernel has no schedule yet: it reads weights for every token again.
+    weights = site.members[0].down_proj
+    if weights.is_cuda and weights.element_size() == 2 \
+            and not any(size % _VECTOR for size in weights.shape[1:]):
+        return
     site.refuse(
         "FUSE-N014", "family-not-requested", "the kernel for experts "
-        f"'{path}' is slower than grouped products; a pattern such as "
-        "((\"*Experts\", \"**.experts\"),) asks for it")
+        f"'{path}' is slower than grouped products, but for few tokens in 16 "
+        "bits on a GPU; a pattern such as ((\"*Experts\", \"**.experts\"),) "
+        "asks for it")
 
 
 def _check_specs(sites: Sequence[Site], specs: Sequence[ModuleSpec]) -> None:

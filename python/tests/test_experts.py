@@ -4,15 +4,17 @@
 import copy
 import pickle
 import unittest
+from unittest import mock
 
 import torch
 from torch import nn
 
 import fuse_mlir
-from fuse_mlir import native, slots
+from fuse_mlir import kernels, native, slots
 from fuse_mlir.expert_slots import add_expert_slots, remove_expert_slots
 from fuse_mlir.experts import (UnknownExperts, activation_of,
                                looks_like_experts, moe_experts)
+from fuse_mlir.kernels import _most_rows
 from fuse_mlir.modules import fused_sites
 from tests.models import SIZES, needs_library, transformer
 
@@ -146,8 +148,29 @@ class Fused(unittest.TestCase):
         with self.assertRaisesRegex(
                 fuse_mlir.FuseError, "FUSE-N014 family-not-requested: the "
                 "kernel for experts 'model.layers.0.mlp.experts' is slower "
-                "than grouped products; a pattern such as"):
+                "than grouped products, but for few tokens in 16 bits on a "
+                "GPU; a pattern such as"):
             fuse_mlir.fuse_modules(mixtral())
+
+    def test_many_rows_run_the_experts(self):
+        model = mixtral()
+        fuse_mlir.fuse_modules(model, EXPERTS)
+        sites = [module for _, module in fused_sites(model)]
+        logits(model)
+        # The CPU has no such limit.
+        self.assertEqual([s._kernel.most_rows for s in sites], [None, None])
+        for site in sites:
+            site._kernel.most_rows = _most_rows(site._kernel.compiled,
+                                                torch.device("cuda"))
+            # Four experts, of which a token has two.
+            self.assertEqual(site._kernel.most_rows, 2)
+        with mock.patch.object(kernels, "call", wraps=kernels.call) as call:
+            many = logits(model)
+            self.assertEqual(call.call_count, 0)
+            logits(model, IDS[:, :2])
+            self.assertEqual(call.call_count, 2)
+        fuse_mlir.unfuse_modules(model)
+        self.assertTrue(torch.equal(logits(model), many))
 
     def test_greedy_tokens(self):
         model = mixtral()

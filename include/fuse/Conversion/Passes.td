@@ -163,7 +163,9 @@ def ConvertLinalgToGPUPass
     - `reduce`, for reductions that may be reordered (a commutative op with a
       neutral element, or a fused multiply-add) and have more than 8 elements:
       a block per result, partial results combined as a tree in workgroup
-      memory.
+      memory. Rows that the body loads from, and operands along them, are read
+      in vectors of 8 where all buffers begin at multiples of 16 bytes, and
+      blocks that may load from the same rows are neighbours.
     - `map` and `map_reduce`, for everything else: a thread per result.
 
     All sizes may be dynamic and none need be a multiple of a tile. A constant
@@ -227,7 +229,8 @@ def ConvertLinalgToGPUPass
     "::mlir::gpu::GPUDialect",
     "::mlir::linalg::LinalgDialect",
     "::mlir::memref::MemRefDialect",
-    "::mlir::scf::SCFDialect"
+    "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"
   ];
 }
 

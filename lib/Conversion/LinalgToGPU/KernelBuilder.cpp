@@ -347,19 +347,26 @@ SmallVector<Value> GPUKernelBuilder::getIndices(AffineMap map,
   return indices;
 }
 
+SmallVector<Value> GPUKernelBuilder::getIndices(OpOperand &operand,
+                                                ArrayRef<Value> ivs) {
+  return getIndices(op.getMatchingIndexingMap(&operand), ivs);
+}
+
+Value GPUKernelBuilder::getView(OpOperand &operand) {
+  return accesses[operand.getOperandNumber()].view;
+}
+
 Value GPUKernelBuilder::load(OpOperand &operand, ArrayRef<Value> ivs) {
-  Value view = accesses[operand.getOperandNumber()].view;
+  Value view = getView(operand);
   if (!isa<MemRefType>(view.getType()))
     return view;
-  return memref::LoadOp::create(
-      *builder, view, getIndices(op.getMatchingIndexingMap(&operand), ivs));
+  return memref::LoadOp::create(*builder, view, getIndices(operand, ivs));
 }
 
 void GPUKernelBuilder::store(Value value, OpOperand &operand,
                              ArrayRef<Value> ivs) {
-  memref::StoreOp::create(*builder, value,
-                          accesses[operand.getOperandNumber()].view,
-                          getIndices(op.getMatchingIndexingMap(&operand), ivs));
+  memref::StoreOp::create(*builder, value, getView(operand),
+                          getIndices(operand, ivs));
 }
 
 Value GPUKernelBuilder::getInit(unsigned output, ArrayRef<Value> ivs) {

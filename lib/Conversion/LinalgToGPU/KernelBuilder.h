@@ -78,6 +78,11 @@ public:
 
   /// Element of an operand at a point of the loops.
   mlir::Value load(mlir::OpOperand &operand, llvm::ArrayRef<mlir::Value> ivs);
+  /// The buffer of an operand.
+  mlir::Value getView(mlir::OpOperand &operand);
+  /// Where an operand is read at a point of the loops.
+  llvm::SmallVector<mlir::Value> getIndices(mlir::OpOperand &operand,
+                                            llvm::ArrayRef<mlir::Value> ivs);
   void store(mlir::Value value, mlir::OpOperand &operand,
              llvm::ArrayRef<mlir::Value> ivs);
   /// Value of an output before the loops run.

@@ -10,6 +10,11 @@
 // value. The order of a sum is not part of its meaning; whatever cannot be
 // reordered is left to the pointwise kernel.
 //
+// Rows that the body gathers, those of an expert for one, are as large as a
+// matrix and read once: there the memory is all that counts. Threads read them,
+// and what else varies along the reduction, in vectors, and blocks that may
+// read the same rows are neighbours, so that the second one hits the L2.
+//
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
@@ -20,6 +25,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -27,8 +33,29 @@ using namespace fuse;
 
 /// As many elements as one thread reduces, where that is known.
 static constexpr int64_t kMaxPerThread = 8;
+/// Elements of a vector, and the bytes that it has to be aligned to.
+static constexpr int64_t kVector = 8, kVectorAlignment = 16;
+/// Vectors that a thread reads of a row at most, unless there are no more
+/// threads: that is enough to keep the memory busy.
+static constexpr int64_t kVectorsPerThread = 4;
 
 namespace {
+
+/// What is read in vectors along the one reduction loop.
+struct VectorReads {
+  unsigned loop;
+  /// Loads of the body, at the index of the loop in their last dimension.
+  SetVector<Operation *> loads;
+  SmallVector<OpOperand *> inputs;
+  /// Parallel loops that loads are at an index of.
+  SmallVector<unsigned> gathered;
+
+  /// Whether every buffer begins where vectors may.
+  Value isAligned(GPUKernelBuilder &k) const;
+  /// The body at `kVector` points of the loop.
+  SmallVector<Value> cloneBody(GPUKernelBuilder &k, MutableArrayRef<Value> ivs,
+                               ArrayRef<Value> accumulators) const;
+};
 
 /// How one output combines partial results.
 struct Combiner {
@@ -73,6 +100,213 @@ static std::optional<Combiner> getCombiner(linalg::GenericOp op,
   return Combiner{user, *neutral};
 }
 
+//===----------------------------------------------------------------------===//
+// Vectors
+//===----------------------------------------------------------------------===//
+
+/// Whether vectors along the last dimension begin at multiples of their size.
+static bool hasVectorRows(Value buffer) {
+  auto type = dyn_cast<MemRefType>(buffer.getType());
+  if (!type || !type.getLayout().isIdentity() || type.getRank() == 0 ||
+      !isa<BFloat16Type, Float16Type, Float32Type>(type.getElementType()))
+    return false;
+  return !type.isDynamicDim(type.getRank() - 1) &&
+         type.getShape().back() % kVector == 0;
+}
+
+/// Loops that a value of the body depends on by their indices or by inputs.
+static llvm::SmallBitVector getLoopsOf(linalg::GenericOp op, Value value) {
+  llvm::SmallBitVector loops(op.getNumLoops());
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    if (argument.getOwner() == op.getBody()) {
+      AffineMap map =
+          op.getMatchingIndexingMap(op.getMatchingOpOperand(argument));
+      for (unsigned loop = 0; loop < op.getNumLoops(); ++loop)
+        loops[loop] = map.isFunctionOfDim(loop);
+    }
+    return loops;
+  }
+  Operation *producer = value.getDefiningOp();
+  if (producer->getBlock() != op.getBody())
+    return loops;
+  if (auto index = dyn_cast<linalg::IndexOp>(producer))
+    loops.set(index.getDim());
+  for (Value operand : producer->getOperands())
+    loops |= getLoopsOf(op, operand);
+  return loops;
+}
+
+static std::optional<VectorReads>
+findVectorReads(GPUKernelBuilder &k, ArrayRef<unsigned> parallel,
+                ArrayRef<unsigned> reduction) {
+  linalg::GenericOp op = k.getOp();
+  if (reduction.size() != 1)
+    return std::nullopt;
+  VectorReads reads;
+  reads.loop = reduction[0];
+  int64_t size = k.getStaticSize(reads.loop);
+  if (size == ShapedType::kDynamic || size % kVector != 0)
+    return std::nullopt;
+
+  llvm::SmallBitVector gathered(op.getNumLoops());
+  for (auto load : op.getBody()->getOps<memref::LoadOp>()) {
+    if (load.getIndices().empty() || !hasVectorRows(load.getMemRef()))
+      continue;
+    auto last = load.getIndices().back().getDefiningOp<linalg::IndexOp>();
+    if (!last || last.getDim() != reads.loop)
+      continue;
+    llvm::SmallBitVector others(op.getNumLoops());
+    for (Value index : load.getIndices().drop_back())
+      others |= getLoopsOf(op, index);
+    if (others.test(reads.loop))
+      continue;
+    for (Value index : load.getIndices().drop_back())
+      if (auto plain = index.getDefiningOp<linalg::IndexOp>())
+        gathered.set(plain.getDim());
+    reads.loads.insert(load);
+  }
+  if (reads.loads.empty())
+    return std::nullopt;
+  for (unsigned loop : parallel)
+    if (gathered.test(loop))
+      reads.gathered.push_back(loop);
+
+  for (OpOperand *input : op.getDpsInputOperands()) {
+    AffineMap map = op.getMatchingIndexingMap(input);
+    if (!map.isFunctionOfDim(reads.loop) || !hasVectorRows(input->get()) ||
+        !op.payloadUsesValueFromOperand(input))
+      continue;
+    auto last = dyn_cast<AffineDimExpr>(map.getResults().back());
+    if (last && last.getPosition() == reads.loop &&
+        llvm::none_of(map.getResults().drop_back(), [&](AffineExpr expr) {
+          return expr.isFunctionOfDim(reads.loop);
+        }))
+      reads.inputs.push_back(input);
+  }
+  return reads;
+}
+
+Value VectorReads::isAligned(GPUKernelBuilder &k) const {
+  ImplicitLocOpBuilder &b = k.get();
+  SmallVector<Value> buffers;
+  IRMapping captures = k.getCaptures();
+  for (Operation *load : loads)
+    buffers.push_back(captures.lookup(cast<memref::LoadOp>(load).getMemRef()));
+  for (OpOperand *input : inputs)
+    buffers.push_back(k.getView(*input));
+  Value bits = k.getIndex(0);
+  for (Value buffer : buffers)
+    bits = arith::OrIOp::create(
+        b, bits, memref::ExtractAlignedPointerAsIndexOp::create(b, buffer));
+  Value low = arith::AndIOp::create(b, bits, k.getIndex(kVectorAlignment - 1));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, low, k.getIndex(0));
+}
+
+SmallVector<Value> VectorReads::cloneBody(GPUKernelBuilder &k,
+                                          MutableArrayRef<Value> ivs,
+                                          ArrayRef<Value> accumulators) const {
+  linalg::GenericOp op = k.getOp();
+  ImplicitLocOpBuilder &b = k.get();
+  Value first = ivs[loop];
+  auto read = [&](Value buffer, ValueRange indices) -> Value {
+    Type element = cast<MemRefType>(buffer.getType()).getElementType();
+    return vector::LoadOp::create(b, VectorType::get({kVector}, element),
+                                  buffer, indices, /*nontemporal=*/false,
+                                  llvm::MaybeAlign(kVectorAlignment));
+  };
+  DenseMap<Value, Value> vectors;
+  for (OpOperand *input : inputs)
+    vectors[op.getMatchingBlockArgument(input)] =
+        read(k.getView(*input), k.getIndices(*input, ivs));
+
+  SmallVector<Value> results(accumulators);
+  for (int64_t i = 0; i < kVector; ++i) {
+    ivs[loop] = k.add(first, k.getIndex(i));
+    IRMapping mapping = k.getCaptures();
+    auto take = [&](Value value) {
+      mapping.map(value, vector::ExtractOp::create(b, vectors[value], i));
+    };
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      Value argument = op.getMatchingBlockArgument(input);
+      if (vectors.contains(argument))
+        take(argument);
+      else if (op.payloadUsesValueFromOperand(input))
+        mapping.map(argument, k.load(*input, ivs));
+    }
+    mapping.map(op.getRegionOutputArgs(), results);
+    for (Operation &bodyOp : op.getBody()->without_terminator()) {
+      if (!loads.contains(&bodyOp)) {
+        k.cloneOp(bodyOp, mapping, ivs);
+        continue;
+      }
+      // The indices of the first point are those of the vector.
+      auto load = cast<memref::LoadOp>(bodyOp);
+      if (i == 0) {
+        SmallVector<Value> indices;
+        for (Value index : load.getIndices())
+          indices.push_back(mapping.lookupOrDefault(index));
+        vectors[load] = read(mapping.lookup(load.getMemRef()), indices);
+      }
+      take(load);
+    }
+    for (auto [result, value] :
+         llvm::zip(results, op.getBody()->getTerminator()->getOperands()))
+      result = mapping.lookupOrDefault(value);
+  }
+  return results;
+}
+
+//===----------------------------------------------------------------------===//
+// Kernel
+//===----------------------------------------------------------------------===//
+
+/// What one thread reduces: of the elements from `begin` on every `step`-th, or
+/// as many vectors.
+static SmallVector<Value>
+reduceInThread(GPUKernelBuilder &k, ArrayRef<unsigned> reduction,
+               const std::optional<VectorReads> &reads, Value thread,
+               int64_t numThreads, MutableArrayRef<Value> ivs,
+               ArrayRef<Value> neutral) {
+  ImplicitLocOpBuilder &b = k.get();
+  auto buildLoop = [&](Value begin, int64_t step,
+                       function_ref<SmallVector<Value>(ArrayRef<Value>)> body) {
+    auto loop = scf::ForOp::create(b, begin, k.getNumPoints(reduction),
+                                   k.getIndex(step), neutral);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    k.delinearize(loop.getInductionVar(), reduction, ivs);
+    SmallVector<Value> carried(loop.getRegionIterArgs());
+    scf::YieldOp::create(b, body(carried));
+    return SmallVector<Value>(loop.getResults());
+  };
+  if (!reads)
+    return buildLoop(thread, numThreads, [&](ArrayRef<Value> carried) {
+      return k.cloneBody(ivs, carried);
+    });
+
+  Value begin = k.mul(thread, k.getIndex(kVector));
+  int64_t step = numThreads * kVector;
+  auto choice = scf::IfOp::create(b, TypeRange(ValueRange(neutral)),
+                                  reads->isAligned(k), /*withElse=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(choice.thenBlock());
+  scf::YieldOp::create(b, buildLoop(begin, step, [&](ArrayRef<Value> carried) {
+                         return reads->cloneBody(k, ivs, carried);
+                       }));
+  // The same elements in the same order, so that the sum is the same.
+  b.setInsertionPointToStart(choice.elseBlock());
+  scf::YieldOp::create(b, buildLoop(begin, step, [&](ArrayRef<Value> carried) {
+                         Value first = ivs[reads->loop];
+                         SmallVector<Value> results(carried);
+                         for (int64_t i = 0; i < kVector; ++i) {
+                           ivs[reads->loop] = k.add(first, k.getIndex(i));
+                           results = k.cloneBody(ivs, results);
+                         }
+                         return results;
+                       }));
+  return SmallVector<Value>(choice.getResults());
+}
+
 std::optional<Kernel> fuse::buildReduceKernel(GPUKernelBuilder &k) {
   linalg::GenericOp op = k.getOp();
   SmallVector<unsigned> parallel = k.getLoops(utils::IteratorType::parallel);
@@ -101,6 +335,18 @@ std::optional<Kernel> fuse::buildReduceKernel(GPUKernelBuilder &k) {
     return std::nullopt;
   while (numThreads > 32 && numThreads / 2 >= elements)
     numThreads /= 2;
+  std::optional<VectorReads> reads = findVectorReads(k, parallel, reduction);
+  if (reads) {
+    int64_t vectors = k.getStaticSize(reads->loop) / kVector;
+    while (numThreads > 32 && numThreads * kVectorsPerThread > vectors)
+      numThreads /= 2;
+    // What is gathered by goes slowest.
+    SmallVector<unsigned> order = reads->gathered;
+    for (unsigned loop : parallel)
+      if (!llvm::is_contained(order, loop))
+        order.push_back(loop);
+    parallel = order;
+  }
 
   SmallVector<MemRefType> workgroup;
   auto space =
@@ -120,15 +366,9 @@ std::optional<Kernel> fuse::buildReduceKernel(GPUKernelBuilder &k) {
   SmallVector<Value> neutral;
   for (Combiner &combiner : combiners)
     neutral.push_back(arith::ConstantOp::create(b, combiner.neutral));
-  auto loop = scf::ForOp::create(b, thread, k.getNumPoints(reduction),
-                                 k.getIndex(numThreads), neutral);
-  b.setInsertionPointToStart(loop.getBody());
-  k.delinearize(loop.getInductionVar(), reduction, ivs);
-  SmallVector<Value> carried(loop.getRegionIterArgs());
-  scf::YieldOp::create(b, k.cloneBody(ivs, carried));
-  b.setInsertionPointAfter(loop);
-
-  for (auto [i, partial] : llvm::enumerate(loop.getResults()))
+  SmallVector<Value> partials =
+      reduceInThread(k, reduction, reads, thread, numThreads, ivs, neutral);
+  for (auto [i, partial] : llvm::enumerate(partials))
     memref::StoreOp::create(b, partial, k.getWorkgroup(i), thread);
   for (int64_t half = numThreads / 2; half > 0; half /= 2) {
     gpu::BarrierOp::create(b);

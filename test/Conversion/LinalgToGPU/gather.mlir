@@ -85,3 +85,75 @@ func.func @read_between(%x: memref<40x40xf32>, %y: memref<40xf32>,
   }
   return
 }
+
+// -----
+
+// Rows that the body gathers are read in vectors, like the operand that is
+// multiplied with them, where both begin at multiples of 16 bytes; elsewhere
+// the same elements are added up in the same order. Tokens go fastest, so that
+// those of one expert read a row one after the other.
+
+// CHECK-LABEL: gpu.func @reduce_bf16_i64_f32(
+// CHECK-SAME:    %[[X:.+]]: memref<bf16>, %{{.+}}: memref<i64>, %{{.+}}: memref<f32>, %[[T:.+]]: memref<bf16>, %[[M:.+]]: index)
+// CHECK-DAG:     %[[TABLE:.+]] = memref.reinterpret_cast %[[T]]
+// CHECK-DAG:     %[[ROWS:.+]] = memref.reinterpret_cast %[[X]]
+// CHECK:         %[[BLOCK:.+]] = gpu.block_id x
+// CHECK:         %[[TOKEN:.+]] = arith.remui %[[BLOCK]], %[[M]]
+// CHECK:         %[[ROW:.+]] = arith.divui %[[BLOCK]], %[[M]]
+// CHECK-DAG:     memref.extract_aligned_pointer_as_index %[[TABLE]]
+// CHECK-DAG:     memref.extract_aligned_pointer_as_index %[[ROWS]]
+// CHECK:         scf.if
+// CHECK:           scf.for %[[K:.+]] = %{{.+}} to %{{.+}} step %{{.+}} iter_args
+// CHECK:             vector.load %[[ROWS]][%[[TOKEN]], %[[K]]] {alignment = 16 : i64} : memref<?x64xbf16>, vector<8xbf16>
+// CHECK:             vector.load %[[TABLE]][%{{.+}}, %[[ROW]], %[[K]]] {alignment = 16 : i64} : memref<4x24x64xbf16>, vector<8xbf16>
+// CHECK-NOT:         vector.load
+// CHECK-COUNT-8:     math.fma
+// CHECK-NOT:         math.fma
+// CHECK:         } else {
+// CHECK-COUNT-8:     math.fma
+// CHECK-NOT:     vector.load
+// CHECK:         gpu.barrier
+func.func @rows_of_experts(%x: memref<?x64xbf16>, %i: memref<?xi64>,
+                           %table: memref<4x24x64xbf16>, %y: memref<?x24xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
+                                   affine_map<(m, n, k) -> (m)>,
+                                   affine_map<(m, n, k) -> (m, n)>],
+                  iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%x, %i : memref<?x64xbf16>, memref<?xi64>) outs(%y : memref<?x24xf32>) {
+  ^bb0(%a: bf16, %index: i64, %sum: f32):
+    %expert = arith.index_cast %index : i64 to index
+    %row = linalg.index 1 : index
+    %column = linalg.index 2 : index
+    %w = memref.load %table[%expert, %row, %column] : memref<4x24x64xbf16>
+    %0 = arith.extf %a : bf16 to f32
+    %1 = arith.extf %w : bf16 to f32
+    %2 = math.fma %0, %1, %sum : f32
+    linalg.yield %2 : f32
+  }
+  return
+}
+
+// -----
+
+// Rows of another length are read element by element.
+
+// CHECK-LABEL: gpu.func @reduce_f32_i64_f32(
+// CHECK-NOT:     vector.load
+// CHECK-NOT:     scf.if
+// CHECK:         scf.for
+func.func @odd_rows(%x: memref<?x60xf32>, %i: memref<?xi64>,
+                    %table: memref<4x60xf32>, %y: memref<?xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(m, k) -> (m, k)>,
+                                   affine_map<(m, k) -> (m)>,
+                                   affine_map<(m, k) -> (m)>],
+                  iterator_types = ["parallel", "reduction"]}
+      ins(%x, %i : memref<?x60xf32>, memref<?xi64>) outs(%y : memref<?xf32>) {
+  ^bb0(%a: f32, %index: i64, %sum: f32):
+    %expert = arith.index_cast %index : i64 to index
+    %column = linalg.index 1 : index
+    %w = memref.load %table[%expert, %column] : memref<4x60xf32>
+    %0 = math.fma %a, %w, %sum : f32
+    linalg.yield %0 : f32
+  }
+  return
+}
