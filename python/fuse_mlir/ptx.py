@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Union
 
 from fuse_mlir import native
+from fuse_mlir.emitter import float_literal, quote
 
 _NUMBER = re.compile(r"sm_(\d+)[a-z]?")
 _ARGUMENT = re.compile(r"%arg\d+: (tensor<[^>]*>)"
@@ -122,14 +122,14 @@ def _registration(kernel: PtxKernel, names: Mapping[str, str]) -> str:
         if isinstance(argument, int):
             return f"{argument} : i32"
         if isinstance(argument, float):
-            return f"{argument:.9e} : f32"
+            return f"{float_literal(argument, 'f32')} : f32"
         if argument in kernel.sizes:
             return f"affine_map<{symbols} -> ({argument})>"
         if argument not in names:
             raise PtxError(f"argument '{argument}' of PTX '{kernel}' is no "
                            "tensor and no size; there are "
                            + ", ".join([*names, *kernel.sizes]))
-        return json.dumps(names[argument])
+        return quote(names[argument])
 
     grid, block = (", ".join(map(str, [*sizes, 1, 1][:3]))
                    for sizes in (kernel.grid, kernel.block))
@@ -137,8 +137,8 @@ def _registration(kernel: PtxKernel, names: Mapping[str, str]) -> str:
     return (f'fuse.slot_kernel "ptx" op "chain" variant "of_members" {{\n'
             f"  fuse.implementation on <gpu from {kernel.capability}>\n"
             "    code #fuse.gpu_code<format = ptx, "
-            f"file = {json.dumps(str(Path(kernel.path).resolve()))}, "
-            f"entry = {json.dumps(kernel.entry)}, "
+            f"file = {quote(str(Path(kernel.path).resolve()))}, "
+            f"entry = {quote(kernel.entry)}, "
             f"grid = affine_map<{symbols} -> ({grid})>, block = [{block}], "
             f"{shared}sizes = [{', '.join(places)}], "
             f"args = [{', '.join(map(show, kernel.args))}]> {{}}\n}}\n")

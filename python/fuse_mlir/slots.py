@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from fuse_mlir import native
+from fuse_mlir.emitter import float_literal, quote
 from fuse_mlir.kernels import gpu_chip
 
 _TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16",
@@ -165,10 +166,10 @@ def _loose(tensor: Tensor) -> _Shape:
 def _attribute(value: float | int | str) -> str:
     """A param as an attribute: numbers are f32 or i64."""
     if isinstance(value, str):
-        return json.dumps(value)
+        return quote(value)
     if isinstance(value, int):
         return f"{value} : i64"
-    return f"{value:.9e} : f32"
+    return f"{float_literal(value, 'f32')} : f32"
 
 
 class _Program:

@@ -62,6 +62,11 @@ class Files(unittest.TestCase):
                          [{"tensor": 0}, {"tensor": 1}, {"tensor": 2}])
         self.assertEqual(launch["args"][4], {"size": "s0"})
 
+    def test_any_path(self):
+        path = self.path.with_name('größe "1".ptx')
+        path.write_text(PTX)
+        compile_ptx(self.kernel(path=path), NORM, "sm_90a")
+
     def refused(self, error, text, chip="sm_90a", **changes):
         with self.assertRaisesRegex(error, text):
             compile_ptx(self.kernel(**changes), NORM, chip)
