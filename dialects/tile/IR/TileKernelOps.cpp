@@ -142,6 +142,43 @@ LogicalResult KernelOp::verify() {
   return result;
 }
 
+/// Whether `attr` is missing, or a list that has an element and has `ElementT`
+/// only.
+template <typename ElementT>
+static bool isListOf(Attribute attr) {
+  auto list = dyn_cast_or_null<ArrayAttr>(attr);
+  return !attr ||
+         (list && !list.empty() && llvm::all_of(list, llvm::IsaPred<ElementT>));
+}
+
+LogicalResult LaunchOp::verify() {
+  DictionaryAttr plan = getPlanAttr();
+  if (!plan)
+    return success();
+  WalkResult numbers = plan.walk([&](IntegerAttr number) {
+    Type type = number.getType();
+    if (type.isSignlessInteger(1) ||
+        (type.isSignlessInteger(64) && number.getValue().isSignedIntN(49)))
+      return WalkResult::advance();
+    emitOpError() << "has " << number
+                  << " in its plan: expected i64, less than 2^48";
+    return WalkResult::interrupt();
+  });
+  if (numbers.wasInterrupted())
+    return failure();
+  for (StringRef name : {"arguments", "token_buffers"}) {
+    if (!isListOf<DictionaryAttr>(plan.get(name)))
+      return emitOpError() << "has a plan whose '" << name
+                           << "' is no list of dictionaries";
+    if (auto list = plan.getAs<ArrayAttr>(name))
+      for (auto entry : list.getAsRange<DictionaryAttr>())
+        if (!isListOf<IntegerAttr>(entry.get("operands")))
+          return emitOpError() << "has a plan with 'operands' in '" << name
+                               << "' that are no list of numbers";
+  }
+  return success();
+}
+
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   // After code generation the gpu.module is a gpu.binary without symbols.
   Operation *module = symbols.lookupNearestSymbolFrom(

@@ -84,7 +84,9 @@ def Tile_LaunchOp : Tile_Op<"launch", [
     Stands where the fused op stood. `plan` is what a host needs to launch the
     kernel: the launch shape, which operand or result each argument comes
     from, how weights are packed, how much scratch memory there must be, and
-    the values of f32 arguments. It is data for the host; no pass reads it.
+    the values of f32 arguments. It is data for the host; no pass reads it. Its
+    numbers are i64 and less than 2^48, `arguments` and `token_buffers` are
+    lists of dictionaries, `operands` in them lists of numbers.
 
     Example:
 
@@ -103,6 +105,7 @@ def Tile_LaunchOp : Tile_Op<"launch", [
     $kernel `(` $inputs `)` (`plan` $plan^)? attr-dict
     `:` functional-type($inputs, $outputs)
   }];
+  let hasVerifier = 1;
 }
 
 def Tile_DispatchOp : Tile_Op<"dispatch", [

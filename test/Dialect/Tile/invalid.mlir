@@ -614,6 +614,51 @@ func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
 
 // -----
 
+func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
+  // expected-error@+1 {{has 1 : i32 in its plan: expected i64, less than 2^48}}
+  %y = tile.launch @kernels::@k(%x) plan {blocks = 1 : i32}
+    : (tensor<4xi32>) -> tensor<4xi32>
+  return %y : tensor<4xi32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
+  // expected-error@+1 {{has 281474976710656 : i64 in its plan: expected i64, less than 2^48}}
+  %y = tile.launch @kernels::@k(%x) plan {arguments = [{offset = 281474976710656}]}
+    : (tensor<4xi32>) -> tensor<4xi32>
+  return %y : tensor<4xi32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
+  // expected-error@+1 {{has a plan whose 'arguments' is no list of dictionaries}}
+  %y = tile.launch @kernels::@k(%x) plan {arguments = [1]}
+    : (tensor<4xi32>) -> tensor<4xi32>
+  return %y : tensor<4xi32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
+  // expected-error@+1 {{has a plan whose 'token_buffers' is no list of dictionaries}}
+  %y = tile.launch @kernels::@k(%x) plan {token_buffers = []}
+    : (tensor<4xi32>) -> tensor<4xi32>
+  return %y : tensor<4xi32>
+}
+
+// -----
+
+func.func @f(%x: tensor<4xi32>) -> tensor<4xi32> {
+  // expected-error@+1 {{has a plan with 'operands' in 'arguments' that are no list of numbers}}
+  %y = tile.launch @kernels::@k(%x) plan {arguments = [{operands = "x"}]}
+    : (tensor<4xi32>) -> tensor<4xi32>
+  return %y : tensor<4xi32>
+}
+
+// -----
+
 func.func @f() {
   // expected-error@+1 {{unknown word 'cluster'}}
   %i = tile.id cluster
