@@ -29,6 +29,7 @@ _EXPORTS = {
     "bench": "report",
     "calibrate": "static_mlp",
     "compile": "compiled",
+    "decompile": "compiled",
     "explain": "report",
     "explain_ir": "ir_report",
     "export": "compiled",

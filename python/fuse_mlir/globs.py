@@ -26,9 +26,7 @@ class PathGlob:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self._segments = [self._segment(s) for s in self._split()]
-        self._parent = _path_pattern(self._segments[:-1])
-        self._whole = _path_pattern(self._segments)
+        self._whole = _path_pattern([self._segment(s) for s in self._split()])
 
     def _fail(self, what: str) -> GlobError:
         return GlobError(f"path glob '{self.text}': {what}")
@@ -36,15 +34,6 @@ class PathGlob:
     def match(self, path: str) -> bool:
         """Whether the glob selects the module at `path`."""
         return self._whole.fullmatch(path + ".") is not None
-
-    def match_parent(self, path: str) -> bool:
-        """Whether all but the last segment select the module at `path`."""
-        return self._parent.fullmatch(path + "." if path else "") is not None
-
-    def match_child(self, name: str) -> bool:
-        """Whether the last segment, unless it is `**`, matches `name`."""
-        last = self._segments[-1]
-        return last is not None and re.fullmatch(last, name) is not None
 
     def _split(self) -> list[str]:
         segments, current, closing, i = [], "", "", 0

@@ -716,6 +716,13 @@ class Compiled(unittest.TestCase):
         torch.testing.assert_close(copy.deepcopy(block)(x), expected,
                                    atol=1e-6, rtol=1e-5)
         self.assertEqual(list(block.state_dict()), keys)
+        self.assertIs(fuse_mlir.compile(block), block)
+        torch.testing.assert_close(block(x), expected, atol=1e-6, rtol=1e-5)
+        self.assertIs(fuse_mlir.decompile(block), block)
+        self.assertIs(type(block), Block)
+        self.assertTrue(torch.equal(block(x), expected))
+        with self.assertRaisesRegex(FuseError, "Block is not compiled"):
+            fuse_mlir.decompile(block)
 
     def test_a_class(self):
         @fuse_mlir.compile
@@ -750,7 +757,6 @@ class Compiled(unittest.TestCase):
         with self.assertRaisesRegex(FuseError, "no fused site 'x'; name one "
                                     "of layers.0.norm"):
             fuse_mlir.export(model, "x.fuse", "x")
-
 
     def test_two_kernels_in_files_at_a_time(self):
         import tempfile
