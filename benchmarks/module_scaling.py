@@ -12,10 +12,10 @@ shows MLIR's own timing of each phase per layer, the least of --repeat runs
 layer differ by more than that factor; with --output it writes what it measured
 as JSON.
 
---instructions counts instructions by valgrind too, and the loads and stores that
-miss a cache of 2 MiB, in the smallest model and in the largest of no more than
---count-layers: what grows in time and not in instructions is memory that the
-caches do not hold.
+--instructions counts instructions by valgrind too, and the loads and stores
+that miss a cache of 2 MiB, in the smallest model and in the largest of no more
+than --count-layers: what grows in time and not in instructions is memory that
+the caches do not hold.
 """
 
 import argparse

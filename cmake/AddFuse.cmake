@@ -39,9 +39,9 @@ endfunction()
 
 # add_fuse_library(NAME source... [NO_MLIR] [DEPENDS target...]
 #                  [LINK_LIBS target...])
-# A static library; NO_MLIR keeps the headers of MLIR out of it. MLIR and LLVM come as shared libraries, once each, from
-# add_fuse_tool: linking the static archives would put two copies of MLIR into
-# one process.
+# A static library; NO_MLIR keeps the headers of MLIR out of it. MLIR and LLVM
+# come as shared libraries, once each, from add_fuse_tool: linking the static
+# archives would put two copies of MLIR into one process.
 function(add_fuse_library name)
   cmake_parse_arguments(ARG "NO_MLIR" "" "DEPENDS;LINK_LIBS" ${ARGN})
   add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})

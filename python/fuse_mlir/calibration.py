@@ -279,7 +279,8 @@ def report_text(calibration: Calibration) -> str:
         used = min(1.0, 1.0 / choice.headroom)
         rows.append((tensor.name, f"{tensor.count:,}", f"{tensor.largest:.4g}",
                      f"{choice.scale:.6g}", f"{choice.headroom:.3f}",
-                     f"{used:.3f}", f"{choice.saturated:.2e}", f"{choice.relative_mse:.2e}"))
+                     f"{used:.3f}", f"{choice.saturated:.2e}",
+                     f"{choice.relative_mse:.2e}"))
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:

@@ -2,8 +2,9 @@
 """Kernels of fused sites as kernel directories of Hugging Face.
 
 A directory has the variant `torch-cuda`, which is for any Python and PyTorch:
-PTX for several chips, its launches, and layers in Python. `kernels.LocalLayerRepository` loads
-it, and a repository of the Hub that it is uploaded to serves it.
+PTX for several chips, its launches, and layers in Python.
+`kernels.LocalLayerRepository` loads it, and a repository of the Hub that it is
+uploaded to serves it.
 """
 
 from __future__ import annotations
