@@ -116,6 +116,8 @@ private:
   void storePartials(const Unit &unit, Value index, llvm::ArrayRef<Value> sums,
                      bool keepsOwn);
   void sumPartials(const Unit &unit, Value first, llvm::ArrayRef<Values> own);
+  /// Whether the linear has an output there, or null where it always has.
+  Value isColumn(size_t index, Value column);
   /// Builds `body` for the linear whose tile it is, with the first output of
   /// the tile.
   void visitOutputs(const Unit &unit,

@@ -374,19 +374,23 @@ void PrefillKernelBuilder::visitOutputs(
   }
 }
 
+Value PrefillKernelBuilder::isColumn(size_t index, Value column) {
+  // Tiles are those of packed rows, of which the last half may be padding.
+  int64_t tiles = tiling.firstTiles[index + 1] - tiling.firstTiles[index];
+  int64_t width = p.outputs[index].rows;
+  return width != tiles * product().rows ? less(column, c(width)) : Value();
+}
+
 void PrefillKernelBuilder::storeTile(const Unit &unit, ArrayRef<Value> sums) {
   Value token = firstToken(unit);
   visitOutputs(unit, [&](size_t index, Value column) {
-    int64_t width = p.outputs[index].rows;
     // One branch for a row, so that the loads of what is added overlap.
     for (int64_t half : {0, 1}) {
       Value row = add(token, 8 * half);
       when(less(row, count), [&] {
         for (int64_t block = 0; block < numBlocks(); ++block) {
           Value at = add(column, block * 32);
-          Value inside =
-              width % product().rows != 0 ? less(at, c(width)) : Value();
-          when(inside, [&] {
+          when(isColumn(index, at), [&] {
             storeOutputs(index, row, at, getBlock(sums, half, block));
           });
         }
@@ -492,14 +496,13 @@ void PrefillKernelBuilder::sumPartials(const Unit &unit, Value first,
     parts.push_back(part);
   }
   visitOutputs(unit, [&](size_t index, Value column) {
-    int64_t width = p.outputs[index].rows;
     for (size_t number = 0; number < parts.size(); ++number) {
       const Part &part = parts[number];
       Value row = add(token, mul(div(part.block, numBlocks()), 8));
       Value at = add(column, mul(rem(part.block, numBlocks()), 32));
       Value inside = both(part.exists, less(row, count));
-      if (width % product().rows != 0)
-        inside = both(inside, less(at, c(width)));
+      if (Value exists = isColumn(index, at))
+        inside = both(inside, exists);
       when(inside, [&] {
         Values sums;
         if (!own.empty())
