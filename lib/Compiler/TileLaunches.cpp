@@ -270,9 +270,16 @@ void fuse::lowerTileLaunches(func::FuncOp function, StringRef binary,
     }
     OpBuilder builder(launch);
     SmallVector<Value> operands;
-    for (Value input : launch.getInputs())
-      operands.push_back(bufferization::ToBufferOp::create(
-          builder, loc, getBufferType(input), input, /*read_only=*/true));
+    for (Value input : launch.getInputs()) {
+      auto buffer = bufferization::ToBufferOp::create(
+          builder, loc, getBufferType(input), input, /*read_only=*/true);
+      // Bufferization takes this for the place of the read. The same value of
+      // an earlier launch must not stand for it: the buffer could be written
+      // in between.
+      buffer->setAttr("fuse.launch",
+                      builder.getI64IntegerAttr(launches.size()));
+      operands.push_back(buffer);
+    }
     Value rows = operands[0];
     // All launches of an op may write what the last one gives.
     if (results.empty())
@@ -296,10 +303,12 @@ void fuse::lowerTileLaunches(func::FuncOp function, StringRef binary,
     lowered->setAttr("fuse.tile_plan",
                      builder.getI64IntegerAttr(launches.size()));
     launches.push_back({plan, launch.getInputs().size()});
+    // Not writable: a launch that reads this is given the buffer itself, which
+    // nobody sees as a read.
     for (auto [result, buffer] : llvm::zip(launch->getResults(), results))
       result.replaceAllUsesWith(bufferization::ToTensorOp::create(
           builder, loc, result.getType(), buffer, /*restrict=*/true,
-          /*writable=*/true));
+          /*writable=*/false));
     launch.erase();
   }
 }
