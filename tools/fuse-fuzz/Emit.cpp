@@ -8,7 +8,9 @@
 #include "Execution.h"
 #include "Inputs.h"
 #include "Interpreter.h"
+#include "RandomSchedules.h"
 #include "fuse/Compiler/Compiler.h"
+#include "fuse/IR/FuseOps.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Host/Instance.h"
@@ -27,8 +29,17 @@ using namespace fuse;
 using llvm::Expected;
 using nlohmann::json;
 
-/// Largest tensor of a case, in elements: results travel as they are.
-static constexpr int64_t kMaxElements = 1 << 14;
+/// Largest tensor of a case, in elements: results travel as they are. Where
+/// there are as many tokens as kernels change at, tensors are larger.
+static int64_t getMaxElements(Stratum stratum) {
+  return stratum == Stratum::Schedules ? 1 << 19 : 1 << 14;
+}
+
+/// Most tokens of a case whose schedules are drawn, most numbers of tokens that
+/// one module is run with, and the most products that are interpreted for one.
+static constexpr int64_t kMaxTokens = 300;
+static constexpr size_t kMaxTurns = 4;
+static constexpr int64_t kMaxProducts = 1 << 26;
 
 namespace {
 
@@ -54,15 +65,16 @@ struct Skips {
 // Functions
 //===----------------------------------------------------------------------===//
 
-static bool isTensor(Type type) {
+static bool isTensor(Type type, int64_t maxElements) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor &&
-         (!tensor.hasStaticShape() || tensor.getNumElements() <= kMaxElements);
+         (!tensor.hasStaticShape() || tensor.getNumElements() <= maxElements);
 }
 
 /// Functions on tensors, as artefacts have them: results of other types are
 /// dropped, and functions whose results have no element, which have no kernel.
-static void keepTensors(ModuleOp module) {
+static void keepTensors(ModuleOp module, int64_t maxElements) {
+  auto fitsType = [&](Type type) { return isTensor(type, maxElements); };
   for (auto function :
        llvm::make_early_inc_range(module.getOps<func::FuncOp>())) {
     Operation *terminator = function.front().getTerminator();
@@ -70,10 +82,8 @@ static void keepTensors(ModuleOp module) {
         llvm::make_filter_range(terminator->getOperands(), [](Value value) {
           return isa<RankedTensorType>(value.getType());
         }));
-    bool fits = llvm::all_of(function.getArgumentTypes(), isTensor) &&
-                llvm::all_of(kept, [](Value value) {
-                  return isTensor(value.getType());
-                });
+    bool fits = llvm::all_of(function.getArgumentTypes(), fitsType) &&
+                llvm::all_of(ValueRange(kept).getTypes(), fitsType);
     bool isEmpty = llvm::all_of(kept, [](Value value) {
       auto type = cast<RankedTensorType>(value.getType());
       return llvm::is_contained(type.getShape(), 0);
@@ -122,7 +132,11 @@ namespace {
 
 /// One function with inputs and results, apart from its code.
 struct CaseData {
+  /// What tells cases of one function apart.
+  std::string suffix;
   json arguments = json::array(), results = json::array();
+  /// Sections of the contracts of scheduled kernels, where they are others.
+  std::vector<size_t> contracts;
 };
 
 } // namespace
@@ -165,30 +179,138 @@ static std::string writeContract(const Tensor &tensor) {
           numbers.size() * sizeof(double)};
 }
 
-/// Makes the inputs of `function` and runs it here. Nothing where the sizes of
-/// its arguments do not go together.
-static Expected<std::optional<CaseData>>
-runFunction(func::FuncOp function, uint64_t seed, File &file) {
+namespace {
+
+/// Runs one function here, on as many sets of inputs as it gets cases.
+class FunctionRuns {
+public:
+  FunctionRuns(func::FuncOp function, uint64_t seed, Stratum stratum,
+               File &file)
+      : function(function), seed(seed), stratum(stratum), file(file) {}
+
+  /// Appends cases with random numbers of tokens, or with some of `turns`.
+  /// Nothing where the sizes of its arguments do not go together.
+  llvm::Error run(ArrayRef<int64_t> turns, std::vector<CaseData> &cases);
+
+private:
+  Expected<std::optional<CaseData>> runOn(int64_t tokens, Random &random);
+  Expected<bool> addContracts(ArrayRef<HostTensor> inputs, CaseData &data);
+  bool isTooLarge(ArrayRef<HostTensor> inputs) const;
+
+  func::FuncOp function;
+  uint64_t seed;
+  Stratum stratum;
+  File &file;
+  Signature signature;
+  std::optional<Program> program;
+};
+
+} // namespace
+
+llvm::Error FunctionRuns::run(ArrayRef<int64_t> turns,
+                              std::vector<CaseData> &cases) {
   if (hasLooseSizes(function))
-    return std::nullopt;
+    return llvm::Error::success();
+  Expected<Signature> found = getSignature(function);
+  if (!found)
+    return found.takeError();
+  signature = std::move(*found);
   Random random(seed);
-  Expected<Signature> signature = getSignature(function);
-  if (!signature)
-    return signature.takeError();
+  SmallVector<int64_t> counts = {random.oneOf({1, 2, 7, 16, 33, 50})};
+  if (!turns.empty()) {
+    // The number of a case, whatever becomes of the others.
+    counts.clear();
+    for (size_t i = 0; i + 1 < kMaxTurns; ++i)
+      counts.push_back(random.oneOf(turns));
+    counts.push_back(1 + random.below(turns.back()));
+    llvm::sort(counts);
+    counts.erase(llvm::unique(counts), counts.end());
+  }
+  for (int64_t tokens : counts) {
+    Expected<std::optional<CaseData>> made = runOn(tokens, random);
+    if (!made)
+      return made.takeError();
+    if (!*made)
+      continue;
+    if (!turns.empty())
+      (*made)->suffix = "#" + std::to_string(tokens);
+    cases.push_back(std::move(**made));
+  }
+  return llvm::Error::success();
+}
+
+/// Whether an interpreter would take too long.
+bool FunctionRuns::isTooLarge(ArrayRef<HostTensor> inputs) const {
+  int64_t weights = 0, tokens = 0;
+  for (auto [spec, input] : llvm::zip_equal(signature.inputs, inputs)) {
+    bool isWeight =
+        input.getShape().size() == 2 && !ShapedType::isDynamicShape(spec.shape);
+    if (isWeight)
+      weights += input.getNumElements();
+    else if (!input.getShape().empty())
+      tokens = std::max(tokens, input.getShape()[0]);
+  }
+  return stratum == Stratum::Schedules && tokens * weights > kMaxProducts;
+}
+
+/// What the results may be, beside what they are. False where that is too much
+/// to travel.
+Expected<bool> FunctionRuns::addContracts(ArrayRef<HostTensor> inputs,
+                                          CaseData &data) {
+  auto results = program->run(inputs);
+  if (!results)
+    return results.takeError();
+  for (const HostTensor &result : *results)
+    if (result.getNumElements() > getMaxElements(stratum))
+      return false;
+  auto contracts = Interpreter().run(function, inputs);
+  if (!contracts)
+    return contracts.takeError();
+  auto [energy, element] = getBounds(signature);
+  for (auto [result, contract] : llvm::zip_equal(*results, *contracts)) {
+    size_t section =
+        file.add(trial::kExpectedSection,
+                 std::string(result.getData(), result.getNumBytes()));
+    data.results.push_back({{"expected", section},
+                            {"contract", file.add(trial::kContractSection,
+                                                  writeContract(contract))},
+                            {"energy", energy},
+                            {"element", element}});
+  }
+  // Tensor cores sum products of 8-bit floats in another way.
+  bool isScheduled = stratum == Stratum::Scheduled ||
+                     stratum == Stratum::Schedules || stratum == Stratum::Mixed;
+  bool hasFloats = llvm::any_of(signature.inputs, [](const TensorSpec &spec) {
+    return spec.type == ElementType::F8E4M3FN;
+  });
+  if (!isScheduled || !hasFloats)
+    return true;
+  auto aligned = Interpreter(Accumulator::Aligned).run(function, inputs);
+  if (!aligned)
+    return aligned.takeError();
+  for (const Tensor &contract : *aligned)
+    data.contracts.push_back(
+        file.add(trial::kContractSection, writeContract(contract)));
+  return true;
+}
+
+Expected<std::optional<CaseData>> FunctionRuns::runOn(int64_t tokens,
+                                                      Random &random) {
   InputOptions options;
-  options.dims = {"tokens=" +
-                      std::to_string(random.oneOf({1, 2, 7, 16, 33, 50})),
+  options.dims = {"tokens=" + std::to_string(tokens),
                   "batch=" + std::to_string(random.oneOf({1, 2, 3}))};
-  auto shapes = createInputs(function, *signature, options);
+  auto shapes = createInputs(function, signature, options);
   if (!shapes) {
     llvm::consumeError(shapes.takeError());
     return std::nullopt;
   }
+  if (isTooLarge(*shapes))
+    return std::nullopt;
   auto values =
       random.oneOf({Values::Exact, Values::Exact, Values::Exact, Values::Exact,
                     Values::Normal, Values::Normal, Values::Normal,
                     Values::Normal, Values::Large, Values::Special});
-  std::vector<RandomValues> pools = createPools(function, *signature, seed);
+  std::vector<RandomValues> pools = createPools(function, signature, seed);
   CaseData data;
   std::vector<HostTensor> inputs;
   for (auto [index, pool] : llvm::enumerate(pools)) {
@@ -208,29 +330,17 @@ runFunction(func::FuncOp function, uint64_t seed, File &file) {
          {"bound", !pool.isActivation}});
     inputs.push_back(std::move(input));
   }
-  Expected<Program> program = Program::compile(function, /*reference=*/true);
-  if (!program)
-    return program.takeError();
-  auto results = program->run(inputs);
-  if (!results)
-    return results.takeError();
-  auto [energy, element] = getBounds(*signature);
-  for (const HostTensor &result : *results)
-    if (result.getNumElements() > kMaxElements)
-      return std::nullopt;
-  auto contracts = Interpreter().run(function, inputs);
-  if (!contracts)
-    return contracts.takeError();
-  for (auto [result, contract] : llvm::zip_equal(*results, *contracts)) {
-    size_t section =
-        file.add(trial::kExpectedSection,
-                 std::string(result.getData(), result.getNumBytes()));
-    data.results.push_back({{"expected", section},
-                            {"contract", file.add(trial::kContractSection,
-                                                  writeContract(contract))},
-                            {"energy", energy},
-                            {"element", element}});
+  if (!program) {
+    auto compiled = Program::compile(function, /*reference=*/true);
+    if (!compiled)
+      return compiled.takeError();
+    program = std::move(*compiled);
   }
+  Expected<bool> added = addContracts(inputs, data);
+  if (!added)
+    return added.takeError();
+  if (!*added)
+    return std::nullopt;
   return data;
 }
 
@@ -240,11 +350,12 @@ runFunction(func::FuncOp function, uint64_t seed, File &file) {
 
 /// Adds the cases of one path. Functions that take the other one are left out.
 static llvm::Error addCases(ModuleOp module, StringRef path, uint64_t seed,
-                            const llvm::StringMap<CaseData> &data, File &file) {
+                            const llvm::StringMap<std::vector<CaseData>> &data,
+                            Stratum stratum, File &file) {
   CompileOptions options;
   options.cpu = "";
   options.chip = "sm_90a";
-  options.tokens = 64;
+  options.tokens = stratum == Stratum::Schedules ? kMaxTokens : 64;
   options.scheduled = path != "portable";
   options.mixed = path == "mixed";
   Expected<std::string> artifact = compileToArtifact(module, options);
@@ -263,48 +374,73 @@ static llvm::Error addCases(ModuleOp module, StringRef path, uint64_t seed,
       continue;
     if (!section)
       section = file.add(trial::kArtifactSection, *artifact);
-    file.cases.push_back({{"name", llvm::formatv("{0}@{1}", seed, name).str()},
-                          {"path", path.str()},
-                          {"function", name},
-                          {"artifact", *section},
-                          {"arguments", found->second.arguments},
-                          {"results", found->second.results}});
+    for (const CaseData &item : found->second) {
+      json results = item.results;
+      if (path != "portable")
+        for (auto [index, contract] : llvm::enumerate(item.contracts))
+          results[index]["contract"] = contract;
+      file.cases.push_back(
+          {{"name", llvm::formatv("{0}@{1}{2}", seed, name, item.suffix).str()},
+           {"path", path.str()},
+           {"function", name},
+           {"artifact", *section},
+           {"arguments", item.arguments},
+           {"results", std::move(results)}});
+    }
   }
   return llvm::Error::success();
+}
+
+OwningOpRef<ModuleOp> fuse::makeCase(MLIRContext &context, uint64_t seed,
+                                     Stratum stratum,
+                                     SmallVectorImpl<int64_t> *turns) {
+  OwningOpRef<ModuleOp> module = generateModule(&context, seed, stratum);
+  keepTensors(*module, getMaxElements(stratum));
+  if (form(*module) == 0 || stratum != Stratum::Schedules)
+    return module;
+  Random choices(~seed);
+  SmallVector<int64_t> found =
+      attachRandomSchedules(*module, choices, kMaxTokens);
+  if (turns)
+    turns->append(found);
+  return module;
 }
 
 /// Adds the cases of a seed; false when it has none.
 static Expected<bool> addModule(MLIRContext &context, uint64_t seed,
                                 Stratum stratum, File &file, Skips &skips) {
-  OwningOpRef<ModuleOp> module = generateModule(&context, seed, stratum);
-  keepTensors(*module);
+  SmallVector<int64_t> turns;
+  OwningOpRef<ModuleOp> module = makeCase(context, seed, stratum, &turns);
   if (module->getOps<func::FuncOp>().empty()) {
     ++skips.unfit;
     return false;
   }
-  if (form(*module) == 0) {
+  bool isFused = false;
+  module->walk([&](FusedOpInterface) { isFused = true; });
+  if (!isFused) {
     ++skips.unfused;
     return false;
   }
-  llvm::StringMap<CaseData> data;
+  llvm::StringMap<std::vector<CaseData>> data;
   for (auto function : module->getOps<func::FuncOp>()) {
-    auto made = runFunction(function, seed, file);
-    if (!made)
-      return made.takeError();
-    if (*made)
-      data[function.getSymName()] = std::move(**made);
+    std::vector<CaseData> cases;
+    if (llvm::Error error =
+            FunctionRuns(function, seed, stratum, file).run(turns, cases))
+      return std::move(error);
+    if (!cases.empty())
+      data[function.getSymName()] = std::move(cases);
   }
   if (data.empty()) {
     ++skips.sizes;
     return false;
   }
-  if (llvm::Error error = addCases(*module, "portable", seed, data, file))
-    return std::move(error);
-  if (stratum == Stratum::Scheduled)
-    if (llvm::Error error = addCases(*module, "scheduled", seed, data, file))
-      return std::move(error);
+  SmallVector<StringRef> paths = {"portable"};
+  if (stratum == Stratum::Scheduled || stratum == Stratum::Schedules)
+    paths.push_back("scheduled");
   if (stratum == Stratum::Mixed)
-    if (llvm::Error error = addCases(*module, "mixed", seed, data, file))
+    paths.push_back("mixed");
+  for (StringRef path : paths)
+    if (llvm::Error error = addCases(*module, path, seed, data, stratum, file))
       return std::move(error);
   return true;
 }
@@ -327,9 +463,7 @@ bool fuse::emitCases(const EmitOptions &options) {
   fuse::registerAllDialects(registry);
   registerCompilerTranslations(registry);
   llvm::sys::fs::create_directories(options.folder);
-  StringRef name = options.stratum == Stratum::Scheduled ? "scheduled"
-                   : options.stratum == Stratum::Mixed   ? "mixed"
-                                                         : "any";
+  StringRef name = getName(options.stratum);
   uint64_t seed = options.firstSeed, made = 0, failed = 0, cases = 0;
   Skips skips;
   try {

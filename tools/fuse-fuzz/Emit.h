@@ -20,6 +20,13 @@ struct EmitOptions {
   unsigned perFile;
 };
 
+/// The module of a seed as it is compiled: functions on tensors alone, fused,
+/// of `Stratum::Schedules` with schedules. The numbers of tokens at which these
+/// change are appended to `turns`.
+mlir::OwningOpRef<mlir::ModuleOp>
+makeCase(mlir::MLIRContext &context, uint64_t seed, Stratum stratum,
+         llvm::SmallVectorImpl<int64_t> *turns = nullptr);
+
 /// Writes `count` modules with at least one fused op, from `firstSeed` on: what
 /// the portable path and, where it takes a function as a whole or, of
 /// `Stratum::Mixed`, in part, the scheduled path make of each, random inputs,

@@ -203,6 +203,8 @@ public:
                                         at("dequantized")),
                              parts, rounding);
     parts.isInteger = scales.getStorageType().isInteger();
+    if (isa<Float8E4M3FNType>(scales.getStorageType()))
+      parts.accumulator = parent.accumulator;
     parts.inputScale = getScale(inputName);
     parts.weightScale = scale;
     parts.channelScale = channelScale;

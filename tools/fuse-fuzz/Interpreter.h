@@ -20,6 +20,10 @@ namespace fuse {
 /// says; fused ops are not decomposed, and nothing is lowered.
 class Interpreter {
 public:
+  /// `accumulator` is what fused ops sum products of 8-bit floats in.
+  explicit Interpreter(Accumulator accumulator = Accumulator::Single)
+      : accumulator(accumulator) {}
+
   /// The results of `function` on `inputs`. Fails on an op that has no meaning
   /// here.
   llvm::Expected<std::vector<Tensor>> run(mlir::func::FuncOp function,
@@ -38,6 +42,7 @@ private:
     tensors.insert_or_assign(value, std::move(tensor));
   }
 
+  Accumulator accumulator;
   struct Less {
     bool operator()(mlir::Value lhs, mlir::Value rhs) const {
       return lhs.getAsOpaquePointer() < rhs.getAsOpaquePointer();

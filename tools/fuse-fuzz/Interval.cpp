@@ -175,8 +175,19 @@ static int getLowestBit(double value) {
   return exponent - 1075 + __builtin_ctzll(mantissa);
 }
 
+/// The exponent of a zero or denormal f8E4M3FN is that of the least normal one.
+static double getNominal(Interval value) {
+  return std::max(value.getMagnitude(), 0x1p-6);
+}
+
 void Sum::add(Interval lhs, Interval rhs) {
   ++count;
+  if (isAligned && lhs.isFinite() && rhs.isFinite()) {
+    largest = std::max(largest, getNominal(lhs) * getNominal(rhs));
+    auto [least, most] = std::minmax(
+        {lhs.lo * rhs.lo, lhs.lo * rhs.hi, lhs.hi * rhs.lo, lhs.hi * rhs.hi});
+    products.push_back(Interval(least, most));
+  }
   if (lhs.isAnything || rhs.isAnything) {
     isAnything = true;
     return;
@@ -225,8 +236,38 @@ Interval Sum::get() const {
     return Interval::anything();
   // Multiples of one power of two that never need more than 24 bits.
   if (isPoint && lowest >= -149 && magnitude <= std::ldexp(1.0, lowest + 24))
-    return lo;
+    return isAligned ? align(lo) : Interval(lo);
   double room = magnitude * kUnit * double(count) * 1.01 +
                 double(count) * std::numeric_limits<float>::denorm_min();
-  return f32(Interval(lo - room, hi + room));
+  Interval sum = f32(Interval(lo - room, hi + room));
+  return isAligned ? f32(align(sum)) : sum;
+}
+
+/// What is lost is lost towards zero: of a product all of it, or less than the
+/// last bit that is kept at the largest exponent there may be, and of the sum
+/// as much twice for 32 products, once when it is aligned and once behind.
+/// Where products change places, how they are put together does, but no bound.
+Interval Sum::align(Interval sum) const {
+  double positive = 0.0, negative = 0.0;
+  for (Interval product : products) {
+    positive += std::max(product.hi, 0.0);
+    negative -= std::min(product.lo, 0.0);
+  }
+  // No part of the sum is larger than the products of one sign, but for what
+  // was cut off parts of the other sign.
+  double cuts = 2.0 * std::ceil(double(count) / 32.0) + 2.0;
+  double most = std::max({positive, negative, largest});
+  if (cuts >= 0x1p12)
+    return Interval::anything();
+  most /= 1.0 - cuts * 0x1p-13;
+  // Nothing is cut off where all bits lie above the last that is kept.
+  if (isPoint && most <= std::ldexp(1.0, lowest + 13))
+    return sum;
+  double last = most * 0x1p-13;
+  double up = cuts * last, down = up;
+  for (Interval product : products) {
+    down += std::min(std::max(product.hi, 0.0), last);
+    up += std::min(std::max(-product.lo, 0.0), last);
+  }
+  return Interval(sum.lo - down, sum.hi + up);
 }

@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 namespace fuse {
 
@@ -95,9 +96,22 @@ Interval mapUnimodal(Interval value,
                      llvm::function_ref<double(double)> function, double turn,
                      double relative, double absolute);
 
+/// What sums of products of 8-bit floats are kept in.
+enum class Accumulator {
+  /// f32, each addition rounded.
+  Single,
+  /// What tensor cores of sm_90 have, see docs/numerics.md: 32 products and
+  /// the sum before are aligned at the largest exponent, lose what is below 13
+  /// bits behind it, and so does their sum.
+  Aligned
+};
+
 /// A sum in any order of f32, each addition rounded.
 class Sum {
 public:
+  explicit Sum(Accumulator accumulator = Accumulator::Single)
+      : isAligned(accumulator == Accumulator::Aligned) {}
+
   /// Adds the product of two values, which is not rounded.
   void add(Interval lhs, Interval rhs);
   void add(Interval value) { add(value, 1.0); }
@@ -109,6 +123,13 @@ public:
   }
 
 private:
+  Interval align(Interval sum) const;
+
+  /// The least and the most of every product, where accumulators are aligned.
+  bool isAligned;
+  std::vector<Interval> products;
+  /// The largest product of powers of two that exponents stand for.
+  double largest = 0.0;
   double lo = 0.0, hi = 0.0, magnitude = 0.0;
   /// All products are multiples of this power of two.
   int lowest = 4096;

@@ -162,7 +162,7 @@ Tensor fuse::multiplyWeights(const Tensor &x, const Tensor &weight,
   bool isScaled = parts.inputScale || parts.dynamicScale;
   for (int64_t row = 0; row < numRows; ++row)
     for (int64_t channel = 0; channel < outputs; ++channel) {
-      Sum sum;
+      Sum sum(parts.accumulator);
       for (int64_t k = 0; k < inputs; ++k)
         sum.add(x[row * inputs + k], weight[channel * inputs + k]);
       Interval value = parts.isInteger ? sum.getInteger() : sum.get();

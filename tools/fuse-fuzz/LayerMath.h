@@ -59,6 +59,8 @@ struct LinearParts {
   bool isBiasAfterRounding = false;
   /// Whether the operands are integers.
   bool isInteger = false;
+  /// What sums of stored floats are kept in.
+  Accumulator accumulator = Accumulator::Single;
   /// Scales of stored operands: one number, one per token or output channel,
   /// or none.
   std::optional<double> inputScale, weightScale;

@@ -103,8 +103,9 @@ private:
   Random &random;
   OpBuilder builder;
   /// Whether chains are such that the scheduled path has kernels for them,
-  /// whether others are around them, and whether the function is to run.
-  bool scheduled, mixed, runs;
+  /// whether these are drawn, whether others are around them, and whether the
+  /// function is to run.
+  bool scheduled, drawn, mixed, runs;
   func::FuncOp function;
   /// Chances differ from function to function, so that some are clean.
   unsigned decoration, sharing, damage, oddTypes;
@@ -122,8 +123,9 @@ FunctionGenerator::FunctionGenerator(Random &random, ModuleOp module,
                                      unsigned index, Stratum stratum,
                                      uint64_t combination)
     : random(random), builder(module.getContext()),
-      scheduled(stratum == Stratum::Scheduled || stratum == Stratum::Mixed),
-      mixed(stratum == Stratum::Mixed),
+      scheduled(stratum == Stratum::Scheduled || stratum == Stratum::Mixed ||
+                stratum == Stratum::Schedules),
+      drawn(stratum == Stratum::Schedules), mixed(stratum == Stratum::Mixed),
       runs(stratum == Stratum::Runnable || stratum == Stratum::Boundary) {
   if (stratum == Stratum::Boundary) {
     chooseBoundary(module, combination);
@@ -136,6 +138,11 @@ FunctionGenerator::FunctionGenerator(Random &random, ModuleOp module,
     leading.push_back(
         random.oneOf<int64_t>({ShapedType::kDynamic, ShapedType::kDynamic, 1, 7,
                                16, 33, 64, 100, 128}));
+    // Most kernels are chosen when they are launched.
+    if (drawn)
+      leading[0] = random.percent(80)
+                       ? ShapedType::kDynamic
+                       : random.oneOf<int64_t>({1, 5, 63, 129, 200, 257, 300});
     features = random.oneOf<int64_t>({16, 48, 64, 128, 144, 256, 272, 400});
     element = builder.getBF16Type();
     builder.setInsertionPointToEnd(module.getBody());
@@ -534,6 +541,9 @@ static Quantization getQuantization(Random &random, Builder &builder) {
 int64_t FunctionGenerator::width(std::initializer_list<int64_t> any) {
   if (boundary)
     return boundary->width;
+  // Kernels of two parts want hidden layers that fill their tiles.
+  if (drawn)
+    return random.oneOf<int64_t>({64, 128, 144, 256, 256, 384, 512, 512});
   if (scheduled)
     return random.oneOf<int64_t>({16, 48, 64, 128, 144, 256, 400, 528});
   return random.oneOf<int64_t>(any);
@@ -613,7 +623,11 @@ void FunctionGenerator::actQuantize() {
 
 void FunctionGenerator::chain() {
   size_t first = values.size();
-  switch (boundary ? boundary->family : random.below(6)) {
+  // Rows have one schedule alone.
+  unsigned family = boundary ? boundary->family : random.below(6);
+  if (drawn && (family == 1 || family == 2))
+    family = random.below(6);
+  switch (family) {
   case 0:
     normLinear();
     break;
@@ -768,12 +782,34 @@ void FunctionGenerator::generate() {
                                            ValueRange(results).getTypes()));
 }
 
+StringRef fuse::getName(Stratum stratum) {
+  switch (stratum) {
+  case Stratum::Any:
+    return "any";
+  case Stratum::Runnable:
+    return "runnable";
+  case Stratum::Models:
+    return "models";
+  case Stratum::Slots:
+    return "slots";
+  case Stratum::Scheduled:
+    return "scheduled";
+  case Stratum::Schedules:
+    return "schedules";
+  case Stratum::Boundary:
+    return "boundary";
+  case Stratum::Mixed:
+    return "mixed";
+  }
+  llvm_unreachable("unknown stratum");
+}
+
 OwningOpRef<ModuleOp> fuse::generateModule(MLIRContext *context, uint64_t seed,
                                            Stratum stratum) {
   Random random(seed);
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(context));
-  bool isOne = stratum == Stratum::Scheduled || stratum == Stratum::Mixed ||
-               stratum == Stratum::Boundary;
+  bool isOne = stratum == Stratum::Scheduled || stratum == Stratum::Schedules ||
+               stratum == Stratum::Mixed || stratum == Stratum::Boundary;
   unsigned count = isOne ? 1 : random.below(3) + 1;
   for (unsigned i = 0; i < count; ++i)
     FunctionGenerator(random, *module, i, stratum, seed).generate();

@@ -10,6 +10,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
 
 #include <cstdint>
 
@@ -60,6 +61,8 @@ enum class Stratum {
   /// One whole chain of a family, type and sizes that the scheduled path has
   /// kernels for.
   Scheduled,
+  /// The same with more sizes, for schedules that are drawn.
+  Schedules,
   /// Several such chains, and ops around them that it has none for.
   Mixed,
   /// One chain, with any number of tokens, for each combination of family,
@@ -67,6 +70,9 @@ enum class Stratum {
   /// is the number of the combination.
   Boundary
 };
+
+/// The name of a stratum on the command line.
+llvm::StringRef getName(Stratum stratum);
 
 /// The sizes that a loop, a vector or a tile may treat in another way.
 llvm::ArrayRef<int64_t> getBoundarySizes();

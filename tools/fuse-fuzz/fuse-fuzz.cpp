@@ -84,8 +84,11 @@ static cl::opt<Stratum> stratum(
                           "calls of slots, bound by random configurations"),
                clEnumValN(Stratum::Scheduled, "scheduled",
                           "chains that the scheduled path has kernels for"),
+               clEnumValN(Stratum::Schedules, "schedules",
+                          "the same with more sizes, compiled with random "
+                          "schedules by --emit"),
                clEnumValN(Stratum::Mixed, "mixed",
-                          "the same between ops that it has none for"),
+                          "scheduled chains between ops that it has none for"),
                clEnumValN(Stratum::Boundary, "boundary",
                           "chains of all sizes at boundaries, by number")),
     cl::init(Stratum::Any));
@@ -100,7 +103,8 @@ static cl::opt<unsigned>
 static void loadDialects(MLIRContext &context) {
   context.disableMultithreading();
   context.printOpOnDiagnostic(false);
-  if (runs || stratum == Stratum::Slots) {
+  bool hasSchedules = stratum == Stratum::Schedules;
+  if (runs || stratum == Stratum::Slots || hasSchedules) {
     DialectRegistry registry;
     mlir::registerAllDialects(registry);
     mlir::registerAllExtensions(registry);
@@ -109,7 +113,7 @@ static void loadDialects(MLIRContext &context) {
     context.appendDialectRegistry(registry);
   }
   // Bodies of kernels are made of whatever there is.
-  if (stratum == Stratum::Slots)
+  if (stratum == Stratum::Slots || hasSchedules)
     context.loadAllAvailableDialects();
   context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect,
                       scf::SCFDialect>();
@@ -126,26 +130,6 @@ static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
     return parseSourceString<ModuleOp>(generateSlots(seed),
                                        ParserConfig(&context));
   return generateModule(&context, seed, stratum);
-}
-
-static StringRef getName(Stratum stratum) {
-  switch (stratum) {
-  case Stratum::Any:
-    return "any";
-  case Stratum::Runnable:
-    return "runnable";
-  case Stratum::Models:
-    return "models";
-  case Stratum::Slots:
-    return "slots";
-  case Stratum::Scheduled:
-    return "scheduled";
-  case Stratum::Boundary:
-    return "boundary";
-  case Stratum::Mixed:
-    return "mixed";
-  }
-  llvm_unreachable("unknown stratum");
 }
 
 /// The options that repeat the check of a seed, for this module or any.
@@ -289,7 +273,10 @@ int main(int argc, char **argv) {
   if (printOnly) {
     MLIRContext context;
     loadDialects(context);
-    OwningOpRef<ModuleOp> module = makeModule(context, firstSeed);
+    // Schedules are part of the module.
+    OwningOpRef<ModuleOp> module = stratum == Stratum::Schedules
+                                       ? makeCase(context, firstSeed, stratum)
+                                       : makeModule(context, firstSeed);
     if (!module)
       return 1;
     llvm::outs() << print(*module) << "\n";
