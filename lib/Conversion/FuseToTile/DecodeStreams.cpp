@@ -217,7 +217,8 @@ void DecodeKernelBuilder::streamTokens() {
 /// which the math warps have better use.
 void DecodeKernelBuilder::announceTiles() {
   depend();
-  for (int64_t part = 0; part < tiling.parts; ++part) {
+  int64_t parts = isInjected("deferred-part") ? 1 : tiling.parts;
+  for (int64_t part = 0; part < parts; ++part) {
     BarrierOp::create(b, loc, b.getI64IntegerAttr(kTileBarrier + part),
                       b.getI64IntegerAttr(kMathThreads + 32));
     when(equal(id(IdKind::Lane), 0), [&] {

@@ -8,6 +8,7 @@
 
 #include "PrefillKernel.h"
 #include "RowKernel.h"
+#include "fuse/Support/Inject.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -114,7 +115,9 @@ struct ConvertFuseToTilePass
         ranges.getBounds(), ranges.getBounds().size());
     for (auto [schedule, region] :
          llvm::zip_equal(ranges.getSchedules(), dispatch.getRanges())) {
-      auto kernels = buildProducts(*problem, schedule);
+      auto kernels = buildProducts(*problem, isInjected("dispatch-schedule")
+                                                 ? ranges.getSchedules().front()
+                                                 : schedule);
       if (failed(kernels)) {
         dispatch->erase();
         return failure();
