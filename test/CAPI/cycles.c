@@ -6,23 +6,12 @@
 // memory may not grow by more than 1 % after the first tenth, nor the number of
 // open files at all; scripts/soak.sh runs thousands.
 
-#include "fuse-c/Compiler.h"
+#include "Linear.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-static const char *const source =
-    "func.func @f(%x: tensor<?x2xf32>,\n"
-    "    %w: tensor<2x2xf32> {fuse.parameter = \"up.weight\"})\n"
-    "    -> tensor<?x2xf32> {\n"
-    "  %0 = fuse.linear %x, %w\n"
-    "    : (tensor<?x2xf32>, tensor<2x2xf32>) -> tensor<?x2xf32>\n"
-    "  %1 = fuse.activation relu %0 : tensor<?x2xf32> -> tensor<?x2xf32>\n"
-    "  return %1 : tensor<?x2xf32>\n"
-    "}\n";
 
 static void expect(fuse_status status) {
   if (status == FUSE_OK)
@@ -41,21 +30,10 @@ static void cycle(void) {
   fuse_compile_options options;
   float x[6] = {1, 2, 3, 4, 5, 6}, y[6] = {0}, w[4] = {1, 1, 1, -1};
   int64_t shape[2] = {3, 2}, weightShape[2] = {2, 2};
-  DLTensor input, output, weight;
+  DLTensor input = makeTensor(x, shape, 2), output = makeTensor(y, shape, 2);
+  DLTensor weight = makeTensor(w, weightShape, 2);
   const DLTensor *inputs[1] = {&input}, *outputs[1] = {&output};
   fuse_launch_args args;
-  memset(&input, 0, sizeof(input));
-  input.data = x;
-  input.device.device_type = kDLCPU;
-  input.ndim = 2;
-  input.dtype.code = kDLFloat;
-  input.dtype.bits = 32;
-  input.dtype.lanes = 1;
-  input.shape = shape;
-  output = weight = input;
-  output.data = y;
-  weight.data = w;
-  weight.shape = weightShape;
   memset(&args, 0, sizeof(args));
   args.size = sizeof(args);
   args.inputs = inputs;

@@ -2,21 +2,10 @@
 // Compiling, saving, loading and running as a C program does it: 3 tokens, a
 // linear layer with SiLU, weights bound once.
 
-#include "fuse-c/Compiler.h"
+#include "Linear.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-static const char *const source =
-    "func.func @f(%x: tensor<?x2xf32>,\n"
-    "    %w: tensor<2x2xf32> {fuse.parameter = \"up.weight\"})\n"
-    "    -> tensor<?x2xf32> {\n"
-    "  %0 = fuse.linear %x, %w\n"
-    "    : (tensor<?x2xf32>, tensor<2x2xf32>) -> tensor<?x2xf32>\n"
-    "  %1 = fuse.activation relu %0 : tensor<?x2xf32> -> tensor<?x2xf32>\n"
-    "  return %1 : tensor<?x2xf32>\n"
-    "}\n";
 
 static int deleted;
 
@@ -27,19 +16,6 @@ static int report(const char *what, fuse_status status) {
          status == FUSE_OK ? "" : ": ",
          status == FUSE_OK ? "" : fuse_last_error());
   return status != FUSE_OK;
-}
-
-static DLTensor makeTensor(void *data, int64_t *shape, int32_t ndim) {
-  DLTensor tensor;
-  memset(&tensor, 0, sizeof(tensor));
-  tensor.data = data;
-  tensor.device.device_type = kDLCPU;
-  tensor.ndim = ndim;
-  tensor.dtype.code = kDLFloat;
-  tensor.dtype.bits = 32;
-  tensor.dtype.lanes = 1;
-  tensor.shape = shape;
-  return tensor;
 }
 
 static fuse_artifact *compile(int link) {
