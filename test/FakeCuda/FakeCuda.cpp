@@ -97,22 +97,24 @@ struct State {
   std::vector<FakeLaunch> launches;
 };
 
-State &get() {
+} // namespace
+
+static State &get() {
   // Never destroyed: what was not given back can still be found there.
   static State &state = *new State;
   return state;
 }
 
-thread_local std::vector<int> contexts;
+static thread_local std::vector<int> contexts;
 
 /// A handle that nobody looks behind.
-void *makeHandle() {
+static void *makeHandle() {
   static uintptr_t last = 0;
   return reinterpret_cast<void *>(++last);
 }
 
 /// Counts a call; gives the code that it fails with.
-int enter(const char *function, bool needsContext = false) {
+static int enter(const char *function, bool needsContext = false) {
   State &state = get();
   std::lock_guard<std::mutex> lock(state.mutex);
   ++state.calls[function];
@@ -126,7 +128,7 @@ int enter(const char *function, bool needsContext = false) {
 
 /// Functions of a driver fail, or do what `body` does.
 template <typename Body>
-int run(const char *function, bool needsContext, Body body) {
+static int run(const char *function, bool needsContext, Body body) {
   if (int code = enter(function, needsContext))
     return code;
   std::lock_guard<std::mutex> lock(get().mutex);
@@ -135,34 +137,34 @@ int run(const char *function, bool needsContext, Body body) {
 
 using Ptr = unsigned long long;
 
-int cuInit(unsigned) {
+static int cuInit(unsigned) {
   return run("cuInit", false, [](State &) { return 0; });
 }
-int cuDriverGetVersion(int *version) {
+static int cuDriverGetVersion(int *version) {
   return run("cuDriverGetVersion", false, [&](State &state) {
     *version = state.settings["version"];
     return 0;
   });
 }
-int cuGetErrorString(int code, const char **text) {
+static int cuGetErrorString(int code, const char **text) {
   static thread_local std::string message;
   message = "fake error " + std::to_string(code);
   *text = message.c_str();
   return 0;
 }
-int cuDeviceGetCount(int *count) {
+static int cuDeviceGetCount(int *count) {
   return run("cuDeviceGetCount", false, [&](State &state) {
     *count = state.settings["devices"];
     return 0;
   });
 }
-int cuDeviceGet(int *device, int ordinal) {
+static int cuDeviceGet(int *device, int ordinal) {
   return run("cuDeviceGet", false, [&](State &) {
     *device = ordinal;
     return 0;
   });
 }
-int cuDeviceGetAttribute(int *value, int attribute, int) {
+static int cuDeviceGetAttribute(int *value, int attribute, int) {
   return run("cuDeviceGetAttribute", false, [&](State &state) {
     int capability = state.settings["capability"];
     *value = attribute == 16   ? state.settings["multiprocessors"]
@@ -172,33 +174,33 @@ int cuDeviceGetAttribute(int *value, int attribute, int) {
     return 0;
   });
 }
-int cuDevicePrimaryCtxRetain(void **context, int device) {
+static int cuDevicePrimaryCtxRetain(void **context, int device) {
   return run("cuDevicePrimaryCtxRetain", false, [&](State &state) {
     ++state.contexts;
     *context = reinterpret_cast<void *>(intptr_t(device) + 1);
     return 0;
   });
 }
-int cuDevicePrimaryCtxRelease(int) {
+static int cuDevicePrimaryCtxRelease(int) {
   return run("cuDevicePrimaryCtxRelease", false, [](State &state) {
     --state.contexts;
     return 0;
   });
 }
-int cuCtxPushCurrent(void *context) {
+static int cuCtxPushCurrent(void *context) {
   return run("cuCtxPushCurrent", false, [&](State &) {
     contexts.push_back(int(reinterpret_cast<intptr_t>(context)) - 1);
     return 0;
   });
 }
-int cuCtxPopCurrent(void **) {
+static int cuCtxPopCurrent(void **) {
   return run("cuCtxPopCurrent", true, [](State &) {
     contexts.pop_back();
     return 0;
   });
 }
-int cuModuleLoadDataEx(void **module, const void *image, unsigned count,
-                       int *options, void **values) {
+static int cuModuleLoadDataEx(void **module, const void *image, unsigned count,
+                              int *options, void **values) {
   return run("cuModuleLoadDataEx", true, [&](State &state) {
     const char *text = static_cast<const char *>(image);
     // Cubins are ELF files; CUDA_ERROR_NO_BINARY_FOR_GPU.
@@ -222,13 +224,14 @@ int cuModuleLoadDataEx(void **module, const void *image, unsigned count,
     return 0;
   });
 }
-int cuModuleUnload(void *) {
+static int cuModuleUnload(void *) {
   return run("cuModuleUnload", true, [&](State &state) {
     --state.modules;
     return 0;
   });
 }
-int cuModuleGetFunction(void **function, void *module, const char *name) {
+static int cuModuleGetFunction(void **function, void *module,
+                               const char *name) {
   return run("cuModuleGetFunction", true, [&](State &state) {
     if (state.script.active)
       state.kernels.try_emplace(name);
@@ -243,18 +246,18 @@ int cuModuleGetFunction(void **function, void *module, const char *name) {
     return 0;
   });
 }
-int cuFuncSetAttribute(void *, int, int) {
+static int cuFuncSetAttribute(void *, int, int) {
   return run("cuFuncSetAttribute", true, [](State &) { return 0; });
 }
-int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *, int,
-                                                size_t) {
+static int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *, int,
+                                                       size_t) {
   return run("cuOccupancyMaxActiveBlocksPerMultiprocessor", true,
              [&](State &state) {
                *blocks = state.settings["blocks"];
                return 0;
              });
 }
-int cuMemAlloc(Ptr *address, size_t bytes) {
+static int cuMemAlloc(Ptr *address, size_t bytes) {
   return run("cuMemAlloc", true, [&](State &state) {
     void *memory = bytes > size_t(1) << 30
                        ? nullptr
@@ -266,7 +269,7 @@ int cuMemAlloc(Ptr *address, size_t bytes) {
     return 0;
   });
 }
-int cuMemFree(Ptr address) {
+static int cuMemFree(Ptr address) {
   return run("cuMemFree", true, [&](State &state) {
     if (state.memory.erase(address) == 0)
       return 1;
@@ -274,34 +277,34 @@ int cuMemFree(Ptr address) {
     return 0;
   });
 }
-int cuMemcpyHtoD(Ptr to, const void *from, size_t bytes) {
+static int cuMemcpyHtoD(Ptr to, const void *from, size_t bytes) {
   return run("cuMemcpyHtoD", true, [&](State &state) {
     state.unsettled = true;
     std::memcpy(reinterpret_cast<void *>(to), from, bytes);
     return 0;
   });
 }
-int cuMemcpyDtoH(void *to, Ptr from, size_t bytes) {
+static int cuMemcpyDtoH(void *to, Ptr from, size_t bytes) {
   return run("cuMemcpyDtoH", true, [&](State &) {
     std::memcpy(to, reinterpret_cast<void *>(from), bytes);
     return 0;
   });
 }
-int cuMemsetD8(Ptr to, unsigned char value, size_t bytes) {
+static int cuMemsetD8(Ptr to, unsigned char value, size_t bytes) {
   return run("cuMemsetD8", true, [&](State &state) {
     state.unsettled = true;
     std::memset(reinterpret_cast<void *>(to), value, bytes);
     return 0;
   });
 }
-int cuEventCreate(void **event, unsigned) {
+static int cuEventCreate(void **event, unsigned) {
   return run("cuEventCreate", true, [&](State &state) {
     ++state.events;
     *event = makeHandle();
     return 0;
   });
 }
-int cuEventRecord(void *event, void *stream) {
+static int cuEventRecord(void *event, void *stream) {
   return run("cuEventRecord", true, [&](State &state) {
     state.settling.erase(event);
     if (!stream)
@@ -312,7 +315,7 @@ int cuEventRecord(void *event, void *stream) {
     return 0;
   });
 }
-int cuEventQuery(void *event) {
+static int cuEventQuery(void *event) {
   // CUDA_ERROR_NOT_READY
   return run("cuEventQuery", true, [&](State &state) {
     if (!state.settings["ready"] || !state.recorded.count(event))
@@ -322,51 +325,51 @@ int cuEventQuery(void *event) {
     return 0;
   });
 }
-int cuEventElapsedTime(float *ms, void *begin, void *end) {
+static int cuEventElapsedTime(float *ms, void *begin, void *end) {
   return run("cuEventElapsedTime", true, [&](State &state) {
     *ms = float((state.recorded[end] - state.recorded[begin]) / 1000);
     return 0;
   });
 }
-int cuEventDestroy(void *) {
+static int cuEventDestroy(void *) {
   return run("cuEventDestroy", true, [&](State &state) {
     --state.events;
     return 0;
   });
 }
-int cuDeviceGetName(char *name, int bytes, int) {
+static int cuDeviceGetName(char *name, int bytes, int) {
   return run("cuDeviceGetName", false, [&](State &) {
     std::strncpy(name, "Fake GPU", size_t(bytes));
     return 0;
   });
 }
-int cuMemsetD8Async(Ptr to, unsigned char value, size_t bytes, void *) {
+static int cuMemsetD8Async(Ptr to, unsigned char value, size_t bytes, void *) {
   return run("cuMemsetD8Async", true, [&](State &) {
     std::memset(reinterpret_cast<void *>(to), value, bytes);
     return 0;
   });
 }
-int cuStreamCreate(void **stream, unsigned) {
+static int cuStreamCreate(void **stream, unsigned) {
   return run("cuStreamCreate", true, [&](State &state) {
     ++state.streams;
     *stream = makeHandle();
     return 0;
   });
 }
-int cuStreamDestroy(void *) {
+static int cuStreamDestroy(void *) {
   return run("cuStreamDestroy", false, [](State &state) {
     --state.streams;
     return 0;
   });
 }
-int cuStreamBeginCapture(void *, int) {
+static int cuStreamBeginCapture(void *, int) {
   return run("cuStreamBeginCapture", true, [](State &state) {
     state.capturing = true;
     state.captured.clear();
     return 0;
   });
 }
-int cuStreamEndCapture(void *, void **graph) {
+static int cuStreamEndCapture(void *, void **graph) {
   return run("cuStreamEndCapture", true, [&](State &state) {
     state.capturing = false;
     *graph = makeHandle();
@@ -374,8 +377,8 @@ int cuStreamEndCapture(void *, void **graph) {
     return 0;
   });
 }
-int cuGraphInstantiateWithFlags(void **executable, void *graph,
-                                unsigned long long) {
+static int cuGraphInstantiateWithFlags(void **executable, void *graph,
+                                       unsigned long long) {
   return run("cuGraphInstantiateWithFlags", true, [&](State &state) {
     *executable = makeHandle();
     state.graphs[*executable] = state.graphs[graph];
@@ -384,36 +387,36 @@ int cuGraphInstantiateWithFlags(void **executable, void *graph,
 }
 
 /// What a kernel does when it runs.
-void execute(State &state, const Captured &kernel) {
+static void execute(State &state, const Captured &kernel) {
   state.clock += kernel.rule.us;
   state.hangs |= kernel.rule.hangs;
   if (kernel.target)
     std::memset(kernel.target, 0x11, 4);
 }
 
-int cuGraphLaunch(void *executable, void *) {
+static int cuGraphLaunch(void *executable, void *) {
   return run("cuGraphLaunch", true, [&](State &state) {
     for (const Captured &kernel : state.graphs[executable])
       execute(state, kernel);
     return 0;
   });
 }
-int cuGraphDestroy(void *graph) {
+static int cuGraphDestroy(void *graph) {
   return run("cuGraphDestroy", false, [&](State &state) {
     state.graphs.erase(graph);
     return 0;
   });
 }
-int cuGraphExecDestroy(void *executable) {
+static int cuGraphExecDestroy(void *executable) {
   return run("cuGraphExecDestroy", false, [&](State &state) {
     state.graphs.erase(executable);
     return 0;
   });
 }
-int cuTensorMapEncodeTiled(uint64_t *map, int type, unsigned rank,
-                           void *address, const uint64_t *, const uint64_t *,
-                           const unsigned *, const unsigned *, int, int, int,
-                           int) {
+static int cuTensorMapEncodeTiled(uint64_t *map, int type, unsigned rank,
+                                  void *address, const uint64_t *,
+                                  const uint64_t *, const unsigned *,
+                                  const unsigned *, int, int, int, int) {
   return run("cuTensorMapEncodeTiled", true, [&](State &) {
     // The driver wants 64-byte alignment, of the map here.
     if (rank != 2 || reinterpret_cast<uintptr_t>(map) % 64 != 0)
@@ -424,6 +427,8 @@ int cuTensorMapEncodeTiled(uint64_t *map, int type, unsigned rank,
     return 0;
   });
 }
+
+namespace {
 
 struct Attribute {
   int id;
@@ -437,8 +442,10 @@ struct Config {
   unsigned count;
 };
 
-int cuLaunchKernelEx(const Config *config, void *function, void **parameters,
-                     void **) {
+} // namespace
+
+static int cuLaunchKernelEx(const Config *config, void *function,
+                            void **parameters, void **) {
   return run("cuLaunchKernelEx", true, [&](State &state) {
     const auto &[name, moduleDevice] =
         *static_cast<std::pair<std::string, int> *>(function);
@@ -490,52 +497,55 @@ int cuLaunchKernelEx(const Config *config, void *function, void **parameters,
   });
 }
 
+namespace {
+
 struct Entry {
   const char *name;
   void *address;
 };
 
-#define ENTRY(NAME) {#NAME, reinterpret_cast<void *>(NAME)}
-const Entry entries[] = {ENTRY(cuInit),
-                         ENTRY(cuDriverGetVersion),
-                         ENTRY(cuGetErrorString),
-                         ENTRY(cuDeviceGetCount),
-                         ENTRY(cuDeviceGet),
-                         ENTRY(cuDeviceGetAttribute),
-                         ENTRY(cuDevicePrimaryCtxRetain),
-                         ENTRY(cuDevicePrimaryCtxRelease),
-                         ENTRY(cuCtxPushCurrent),
-                         ENTRY(cuCtxPopCurrent),
-                         ENTRY(cuModuleLoadDataEx),
-                         ENTRY(cuModuleUnload),
-                         ENTRY(cuModuleGetFunction),
-                         ENTRY(cuFuncSetAttribute),
-                         ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor),
-                         ENTRY(cuMemAlloc),
-                         ENTRY(cuMemFree),
-                         ENTRY(cuMemcpyHtoD),
-                         ENTRY(cuMemcpyDtoH),
-                         ENTRY(cuMemsetD8),
-                         ENTRY(cuEventCreate),
-                         ENTRY(cuEventRecord),
-                         ENTRY(cuEventQuery),
-                         ENTRY(cuEventDestroy),
-                         ENTRY(cuEventElapsedTime),
-                         ENTRY(cuDeviceGetName),
-                         ENTRY(cuMemsetD8Async),
-                         ENTRY(cuStreamCreate),
-                         ENTRY(cuStreamDestroy),
-                         ENTRY(cuStreamBeginCapture),
-                         ENTRY(cuStreamEndCapture),
-                         ENTRY(cuGraphInstantiateWithFlags),
-                         ENTRY(cuGraphLaunch),
-                         ENTRY(cuGraphDestroy),
-                         ENTRY(cuGraphExecDestroy),
-                         ENTRY(cuTensorMapEncodeTiled),
-                         ENTRY(cuLaunchKernelEx)};
-#undef ENTRY
-
 } // namespace
+
+#define ENTRY(NAME) {#NAME, reinterpret_cast<void *>(NAME)}
+static const Entry entries[] = {
+    ENTRY(cuInit),
+    ENTRY(cuDriverGetVersion),
+    ENTRY(cuGetErrorString),
+    ENTRY(cuDeviceGetCount),
+    ENTRY(cuDeviceGet),
+    ENTRY(cuDeviceGetAttribute),
+    ENTRY(cuDevicePrimaryCtxRetain),
+    ENTRY(cuDevicePrimaryCtxRelease),
+    ENTRY(cuCtxPushCurrent),
+    ENTRY(cuCtxPopCurrent),
+    ENTRY(cuModuleLoadDataEx),
+    ENTRY(cuModuleUnload),
+    ENTRY(cuModuleGetFunction),
+    ENTRY(cuFuncSetAttribute),
+    ENTRY(cuOccupancyMaxActiveBlocksPerMultiprocessor),
+    ENTRY(cuMemAlloc),
+    ENTRY(cuMemFree),
+    ENTRY(cuMemcpyHtoD),
+    ENTRY(cuMemcpyDtoH),
+    ENTRY(cuMemsetD8),
+    ENTRY(cuEventCreate),
+    ENTRY(cuEventRecord),
+    ENTRY(cuEventQuery),
+    ENTRY(cuEventDestroy),
+    ENTRY(cuEventElapsedTime),
+    ENTRY(cuDeviceGetName),
+    ENTRY(cuMemsetD8Async),
+    ENTRY(cuStreamCreate),
+    ENTRY(cuStreamDestroy),
+    ENTRY(cuStreamBeginCapture),
+    ENTRY(cuStreamEndCapture),
+    ENTRY(cuGraphInstantiateWithFlags),
+    ENTRY(cuGraphLaunch),
+    ENTRY(cuGraphDestroy),
+    ENTRY(cuGraphExecDestroy),
+    ENTRY(cuTensorMapEncodeTiled),
+    ENTRY(cuLaunchKernelEx)};
+#undef ENTRY
 
 //===----------------------------------------------------------------------===//
 // What the library shows
@@ -543,6 +553,7 @@ const Entry entries[] = {ENTRY(cuInit),
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name in the driver.
 EXPORT int cuGetProcAddress_v2(const char *name, void **address, int, uint64_t,
                                int *) {
   *address = nullptr;
