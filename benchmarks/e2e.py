@@ -47,9 +47,8 @@ ARCHITECTURES = {
     "mixtral": {**SMALL, "num_key_value_heads": 2, "num_local_experts": 8},
     "qwen3_moe": {**LLAMA, "num_experts": 16, "num_experts_per_tok": 4,
                   "moe_intermediate_size": 128}}
-#: What is fused only when asked for.
-PATTERNS = dict.fromkeys(("mixtral", "qwen3_moe"),
-                         {(("*Experts", "**.experts"),): "fuse"})
+#: What has experts.
+EXPERTS = ("mixtral", "qwen3_moe")
 #: One layer in the width of a published model.
 FULL_WIDTH = {
     "qwen3": {**LLAMA, "hidden_size": 4096, "intermediate_size": 12288,
@@ -142,7 +141,7 @@ def architecture(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
         before = model(**inputs)[0]
         if kind not in ENCODERS:
             tokens, margins = greedy(model)
-        sites = fuse_mlir.fuse_modules(model, PATTERNS.get(kind))
+        sites = fuse_mlir.fuse_modules(model)
         checks = fuse_mlir.verify(model)
         row |= {"sites": len(sites.fused), "passed": bool(checks),
                 "refused": [s.reason for s in sites.refused],
@@ -157,6 +156,26 @@ def architecture(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
         fuse_mlir.unfuse_modules(model)
         row["unfused_identical"] = torch.equal(model(**inputs)[0], before)
     return row
+
+
+def slotted(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """Experts as slots that are bound to the kernel, and undone."""
+    from fuse_mlir import expert_slots, slots
+    from fuse_mlir.flow import default_inputs
+
+    model = draw(build(kind, settings))
+    inputs = default_inputs(model)
+    with torch.no_grad():
+        before = model(**inputs)[0]
+        theirs, margins = greedy(model)
+        paths = expert_slots.add_expert_slots(model)
+        slots.bind(model, {"bind": {"moe_experts": "fuse"}}, slots.Context())
+        ours, _ = greedy(model)
+        expert_slots.remove_expert_slots(model)
+        again = torch.equal(model(**inputs)[0], before)
+    return {"architecture": kind, "settings": settings, "slots": len(paths),
+            "tokens": ours, "tokens_equal": ours == theirs,
+            "margin": min(margins), "removed_identical": again}
 
 
 def greedy(model: torch.nn.Module, count: int = 32) \
@@ -317,14 +336,16 @@ def main(path: str, seconds: float = 600.0) -> int:
         measure(system, False, compiled=False)
     for kind, settings in ARCHITECTURES.items():
         attempt(kind, "architectures", lambda: architecture(kind, settings))
+        if kind in EXPERTS:
+            attempt(kind, "architectures", lambda: slotted(kind, settings))
+    for kind, settings in FULL_WIDTH.items():
+        attempt(kind, "architectures", lambda: architecture(kind, settings))
     # The same without the adds in the kernel.
     measure("fp8", False, compiled=True)
     attempt("bf16", "systems", lambda: wide.become("bf16"))
     measure("bf16", False, compiled=True)
     del wide
     torch.cuda.empty_cache()
-    for kind, settings in FULL_WIDTH.items():
-        attempt(kind, "architectures", lambda: architecture(kind, settings))
     for kind in ("qwen3", "llama", "gpt_neox", "gemma3_text"):
         settings = {**ARCHITECTURES[kind], "num_hidden_layers": 1}
         if "layer_types" in settings:

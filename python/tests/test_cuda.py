@@ -157,12 +157,53 @@ class Cuda(unittest.TestCase):
             path = str(fuse_mlir.export(model, Path(directory) / "k.fuse"))
             fuse_mlir.unfuse_modules(model)
             fuse_mlir.fuse_modules(model, {CHAIN: path}, inputs=x)
-        self.assertIsNotNone(fused_sites(model)[0][1]._kernel.compiled.given)
-        self.assertTrue(torch.equal(model(x), expected))
-        x = torch.randn(2, 150, 64, device="cuda", dtype=torch.bfloat16)
-        ours = model(x)
+            self.assertIsNotNone(
+                fused_sites(model)[0][1]._kernel.compiled.given)
+            self.assertTrue(torch.equal(model(x), expected))
+            # Another rank is another kernel, which is read from the file.
+            x = torch.randn(2, 150, 64, device="cuda", dtype=torch.bfloat16)
+            ours = model(x)
         fuse_mlir.unfuse_modules(model)
         torch.testing.assert_close(ours, model(x), atol=5e-2, rtol=2e-2)
+
+    def test_experts(self):
+        from transformers import Qwen3MoeConfig
+        from transformers.models.qwen3_moe.modeling_qwen3_moe import (
+            Qwen3MoeExperts)
+
+        model = nn.Module()
+        model.experts = Qwen3MoeExperts(Qwen3MoeConfig(
+            hidden_size=64, moe_intermediate_size=96, num_experts=12,
+            num_experts_per_tok=3))
+        for i, weight in enumerate(model.parameters()):
+            # Off 16 bytes, where no vector can be read.
+            room = torch.randn(weight.numel() + 1 + i, device="cuda") / 8
+            weight.data = room.bfloat16()[1 + i:].view(weight.shape)
+        model.forward = lambda *inputs: model.experts(*inputs)
+        model.eval()
+
+        def inputs(rows):
+            scores = torch.rand(rows, 12, device="cuda").topk(3)
+            return (torch.randn(rows, 64, device="cuda").bfloat16(),
+                    scores.indices, scores.values.bfloat16())
+
+        for shift in (True, False):
+            if not shift:
+                for weight in model.parameters():
+                    weight.data = weight.data.clone()
+            examples = [inputs(rows) for rows in (1, 4, 5, 30)]
+            before = [model(*x) for x in examples]
+            fuse_mlir.fuse_modules(model, inputs=examples[1])
+            kernel = model.experts._kernel
+            self.assertEqual(kernel.most_rows, 4)
+            for x, expected in zip(examples, before):
+                torch.testing.assert_close(model(*x), expected, atol=3e-2,
+                                           rtol=3e-2)
+                torch.testing.assert_close(
+                    kernel.run(x, kernel.weights()), expected, atol=3e-2,
+                    rtol=3e-2)
+            self.assertTrue(torch.equal(model(*examples[3]), before[3]))
+            fuse_mlir.unfuse_modules(model)
 
     def test_ptx(self):
         model, x = self.net()
