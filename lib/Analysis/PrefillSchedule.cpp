@@ -26,7 +26,14 @@ PrefillTiling::PrefillTiling(const DecodeProblem &problem,
   last.tiles = tiles2;
   last.packedTiles = packedTiles2;
   last.steps = steps2;
-  last.ranges = std::min(schedule.getSplit(), steps2);
+  last.isEven = schedule.getEven();
+  if (last.isEven) {
+    // Passes are equally long.
+    last.passes = std::min(schedule.getSplit(), steps2);
+    while (steps2 % last.passes != 0)
+      --last.passes;
+  }
+  last.ranges = last.isEven ? 1 : std::min(schedule.getSplit(), steps2);
   last.stepsPerRange = llvm::divideCeil(steps2, last.ranges);
   last.cluster = cluster;
   if (problem.hasFirst()) {
@@ -61,11 +68,30 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
         .str();
   if (schedule.getLaunches() == 1 && !problem.hasFirst())
     return "launches = 1 is for two products, the op has one";
-  PrefillProduct last = PrefillTiling(problem, schedule).last;
+  PrefillTiling tiling(problem, schedule);
+  const PrefillProduct &last = tiling.last;
   if (last.ranges > 1 && last.getUnits(tokens) > blocks)
     return ("ranges of the last product meet, but there are " +
             Twine(last.getUnits(tokens)) + " units for " + Twine(blocks) +
             " blocks")
+        .str();
+  if (!last.isEven)
+    return "";
+  int64_t tiles = last.getTokenTiles(tokens);
+  if (tiles > blocks)
+    return ("even shares are for teams of a block for each token tile, but " +
+            Twine(tiles) + " are more than blocks = " + Twine(blocks))
+        .str();
+  if (last.steps < kLeastDealt)
+    return ("even shares need " + Twine(kLeastDealt) +
+            " k-steps of the last product, not " + Twine(last.steps))
+        .str();
+  // Shares are counted in 32 bits.
+  int64_t most = blocks * (last.tiles * last.steps + blocks * tiling.steps1);
+  if (most > std::numeric_limits<int32_t>::max())
+    return ("even shares of " + Twine(blocks) + " blocks of " +
+            Twine(last.tiles * last.steps) +
+            " k-steps are more than 32 bits count")
         .str();
   return "";
 }
@@ -98,41 +124,181 @@ static constexpr double kEpilogueCycles = 1500;
 /// grid, the first stages of the next.
 static constexpr double kLaunchGap = 3;
 
+/// Microseconds to add the sums of a tile that another block has left, and
+/// until the first of them are there.
+static constexpr double kAddSums = 2, kAwaitSums = 4;
+
+namespace {
+
+/// How an even last product is dealt out, as the kernels compute it.
+struct Stretches {
+  Stretches(const PrefillTiling &tiling, int64_t blocks, int64_t tokens);
+
+  int64_t getLength(size_t team) const {
+    return bounds[team + 1] - bounds[team];
+  }
+  /// k-steps of a block of a team, both products together.
+  int64_t getSteps(size_t team) const {
+    bool isEarly = team < static_cast<size_t>(early);
+    return (isEarly ? fewest : most) * tiling.steps1 + getLength(team);
+  }
+  /// Blocks whose sums a block of a team adds to its own.
+  int64_t getOthers(size_t team) const;
+
+  const PrefillTiling &tiling;
+  /// Fewest and most tiles of the first product, and teams with the fewest.
+  int64_t fewest, most, early;
+  /// k-steps where stretches begin, and the end.
+  SmallVector<int64_t> bounds;
+};
+
+} // namespace
+
+Stretches::Stretches(const PrefillTiling &tiling, int64_t blocks,
+                     int64_t tokens)
+    : tiling(tiling) {
+  int64_t members = tiling.last.getTokenTiles(tokens);
+  int64_t teams = blocks / members, units = members * tiling.tiles1;
+  int64_t all = tiling.last.tiles * tiling.last.steps;
+  fewest = units / blocks;
+  most = llvm::divideCeil(units, blocks);
+  early = std::min((blocks - units % blocks) / members, teams);
+  int64_t dealt = teams, more = tiling.steps1;
+  if (all < early * more + teams * kLeastDealt) {
+    dealt = std::min(early ? early : teams,
+                     std::max<int64_t>(1, all / kLeastDealt));
+    more = 0;
+  }
+  int64_t sum = all + (teams - early) * more;
+  for (int64_t team = 0; team <= teams; ++team) {
+    int64_t at = std::min(team, dealt) * sum / dealt -
+                 std::max<int64_t>(0, team - early) * more;
+    int64_t inTile = at % tiling.steps2;
+    if (inTile < kLeastStretch)
+      at -= inTile;
+    else if (inTile > tiling.steps2 - kLeastStretch)
+      at += tiling.steps2 - inTile;
+    bounds.push_back(at);
+  }
+}
+
+int64_t Stretches::getOthers(size_t team) const {
+  int64_t start = llvm::alignDown(bounds[team], tiling.steps2);
+  // The tile that it begins in is its own when it has its end.
+  if (bounds[team] == start || bounds[team + 1] < start + tiling.steps2)
+    return 0;
+  return llvm::count_if(ArrayRef(bounds).take_front(team + 1),
+                        [&](int64_t bound) { return bound > start; });
+}
+
+/// Cycles of a k-step of a tile.
+static double getStepCycles(const PrefillProduct &product) {
+  return std::max(product.rows * kRowCycles,
+                  product.getStageBytes() / kBytesPerCycle);
+}
+
+static double getWeightBytes(const PrefillProduct &product) {
+  return product.packedTiles * product.steps * 256.0 * 128;
+}
+
+/// Cycles of the busiest block when both products share a launch.
+static double estimateJoint(const PrefillTiling &tiling, int64_t blocks,
+                            int64_t tokens, double addCycles) {
+  double step = getStepCycles(tiling.first), time = 0;
+  int64_t rounds = llvm::divideCeil(tiling.first.getUnits(tokens), blocks);
+  if (tiling.last.isEven) {
+    Stretches stretches(tiling, blocks, tokens);
+    for (size_t team = 0; team + 1 < stretches.bounds.size(); ++team)
+      time = std::max(time, stretches.getSteps(team) * step +
+                                stretches.getOthers(team) * addCycles);
+    return time + (rounds + 1) * kEpilogueCycles;
+  }
+  // Blocks with a tile more of the first product have a unit less of the last,
+  // where there is one less.
+  int64_t over = tiling.first.getUnits(tokens) % blocks;
+  int64_t units = tiling.last.getUnits(tokens);
+  int64_t least = units / blocks, more = units % blocks;
+  auto getSteps = [&](int64_t tiles, int64_t units) {
+    return tiles * tiling.steps1 + units * tiling.last.stepsPerRange;
+  };
+  int64_t most = getSteps(rounds, more > blocks - over ? least + 1 : least);
+  if (over == 0 || more > 0)
+    most = std::max(
+        most, getSteps(over ? rounds - 1 : rounds, more ? least + 1 : least));
+  return most * step + (rounds + 1) * kEpilogueCycles;
+}
+
 double fuse::estimatePrefill(const DecodeProblem &problem,
                              tile::PrefillScheduleAttr schedule, int64_t tokens,
                              const GpuModel &gpu) {
   PrefillTiling tiling(problem, schedule);
+  const PrefillProduct &last = tiling.last;
+  int64_t blocks = schedule.getBlocks();
   // A product lasts as long as the busiest block, or as the weights take.
   auto getTime = [&](const PrefillProduct &product) {
-    double step = std::max(product.rows * kRowCycles,
-                           product.getStageBytes() / kBytesPerCycle);
-    double unit = product.stepsPerRange * step + kEpilogueCycles;
-    int64_t rounds =
-        llvm::divideCeil(product.getUnits(tokens), schedule.getBlocks());
-    double bytes = product.packedTiles * product.steps * 256.0 * 128;
-    return std::max(rounds * unit / gpu.clock, bytes / gpu.memoryRate);
+    double unit =
+        product.stepsPerRange * getStepCycles(product) + kEpilogueCycles;
+    int64_t rounds = llvm::divideCeil(product.getUnits(tokens), blocks);
+    return std::max(rounds * unit / gpu.clock,
+                    getWeightBytes(product) / gpu.memoryRate);
   };
-  double time = getTime(tiling.last);
-  if (problem.hasFirst())
-    time +=
-        getTime(tiling.first) + (schedule.getLaunches() == 1 ? 0 : kLaunchGap);
-  if (tiling.last.ranges > 1) {
-    double sums = 2.0 * tiling.last.getUnits(tokens) * kTokenTile *
-                  tiling.last.rows * sizeof(float);
+  double time = 0;
+  if (schedule.getLaunches() == 1) {
+    double bytes = getWeightBytes(tiling.first) + getWeightBytes(last);
+    time = std::max(
+        estimateJoint(tiling, blocks, tokens, kAddSums * gpu.clock) / gpu.clock,
+        bytes / gpu.memoryRate);
+  } else {
+    time = getTime(last);
+    if (problem.hasFirst())
+      time += getTime(tiling.first) + kLaunchGap;
+  }
+  if (last.isEven)
+    time += 2 * gpu.meeting + kAwaitSums;
+  if (last.ranges > 1) {
+    double sums =
+        2.0 * last.getUnits(tokens) * kTokenTile * last.rows * sizeof(float);
     time += 2 * gpu.meeting + sums / gpu.l2Rate;
   }
   return time;
 }
 
+/// The erf of an exact GELU takes more registers than a kernel of both products
+/// has to spare.
+static bool canShare(const DecodeProblem &problem) {
+  return problem.hasFirst() && problem.activation != Activation::GELU;
+}
+
 /// Both products share a launch where the last one has ranges. With so many
 /// tokens that it has none, the gap between the launches is little, and blocks
-/// that come to the last product at different times find less in L2. The erf of
-/// an exact GELU takes more registers than a kernel of both has to spare.
+/// that come to the last product at different times find less in L2.
 static int64_t getLaunches(const DecodeProblem &problem, int64_t rows,
                            int64_t split) {
-  bool joint = problem.hasFirst() && rows == 256 && split > 1 &&
-               problem.activation != Activation::GELU;
-  return joint ? 1 : 2;
+  return canShare(problem) && rows == 256 && split > 1 ? 1 : 2;
+}
+
+/// Sums of others are added to all of the own ones, which leaves no registers
+/// for hidden units that are not rounded to bf16 pairs, for a division, or for
+/// the bounds of a dense MLP's ragged tiles.
+static bool canBeEven(const DecodeProblem &problem) {
+  return canShare(problem) && problem.roundsAt("up") &&
+         (!problem.isGated() || problem.roundsAt("gate")) &&
+         !(problem.isF8() && problem.scales.getOrder() == QuantOrder::Divide) &&
+         (problem.isGated() || problem.hidden % 256 == 0);
+}
+
+/// In how many passes an even last product goes through k-steps: a block that
+/// is early should find the beginning of one in its stretch.
+static int64_t getPasses(const DecodeProblem &problem, int64_t tokens,
+                         const GpuModel &gpu) {
+  ProductTiling tiling(problem, /*firstRows=*/256, /*rows=*/256);
+  int64_t teams = std::max<int64_t>(
+      1, gpu.multiprocessors / llvm::divideCeil(tokens, kTokenTile));
+  int64_t stretch = std::max<int64_t>(1, tiling.tiles2 * tiling.steps2 / teams);
+  for (int64_t passes = 1; passes <= 16; ++passes)
+    if (tiling.steps2 % passes == 0 && tiling.steps2 / passes <= stretch)
+      return passes;
+  return 1;
 }
 
 tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
@@ -140,23 +306,28 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
                                               const GpuModel &gpu) {
   tile::PrefillScheduleAttr best;
   double bestTime = 0;
-  for (int64_t rows : {256, 128})
-    for (int64_t split = 1; split <= 16; ++split) {
-      auto schedule = tile::PrefillScheduleAttr::get(
-          problem.op->getContext(), tokens, gpu.multiprocessors, split, rows,
-          /*stages=*/4, /*group=*/16, /*cluster=*/1,
-          getLaunches(problem, rows, split),
-          /*dependent=*/true);
-      // Splits that leave ranges empty are the same as a smaller one.
-      if (PrefillTiling(problem, schedule).last.ranges != split ||
-          !getScheduleProblem(problem, schedule).empty())
-        continue;
-      double time = estimatePrefill(problem, schedule, tokens, gpu);
-      if (!best || time < bestTime) {
-        best = schedule;
-        bestTime = time;
-      }
+  auto consider = [&](int64_t rows, int64_t split, int64_t launches,
+                      bool even) {
+    auto schedule = tile::PrefillScheduleAttr::get(
+        problem.op->getContext(), tokens, gpu.multiprocessors, split, rows,
+        /*stages=*/4, /*group=*/16, /*cluster=*/1, launches, even,
+        /*dependent=*/true);
+    // Splits that leave ranges empty are the same as a smaller one.
+    if (PrefillTiling(problem, schedule).getSplit() != split ||
+        !getScheduleProblem(problem, schedule).empty())
+      return;
+    double time = estimatePrefill(problem, schedule, tokens, gpu);
+    if (!best || time < bestTime) {
+      best = schedule;
+      bestTime = time;
     }
+  };
+  for (int64_t rows : {256, 128})
+    for (int64_t split = 1; split <= 16; ++split)
+      consider(rows, split, getLaunches(problem, rows, split), /*even=*/false);
+  if (canBeEven(problem))
+    consider(256, getPasses(problem, tokens, gpu), /*launches=*/1,
+             /*even=*/true);
   return best;
 }
 
@@ -165,7 +336,8 @@ tile::PrefillScheduleAttr fuse::withTokens(tile::PrefillScheduleAttr schedule,
   return tile::PrefillScheduleAttr::get(
       schedule.getContext(), tokens, schedule.getBlocks(), schedule.getSplit(),
       schedule.getRows(), schedule.getStages(), schedule.getGroup(),
-      schedule.getCluster(), schedule.getLaunches(), schedule.getDependent());
+      schedule.getCluster(), schedule.getLaunches(), schedule.getEven(),
+      schedule.getDependent());
 }
 
 double fuse::estimateProducts(const DecodeProblem &problem, Attribute schedule,

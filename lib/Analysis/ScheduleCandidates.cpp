@@ -176,19 +176,19 @@ static std::vector<RankedSchedule> rankPrefill(const DecodeProblem &problem,
   Location loc = problem.op->getLoc();
   std::vector<Candidate> candidates;
   auto add = [&](int64_t rows, int64_t split, int64_t stages, int64_t group,
-                 int64_t launches) {
+                 int64_t launches, bool even) {
     auto schedule = tile::PrefillScheduleAttr::getChecked(
         [&] { return emitError(loc); }, context, choice.getTokens(),
         choice.getBlocks(), split, rows, stages, group, choice.getCluster(),
-        launches, choice.getDependent());
+        launches, even, choice.getDependent());
     if (!schedule ||
         !getScheduleProblem(problem, schedule, gpu.multiprocessors).empty() ||
-        PrefillTiling(problem, schedule).last.ranges != split)
+        PrefillTiling(problem, schedule).getSplit() != split)
       return;
-    int departures = (rows != choice.getRows() || split != choice.getSplit()) +
-                     (stages != choice.getStages()) +
-                     (group != choice.getGroup()) +
-                     (launches != choice.getLaunches());
+    int departures =
+        (rows != choice.getRows() || split != choice.getSplit()) +
+        (stages != choice.getStages()) + (group != choice.getGroup()) +
+        (launches != choice.getLaunches()) + (even != choice.getEven());
     double time = estimatePrefill(problem, schedule, tokens, gpu);
     double score = time * (1 + kDeparture * departures);
     candidates.push_back({{schedule, time}, schedule == choice ? 0 : score});
@@ -196,10 +196,13 @@ static std::vector<RankedSchedule> rankPrefill(const DecodeProblem &problem,
   for (int64_t launches : {1, 2}) {
     for (int64_t rows : {256, 128})
       for (int64_t split = 1; split <= 16; ++split)
-        add(rows, split, choice.getStages(), choice.getGroup(), launches);
+        for (bool even : {false, true})
+          add(rows, split, choice.getStages(), choice.getGroup(), launches,
+              even);
     for (int64_t stages : {4, 3})
       for (int64_t group : {16, 8, 4, 32})
-        add(choice.getRows(), choice.getSplit(), stages, group, launches);
+        add(choice.getRows(), choice.getSplit(), stages, group, launches,
+            choice.getEven());
   }
   return takeBest(std::move(candidates), count);
 }

@@ -161,6 +161,13 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
     - `launches`: 2, one for each product, or 1 for both. Then blocks wait for
       each other's hidden units, so that all of them have to be resident, and
       both products have tiles of 256 rows and no clusters;
+    - `even`: with `launches = 1`, the last product is dealt out so that all
+      blocks have the same number of k-steps of both products together. For
+      each token tile there are as many blocks as there are teams of one block
+      for each; a team has a stretch of the k-steps of all tiles of weights,
+      one after the other, and the block with the end of a tile adds up the
+      sums of the others. `split` is then in how many passes k-steps of a tile
+      are gone through (the next smaller divisor of their number);
     - `dependent`: kernels may start under the tail of the one before
       (programmatic dependent launch).
 
@@ -177,6 +184,7 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
     "int64_t":$group,
     DefaultValuedParameter<"int64_t", "1">:$cluster,
     DefaultValuedParameter<"int64_t", "2">:$launches,
+    DefaultValuedParameter<"bool", "false">:$even,
     "bool":$dependent
   );
   let assemblyFormat = "`<` struct(params) `>`";

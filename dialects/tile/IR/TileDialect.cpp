@@ -112,11 +112,10 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult
-PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                            int64_t tokens, int64_t blocks, int64_t split,
-                            int64_t rows, int64_t stages, int64_t group,
-                            int64_t cluster, int64_t launches, bool dependent) {
+LogicalResult PrefillScheduleAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, int64_t tokens,
+    int64_t blocks, int64_t split, int64_t rows, int64_t stages, int64_t group,
+    int64_t cluster, int64_t launches, bool even, bool dependent) {
   if (tokens < 1 || tokens > kMaxPrefillTokens)
     return emitError() << "tokens = " << tokens << " is not from 1 to "
                        << kMaxPrefillTokens;
@@ -141,6 +140,8 @@ PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (launches == 1 && (rows != 256 || cluster != 1))
     return emitError() << "launches = 1 needs rows = 256 and cluster = 1, not "
                        << rows << " and " << cluster;
+  if (even && launches != 1)
+    return emitError() << "even = true needs launches = 1, not " << launches;
   return success();
 }
 

@@ -14,6 +14,13 @@ namespace fuse {
 /// Tokens of a tile of the products.
 constexpr int64_t kTokenTile = 128;
 
+/// Fewest k-steps of a tile that a team has: its first ones hide the epilogue
+/// of the first product.
+constexpr int64_t kLeastStretch = 4;
+/// Fewest k-steps of a stretch that is dealt out: what is left of them when a
+/// bound moves to the bound of a tile is no less than kLeastStretch.
+constexpr int64_t kLeastDealt = 2 * kLeastStretch;
+
 /// How a schedule cuts one product of a problem: tiles of 128 tokens by some
 /// packed rows, and ranges of its k-steps.
 struct PrefillProduct {
@@ -25,6 +32,10 @@ struct PrefillProduct {
   /// what the first product writes last, all of them need late.
   int64_t steps, stepsPerRange, ranges;
   int64_t cluster;
+  /// Whether teams of blocks have stretches instead, and in how many passes
+  /// they go through the k-steps of a tile.
+  bool isEven = false;
+  int64_t passes = 1;
 
   /// Token tiles of so many tokens, filled up to whole clusters.
   int64_t getTokenTiles(int64_t count) const {
@@ -34,12 +45,17 @@ struct PrefillProduct {
     return getTokenTiles(count) * tiles * ranges;
   }
   int64_t getStageBytes() const { return (kTokenTile + rows) * 128; }
-  int64_t getLeastSteps() const { return steps / ranges; }
+  int64_t getLeastSteps() const {
+    return isEven ? kLeastStretch : steps / ranges;
+  }
 };
 
 struct PrefillTiling : ProductTiling {
   PrefillTiling(const DecodeProblem &problem,
                 tile::PrefillScheduleAttr schedule);
+
+  /// What became of `split`: two that make the same are one schedule.
+  int64_t getSplit() const { return last.isEven ? last.passes : last.ranges; }
 
   PrefillProduct first, last;
   /// Tiles of the first product whose hidden units are announced on one word,

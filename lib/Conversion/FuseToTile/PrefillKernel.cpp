@@ -65,10 +65,18 @@ struct Workspace {
 
 /// Words on which the first product tells the last one that hidden units are
 /// there, when they share a launch.
-static int64_t countReady(PrefillScheduleAttr s, const PrefillTiling &tiling) {
+static int64_t countTileWords(PrefillScheduleAttr s,
+                              const PrefillTiling &tiling) {
   if (s.getLaunches() != 1)
     return 0;
   return tiling.first.getTokenTiles(s.getTokens()) * tiling.wordsPerTile;
+}
+
+/// With those on which a warp of an even last product tells that its sums are
+/// there.
+static int64_t countReady(PrefillScheduleAttr s, const PrefillTiling &tiling) {
+  return countTileWords(s, tiling) +
+         (tiling.last.isEven ? s.getBlocks() * kMathWarps : 0);
 }
 
 static Workspace getWorkspace(const DecodeProblem &p, PrefillScheduleAttr s,
@@ -89,6 +97,9 @@ static Workspace getWorkspace(const DecodeProblem &p, PrefillScheduleAttr s,
   w.zeroed = end;
   int64_t ready = countReady(s, tiling);
   w.ready = reserve(ready ? (1 + ready) * 128 : 0);
+  // Of an even product each block has at most one tile that others finish.
+  if (last.isEven)
+    units = s.getBlocks();
   w.partials = reserve(units * kTokenTile * last.rows *
                        static_cast<int64_t>(sizeof(float)));
   // What has rows for tokens comes last, so that hosts can do with rows for
@@ -142,10 +153,10 @@ void PrefillKernelBuilder::addArguments() {
       addOperand(residual, p.residual);
     }
     addOutputOperands();
-    if (last.product.ranges > 1) {
+    if (last.product.ranges > 1)
       addBuffer(words, b.getI32Type(), w.words);
+    if (last.product.ranges > 1 || last.product.isEven)
       addBuffer(partials, f32, w.partials);
-    }
   }
   if (isJoint())
     addBuffer(ready, b.getI32Type(), w.ready);
@@ -168,6 +179,13 @@ static Value divide(IndexBuilder &i, Value lhs, Value rhs) {
 /// Each role counts the units when it comes to them: registers are short.
 void PrefillKernelBuilder::enter(Phase &next) {
   phase = &next;
+  if (product().isEven) {
+    recallDeal();
+    phase->tokenTiles = div(add(count, kTokenTile - 1), kTokenTile);
+    phase->firstUnit = c(0);
+    phase->units = dealt.pieces;
+    return;
+  }
   Value block = id(IdKind::Block);
   int64_t tokens = kTokenTile * s.getCluster();
   phase->tokenTiles = div(add(count, tokens - 1), tokens);
@@ -182,6 +200,8 @@ void PrefillKernelBuilder::enter(Phase &next) {
 /// that run together share few tokens and few weights. A cluster has one unit,
 /// with neighbouring token tiles.
 PrefillKernelBuilder::Unit PrefillKernelBuilder::locate(Value unit) {
+  if (product().isEven)
+    return locatePiece(unit);
   Unit result;
   const PrefillProduct &product = this->product();
   Value tokenTiles = phase->tokenTiles;
@@ -210,6 +230,8 @@ PrefillKernelBuilder::Unit PrefillKernelBuilder::locate(Value unit) {
 }
 
 Value PrefillKernelBuilder::getSteps(const Unit &unit) {
+  if (unit.steps)
+    return unit.steps;
   if (product().steps % product().ranges == 0)
     return c(product().stepsPerRange);
   Value more = sub(c(product().steps + product().ranges - 1), unit.range);
@@ -217,14 +239,15 @@ Value PrefillKernelBuilder::getSteps(const Unit &unit) {
 }
 
 Value PrefillKernelBuilder::getStep(const Unit &unit, Value index) {
+  if (unit.steps)
+    return getPieceStep(unit, index);
   return unit.range ? add(mul(index, product().ranges), unit.range) : index;
 }
 
 PrefillKernelBuilder::Values
 PrefillKernelBuilder::visitUnits(Value from, ValueRange carried,
                                  function_ref<Values(Value, ValueRange)> body) {
-  return loop(from, phase->units, s.getBlocks() / s.getCluster(), carried,
-              body);
+  return loop(from, phase->units, getStride(), carried, body);
 }
 
 //===----------------------------------------------------------------------===//
@@ -323,7 +346,7 @@ void PrefillKernelBuilder::streamAhead() {
 Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
   auto visit = [&](Value index, ValueRange carried) -> Values {
     Unit unit = locate(index);
-    Value after = add(index, s.getBlocks() / s.getCluster());
+    Value after = add(index, getStride());
     Unit next = locate(after);
     Value steps = getSteps(unit), exists = less(after, phase->units);
     // Carried: the use, and the word that is known to be complete.
@@ -385,6 +408,13 @@ Value PrefillKernelBuilder::getReady(Value tokenTile, Value word) {
   return WordOp::create(b, loc, WordType::get(b.getContext()), ready, index);
 }
 
+/// The word of a warp of this place of its block's team.
+Value PrefillKernelBuilder::getSlotWord(Value slot) {
+  Value index = add(mul(slot, kMathWarps), warpIndex);
+  return WordOp::create(b, loc, WordType::get(b.getContext()), ready,
+                        add(index, countTileWords(s, tiling)));
+}
+
 /// Waits for the hidden units of a k-step unless `known` covers them.
 void PrefillKernelBuilder::awaitReady(const Unit &unit, Value word,
                                       Value known) {
@@ -426,6 +456,10 @@ void PrefillKernelBuilder::buildProducts() {
     turns =
         RingCreateOp::create(b, loc, RingType::get(b.getContext(), kTurns, 0),
                              /*offset=*/0, /*consumers=*/kMathWarps);
+  if (hasLast() && last.product.isEven) {
+    phase = &last;
+    deal();
+  }
   if (s.getCluster() > 1) {
     ClusterBarrierOp::create(b, loc);
     rank = id(IdKind::ClusterRank);

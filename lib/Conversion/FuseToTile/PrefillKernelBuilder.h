@@ -52,8 +52,15 @@ private:
     Value index;
     /// Whether its token tile is the first of the group.
     Value leads;
+    /// Of an even product: the first place in the tile that the block has, the
+    /// one behind the last, how many that are, and the one it begins with.
+    Value from, to, steps, turn;
   };
   void enter(Phase &next);
+  /// From one unit of a block to its next.
+  int64_t getStride() const {
+    return product().isEven ? 1 : s.getBlocks() / s.getCluster();
+  }
   Unit locate(Value unit);
   Value getSteps(const Unit &unit);
   /// The k-step of the product that step `index` of a unit is.
@@ -61,6 +68,28 @@ private:
   /// Loops over units of this block; `body` gets a unit and carried values.
   Values visitUnits(Value from, mlir::ValueRange carried,
                     llvm::function_ref<Values(Value, mlir::ValueRange)> body);
+
+  // An even last product.
+  /// The stretch of this block's team, and what all are dealt from.
+  struct Deal {
+    /// Teams that a tile less of the first product leaves more time, teams
+    /// with a stretch, the k-steps that those deal out, and how many of these
+    /// the others have in the first product.
+    Value early, teams, steps, more;
+    /// Of this block.
+    Value team, member, begin, end, pieces;
+  };
+  static Value Deal::*const kDealt[9];
+  void deal();
+  void recallDeal();
+  Value getBegin(Value team);
+  Unit locatePiece(Value index);
+  Value getPieceStep(const Unit &unit, Value index);
+  Value getSlot(Value team);
+  Value getSlotWord(Value slot);
+  Values addPartials(Value index, llvm::ArrayRef<Value> sums);
+  void finishPiece(Value index, llvm::ArrayRef<Value> sums);
+  Value lastOfFirstSteps();
 
   // Roles.
   void buildProducts();
@@ -124,6 +153,7 @@ private:
                     llvm::function_ref<void(size_t, Value)> body);
   /// Sums of eight neighbouring packed rows: those of `half` of the thread's
   /// rows and of block `block` of 32 packed rows.
+  static llvm::SmallVector<int64_t> getPlaces(int64_t half, int64_t block);
   Values getBlock(llvm::ArrayRef<Value> sums, int64_t half, int64_t block);
   /// The first token of the thread in a tile; the other is eight more.
   Value firstToken(const Unit &unit);
@@ -147,6 +177,8 @@ private:
   Part part;
   int64_t elementBytes;
   Phase first, last;
+  Deal dealt;
+  Value dealtBuffer;
   /// The one that is being built.
   Phase *phase;
 

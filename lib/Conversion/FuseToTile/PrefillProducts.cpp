@@ -214,9 +214,15 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
 /// units of all.
 Value PrefillKernelBuilder::mustFlush() {
   enter(last);
-  int64_t step = getShadows() * product().ranges - 1;
-  int64_t needed = std::min(
-      (step / tiling.stepsPerWord + 1) * tiling.tilesPerWord, tiling.tiles1);
+  Value needed;
+  if (product().isEven) {
+    Value word = div(lastOfFirstSteps(), tiling.stepsPerWord);
+    needed = min(mul(add(word, 1), tiling.tilesPerWord), c(tiling.tiles1));
+  } else {
+    int64_t step = getShadows() * product().ranges - 1;
+    needed = c(std::min((step / tiling.stepsPerWord + 1) * tiling.tilesPerWord,
+                        tiling.tiles1));
+  }
   Value hasNone = less(sub(phase->units, c(1)), phase->firstUnit);
   hasNone = arith::OrIOp::create(b, loc, hasNone, equal(phase->units, 0));
   phase = &first;
@@ -224,7 +230,8 @@ Value PrefillKernelBuilder::mustFlush() {
   Value width = phase->tokenTiles;
   if (product().getTokenTiles(s.getTokens()) > s.getGroup())
     width = add(rem(sub(width, c(1)), s.getGroup()), 1);
-  Value later = mul(width, tiling.tiles1 - needed);
+  Value later =
+      arith::MulIOp::create(b, loc, width, sub(c(tiling.tiles1), needed));
   Value waits = less(later, c(s.getBlocks()));
   return arith::OrIOp::create(b, loc, hasNone, waits);
 }
@@ -233,10 +240,15 @@ void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
   auto multiplyUnit = [&](Value index, Value use,
                           function_ref<void(int64_t)> meanwhile) -> Value {
     Unit range;
-    if (product().ranges > 1)
+    if (product().isEven)
+      range = locate(index);
+    else if (product().ranges > 1)
       range.range = rem(index, product().ranges);
     Values sums = mainLoop(use, getSteps(range), meanwhile);
-    finishLast(locate(index), sums);
+    if (product().isEven)
+      finishPiece(index, sums);
+    else
+      finishLast(locate(index), sums);
     return use;
   };
   function_ref<void(int64_t)> none, meanwhile = none;
@@ -250,8 +262,9 @@ void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
   if (product().ranges > 1)
     return;
   if (waiting.turn) {
-    from = add(from, s.getBlocks());
-    use = add(use, product().steps);
+    use = add(use,
+              product().isEven ? getSteps(locate(from)) : c(product().steps));
+    from = add(from, getStride());
   }
   visitUnits(from, use, [&](Value index, ValueRange carried) -> Values {
     return {multiplyUnit(index, carried[0], none)};
@@ -286,17 +299,22 @@ Value PrefillKernelBuilder::firstToken(const Unit &unit) {
 }
 
 /// Block w of 32 packed rows is wl = w / 4 and warp = w mod 4.
-PrefillKernelBuilder::Values
-PrefillKernelBuilder::getBlock(ArrayRef<Value> sums, int64_t half,
-                               int64_t block) {
-  Values values;
+SmallVector<int64_t> PrefillKernelBuilder::getPlaces(int64_t half,
+                                                     int64_t block) {
+  SmallVector<int64_t> places;
   int64_t wl = block / 4, w = block % 4;
   for (int64_t lr : {0, 1})
     for (int64_t m : {0, 1})
       for (int64_t row : {0, 1})
-        values.push_back(
-            sums[4 * (wl * 16 + m * 8 + w * 2 + row) + 2 * half + lr]);
-  return values;
+        places.push_back(4 * (wl * 16 + m * 8 + w * 2 + row) + 2 * half + lr);
+  return places;
+}
+
+PrefillKernelBuilder::Values
+PrefillKernelBuilder::getBlock(ArrayRef<Value> sums, int64_t half,
+                               int64_t block) {
+  return llvm::map_to_vector(getPlaces(half, block),
+                             [&](int64_t place) { return sums[place]; });
 }
 
 /// The first hidden unit of a thread in a block of a quarter: all four blocks
@@ -459,6 +477,42 @@ void PrefillKernelBuilder::storePartials(const Unit &unit, Value index,
       }
     });
   }
+}
+
+/// Adds what another block has stored as unit `index`.
+PrefillKernelBuilder::Values
+PrefillKernelBuilder::addPartials(Value index, ArrayRef<Value> sums) {
+  // Loads of a group are on their way while the group before is added.
+  constexpr int64_t kGroup = 4;
+  Values total = llvm::to_vector(sums);
+  Value first = mul(index, numChunks());
+  Type vector = VectorType::get(4, f32);
+  int64_t groups = 2 * numBlocks() / kGroup;
+  SmallVector<Values> loaded;
+  for (int64_t group = 0; group <= groups; ++group) {
+    SmallVector<Values> before = std::move(loaded);
+    loaded.clear();
+    for (int64_t at = 0; at < kGroup && group < groups; ++at) {
+      Values halves;
+      for (int64_t half : {0, 1}) {
+        Value chunk = add(first, 2 * (group * kGroup + at) + half);
+        halves.push_back(
+            load(vector, partials,
+                 mul(add(mul(chunk, team.getThreads()), thread), 4),
+                 /*early=*/true));
+      }
+      loaded.push_back(halves);
+    }
+    for (auto [at, halves] : llvm::enumerate(before)) {
+      int64_t block = (group - 1) * kGroup + static_cast<int64_t>(at);
+      Values values = unpack(halves[0]);
+      values.append(unpack(halves[1]));
+      for (auto [place, value] : llvm::zip_equal(
+               getPlaces(block / numBlocks(), block % numBlocks()), values))
+        total[place] = fadd(total[place], value);
+    }
+  }
+  return total;
 }
 
 /// Every range sums up its share of the blocks, its own first and then the

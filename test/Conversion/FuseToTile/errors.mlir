@@ -198,6 +198,34 @@ func.func @one_product(%x: tensor<256x64xbf16>, %q: tensor<64x64xbf16>)
 
 // -----
 
+func.func @no_team(%x: tensor<512x64xbf16>, %u: tensor<512x64xbf16>,
+                   %d: tensor<64x512xbf16>) -> tensor<512x64xbf16> {
+  // expected-error@+1 {{does not fit its schedule: even shares are for teams of a block for each token tile, but 4 are more than blocks = 2}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 2,
+          split = 1, stages = 2, group = 2, launches = 1, even = true,
+          dependent = false>}
+    : (tensor<512x64xbf16>, tensor<512x64xbf16>, tensor<64x512xbf16>)
+      -> tensor<512x64xbf16>
+  return %y : tensor<512x64xbf16>
+}
+
+// -----
+
+func.func @few_steps(%x: tensor<256x64xbf16>, %u: tensor<256x64xbf16>,
+                     %d: tensor<64x256xbf16>) -> tensor<256x64xbf16> {
+  // expected-error@+1 {{does not fit its schedule: even shares need 8 k-steps of the last product, not 4}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 8,
+          split = 1, stages = 2, group = 2, launches = 1, even = true,
+          dependent = false>}
+    : (tensor<256x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<256x64xbf16>
+  return %y : tensor<256x64xbf16>
+}
+
+// -----
+
 func.func @more_tokens(%x: tensor<257x64xbf16>, %u: tensor<256x64xbf16>,
                        %d: tensor<64x256xbf16>) -> tensor<257x64xbf16> {
   // expected-error@+1 {{does not fit its schedule: the schedule is for 256 tokens, the op has 257}}

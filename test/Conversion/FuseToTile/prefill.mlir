@@ -82,6 +82,27 @@ func.func @joint(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
   return %y : tensor<?x256xbf16>
 }
 
+// The last product dealt out evenly: three token tiles on eight blocks make two
+// teams, so that six blocks have a stretch and room for sums that others add up.
+
+// CHECK-LABEL: func @even
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[EVEN:[0-9]+]](
+// CHECK-SAME:      blocks = 8 : i64, cooperative = true
+// CHECK-SAME:      zeroed_bytes = 0 : i64
+func.func @even(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
+                %u: tensor<4096x256xbf16>, %d: tensor<256x4096xbf16>)
+    -> tensor<?x256xbf16> {
+  %y = fuse.gated_mlp %x norm(rms eps 1.0e-6) gate(%g) up(%u) down(%d)
+         act(silu) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 384, blocks = 8,
+          split = 2, stages = 3, group = 16, launches = 1, even = true,
+          dependent = true>}
+    : (tensor<?x256xbf16>, tensor<4096x256xbf16>, tensor<4096x256xbf16>,
+       tensor<256x4096xbf16>) -> tensor<?x256xbf16>
+  return %y : tensor<?x256xbf16>
+}
+
 // The norm goes round the rows.
 
 // CHECK-LABEL: tile.kernel @gated_mlp_prefill_0(
@@ -192,3 +213,18 @@ func.func @joint(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:             tile.store %{{.*}} : vector<4xf32>
 // CHECK:           tile.word.meet %{{.*}} arrivals(2)
 // CHECK:           tile.load early %{{.*}} -> vector<4xf32>
+
+// The block with the end of a tile looks for the teams before it that have the
+// rest, waits for each and adds its sums; the others leave theirs.
+
+// CHECK:       tile.kernel @gated_mlp_prefill_[[EVEN]](
+// CHECK:         role "multiply" warps(8)
+// CHECK:           scf.while
+// CHECK:           scf.for
+// CHECK:             tile.word.wait %{{.*}}
+// CHECK:             tile.load early %{{.*}} -> vector<4xf32>
+// CHECK:             arith.addf
+// CHECK:           tile.store %{{.*}} : vector<8xbf16>
+// CHECK:         } else {
+// CHECK:           tile.store %{{.*}} : vector<4xf32>
+// CHECK:           tile.word.arrive %{{.*}}

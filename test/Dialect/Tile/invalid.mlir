@@ -849,6 +849,13 @@ func.func private @dispatch() attributes {
 
 // -----
 
+// expected-error@+2 {{even = true needs launches = 1, not 2}}
+func.func private @even() attributes {
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, even = true, dependent = true>}
+
+// -----
+
 // expected-error@+2 {{the range up to 8 tokens is empty: the one before ends at 64}}
 func.func private @dispatch() attributes {
   tile.schedule = #tile.dispatch<64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,

@@ -212,6 +212,12 @@ func.func private @joint(!tile.ring<2 x 0>) attributes {
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4,
     stages = 4, group = 16, launches = 1, dependent = true>}
 
+// CHECK-LABEL: func.func private @even
+// CHECK-SAME: launches = 1, even = true, dependent = true>
+func.func private @even() attributes {
+  tile.schedule = #tile.prefill_schedule<tokens = 768, blocks = 132, split = 4,
+    stages = 4, group = 16, launches = 1, even = true, dependent = true>}
+
 // CHECK-LABEL: func.func private @prefill
 // CHECK-SAME: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4, group = 16, dependent = true>
 func.func private @prefill() attributes {

@@ -1,0 +1,180 @@
+//===- PrefillStretches.cpp - Prefill kernels: even last products ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Blocks have whole tiles of the first product, some of them one more than
+// others, and the last product makes up for it. A team is a block for each
+// token tile: they go through the same weights at the same time. The k-steps of
+// all tiles of weights, one after the other, are cut into a stretch for each
+// team, so that a stretch has the end of a tile, whole tiles, and the beginning
+// of another, or the middle of one. The beginning goes first: its sums are of
+// use to another block, which has the end of the tile last.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PrefillKernelBuilder.h"
+
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+using namespace fuse;
+using namespace tile;
+
+/// What a role may have to know of a deal.
+Value PrefillKernelBuilder::Deal::*const PrefillKernelBuilder::kDealt[] = {
+    &Deal::early,  &Deal::teams, &Deal::steps, &Deal::more,  &Deal::team,
+    &Deal::member, &Deal::begin, &Deal::end,   &Deal::pieces};
+
+/// Computes the deal once, in front of the barrier behind which roles begin.
+void PrefillKernelBuilder::deal() {
+  auto divide = [&](Value lhs, Value rhs) -> Value {
+    return arith::DivUIOp::create(b, loc, lhs, rhs);
+  };
+  auto multiply = [&](Value lhs, Value rhs) -> Value {
+    return arith::MulIOp::create(b, loc, lhs, rhs);
+  };
+  int64_t blocks = s.getBlocks(), all = product().tiles * product().steps;
+  int64_t more = tiling.steps1;
+  // Without tokens, nobody has anything.
+  Value tokenTiles = div(add(count, kTokenTile - 1), kTokenTile);
+  Value none = equal(tokenTiles, 0);
+  Value members = select(none, c(1), tokenTiles);
+  Value teams = divide(c(blocks), members);
+  // The last blocks are those with a tile less of the first product, if there
+  // are any.
+  Value over = rem(mul(members, tiling.tiles1), blocks);
+  Value early = min(divide(sub(c(blocks), over), members), teams);
+  // Either all teams have stretches, early ones longer ones, or only early
+  // ones.
+  Value some = select(equal(early, 0), teams, early);
+  Value least = add(mul(early, more), mul(teams, kLeastDealt));
+  Value everybody = less(least, c(all + 1));
+  dealt.early = early;
+  dealt.more = select(everybody, c(more), c(0));
+  dealt.teams = select(everybody, teams,
+                       min(some, c(std::max<int64_t>(1, all / kLeastDealt))));
+  dealt.steps = add(multiply(sub(teams, early), dealt.more), all);
+
+  Value index = sub(c(blocks - 1), id(IdKind::Block));
+  dealt.team = divide(index, members);
+  dealt.member = arith::RemUIOp::create(b, loc, index, members);
+  dealt.begin = getBegin(dealt.team);
+  dealt.end = getBegin(add(dealt.team, 1));
+  Value has = both(less(dealt.team, dealt.teams), less(dealt.begin, dealt.end));
+  Value pieces = add(sub(div(sub(dealt.end, c(1)), product().steps),
+                         div(dealt.begin, product().steps)),
+                     1);
+  dealt.pieces = select(none, c(0), select(has, pieces, c(0)));
+
+  dealtBuffer = makeScratch(b.getI32Type(), std::size(kDealt));
+  when(equal(id(IdKind::Thread), 0), [&] {
+    for (auto [index, member] : llvm::enumerate(kDealt))
+      store(dealt.*member, dealtBuffer, c(static_cast<int64_t>(index)));
+  });
+}
+
+/// Values of the deal would take registers that sums need.
+void PrefillKernelBuilder::recallDeal() {
+  for (auto [index, member] : llvm::enumerate(kDealt))
+    dealt.*member =
+        load(b.getI32Type(), dealtBuffer, c(static_cast<int64_t>(index)));
+}
+
+/// The first of all k-steps that a team has. Pieces of tiles of less than
+/// kLeastStretch k-steps go to the neighbour.
+Value PrefillKernelBuilder::getBegin(Value team) {
+  Value share =
+      arith::MulIOp::create(b, loc, min(team, dealt.teams), dealt.steps);
+  Value at = arith::DivUIOp::create(b, loc, share, dealt.teams);
+  Value late = select(less(dealt.early, team), sub(team, dealt.early), c(0));
+  at = sub(at, arith::MulIOp::create(b, loc, late, dealt.more));
+  int64_t steps = product().steps;
+  Value inTile = rem(at, steps);
+  Value start = sub(at, inTile);
+  at = select(less(inTile, c(kLeastStretch)), start, at);
+  return select(less(c(steps - kLeastStretch), inTile), add(start, steps), at);
+}
+
+/// A stretch's tiles in turn, the last one first.
+PrefillKernelBuilder::Unit PrefillKernelBuilder::locatePiece(Value index) {
+  int64_t steps = product().steps, length = steps / product().passes;
+  Unit result;
+  result.tile = sub(div(sub(dealt.end, c(1)), steps), index);
+  result.tokenTile = dealt.member;
+  result.leads = equal(dealt.member, 0);
+  Value start = mul(result.tile, steps);
+  result.from = select(less(start, dealt.begin), sub(dealt.begin, start), c(0));
+  result.to = min(sub(dealt.end, start), c(steps));
+  result.steps = sub(result.to, result.from);
+  // The beginning of a pass needs what the first product has written first.
+  Value turn = mul(div(add(result.from, length - 1), length), length);
+  result.turn = select(less(turn, result.to), turn, result.from);
+  return result;
+}
+
+/// Places of a tile are passes over its k-steps, each of which takes k-steps in
+/// equal distances.
+Value PrefillKernelBuilder::getPieceStep(const Unit &unit, Value index) {
+  Value at = add(unit.turn, index);
+  at = select(less(at, unit.to), at, sub(at, unit.steps));
+  if (product().passes == 1)
+    return at;
+  int64_t length = product().steps / product().passes;
+  return add(mul(rem(at, length), product().passes), div(at, length));
+}
+
+/// The last k-step among those that shadow an epilogue.
+Value PrefillKernelBuilder::lastOfFirstSteps() {
+  Unit unit = locatePiece(c(0));
+  Value last = c(0);
+  for (int64_t index = 0; index < getShadows(); ++index) {
+    Value step = getPieceStep(unit, c(index));
+    last = select(less(last, step), step, last);
+  }
+  return last;
+}
+
+/// Where a block keeps sums that another one adds up.
+Value PrefillKernelBuilder::getSlot(Value team) {
+  return add(arith::MulIOp::create(b, loc, team, phase->tokenTiles),
+             dealt.member);
+}
+
+/// The block with the end of a tile adds up the sums of the others, in the
+/// order of their k-steps, and finishes it.
+void PrefillKernelBuilder::finishPiece(Value index, ArrayRef<Value> sums) {
+  // Again, and for here only.
+  llvm::SaveAndRestore<Deal> outside(dealt);
+  recallDeal();
+  Unit unit = locatePiece(index);
+  auto finish = [&] {
+    Value start = mul(unit.tile, product().steps);
+    // The teams before that begin inside of the tile, and one more.
+    auto search = scf::WhileOp::create(b, loc, TypeRange{b.getI32Type()},
+                                       ValueRange{dealt.team});
+    Block *before = b.createBlock(&search.getBefore(), {}, b.getI32Type(), loc);
+    Value team = before->getArgument(0);
+    scf::ConditionOp::create(b, loc, less(start, getBegin(team)), team);
+    Block *after = b.createBlock(&search.getAfter(), {}, b.getI32Type(), loc);
+    scf::YieldOp::create(b, loc, ValueRange{sub(after->getArgument(0), c(1))});
+    b.setInsertionPointAfter(search);
+    Values total =
+        loop(search.getResult(0), dealt.team, 1, sums,
+             [&](Value other, ValueRange carried) -> Values {
+               Value slot = getSlot(other);
+               WordWaitOp::create(b, loc, getSlotWord(slot), c(0), c(1));
+               return addPartials(slot, llvm::to_vector_of<Value>(carried));
+             });
+    storeTile(unit, total);
+  };
+  auto leave = [&] {
+    Value slot = getSlot(dealt.team);
+    storePartials(unit, slot, sums, /*keepsOwn=*/false);
+    WarpSyncOp::create(b, loc);
+    when(equal(lane, 0),
+         [&] { WordArriveOp::create(b, loc, getSlotWord(slot)); });
+  };
+  either(equal(unit.to, product().steps), finish, leave);
+}
