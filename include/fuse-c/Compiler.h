@@ -138,8 +138,8 @@ typedef struct fuse_compile_options {
 
 FUSE_C_EXPORT void fuse_compile_options_init(fuse_compile_options *options);
 
-/* Compiles the public functions of a module, which stays as it is. Options may
- * be null. */
+/* Compiles the public functions of a module, which stays as it is, and of each
+ * model its forward, as a function of its name. Options may be null. */
 FUSE_C_EXPORT fuse_status fuse_module_compile(
     const fuse_module *module, const fuse_compile_options *options,
     fuse_artifact **artifact);

@@ -18,6 +18,7 @@
 #include "fuse/Target/HostJIT.h"
 #include "fuse/Target/HostObject.h"
 #include "fuse/Target/PTX.h"
+#include "fuse/Transforms/Passes.h"
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -52,12 +53,13 @@ namespace {
 /// Sections and manifest in the making.
 class ArtifactBuilder {
 public:
-  ArtifactBuilder(ModuleOp module, const CompileOptions &options)
-      : module(module), options(options) {}
+  ArtifactBuilder(ModuleOp given, const CompileOptions &options)
+      : given(given), module(given), options(options) {}
 
   Expected<std::string> build();
 
 private:
+  llvm::Error flattenModels();
   llvm::Error findFunctions();
   void addSlots();
   llvm::Error lowerForHost();
@@ -71,7 +73,12 @@ private:
     return sections.size();
   }
 
+  LowerSlotsPassOptions getSlotOptions() const;
+
+  ModuleOp given;
+  /// What is compiled: a copy without models, or what was given.
   ModuleOp module;
+  OwningOpRef<ModuleOp> flat;
   const CompileOptions &options;
   SmallVector<func::FuncOp> functions;
   /// The module for the host, after phase `linalg`.
@@ -84,6 +91,32 @@ private:
 
 } // namespace
 
+/// For the CPU, if there is code for one: slots may be bound to kernels of a
+/// GPU that a CPU does not have.
+LowerSlotsPassOptions ArtifactBuilder::getSlotOptions() const {
+  LowerSlotsPassOptions slots;
+  if (options.cpu.empty() && !options.chip.empty()) {
+    slots.device = "gpu";
+    slots.chip = options.chip;
+  }
+  return slots;
+}
+
+/// Makes a function of each model, since only functions run. The slots of a
+/// model are lowered with it.
+llvm::Error ArtifactBuilder::flattenModels() {
+  if (module.getOps<ModelOp>().empty())
+    return llvm::Error::success();
+  flat = module.clone();
+  PassManager pm(module.getContext());
+  pm.addPass(createLowerSlotsPass(getSlotOptions()));
+  pm.addPass(createFlattenModelsPass());
+  if (failed(runPasses(pm, *flat)))
+    return createStringError("a model can not be made a function");
+  module = *flat;
+  return llvm::Error::success();
+}
+
 llvm::Error ArtifactBuilder::findFunctions() {
   for (auto function : module.getOps<func::FuncOp>())
     if (function.isPublic() && !function.isExternal())
@@ -92,7 +125,7 @@ llvm::Error ArtifactBuilder::findFunctions() {
     return createStringError("the module has no public function");
   // An artefact has all of its code in itself.
   llvm::Error error = llvm::Error::success();
-  module.walk([&](BoundKernelOp kernel) {
+  given.walk([&](BoundKernelOp kernel) {
     auto code = dyn_cast_or_null<HostCodeAttr>(kernel.getCodeAttr());
     if (code && !error)
       error = createStringError("kernel '" + kernel.getSymName() +
@@ -104,7 +137,7 @@ llvm::Error ArtifactBuilder::findFunctions() {
 
 /// The table of slots: what calls of them are bound to.
 void ArtifactBuilder::addSlots() {
-  SlotReport report = reportSlots(module, KernelRegistry(module.getContext()));
+  SlotReport report = reportSlots(given, KernelRegistry(given.getContext()));
   if (report.calls.empty())
     return;
   // Only those who bind have a registry to compare with.
@@ -137,13 +170,7 @@ static llvm::Error runPhases(ModuleOp module, StringRef first, StringRef last) {
 llvm::Error ArtifactBuilder::lowerForHost() {
   lowered = module.clone();
   PassManager pm(module.getContext());
-  if (options.cpu.empty() && !options.chip.empty()) {
-    // Slots may be bound to kernels that a CPU does not have.
-    LowerSlotsPassOptions slots;
-    slots.device = "gpu";
-    slots.chip = options.chip;
-    pm.addPass(createLowerSlotsPass(slots));
-  }
+  pm.addPass(createLowerSlotsPass(getSlotOptions()));
   pm.addPass(createSymbolDCEPass());
   if (failed(runPasses(pm, *lowered)))
     return createStringError("unused functions can not be removed");
@@ -229,8 +256,7 @@ static json::Object writeHostPlan(DictionaryAttr plan, func::FuncOp function,
                       {"phases", std::move(phases)}};
 }
 
-/// Makes the names of `kernels` such that no function of a module has them, and
-/// moves all into it.
+/// Gives `kernels` names of their own, and moves all into a module.
 static llvm::Error moveKernels(ModuleOp kernels, ModuleOp module) {
   constexpr StringLiteral wrapper = "_mlir_ciface_";
   SymbolTable symbols(kernels);
@@ -239,8 +265,8 @@ static llvm::Error moveKernels(ModuleOp kernels, ModuleOp module) {
     bool isWrapper = name.consume_front(wrapper);
     std::string unique = (isWrapper ? wrapper : StringLiteral("")).str() +
                          kKernelPrefix.str() + name.str();
-    if (failed(symbols.rename(&op, unique)))
-      return createStringError("a kernel can not be called '" + unique + "'");
+    if (module.lookupSymbol(unique) || failed(symbols.rename(&op, unique)))
+      return createStringError("'@" + unique + "' is the name of a kernel");
   }
   module.getBody()->getOperations().splice(module.getBody()->end(),
                                            kernels.getBody()->getOperations());
@@ -407,6 +433,8 @@ json::Array ArtifactBuilder::describeSites(func::FuncOp function) {
 }
 
 Expected<std::string> ArtifactBuilder::build() {
+  if (llvm::Error error = flattenModels())
+    return std::move(error);
   if (llvm::Error error = findFunctions())
     return std::move(error);
   std::string text;

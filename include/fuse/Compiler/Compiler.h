@@ -56,7 +56,8 @@ struct CompileOptions {
 /// Registers what compiling needs in a context beside the dialects.
 void registerCompilerTranslations(mlir::DialectRegistry &registry);
 
-/// Compiles the public functions on tensors of a module, which stays as it is.
+/// Compiles the public functions on tensors of a module, which stays as it is,
+/// and of each model its forward, as a function of its name.
 /// The bytes are the same for the same module, options and machine.
 llvm::Expected<std::string> compileToArtifact(mlir::ModuleOp module,
                                               const CompileOptions &options);
