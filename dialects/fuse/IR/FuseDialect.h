@@ -9,6 +9,8 @@
 
 #include "mlir/IR/Dialect.h"
 
+#include <atomic>
+
 #include "fuse/IR/FuseDialect.h.inc"
 
 #endif // FUSE_IR_FUSEDIALECT_H

@@ -43,6 +43,10 @@ def Fuse_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
     void registerAttributes();
+
+    /// Whether a tied parameter was ever verified. Most networks have none, and
+    /// what ties say is seen in a walk over all of a model.
+    std::atomic<bool> hasTies = false;
   }];
 }
 

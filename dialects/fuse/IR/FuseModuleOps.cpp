@@ -14,6 +14,7 @@
 
 #include "fuse/IR/FuseClauses.h"
 #include "fuse/IR/FuseModules.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -50,16 +51,51 @@ SmallVector<ModelOp> fuse::findModels(Operation *root) {
   return models;
 }
 
+LogicalResult
+fuse::walkFusedCalls(Operation *module,
+                     llvm::function_ref<LogicalResult(FusedCallOp)> visit) {
+  auto ops = module->getRegion(0).getOps();
+  if (llvm::none_of(ops, llvm::IsaPred<NetModuleOp>))
+    return success();
+  for (Operation &op : ops) {
+    if (isa<NetModuleOp>(op)) {
+      if (failed(walkFusedCalls(&op, visit)))
+        return failure();
+    } else if (op.getNumRegions()) {
+      WalkResult walk =
+          op.walk([&](FusedCallOp call) { return WalkResult(visit(call)); });
+      if (walk.wasInterrupted())
+        return failure();
+    }
+  }
+  return success();
+}
+
+/// The name of `op`, or null. The interface asks for an attribute by its name,
+/// and that for the context, which is behind the location: memory that nothing
+/// else of a lookup needs.
+static StringAttr getSymbol(Operation &op) {
+  if (auto module = dyn_cast<NetModuleOp>(op))
+    return module.getSymNameAttr();
+  if (auto parameter = dyn_cast<ParameterOp>(op))
+    return parameter.getSymNameAttr();
+  if (auto function = dyn_cast<func::FuncOp>(op))
+    return function.getSymNameAttr();
+  auto symbol = dyn_cast<SymbolOpInterface>(op);
+  return symbol ? symbol.getNameAttr() : StringAttr();
+}
+
+/// How many ops are looked at before a table is asked.
+static constexpr unsigned kMaxScanned = 16;
+
 Operation *fuse::lookupSymbol(SymbolTableCollection &tables, Operation *scope,
                               StringAttr name) {
-  constexpr unsigned maxScanned = 16;
   unsigned count = 0;
   for (Operation &op : scope->getRegion(0).getOps()) {
-    if (++count > maxScanned)
+    if (++count > kMaxScanned)
       return tables.lookupSymbolIn(scope, name);
-    auto symbol = dyn_cast<SymbolOpInterface>(op);
-    if (symbol && symbol.getNameAttr() == name)
-      return symbol;
+    if (getSymbol(op) == name)
+      return &op;
   }
   return nullptr;
 }
@@ -77,8 +113,18 @@ Operation *fuse::lookupSymbol(SymbolTableCollection &tables, Operation *scope,
 
 FunctionOpInterface fuse::getForward(SymbolTableCollection &tables,
                                      Operation *module) {
-  return dyn_cast_or_null<FunctionOpInterface>(lookupSymbol(
-      tables, module, StringAttr::get(module->getContext(), kForwardName)));
+  // It is what most modules end with.
+  unsigned count = 0;
+  for (Block &block : module->getRegion(0))
+    for (Operation &op : llvm::reverse(block)) {
+      if (++count > kMaxScanned)
+        return dyn_cast_or_null<FunctionOpInterface>(tables.lookupSymbolIn(
+            module, StringAttr::get(module->getContext(), kForwardName)));
+      StringAttr name = getSymbol(op);
+      if (name && name.getValue() == kForwardName)
+        return dyn_cast<FunctionOpInterface>(op);
+    }
+  return {};
 }
 
 /// The parameter below `scope` that the dotted `name` leads to, or null.
@@ -239,8 +285,15 @@ LogicalResult ModelOp::verify() {
   return verifyClass(*this, getClassName());
 }
 
+static FuseDialect &getDialect(Operation *op) {
+  return *cast<FuseDialect>(op->getDialect());
+}
+
 /// Ties are verified here and not one by one: a table of symbols serves all.
+/// The parameters themselves have been verified before.
 static LogicalResult verifyTies(ModelOp model) {
+  if (!getDialect(model).hasTies)
+    return success();
   SymbolTableCollection tables;
   WalkResult walk = model->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<FunctionOpInterface>(op))
@@ -288,7 +341,11 @@ LogicalResult NetModuleOp::verifyRegions() { return verifyMembers(*this); }
 // Parameters
 //===----------------------------------------------------------------------===//
 
-LogicalResult ParameterOp::verify() { return verifyName(*this, getSymName()); }
+LogicalResult ParameterOp::verify() {
+  if (getTiedTo())
+    getDialect(*this).hasTies = true;
+  return verifyName(*this, getSymName());
+}
 
 LogicalResult GetParameterOp::verifySymbolUses(SymbolTableCollection &tables) {
   Operation *scope = getEnclosingModule(*this);

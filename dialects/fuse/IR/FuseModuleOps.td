@@ -83,6 +83,14 @@ def Fuse_NetModuleOp : Fuse_ModuleOp<"module", [
     ParentOneOf<["ModelOp", "NetModuleOp"]>]> {
   let summary = "A module of a neural network";
   let description = [{
+    Syntax:
+
+    ```
+    operation ::= `fuse.module` $sym_name `class` $class_name (`hooks` `(` $hooks^ `)`)?
+                  (`tensor_parallel` `(` $tensor_parallel^ `)`)?
+                  attr-dict-with-keyword $body
+    ```
+
     Owns its parameters (`fuse.parameter`), its children (`fuse.module`, in
     their order) and at most one function, `@forward`, that says what a call
     of the module computes. A private `@forward` without a body declares the
@@ -112,11 +120,7 @@ def Fuse_NetModuleOp : Fuse_ModuleOp<"module", [
     OptionalAttr<StrArrayAttr>:$hooks,
     OptionalAttr<StrAttr>:$tensor_parallel
   );
-  let assemblyFormat = [{
-    $sym_name `class` $class_name (`hooks` `(` $hooks^ `)`)?
-    (`tensor_parallel` `(` $tensor_parallel^ `)`)?
-    attr-dict-with-keyword $body
-  }];
+  let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
 
@@ -128,6 +132,12 @@ def Fuse_ParameterOp : Op<Fuse_Dialect, "parameter", [
     ParentOneOf<["ModelOp", "NetModuleOp"]>, Symbol]> {
   let summary = "A parameter that its module owns";
   let description = [{
+    Syntax:
+
+    ```
+    operation ::= `fuse.parameter` $sym_name (`tied_to` `(` $tied_to^ `)`)? `:` $type attr-dict
+    ```
+
     Its name in a checkpoint is the path of its module, a dot and its own name.
     Fusing never moves a parameter to another module.
 
@@ -147,9 +157,7 @@ def Fuse_ParameterOp : Op<Fuse_Dialect, "parameter", [
     OptionalAttr<StrAttr>:$tied_to,
     TypeAttrOf<AnyStaticShapeTensor>:$type
   );
-  let assemblyFormat = [{
-    $sym_name (`tied_to` `(` $tied_to^ `)`)? `:` $type attr-dict
-  }];
+  let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
 }
 
@@ -157,6 +165,12 @@ def Fuse_GetParameterOp : Op<Fuse_Dialect, "get_parameter", [
     Pure, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Value of a parameter";
   let description = [{
+    Syntax:
+
+    ```
+    operation ::= `fuse.get_parameter` $parameter `:` type($value) attr-dict
+    ```
+
     The name is relative to the module whose forward contains the op. A nested
     name (`@up_proj::@weight`) reaches a parameter of a child.
 
@@ -164,7 +178,7 @@ def Fuse_GetParameterOp : Op<Fuse_Dialect, "get_parameter", [
   }];
   let arguments = (ins SymbolRefAttr:$parameter);
   let results = (outs AnyStaticShapeTensor:$value);
-  let assemblyFormat = "$parameter `:` type($value) attr-dict";
+  let hasCustomAssemblyFormat = 1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -175,6 +189,13 @@ def Fuse_CallModuleOp : Op<Fuse_Dialect, "call_module", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Call of a module's forward";
   let description = [{
+    Syntax:
+
+    ```
+    operation ::= `fuse.call_module` $callee `(` $args `)` attr-dict
+                  `:` functional-type(operands, results)
+    ```
+
     The callee is named relative to the module whose forward contains the call:
     a child `@mlp` or a descendant `@layers::@"0"`. One module may be called
     many times. Trailing values may be left out when the callee has defaults
@@ -192,9 +213,7 @@ def Fuse_CallModuleOp : Op<Fuse_Dialect, "call_module", [
   }];
   let arguments = (ins SymbolRefAttr:$callee, Variadic<AnyType>:$args);
   let results = (outs Variadic<AnyType>:$outputs);
-  let assemblyFormat = [{
-    $callee `(` $args `)` attr-dict `:` functional-type(operands, results)
-  }];
+  let hasCustomAssemblyFormat = 1;
 }
 
 def Fuse_FusedCallOp : Op<Fuse_Dialect, "fused_call", [

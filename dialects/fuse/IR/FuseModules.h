@@ -34,6 +34,12 @@ std::string getModulePath(mlir::Operation *module);
 /// The models inside `root`, in order. Functions hold none.
 llvm::SmallVector<ModelOp> findModels(mlir::Operation *root);
 
+/// Visits the fused calls in a model or module in the order of the text, until
+/// one fails. Modules without children call none and are not looked into.
+llvm::LogicalResult
+walkFusedCalls(mlir::Operation *module,
+               llvm::function_ref<llvm::LogicalResult(FusedCallOp)> visit);
+
 /// The symbol `name` in a model, module or slot, or null. Asks `tables` only
 /// where there are many symbols.
 mlir::Operation *lookupSymbol(mlir::SymbolTableCollection &tables,

@@ -1,0 +1,157 @@
+//===- FuseModuleSyntax.cpp - Text of modules and their parts -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// By hand, for the ops that each layer of a model has several of: a generated
+// printer asks an op for all of its attributes, which makes a dictionary that
+// the context keeps for each op, only to leave out again what was printed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/IR/FuseOps.h"
+
+using namespace mlir;
+using namespace fuse;
+
+/// `{name = value, ...}` or nothing.
+template <typename OpTy>
+static ParseResult parseOthers(OpAsmParser &parser, OperationState &result,
+                               bool withKeyword = false) {
+  SMLoc loc = parser.getCurrentLocation();
+  if (withKeyword ? parser.parseOptionalAttrDictWithKeyword(result.attributes)
+                  : parser.parseOptionalAttrDict(result.attributes))
+    return failure();
+  return OpTy::verifyInherentAttrs(result.name, result.attributes, [&] {
+    return parser.emitError(loc)
+           << "'" << result.name.getStringRef() << "' op ";
+  });
+}
+
+/// `keyword(value)` or nothing.
+template <typename AttrTy>
+static ParseResult parseOptionalClause(OpAsmParser &parser, StringRef keyword,
+                                       AttrTy &value) {
+  if (failed(parser.parseOptionalKeyword(keyword)))
+    return success();
+  return failure(parser.parseLParen() ||
+                 parser.parseCustomAttributeWithFallback(
+                     value, parser.getBuilder().getNoneType()) ||
+                 parser.parseRParen());
+}
+
+static void printOptionalClause(OpAsmPrinter &printer, StringRef keyword,
+                                Attribute value) {
+  if (!value)
+    return;
+  printer << ' ' << keyword << '(';
+  printer.printAttributeWithoutType(value);
+  printer << ')';
+}
+
+//===----------------------------------------------------------------------===//
+// Containers and parameters
+//===----------------------------------------------------------------------===//
+
+ParseResult NetModuleOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto &properties = result.getOrAddProperties<Properties>();
+  Region *body = result.addRegion();
+  if (parser.parseSymbolName(properties.sym_name) ||
+      parser.parseKeyword("class") ||
+      parser.parseCustomAttributeWithFallback(
+          properties.class_name, parser.getBuilder().getNoneType()) ||
+      parseOptionalClause(parser, "hooks", properties.hooks) ||
+      parseOptionalClause(parser, "tensor_parallel",
+                          properties.tensor_parallel) ||
+      parseOthers<NetModuleOp>(parser, result, /*withKeyword=*/true) ||
+      parser.parseRegion(*body))
+    return failure();
+  if (body->empty())
+    body->emplaceBlock();
+  return success();
+}
+
+void NetModuleOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printer << " class ";
+  printer.printAttributeWithoutType(getClassNameAttr());
+  printOptionalClause(printer, "hooks", getHooksAttr());
+  printOptionalClause(printer, "tensor_parallel", getTensorParallelAttr());
+  printer.printOptionalAttrDictWithKeyword(
+      (*this)->getDiscardableAttrDictionary().getValue());
+  printer << ' ';
+  printer.printRegion(getBody());
+}
+
+ParseResult ParameterOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto &properties = result.getOrAddProperties<Properties>();
+  return failure(parser.parseSymbolName(properties.sym_name) ||
+                 parseOptionalClause(parser, "tied_to", properties.tied_to) ||
+                 parser.parseColon() ||
+                 parser.parseCustomAttributeWithFallback(
+                     properties.type, parser.getBuilder().getNoneType()) ||
+                 parseOthers<ParameterOp>(parser, result));
+}
+
+void ParameterOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printSymbolName(getSymName());
+  printOptionalClause(printer, "tied_to", getTiedToAttr());
+  printer << " : ";
+  printer.printAttributeWithoutType(getTypeAttr());
+  printer.printOptionalAttrDict(
+      (*this)->getDiscardableAttrDictionary().getValue());
+}
+
+//===----------------------------------------------------------------------===//
+// Uses
+//===----------------------------------------------------------------------===//
+
+ParseResult GetParameterOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto &properties = result.getOrAddProperties<Properties>();
+  RankedTensorType type;
+  if (parser.parseCustomAttributeWithFallback(
+          properties.parameter, parser.getBuilder().getNoneType()) ||
+      parser.parseColon() || parser.parseCustomTypeWithFallback(type) ||
+      parseOthers<GetParameterOp>(parser, result))
+    return failure();
+  result.addTypes(type);
+  return success();
+}
+
+void GetParameterOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printAttributeWithoutType(getParameterAttr());
+  printer << " : ";
+  printer.printStrippedAttrOrType(cast<RankedTensorType>(getValue().getType()));
+  printer.printOptionalAttrDict(
+      (*this)->getDiscardableAttrDictionary().getValue());
+}
+
+ParseResult CallModuleOp::parse(OpAsmParser &parser, OperationState &result) {
+  auto &properties = result.getOrAddProperties<Properties>();
+  SmallVector<OpAsmParser::UnresolvedOperand, 4> args;
+  FunctionType type;
+  if (parser.parseCustomAttributeWithFallback(
+          properties.callee, parser.getBuilder().getNoneType()) ||
+      parser.parseOperandList(args, OpAsmParser::Delimiter::Paren) ||
+      parseOthers<CallModuleOp>(parser, result) || parser.parseColon() ||
+      parser.parseType(type))
+    return failure();
+  result.addTypes(type.getResults());
+  return parser.resolveOperands(args, type.getInputs(), parser.getNameLoc(),
+                                result.operands);
+}
+
+void CallModuleOp::print(OpAsmPrinter &printer) {
+  printer << ' ';
+  printer.printAttributeWithoutType(getCalleeAttr());
+  printer << '(' << getArgs() << ')';
+  printer.printOptionalAttrDict(
+      (*this)->getDiscardableAttrDictionary().getValue());
+  printer << " : ";
+  printer.printFunctionalType((*this)->getOperandTypes(),
+                              (*this)->getResultTypes());
+}
