@@ -68,19 +68,20 @@ LogicalResult ModuleMatcher::checkHits(const ModulePattern &pattern,
          << "' of member " << i;
     // What the user may have meant.
     unsigned listed = 0;
-    for (ModuleNode *node : graph.getNodes())
-      if (node->parent && listed < 4 &&
-          member.className.matchChild(node->getModule().getClassName()))
-        diag << (listed++ ? ", " : "; modules of this class: ") << node->path;
+    for (const ModuleNode &node : graph.getNodes())
+      if (node.parent && listed < 4 &&
+          member.className.matchChild(node.getModule().getClassName()))
+        diag << (listed++ ? ", " : "; modules of this class: ")
+             << node.getPath();
     if (!listed)
       diag << "; no module has class '" << member.className.getText() << "'";
     return diag;
   }
   bool shared = llvm::any_of(parents, [&](const ParentHits &hits) {
-    return llvm::all_of(pattern.members,
-                        [&](const ModulePattern::Member &member) {
-                          return member.path.matchParent(hits.parent->names);
-                        });
+    return llvm::all_of(
+        pattern.members, [&](const ModulePattern::Member &member) {
+          return member.path.matchParent(hits.parent->getNames());
+        });
   });
   if (shared)
     return success();
@@ -91,7 +92,7 @@ LogicalResult ModuleMatcher::checkHits(const ModulePattern &pattern,
     for (const ParentHits &hits : parents)
       if (!hits.children[i].empty()) {
         diag << (i ? ", " : "; ") << "'" << member.path.getText()
-             << "' has parent '" << hits.parent->path << "'";
+             << "' has parent '" << hits.parent->getPath() << "'";
         break;
       }
   return diag;
@@ -146,7 +147,7 @@ static bool refuse(ModuleSite &site, RefusalKind kind, Operation *at,
 static std::string describe(ModuleGraph &graph, Operation *op) {
   if (auto call = dyn_cast<CallModuleOp>(op))
     if (ModuleNode *callee = graph.getCallee(call))
-      return "the call of '" + callee->path + "'";
+      return "the call of '" + callee->getPath() + "'";
   return "'" + op->getName().getStringRef().str() + "'";
 }
 
@@ -174,8 +175,8 @@ bool ModuleMatcher::followChain(
       if (!next || call->isBeforeInBlock(next))
         next = call;
     }
-    StringRef path = site.members[site.calls.size() - 1]->path;
     if (!next) {
+      std::string path = site.members[site.calls.size() - 1]->getPath();
       if (elsewhere)
         return refuse(site, RefusalKind::MembersInDifferentBlocks, other,
                       describe(graph, other) + " stands in another block");
@@ -191,7 +192,7 @@ bool ModuleMatcher::followChain(
   }
   if (site.calls.back()->getNumResults() == 0)
     return refuse(site, RefusalKind::NoResult, site.calls.back(),
-                  "'" + site.members.back()->path + "' gives nothing");
+                  "'" + site.members.back()->getPath() + "' gives nothing");
   return true;
 }
 
@@ -212,7 +213,7 @@ bool ModuleMatcher::checkUses(ModuleSite &site) {
             !isInjected("match-other-users"))
           return refuse(site, RefusalKind::IntermediateHasOtherUsers, outside,
                         describe(graph, outside) + " uses the result of '" +
-                            site.members[i]->path + "', which kernel '" +
+                            site.members[i]->getPath() + "', which kernel '" +
                             site.kernel + "' can not return");
         if (outside)
           site.also.push_back(position);
@@ -226,8 +227,9 @@ bool ModuleMatcher::checkUses(ModuleSite &site) {
       if (!def->isBeforeInBlock(first))
         return refuse(site, RefusalKind::SideInputMadeLater, def,
                       describe(graph, def) + " makes an input of '" +
-                          site.members[i]->path + "' behind the call of '" +
-                          site.members.front()->path + "'");
+                          site.members[i]->getPath() +
+                          "' behind the call of '" +
+                          site.members.front()->getPath() + "'");
     }
   }
   return true;
@@ -244,11 +246,12 @@ bool ModuleMatcher::checkMarks(ModuleSite &site) {
           hooks && !hooks.empty() && !isInjected("match-hooks"))
         return refuse(
             site, RefusalKind::HasHooks, module,
-            "'" + node->path + "' has hooks " +
+            "'" + node->getPath() + "' has hooks " +
                 llvm::join(hooks.getAsValueRange<StringAttr>(), ", "));
       if (std::optional<StringRef> plan = module.getTensorParallel())
         return refuse(site, RefusalKind::TensorParallel, module,
-                      "'" + node->path + "' is distributed as '" + *plan + "'");
+                      "'" + node->getPath() + "' is distributed as '" + *plan +
+                          "'");
       llvm::append_range(pending, node->children);
     }
   }
@@ -260,7 +263,7 @@ bool ModuleMatcher::checkMarks(ModuleSite &site) {
 bool ModuleMatcher::checkBodies(ModuleSite &site) {
   auto alreadyFused = [&](Operation *at, ModuleNode *node) {
     return refuse(site, RefusalKind::AlreadyFused, at,
-                  "'" + node->path + "' belongs to another site");
+                  "'" + node->getPath() + "' belongs to another site");
   };
   for (ModuleNode *node = site.members.front()->parent; node;
        node = node->parent)
@@ -274,19 +277,18 @@ bool ModuleMatcher::checkBodies(ModuleSite &site) {
     reached.insert(member);
     for (unsigned i = 0; i < reached.size(); ++i) {
       ModuleNode *node = reached[i];
-      if (node->forward.isExternal()) {
+      if (node->isExternal) {
         if (kernelIsGenerated)
           return refuse(site, RefusalKind::MemberWithoutBody, node->op,
-                        "'" + node->path + "' is declared only");
+                        "'" + node->getPath() + "' is declared only");
         continue;
       }
-      bool fused = false;
-      node->forward->walk([&](Operation *op) {
-        fused |= claimedCalls.contains(op) || isa<FusedCallOp>(op);
-        if (auto inner = dyn_cast<CallModuleOp>(op))
-          if (ModuleNode *callee = graph.getCallee(inner))
-            reached.insert(callee);
-      });
+      bool fused = node->hasFusedCalls;
+      for (CallModuleOp inner : node->body) {
+        fused |= claimedCalls.contains(inner);
+        if (ModuleNode *callee = graph.getCallee(inner))
+          reached.insert(callee);
+      }
       if (fused)
         return alreadyFused(node->op, node);
     }
@@ -322,8 +324,11 @@ bool ModuleMatcher::checkWeights(ModuleSite &site) {
 }
 
 bool ModuleMatcher::isHeldBack(const ModuleNode &node) {
-  return llvm::any_of(
-      *heldBack, [&](const PathGlob &glob) { return glob.match(node.names); });
+  if (heldBack->empty())
+    return false;
+  SmallVector<StringRef, 6> names = node.getNames();
+  return llvm::any_of(*heldBack,
+                      [&](const PathGlob &glob) { return glob.match(names); });
 }
 
 void ModuleMatcher::claim(const ModuleSite &site) {
@@ -340,9 +345,11 @@ void ModuleMatcher::claim(const ModuleSite &site) {
 /// `parent.norm+mlp`, with `?` for a member that is missing.
 static std::string makeSiteId(const ModuleNode &parent,
                               ArrayRef<ModuleNode *> members) {
-  std::string id = parent.path.empty() ? "" : parent.path + ".";
+  std::string id = parent.getPath();
+  if (!id.empty())
+    id += ".";
   for (auto [i, member] : llvm::enumerate(members))
-    id += (i ? "+" : "") + (member ? member->names.back().str() : "?");
+    id += (i ? "+" : "") + (member ? member->name.str() : "?");
   return id;
 }
 
@@ -362,15 +369,15 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
 
   // Same parent, all children there.
   for (auto [i, member] : llvm::enumerate(pattern.members))
-    if (!member.path.matchParent(hits.parent->names))
+    if (!member.path.matchParent(hits.parent->getNames()))
       return refuseParent(RefusalKind::DifferentParents, hits.parent->op,
-                          "'" + hits.parent->path +
+                          "'" + hits.parent->getPath() +
                               "' is not the parent of path '" +
                               member.path.getText() + "'");
   for (auto [i, member] : llvm::enumerate(pattern.members))
     if (hits.children[i].empty())
       return refuseParent(RefusalKind::ChildMissing, hits.parent->op,
-                          "'" + hits.parent->path +
+                          "'" + hits.parent->getPath() +
                               "' has no child for path '" +
                               member.path.getText() + "'");
 
@@ -385,7 +392,7 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
       continue;
     ModuleNode *child = hits.children[i].front();
     return refuseParent(RefusalKind::ClassDiffers, child->op,
-                        "'" + child->path + "' has class '" +
+                        "'" + child->getPath() + "' has class '" +
                             child->getModule().getClassName() +
                             "', the pattern says '" +
                             member.className.getText() + "'");
@@ -400,7 +407,7 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
     if (head->calls.empty()) {
       start.id = makeSiteId(*hits.parent, start.members);
       refuse(start, RefusalKind::MemberNotCalled, head->op,
-             "no forward calls '" + head->path + "'");
+             "no forward calls '" + head->getPath() + "'");
       sites.push_back(std::move(start));
       continue;
     }
@@ -422,7 +429,7 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
       for (ModuleNode *member : chain.members)
         if (!chain.refusal && isHeldBack(*member))
           refuse(chain, RefusalKind::HeldBack, member->op,
-                 "'" + member->path + "' stays unfused");
+                 "'" + member->getPath() + "' stays unfused");
       if (!chain.refusal && checkUses(chain) && checkMarks(chain) &&
           checkBodies(chain) && checkWeights(chain))
         claim(chain);
@@ -449,20 +456,21 @@ LogicalResult ModuleMatcher::match(const ModulePattern &pattern,
   SmallVector<unsigned> counts(pattern.members.size());
   SmallVector<ParentHits, 0> parents;
   DenseMap<ModuleNode *, unsigned> parentIndex;
-  for (ModuleNode *node : graph.getNodes()) {
-    if (!node->parent)
+  for (ModuleNode &node : graph.getNodes()) {
+    if (!node.parent)
       continue;
+    SmallVector<StringRef, 6> names = node.getNames();
     for (auto [i, member] : llvm::enumerate(pattern.members)) {
-      if (!member.path.match(node->names))
+      if (!member.path.match(names))
         continue;
       ++counts[i];
-      auto [it, isNew] = parentIndex.try_emplace(node->parent, parents.size());
+      auto [it, isNew] = parentIndex.try_emplace(node.parent, parents.size());
       if (isNew) {
         parents.emplace_back();
-        parents.back().parent = node->parent;
+        parents.back().parent = node.parent;
         parents.back().children.resize(pattern.members.size());
       }
-      parents[it->second].children[i].push_back(node);
+      parents[it->second].children[i].push_back(&node);
     }
   }
   if (failed(checkHits(pattern, parents, counts)) ||

@@ -239,7 +239,7 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
     report.gain = predictGain(site, before, options.tokens);
     for (ModuleNode *member : site.members)
       if (member) {
-        report.members.push_back(member->path);
+        report.members.push_back(member->getPath());
         collectTies(member->op, report.tied);
       }
   };

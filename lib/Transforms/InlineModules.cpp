@@ -46,31 +46,32 @@ static func::FuncOp inlineSite(FusedCallOp fused, StringRef name,
 }
 
 FailureOr<unsigned> fuse::inlineFusedCalls(ModelOp model) {
-  SmallVector<FusedCallOp> calls;
   SymbolTableCollection tables;
-  model->walk([&](FusedCallOp call) {
-    // A declared kernel brings its own code.
-    if (!call.getBodyAttr() && isGeneratedKernel(call.getKernel()))
-      calls.push_back(call);
-  });
-  if (calls.empty())
-    return 0u;
-  Operation *home = model->getParentOp();
-  if (!home || !home->hasTrait<OpTrait::SymbolTable>())
-    return model.emitError("must stand in a module to inline its members "
-                           "beside it"),
-           failure();
-  SymbolTable &symbols = tables.getSymbolTable(home);
+  SymbolTable *symbols = nullptr;
+  std::string prefix;
   OpBuilder builder(model.getContext());
   builder.setInsertionPointAfter(model);
-  // Models of one file may have the same sites.
-  auto models = home->getRegion(0).getOps<ModelOp>();
-  std::string prefix;
-  if (std::next(models.begin()) != models.end())
-    prefix = model.getSymName().str() + ".";
-  for (FusedCallOp call : calls) {
+  auto prepare = [&]() -> LogicalResult {
+    Operation *home = model->getParentOp();
+    if (!home || !home->hasTrait<OpTrait::SymbolTable>())
+      return model.emitError("must stand in a module to inline its members "
+                             "beside it");
+    symbols = &tables.getSymbolTable(home);
+    // Models of one file may have the same sites.
+    auto models = home->getRegion(0).getOps<ModelOp>();
+    if (std::next(models.begin()) != models.end())
+      prefix = model.getSymName().str() + ".";
+    return success();
+  };
+  unsigned count = 0;
+  LogicalResult walk = walkFusedCalls(model, [&](FusedCallOp call) {
+    // A declared kernel brings its own code.
+    if (call.getBodyAttr() || !isGeneratedKernel(call.getKernel()))
+      return success();
+    if (!symbols && failed(prepare()))
+      return failure();
     std::string name = prefix + call.getSite().str();
-    if (Operation *other = symbols.lookup(name)) {
+    if (Operation *other = symbols->lookup(name)) {
       InFlightDiagnostic diag = call.emitError();
       diag << "there is a symbol '" << name
            << "' beside the model, where the body of this site would go";
@@ -81,10 +82,14 @@ FailureOr<unsigned> fuse::inlineFusedCalls(ModelOp model) {
     if (!function)
       return failure();
     builder.setInsertionPointAfter(function);
-    symbols.insert(function);
+    symbols->insert(function);
     call.setBodyAttr(FlatSymbolRefAttr::get(function));
-  }
-  return calls.size();
+    ++count;
+    return success();
+  });
+  if (failed(walk))
+    return failure();
+  return count;
 }
 
 namespace {

@@ -35,7 +35,8 @@ static remark::RemarkOpts getRemarkOpts(const ModuleSite &site) {
 
 static std::string joinPaths(ArrayRef<ModuleNode *> members) {
   return llvm::join(
-      llvm::map_range(members, [](ModuleNode *node) { return node->path; }),
+      llvm::map_range(members,
+                      [](ModuleNode *node) { return node->getPath(); }),
       ", ");
 }
 
@@ -50,6 +51,8 @@ static void remarkSite(const ModuleSite &site) {
     return;
   }
   CallModuleOp head = site.calls.front();
+  if (!head->getContext()->getRemarkEngine())
+    return;
   remark::passed(head.getLoc(), getRemarkOpts(site))
       << remark::metric("Kernel", site.kernel)
       << remark::metric("Members", joinPaths(site.members));
@@ -181,7 +184,12 @@ fuse::fuseModules(ModelOp model, ArrayRef<std::string> patterns,
     if (!site.refusal)
       replaceCalls(site);
   recordRefusals(model, sites);
-  if (failed(collectRecipes(model)))
+  // Weights in other layouts are rare, and who reads them is found by walking.
+  auto storesWeights = [](const ModuleSite &site) {
+    return !site.refusal && !site.weights.empty();
+  };
+  if ((graph.hasStoredWeights() || llvm::any_of(sites, storesWeights)) &&
+      failed(collectRecipes(model)))
     return failure();
   return counts;
 }

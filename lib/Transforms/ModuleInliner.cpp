@@ -224,16 +224,22 @@ Value ModuleInliner::getParameter(StringRef name, Type type, Location loc) {
   // A stored weight and a parameter never have the same name.
   if (value && value.getType() == type)
     return value;
-  unsigned index = function.getNumArguments();
-  NamedAttribute attr =
-      builder.getNamedAttr(kParameterAttrName, builder.getStringAttr(name));
-  (void)function.insertArgument(index, type, builder.getDictionaryAttr(attr),
-                                loc);
-  return value = function.getArgument(index);
+  Attribute attr = builder.getStringAttr(name);
+  parameterAttrs.push_back(builder.getDictionaryAttr(
+      builder.getNamedAttr(kParameterAttrName, attr)));
+  return value = function.getBody().front().addArgument(type, loc);
 }
 
 void ModuleInliner::finish(ValueRange results) {
   func::ReturnOp::create(builder, function.getLoc(), results);
+  if (parameterAttrs.empty())
+    return;
+  SmallVector<DictionaryAttr> attrs;
+  function.getAllArgAttrs(attrs);
+  llvm::append_range(attrs, parameterAttrs);
+  function.setType(builder.getFunctionType(
+      function.getBody().getArgumentTypes(), function.getResultTypes()));
+  function.setAllArgAttrs(attrs);
 }
 
 OwningOpRef<func::FuncOp> fuse::inlineCalls(SymbolTableCollection &tables,

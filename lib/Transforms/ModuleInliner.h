@@ -38,7 +38,7 @@ public:
   /// The members of a fused call, whether it has a body or not.
   llvm::FailureOr<Values> inlineMembers(FusedCallOp call,
                                         llvm::ArrayRef<mlir::Value> operands);
-  /// Ends the function.
+  /// Ends the function and gives it the type that it has by then.
   void finish(mlir::ValueRange results);
 
 private:
@@ -55,6 +55,8 @@ private:
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
   llvm::StringMap<mlir::Value> parameters;
+  /// Of the arguments that stand for parameters, in their order.
+  llvm::SmallVector<mlir::DictionaryAttr> parameterAttrs;
 };
 
 /// A function that stands nowhere and computes what `calls`, which stand in one

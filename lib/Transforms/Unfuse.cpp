@@ -207,6 +207,25 @@ FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
   Selection selection(sites, paths);
   if (failed(selection.parsePaths(root)))
     return failure();
+  UnfuseCounts counts;
+  SymbolTableCollection tables;
+  llvm::SetVector<Operation *> bodies;
+  auto undo = [&](Operation *function) {
+    counts.unfused += ops.size() + calls.size();
+    if (isInjected("unfuse-order"))
+      std::reverse(ops.begin(), ops.end());
+    // Post-order visits a block from its first op to its last. Nobody will see
+    // what a body would be.
+    if (!bodies.contains(function))
+      for (FusedOpInterface op : llvm::reverse(ops))
+        counts.displaced += !unfuseOne(op);
+    unfuseCalls(calls, tables, bodies);
+    ops.clear();
+    calls.clear();
+  };
+  // Nothing can be missing of a whole model, so that each function is undone
+  // when it was seen.
+  bool isWhole = selection.isWhole();
   root->walk([&](Operation *op) {
     if (auto kernel = dyn_cast<FusedOpInterface>(op)) {
       SmallVector<StringRef> origins;
@@ -222,22 +241,17 @@ FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
       SmallVector<StringRef> origins(members.begin(), members.end());
       if (selection.contains(call.getSiteAttr(), origins))
         calls.push_back(call);
+    } else if (isWhole && !(ops.empty() && calls.empty()) &&
+               isa<FunctionOpInterface>(op)) {
+      undo(op);
     }
   });
   if (failed(selection.verify(root)))
     return failure();
-  UnfuseCounts counts;
-  if (isInjected("unfuse-order"))
-    std::reverse(ops.begin(), ops.end());
-  // Post-order visits a block from its first op to its last.
-  for (FusedOpInterface op : llvm::reverse(ops)) {
-    ++counts.unfused;
-    if (!unfuseOne(op))
-      ++counts.displaced;
-  }
-  counts.unfused += calls.size();
-  unfuseCalls(root, calls);
-  if (selection.isWhole())
+  undo(nullptr);
+  for (Operation *body : bodies)
+    body->erase();
+  if (isWhole)
     for (ModelOp model : findModels(root))
       model->removeAttr(kRefusalsAttrName);
   return counts;

@@ -60,14 +60,15 @@ static void unfuseCall(FusedCallOp fused, SymbolTableCollection &tables) {
   fused->erase();
 }
 
-void fuse::unfuseCalls(Operation *root, ArrayRef<FusedCallOp> calls) {
-  SymbolTableCollection tables;
+void fuse::unfuseCalls(ArrayRef<FusedCallOp> calls,
+                       SymbolTableCollection &tables,
+                       llvm::SetVector<Operation *> &bodies) {
   for (FusedCallOp call : calls) {
     if (FlatSymbolRefAttr body = call.getBodyAttr()) {
       Operation *home = call->getParentOfType<ModelOp>()->getParentOp();
       if (home && home->hasTrait<OpTrait::SymbolTable>())
         if (Operation *function = tables.lookupSymbolIn(home, body.getAttr()))
-          tables.getSymbolTable(home).erase(function);
+          bodies.insert(function);
     }
     unfuseCall(call, tables);
   }

@@ -12,6 +12,7 @@
 #define FUSE_TRANSFORMS_MODULEFUSION_H
 
 #include "fuse/Analysis/ModulePattern.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace fuse {
 
@@ -51,9 +52,11 @@ getModels(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> files);
 /// into a function beside the model. Returns how many functions there are.
 llvm::FailureOr<unsigned> inlineFusedCalls(ModelOp model);
 
-/// Replaces fused calls by the calls that they stand for, and removes the
-/// functions with their bodies.
-void unfuseCalls(mlir::Operation *root, llvm::ArrayRef<FusedCallOp> calls);
+/// Replaces fused calls by the calls that they stand for. The functions with
+/// their bodies, which nothing needs any more, are added to `bodies`.
+void unfuseCalls(llvm::ArrayRef<FusedCallOp> calls,
+                 mlir::SymbolTableCollection &tables,
+                 llvm::SetVector<mlir::Operation *> &bodies);
 
 } // namespace fuse
 
