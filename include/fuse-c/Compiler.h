@@ -139,7 +139,11 @@ typedef struct fuse_compile_options {
 FUSE_C_EXPORT void fuse_compile_options_init(fuse_compile_options *options);
 
 /* Compiles the public functions of a module, which stays as it is, and of each
- * model its forward, as a function of its name. Options may be null. */
+ * model its forward, as a function of its name. Options may be null. Scheduled
+ * kernels are planned now and, unless PTX is assembled, compiled when an
+ * instance is prepared for numbers of tokens that they serve
+ * (fuse_instance_limit_tokens), or when the artefact is saved. That needs
+ * neither the module nor its context. */
 FUSE_C_EXPORT fuse_status fuse_module_compile(
     const fuse_module *module, const fuse_compile_options *options,
     fuse_artifact **artifact);

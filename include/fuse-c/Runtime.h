@@ -58,7 +58,9 @@ FUSE_C_EXPORT fuse_status fuse_artifact_save(const fuse_artifact *artifact,
 
 FUSE_C_EXPORT void fuse_artifact_destroy(fuse_artifact *artifact);
 
-/* The bytes of the file; they live as long as the artefact. */
+/* The bytes of the file; they live as long as the artefact. Null, and the last
+ * error, if code that fuse_module_compile has left for later can not be made,
+ * which this, saving and sections wait for. */
 FUSE_C_EXPORT const void *fuse_artifact_bytes(const fuse_artifact *artifact,
                                               size_t *size);
 
@@ -195,9 +197,12 @@ FUSE_C_EXPORT fuse_status fuse_instance_bind_parameter(fuse_instance *instance,
 FUSE_C_EXPORT fuse_status fuse_instance_prepare(fuse_instance *instance);
 
 /* The most tokens that launches will have; by default as many as the code
- * takes. Code for more is not loaded when the instance is prepared, which takes
- * seconds where a driver has to compile it. An instance that is prepared loads
- * at once what it lacks, and stays prepared; nothing is unloaded. */
+ * takes. Code for more is not loaded when the instance is prepared, nor
+ * compiled if fuse_module_compile has left it for later. An instance that is
+ * prepared loads at once what it lacks, while launches of other threads go on;
+ * it stays prepared, and nothing is unloaded. Several modules are compiled and
+ * loaded on as many threads as FUSE_NUM_THREADS says, or as there are
+ * processors. */
 FUSE_C_EXPORT fuse_status fuse_instance_limit_tokens(fuse_instance *instance,
                                                      int64_t tokens);
 
@@ -295,6 +300,27 @@ typedef struct fuse_object_linker {
 
 /* The functions have to stay valid until the process ends. */
 FUSE_C_EXPORT void fuse_set_object_linker(const fuse_object_linker *linker);
+
+/* What makes the code that the bytes of an artefact lack, such as the compiler
+ * behind fuse_module_compile. Several threads call it at once; on failure a
+ * function sets the last error and returns a status. */
+typedef struct fuse_code_source {
+  /* PTX of the module that the manifest calls "deferred": `number`. It lives
+   * until `destroy`. */
+  fuse_status (*compile)(void *data, size_t number, const char **text,
+                         size_t *length);
+  /* The bytes of the artefact with all of its code; they live as long. */
+  fuse_status (*complete)(void *data, const void **bytes, size_t *size);
+  /* May be null. */
+  void (*destroy)(void *data);
+  void *data;
+} fuse_code_source;
+
+/* As fuse_artifact_from_bytes. On success the artefact and what is made from it
+ * own the data of the source; on failure it stays the caller's. */
+FUSE_C_EXPORT fuse_status fuse_artifact_from_source(
+    const void *bytes, size_t size, const fuse_code_source *source,
+    fuse_artifact **artifact);
 
 #ifdef __cplusplus
 }

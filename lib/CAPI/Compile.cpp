@@ -6,7 +6,7 @@
 
 #include "CompileWith.h"
 #include "Context.h"
-#include "fuse/Compiler/Compiler.h"
+#include "fuse/Compiler/ArtifactDraft.h"
 #include "fuse/Target/ObjectLinker.h"
 
 #include <cstring>
@@ -94,24 +94,92 @@ static fuse_status readCompileOptions(const fuse_compile_options *options,
   return FUSE_OK;
 }
 
-fuse_status fuse::compileWith(
-    const fuse_module &module, const fuse_compile_options *options,
-    llvm::function_ref<llvm::Expected<std::string>(const CompileOptions &)>
-        compile,
-    fuse_artifact **artifact) {
+/// Compiles by `compile`, which sets the artefact. What the passes said is part
+/// of the error.
+static fuse_status
+runCompiler(const fuse_module &module, const fuse_compile_options *options,
+            llvm::function_ref<llvm::Error(const CompileOptions &)> compile) {
   CompileOptions chosen;
   if (fuse_status status = readCompileOptions(options, chosen))
     return status;
   ContextState &state = *module.state;
   state.errors.clear();
-  llvm::Expected<std::string> bytes = compile(chosen);
-  if (!bytes) {
-    std::string reason = llvm::toString(bytes.takeError());
+  chosen.observe = state.getObserver();
+  if (llvm::Error error = compile(chosen)) {
+    std::string reason = llvm::toString(std::move(error));
     std::string errors = state.takeErrors("");
     return fail(FUSE_ERROR_PASS,
                 errors.empty() ? reason : reason + ": " + errors);
   }
-  return fuse_artifact_from_bytes(bytes->data(), bytes->size(), artifact);
+  return FUSE_OK;
+}
+
+fuse_status fuse::compileWith(
+    const fuse_module &module, const fuse_compile_options *options,
+    llvm::function_ref<llvm::Expected<std::string>(const CompileOptions &)>
+        compile,
+    fuse_artifact **artifact) {
+  std::string bytes;
+  auto run = [&](const CompileOptions &chosen) {
+    return compile(chosen).moveInto(bytes);
+  };
+  if (fuse_status status = runCompiler(module, options, run))
+    return status;
+  return fuse_artifact_from_bytes(bytes.data(), bytes.size(), artifact);
+}
+
+//===----------------------------------------------------------------------===//
+// Compiling when it is needed
+//===----------------------------------------------------------------------===//
+
+static fuse_status compileModule(void *data, size_t number, const char **text,
+                                 size_t *length) {
+  return guard([&] {
+    auto ptx = static_cast<DeferredArtifact *>(data)->getModule(number);
+    if (!ptx)
+      return fail(FUSE_ERROR_PASS, llvm::toString(ptx.takeError()));
+    *text = ptx->data();
+    *length = ptx->size();
+    return FUSE_OK;
+  });
+}
+
+static fuse_status completeFile(void *data, const void **bytes, size_t *size) {
+  return guard([&] {
+    auto file = static_cast<DeferredArtifact *>(data)->getFile();
+    if (!file)
+      return fail(FUSE_ERROR_PASS, llvm::toString(file.takeError()));
+    *bytes = file->data();
+    *size = file->size();
+    return FUSE_OK;
+  });
+}
+
+/// An artefact whose scheduled kernels are compiled later.
+static fuse_status defer(ArtifactDraft draft, const fuse_module &module,
+                         const CompileOptions &options,
+                         fuse_artifact **artifact) {
+  llvm::Expected<std::string> bytes = writeArtifact(draft);
+  if (!bytes)
+    return fail(FUSE_ERROR_INTERNAL, llvm::toString(bytes.takeError()));
+  auto isMissing = [](const DeviceModule &code) {
+    return code.ptx.empty() && !code.kernel.empty();
+  };
+  if (llvm::none_of(draft.device.modules, isMissing))
+    return fuse_artifact_from_bytes(bytes->data(), bytes->size(), artifact);
+  DialectRegistry dialects;
+  module.state->context.getDialectRegistry().appendTo(dialects);
+  auto deferred = std::make_unique<DeferredArtifact>(
+      std::move(draft), std::move(dialects), options);
+  fuse_code_source source = {
+      compileModule, completeFile,
+      [](void *data) { delete static_cast<DeferredArtifact *>(data); },
+      deferred.get()};
+  fuse_status status = fuse_artifact_from_source(bytes->data(), bytes->size(),
+                                                 &source, artifact);
+  if (status == FUSE_OK)
+    (void)deferred.release();
+  return status;
 }
 
 fuse_status fuse_module_compile(const fuse_module *module,
@@ -120,11 +188,20 @@ fuse_status fuse_module_compile(const fuse_module *module,
   if (!module || !artifact)
     return fail(FUSE_ERROR_INVALID_ARGUMENT, "'module' or 'artifact' is null");
   return guard([&] {
-    return compileWith(
-        *module, options,
-        [&](const CompileOptions &chosen) {
-          return compileToArtifact(*module->module, chosen);
-        },
-        artifact);
+    ArtifactDraft draft;
+    CompileOptions used;
+    std::string bytes;
+    auto run = [&](const CompileOptions &chosen) -> llvm::Error {
+      used = chosen;
+      // What ptxas says about kernels is in the manifest.
+      if (chosen.assemble != Assemble::Never)
+        return compileToArtifact(*module->module, chosen).moveInto(bytes);
+      return draftArtifact(*module->module, chosen).moveInto(draft);
+    };
+    if (fuse_status status = runCompiler(*module, options, run))
+      return status;
+    if (bytes.empty())
+      return defer(std::move(draft), *module, used, artifact);
+    return fuse_artifact_from_bytes(bytes.data(), bytes.size(), artifact);
   });
 }

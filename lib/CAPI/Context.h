@@ -8,6 +8,7 @@
 #define FUSE_CAPI_CONTEXT_H
 
 #include "fuse-c/Compiler.h"
+#include "fuse/Compiler/Compiler.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -43,6 +44,8 @@ struct ContextState {
   ~ContextState();
 
   void handle(mlir::Diagnostic &diagnostic);
+  /// Traces other contexts as this one; null where it is not traced.
+  ContextObserver getObserver() const;
 
   /// What went wrong since the last call, for `fuse_last_error`.
   std::string takeErrors(llvm::StringRef otherwise) {
@@ -55,7 +58,7 @@ struct ContextState {
   std::string errors;
   fuse_diagnostic_handler diagnosticHandler = nullptr;
   void *diagnosticData = nullptr;
-  std::unique_ptr<Trace> trace;
+  std::shared_ptr<Trace> trace;
 };
 
 } // namespace fuse

@@ -18,6 +18,9 @@ using namespace fuse::host;
 
 struct fuse_artifact {
   std::shared_ptr<const Artifact> value;
+  /// With the code that `value` lacks, once somebody has asked for it.
+  mutable std::shared_ptr<const Artifact> whole = nullptr;
+  mutable std::mutex mutex = {};
 };
 
 struct fuse_device {
@@ -152,31 +155,99 @@ fuse_status fuse_artifact_from_bytes(const void *bytes, size_t size,
   });
 }
 
+/// The artefact with all of its code.
+static const Artifact &complete(const fuse_artifact &artifact) {
+  if (!artifact.value->source)
+    return *artifact.value;
+  std::lock_guard<std::mutex> lock(artifact.mutex);
+  if (!artifact.whole)
+    artifact.whole = std::make_shared<Artifact>(
+        std::string(artifact.value->source->getFile()));
+  return *artifact.whole;
+}
+
 fuse_status fuse_artifact_save(const fuse_artifact *artifact,
                                const char *path) {
   return guard([&] {
     requireAll("artifact, path", artifact, path);
-    writeFileAtomically(path, artifact->value->bytes);
+    writeFileAtomically(path, complete(*artifact).bytes);
   });
 }
 
 void fuse_artifact_destroy(fuse_artifact *artifact) { delete artifact; }
 
+/// Code of a caller that is made when it is needed.
+namespace {
+class ForeignSource : public CodeSource {
+public:
+  explicit ForeignSource(const fuse_code_source &source) : source(source) {}
+  /// From now on the data goes with this.
+  void takeOver(void (*destroy)(void *)) { source.destroy = destroy; }
+  ~ForeignSource() override {
+    if (source.destroy)
+      source.destroy(source.data);
+  }
+
+  std::string_view getModule(size_t number) const override {
+    const char *text = nullptr;
+    size_t length = 0;
+    checkStatus(source.compile(source.data, number, &text, &length));
+    return {text, length};
+  }
+  std::string_view getFile() const override {
+    const void *bytes = nullptr;
+    size_t size = 0;
+    checkStatus(source.complete(source.data, &bytes, &size));
+    return {static_cast<const char *>(bytes), size};
+  }
+
+private:
+  /// The sentence may belong to a thread that the caller does not know.
+  static void checkStatus(fuse_status status) {
+    if (status != FUSE_OK)
+      throw Failure(status, fuse_last_error());
+  }
+
+  fuse_code_source source;
+};
+} // namespace
+
+fuse_status fuse_artifact_from_source(const void *bytes, size_t size,
+                                      const fuse_code_source *source,
+                                      fuse_artifact **artifact) {
+  return guard([&] {
+    requireAll("bytes, source, artifact", bytes, source, artifact);
+    requireAll("compile, complete", source->compile, source->complete);
+    // On failure the source stays the caller's.
+    auto owner = std::make_shared<ForeignSource>(fuse_code_source{
+        source->compile, source->complete, nullptr, source->data});
+    *artifact = new fuse_artifact{std::make_shared<Artifact>(
+        std::string(static_cast<const char *>(bytes), size), owner)};
+    owner->takeOver(source->destroy);
+  });
+}
+
 const void *fuse_artifact_bytes(const fuse_artifact *artifact, size_t *size) {
+  const Artifact *whole = nullptr;
+  if (artifact)
+    (void)guard([&] { whole = &complete(*artifact); });
   if (size)
-    *size = artifact ? artifact->value->bytes.size() : 0;
-  return artifact ? artifact->value->bytes.data() : nullptr;
+    *size = whole ? whole->bytes.size() : 0;
+  return whole ? whole->bytes.data() : nullptr;
 }
 
 size_t fuse_artifact_num_sections(const fuse_artifact *artifact) {
-  return artifact ? artifact->value->sections.size() : 0;
+  const Artifact *whole = nullptr;
+  if (artifact)
+    (void)guard([&] { whole = &complete(*artifact); });
+  return whole ? whole->sections.size() : 0;
 }
 
 fuse_status fuse_artifact_section(const fuse_artifact *artifact, size_t index,
                                   fuse_section *section) {
   return guard([&] {
     requireAll("artifact, section", artifact, section);
-    const std::vector<Section> &sections = artifact->value->sections;
+    const std::vector<Section> &sections = complete(*artifact).sections;
     if (index >= sections.size())
       throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
                     "the artefact has " + std::to_string(sections.size()) +

@@ -28,38 +28,54 @@ void Trace::Profiler::afterExecute(const tracing::ActionActiveStack *action) {
     ActionProfiler::afterExecute(action);
 }
 
-Trace::Trace(MLIRContext &context, StringRef path, std::error_code &error)
-    : context(context), os(path, error), profiler(std::in_place, os),
+Trace::Trace(StringRef path, std::error_code &error)
+    : os(path, error), profiler(std::in_place, os),
       execution([](const tracing::ActionActiveStack *) {
         return tracing::ExecutionContext::Apply;
       }) {
   execution.registerObserver(&*profiler);
-  if (!error)
-    context.registerActionHandler(std::ref(execution));
+}
+
+void Trace::attach(MLIRContext &context) {
+  context.registerActionHandler(std::ref(execution));
 }
 
 Trace::~Trace() {
-  context.registerActionHandler(nullptr);
   profiler.reset();
   // A full disk is no reason to end the process, which the stream would do.
   os.flush();
   os.clear_error();
 }
 
-ContextState::~ContextState() = default;
+ContextState::~ContextState() { context.registerActionHandler(nullptr); }
+
+ContextObserver ContextState::getObserver() const {
+  if (!trace)
+    return nullptr;
+  // The file is complete when the trace ends, even if kernels are compiled
+  // after that.
+  return [weak = std::weak_ptr<Trace>(trace)](MLIRContext &other) {
+    std::shared_ptr<Trace> trace = weak.lock();
+    if (trace)
+      trace->attach(other);
+    return trace;
+  };
+}
 
 fuse_status fuse_context_set_trace(fuse_context *context, const char *path) {
   if (!context)
     return fail(FUSE_ERROR_INVALID_ARGUMENT, "'context' is null");
   return guard([&] {
     ContextState &state = *context->state;
+    state.context.registerActionHandler(nullptr);
     state.trace.reset();
     if (!path)
       return FUSE_OK;
     std::error_code error;
-    auto trace = std::make_unique<Trace>(state.context, path, error);
+    auto trace = std::make_shared<Trace>(path, error);
     if (error)
       return fail(FUSE_ERROR_IO, Twine(path) + ": " + error.message());
+    trace->attach(state.context);
     state.trace = std::move(trace);
     return FUSE_OK;
   });

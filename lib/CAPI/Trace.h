@@ -16,12 +16,14 @@
 
 namespace fuse {
 
-/// Writes the passes and phases of a context to a file while it lives.
+/// Writes the passes and phases of contexts to a file while it lives.
 class Trace {
 public:
-  Trace(mlir::MLIRContext &context, llvm::StringRef path,
-        std::error_code &error);
+  Trace(llvm::StringRef path, std::error_code &error);
   ~Trace();
+
+  /// Traces a context, which must not outlive this unless it is detached.
+  void attach(mlir::MLIRContext &context);
 
 private:
   /// Leaves out the single patterns that passes apply.
@@ -33,7 +35,6 @@ private:
     void afterExecute(const mlir::tracing::ActionActiveStack *action) override;
   };
 
-  mlir::MLIRContext &context;
   llvm::raw_fd_ostream os;
   /// Ends the list in the file when it goes.
   std::optional<Profiler> profiler;

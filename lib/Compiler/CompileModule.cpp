@@ -5,8 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse-c/Runtime.h"
-#include "fuse/Compiler/Compiler.h"
-#include "fuse/Compiler/DeviceCode.h"
+#include "fuse/Compiler/ArtifactDraft.h"
 #include "fuse/Compiler/Phase.h"
 #include "fuse/Conversion/FuseToHost/FuseToHost.h"
 #include "fuse/IR/FuseOps.h"
@@ -50,13 +49,13 @@ Expected<std::string> fuse::getLayersDigest(ModuleOp module) {
 
 namespace {
 
-/// Sections and manifest in the making.
+/// Sections and manifest in the making, without the code of scheduled kernels.
 class ArtifactBuilder {
 public:
   ArtifactBuilder(ModuleOp given, const CompileOptions &options)
       : given(given), module(given), options(options) {}
 
-  Expected<std::string> build();
+  Expected<ArtifactDraft> build();
 
 private:
   llvm::Error flattenModels();
@@ -69,8 +68,7 @@ private:
   llvm::Error compileForGPU();
   json::Array describeSites(func::FuncOp function);
   int64_t addSection(uint32_t kind, std::string data) {
-    sections.push_back({kind, std::move(data)});
-    return sections.size();
+    return draft.addSection(kind, std::move(data));
   }
 
   LowerSlotsPassOptions getSlotOptions() const;
@@ -83,10 +81,9 @@ private:
   SmallVector<func::FuncOp> functions;
   /// The module for the host, after phase `linalg`.
   OwningOpRef<ModuleOp> lowered;
-  std::vector<json::Object> descriptions;
-  json::Object manifest;
-  /// Sections after the manifest.
-  std::vector<std::pair<uint32_t, std::string>> sections;
+  ArtifactDraft draft;
+  std::vector<json::Object> &descriptions = draft.descriptions;
+  json::Object &manifest = draft.manifest;
 };
 
 } // namespace
@@ -374,35 +371,7 @@ llvm::Error ArtifactBuilder::compileForGPU() {
   auto made = compileForDevice(module, functions, descriptions, options);
   if (!made)
     return made.takeError();
-  std::vector<json::Object> modules;
-  for (DeviceModule &code : made->modules) {
-    json::Object entry;
-    if (!code.source.empty()) {
-      entry["source"] = code.source;
-      entry["sha256"] = host::toHex(
-          host::getDigest(code.ptx.empty() ? code.cubin : code.ptx));
-    }
-    if (!code.ptx.empty()) {
-      Expected<int64_t> version = getPTXVersion(code.ptx);
-      if (!version)
-        return version.takeError();
-      entry["ptx_version"] = *version;
-      entry["ptx_minimum"] = getMinimalPTXVersion(code.ptx, *version);
-      entry["ptx"] = addSection(FUSE_SECTION_PTX, std::move(code.ptx));
-    }
-    if (!code.cubin.empty())
-      entry["cubin"] = addSection(FUSE_SECTION_CUBIN, std::move(code.cubin));
-    modules.push_back(std::move(entry));
-  }
-  for (DeviceFunction &function : made->functions) {
-    json::Array used;
-    for (size_t index : function.modules)
-      used.push_back(json::Object(modules[index]));
-    function.cuda["modules"] = std::move(used);
-    for (json::Object &description : descriptions)
-      if (description.getString("name") == StringRef(function.name))
-        description["cuda"] = std::move(function.cuda);
-  }
+  draft.device = std::move(*made);
   return llvm::Error::success();
 }
 
@@ -432,7 +401,7 @@ json::Array ArtifactBuilder::describeSites(func::FuncOp function) {
   return sites;
 }
 
-Expected<std::string> ArtifactBuilder::build() {
+Expected<ArtifactDraft> ArtifactBuilder::build() {
   if (llvm::Error error = flattenModels())
     return std::move(error);
   if (llvm::Error error = findFunctions())
@@ -457,24 +426,30 @@ Expected<std::string> ArtifactBuilder::build() {
   Expected<std::string> layers = getLayersDigest(module);
   if (!layers)
     return layers.takeError();
-  json::Array list;
-  for (json::Object &description : descriptions)
-    list.push_back(std::move(description));
   manifest["producer"] = "fuse " FUSE_VERSION;
   manifest["llvm"] = LLVM_VERSION_STRING;
   manifest["ir"] = ir;
   manifest["ir_sha256"] = host::toHex(host::getDigest(text));
   manifest["layers_sha256"] = *layers;
-  manifest["functions"] = std::move(list);
-  std::string manifestText =
-      llvm::formatv("{0:2}\n", json::Value(std::move(manifest)));
-  std::vector<host::Section> all = {{FUSE_SECTION_MANIFEST, manifestText}};
-  for (const auto &[kind, data] : sections)
-    all.push_back({kind, data});
-  return host::writeContainer(all);
+  return std::move(draft);
+}
+
+Expected<ArtifactDraft> fuse::draftArtifact(ModuleOp module,
+                                            const CompileOptions &options) {
+  return ArtifactBuilder(module, options).build();
 }
 
 Expected<std::string> fuse::compileToArtifact(ModuleOp module,
                                               const CompileOptions &options) {
-  return ArtifactBuilder(module, options).build();
+  Expected<ArtifactDraft> draft = draftArtifact(module, options);
+  if (!draft)
+    return draft.takeError();
+  DialectRegistry dialects;
+  module.getContext()->getDialectRegistry().appendTo(dialects);
+  llvm::Error error = llvm::Error::success();
+  runPhase(module.getContext(), "kernels",
+           [&] { error = compileModules(draft->device, dialects, options); });
+  if (error)
+    return std::move(error);
+  return writeArtifact(std::move(*draft));
 }

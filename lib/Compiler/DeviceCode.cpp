@@ -7,11 +7,14 @@
 #include "fuse/Compiler/DeviceCode.h"
 #include "TileLaunches.h"
 #include "fuse/Analysis/Chip.h"
+#include "fuse/Compiler/KernelCode.h"
 #include "fuse/Compiler/Phase.h"
 #include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Runtime/Host/Concurrency.h"
 #include "fuse/Target/PTX.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringMap.h"
@@ -33,19 +36,10 @@ static llvm::Error run(PassManager &pm, ModuleOp module, StringRef what) {
 
 namespace {
 
-/// Modules that scheduled kernels are divided into, and the most tokens that
-/// those of the first are for.
-constexpr size_t kNumParts = 2;
-constexpr int64_t kFewTokens = 128;
-
 /// The launches for a range of tokens, or with no bound for all.
 struct LaunchRange {
   std::optional<int64_t> upTo;
   SmallVector<tile::LaunchOp> launches;
-
-  /// Kernels for few tokens and for many are modules of their own: a driver
-  /// takes seconds to compile the latter, and many hosts need only the others.
-  size_t getPart() const { return upTo && *upTo > kFewTokens; }
 };
 
 /// Code in the making.
@@ -63,15 +57,13 @@ private:
   llvm::Error compileScheduled();
   llvm::Error writeScheduled(func::FuncOp function,
                              ArrayRef<LaunchRange> ranges);
-  Expected<OwningOpRef<ModuleOp>>
-  lowerKernels(ModuleOp planned, const llvm::StringSet<> &kernels);
-  llvm::Error takeMixed(ModuleOp planned, ArrayRef<StringRef> names);
+  size_t useKernel(tile::LaunchOp launch, std::vector<size_t> &modules);
+  void takeMixed(ModuleOp planned, ArrayRef<StringRef> names);
   llvm::Error compilePortable();
   llvm::Error addPortable(const json::Object &plan,
                           const json::Object &description,
                           const json::Object *external);
   Expected<size_t> addExternal(StringRef name, const json::Object &code);
-  llvm::Error assembleAll();
 
   ModuleOp module;
   ArrayRef<func::FuncOp> functions;
@@ -83,11 +75,12 @@ private:
   OwningOpRef<ModuleOp> portable;
   /// Functions that the scheduled path takes as a whole.
   llvm::StringSet<> done;
-  /// The scheduled launches in `portable`, and the name of their binary there.
+  /// The scheduled launches in `portable`.
   SmallVector<TileLaunch> tileLaunches;
-  std::string tileBinary;
   /// Modules by the names of their binaries; generated code has none.
   llvm::StringMap<size_t> moduleIndices;
+  /// Modules by their only kernel, of the scheduled path.
+  llvm::StringMap<size_t> kernelIndices;
 };
 
 } // namespace
@@ -145,7 +138,6 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
                                            ArrayRef<LaunchRange> ranges) {
   json::Array packed, alternatives;
   TilePlanWriter writer(packed);
-  // Numbers of parts, which the indices of their modules replace.
   std::vector<size_t> modules;
   int64_t first = 0, maxTokens = 0, zeroed = 0;
   for (const LaunchRange &range : ranges) {
@@ -153,10 +145,6 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
     tile::LaunchOp last = range.launches.back();
     WorkspaceParts parts(last.getPlanAttr(), zeroed);
     json::Array entries;
-    size_t part = range.getPart();
-    size_t number = llvm::find(modules, part) - modules.begin();
-    if (number == modules.size())
-      modules.push_back(part);
     for (tile::LaunchOp launch : range.launches) {
       TilePlaces places;
       places.parts = range.upTo ? &parts : nullptr;
@@ -173,7 +161,7 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
       json::Object entry =
           writer.write(launch.getKernel().getLeafReference().getValue(),
                        launch.getPlanAttr(), places);
-      entry["module"] = number;
+      entry["module"] = useKernel(launch, modules);
       entries.push_back(std::move(entry));
     }
     // The first operand has a row for each token.
@@ -216,48 +204,59 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
   return llvm::Error::success();
 }
 
+/// The number in `modules` of the module with the kernel of a launch. Each has
+/// one: hosts compile and load those of the numbers of tokens that they have,
+/// and several at the same time.
+size_t DeviceCompiler::useKernel(tile::LaunchOp launch,
+                                 std::vector<size_t> &modules) {
+  StringRef name = launch.getKernel().getLeafReference().getValue();
+  auto [it, isNew] = kernelIndices.try_emplace(name, program.modules.size());
+  if (isNew) {
+    auto kernel = SymbolTable::lookupNearestSymbolFrom<tile::KernelOp>(
+        launch, launch.getKernel());
+    program.modules.push_back({"", "", "", serializeKernel(kernel)});
+  }
+  auto place = llvm::find(modules, it->second);
+  if (place == modules.end())
+    place = modules.insert(place, it->second);
+  return place - modules.begin();
+}
+
 /// Puts functions with launches of tile kernels into the module for the
 /// portable path.
-llvm::Error DeviceCompiler::takeMixed(ModuleOp planned,
-                                      ArrayRef<StringRef> names) {
+void DeviceCompiler::takeMixed(ModuleOp planned, ArrayRef<StringRef> names) {
   MLIRContext *context = module.getContext();
-  context->loadDialect<bufferization::BufferizationDialect,
-                       memref::MemRefDialect, gpu::GPUDialect>();
+  context
+      ->loadDialect<bufferization::BufferizationDialect, memref::MemRefDialect,
+                    gpu::GPUDialect, NVVM::NVVMDialect>();
   OpBuilder builder = OpBuilder::atBlockEnd(portable->getBody());
   for (StringRef name : names) {
     auto function = planned.lookupSymbol<func::FuncOp>(name);
+    std::vector<size_t> modules;
+    function.walk(
+        [&](tile::LaunchOp launch) { (void)useKernel(launch, modules); });
     portable->lookupSymbol(name)->erase();
     auto clone = cast<func::FuncOp>(builder.clone(*function));
-    lowerTileLaunches(clone, tileBinary, tileLaunches);
+    lowerTileLaunches(clone, tileLaunches);
   }
   // Slots have been lowered, and the functions launch kernels of files.
   for (auto binary : planned.getOps<gpu::BinaryOp>())
     builder.clone(*binary)->setAttr("fuse.external", builder.getUnitAttr());
+  // Scheduled kernels are modules of their own, and for a launch to name one
+  // there has to be something.
+  for (auto kernels : planned.getOps<gpu::GPUModuleOp>()) {
+    auto target = NVVM::NVVMTargetAttr::get(context, /*optLevel=*/3,
+                                            "nvptx64-nvidia-cuda", "sm_90a");
+    auto nothing = gpu::ObjectAttr::get(
+        context, target, gpu::CompilationTarget::Assembly,
+        builder.getStringAttr(""), /*properties=*/nullptr, /*kernels=*/nullptr);
+    gpu::BinaryOp::create(builder, kernels.getLoc(), kernels.getName(),
+                          /*offloadingHandler=*/nullptr,
+                          builder.getArrayAttr({Attribute(nothing)}))
+        ->setAttr("fuse.external", builder.getUnitAttr());
+  }
   (*portable)->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
                        builder.getUnitAttr());
-  return llvm::Error::success();
-}
-
-/// PTX of some kernels of a planned module. What the host does is in the plans;
-/// kernels of other functions are in nobody's.
-Expected<OwningOpRef<ModuleOp>>
-DeviceCompiler::lowerKernels(ModuleOp planned,
-                             const llvm::StringSet<> &kernels) {
-  OwningOpRef<ModuleOp> code(planned.clone());
-  for (auto function : llvm::make_early_inc_range(code->getOps<func::FuncOp>()))
-    function.erase();
-  for (auto gpuModule : code->getOps<gpu::GPUModuleOp>())
-    for (auto kernel :
-         llvm::make_early_inc_range(gpuModule.getOps<tile::KernelOp>()))
-      if (!kernels.contains(kernel.getSymName()))
-        kernel.erase();
-  HopperPipelineOptions pipeline;
-  pipeline.stage = HopperStage::PTX;
-  PassManager lowering(module.getContext());
-  buildHopperPipeline(lowering, pipeline);
-  if (llvm::Error error = run(lowering, *code, "lowering of scheduled kernels"))
-    return std::move(error);
-  return std::move(code);
 }
 
 llvm::Error DeviceCompiler::compileScheduled() {
@@ -267,21 +266,12 @@ llvm::Error DeviceCompiler::compileScheduled() {
   pipeline.dispatch = true;
   pipeline.multiprocessors = options.multiprocessors;
   pipeline.table = options.schedules;
-  pipeline.stage = HopperStage::Tile;
   PassManager planning(module.getContext());
-  buildHopperPipeline(planning, pipeline);
+  buildHopperPlanPipeline(planning, pipeline);
   if (llvm::Error error = run(planning, *planned, "scheduled path"))
     return error;
 
-  // Kernels of each part, which is a module.
-  llvm::StringSet<> kernels[kNumParts];
   SmallVector<StringRef> mixed;
-  auto use = [&](ArrayRef<tile::LaunchOp> launches, size_t part) {
-    for (tile::LaunchOp launch : launches) {
-      kernels[part].insert(launch.getKernel().getLeafReference().getValue());
-      tileBinary = launch.getKernel().getRootReference().getValue();
-    }
-  };
   for (func::FuncOp function : functions) {
     auto lowered = planned->lookupSymbol<func::FuncOp>(function.getSymName());
     SmallVector<LaunchRange> ranges = getRanges(lowered);
@@ -289,44 +279,20 @@ llvm::Error DeviceCompiler::compileScheduled() {
       if (llvm::Error error = writeScheduled(lowered, ranges))
         return error;
       done.insert(function.getSymName());
-      for (const LaunchRange &range : ranges)
-        use(range.launches, range.getPart());
       continue;
     }
     // A plan with other launches has no alternatives.
     if (options.mixed)
       takeLargestRanges(lowered);
-    SmallVector<tile::LaunchOp> launches;
-    lowered.walk([&](tile::LaunchOp launch) { launches.push_back(launch); });
-    if (launches.empty() || !options.mixed || !canMixLaunches(lowered))
-      continue;
-    mixed.push_back(function.getSymName());
-    use(launches, 0);
+    bool hasLaunch =
+        lowered.walk([](tile::LaunchOp) { return WalkResult::interrupt(); })
+            .wasInterrupted();
+    if (hasLaunch && options.mixed && canMixLaunches(lowered))
+      mixed.push_back(function.getSymName());
   }
-  size_t indices[kNumParts] = {};
-  for (size_t part = kNumParts; part-- > 0;) {
-    if (kernels[part].empty())
-      continue;
-    Expected<OwningOpRef<ModuleOp>> code =
-        lowerKernels(*planned, kernels[part]);
-    if (!code)
-      return code.takeError();
-    FailureOr<std::string> ptx = getPTX(**code);
-    if (failed(ptx))
-      return createStringError("the scheduled path made no PTX");
-    indices[part] = program.modules.size();
-    program.modules.push_back({std::move(*ptx), "", ""});
-    if (part > 0 || mixed.empty())
-      continue;
-    moduleIndices[tileBinary] = indices[part];
-    planned->lookupSymbol(tileBinary)->erase();
-    OpBuilder builder = OpBuilder::atBlockEnd(planned->getBody());
-    builder.clone(*(*code)->lookupSymbol(tileBinary));
-  }
-  for (DeviceFunction &function : program.functions)
-    for (size_t &number : function.modules)
-      number = indices[number];
-  return mixed.empty() ? llvm::Error::success() : takeMixed(*planned, mixed);
+  if (!mixed.empty())
+    takeMixed(*planned, mixed);
+  return llvm::Error::success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -398,8 +364,11 @@ llvm::Error DeviceCompiler::addPortable(const json::Object &plan,
   int64_t maxTokens = 0, lastBuffer = -1;
   for (const json::Value &value : *plan.getArray("launches")) {
     json::Object launch = *value.getAsObject();
+    std::optional<int64_t> tile = launch.getInteger("tile");
     size_t module = moduleIndices.lookup("");
-    if (std::optional<StringRef> name = launch.getString("module")) {
+    if (tile) {
+      module = kernelIndices.lookup(*launch.getString("kernel"));
+    } else if (std::optional<StringRef> name = launch.getString("module")) {
       Expected<size_t> index = addExternal(*name, *external->getObject(*name));
       if (!index)
         return index.takeError();
@@ -408,8 +377,8 @@ llvm::Error DeviceCompiler::addPortable(const json::Object &plan,
     SmallVector<json::Object> arguments;
     for (const json::Value &argument : *launch.getArray("args"))
       arguments.push_back(convertArgument(argument));
-    if (std::optional<int64_t> index = launch.getInteger("tile")) {
-      auto [tilePlan, numOperands] = tileLaunches[*index];
+    if (tile) {
+      auto [tilePlan, numOperands] = tileLaunches[*tile];
       TilePlaces places;
       // A number of tokens that is known is a value, others are sizes.
       json::Object tokens = arguments.pop_back_val();
@@ -497,7 +466,7 @@ llvm::Error DeviceCompiler::compilePortable() {
     return createStringError("the portable path made no PTX");
   if (!ptx->empty()) {
     moduleIndices[""] = program.modules.size();
-    program.modules.push_back({std::move(*ptx), "", ""});
+    program.modules.push_back({std::move(*ptx), "", "", ""});
   }
   const json::Object &all = *plans->getAsObject();
   for (const json::Value &value : *all.getArray("functions")) {
@@ -530,28 +499,6 @@ static void forEachLaunch(json::Object &cuda,
     visitAll(*plan.getAsObject());
 }
 
-llvm::Error DeviceCompiler::assembleAll() {
-  if (options.assemble == Assemble::Never ||
-      (options.assemble == Assemble::IfPossible && !canAssemble()))
-    return llvm::Error::success();
-  llvm::Error error = llvm::Error::success();
-  runPhase(module.getContext(), "ptxas", [&] {
-    for (size_t index = 0; index < program.modules.size(); ++index) {
-      DeviceModule &made = program.modules[index];
-      SmallVector<json::Object *> launches;
-      for (DeviceFunction &function : program.functions)
-        forEachLaunch(function.cuda, [&](json::Object &launch) {
-          int64_t number = launch.getInteger("module").value_or(0);
-          if (function.modules[number] == index)
-            launches.push_back(&launch);
-        });
-      if (!error && !made.ptx.empty())
-        error = assemble(made, options.chip, launches);
-    }
-  });
-  return error;
-}
-
 Expected<DeviceProgram> DeviceCompiler::compile() {
   portable = module.clone();
   if (options.chip == "sm_90a" && options.scheduled)
@@ -562,8 +509,6 @@ Expected<DeviceProgram> DeviceCompiler::compile() {
       return std::move(error);
   for (DeviceFunction &function : program.functions)
     function.cuda["chip"] = options.chip;
-  if (llvm::Error error = assembleAll())
-    return std::move(error);
   return std::move(program);
 }
 
@@ -578,4 +523,43 @@ fuse::compileForDevice(ModuleOp module, ArrayRef<func::FuncOp> functions,
       })))
     return createStringError(problem);
   return DeviceCompiler(module, functions, descriptions, options).compile();
+}
+
+/// The launches of the kernels of a module.
+static SmallVector<json::Object *> findLaunches(DeviceProgram &program,
+                                                size_t index) {
+  SmallVector<json::Object *> launches;
+  for (DeviceFunction &function : program.functions)
+    forEachLaunch(function.cuda, [&](json::Object &launch) {
+      int64_t number = launch.getInteger("module").value_or(0);
+      if (function.modules[number] == index)
+        launches.push_back(&launch);
+    });
+  return launches;
+}
+
+llvm::Error fuse::compileModules(DeviceProgram &program,
+                                 const DialectRegistry &dialects,
+                                 const CompileOptions &options) {
+  bool assembles = options.assemble == Assemble::Always ||
+                   (options.assemble == Assemble::IfPossible && canAssemble());
+  std::vector<std::string> problems(program.modules.size());
+  host::runConcurrently(program.modules.size(), [&](size_t index) {
+    DeviceModule &made = program.modules[index];
+    llvm::Error error = llvm::Error::success();
+    if (made.ptx.empty() && !made.kernel.empty()) {
+      auto ptx = compileKernel(made.kernel, dialects, options.observe);
+      if (ptx)
+        made.ptx = std::move(*ptx);
+      else
+        error = ptx.takeError();
+    }
+    if (!error && assembles && !made.ptx.empty() && made.cubin.empty())
+      error = assemble(made, options.chip, findLaunches(program, index));
+    problems[index] = llvm::toString(std::move(error));
+  });
+  for (const std::string &problem : problems)
+    if (!problem.empty())
+      return createStringError(problem);
+  return llvm::Error::success();
 }

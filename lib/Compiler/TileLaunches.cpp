@@ -248,7 +248,7 @@ static tile::LaunchOp getLastLaunch(tile::LaunchOp launch) {
   }
 }
 
-void fuse::lowerTileLaunches(func::FuncOp function, StringRef binary,
+void fuse::lowerTileLaunches(func::FuncOp function,
                              SmallVectorImpl<TileLaunch> &launches) {
   Value workspace;
   SmallVector<Value> results;
@@ -294,11 +294,9 @@ void fuse::lowerTileLaunches(func::FuncOp function, StringRef binary,
                                             value ? value.getInt() : 1);
     };
     Value one = arith::ConstantIndexOp::create(builder, loc, 1);
-    auto kernel = SymbolRefAttr::get(
-        builder.getStringAttr(binary),
-        FlatSymbolRefAttr::get(launch.getKernel().getLeafReference()));
     auto lowered = gpu::LaunchFuncOp::create(
-        builder, loc, kernel, gpu::KernelDim3{constant("blocks"), one, one},
+        builder, loc, launch.getKernel(),
+        gpu::KernelDim3{constant("blocks"), one, one},
         gpu::KernelDim3{constant("threads"), one, one}, Value(), operands);
     lowered->setAttr("fuse.tile_plan",
                      builder.getI64IntegerAttr(launches.size()));

@@ -92,11 +92,10 @@ struct TileLaunch {
   size_t numOperands;
 };
 
-/// Replaces tile launches in a function on tensors by launches on buffers, of
-/// the binary called `binary`. Each has its index in `launches`, to which it is
-/// added, as `fuse.tile_plan`; it takes operands, results, workspace and the
-/// number of tokens.
-void lowerTileLaunches(mlir::func::FuncOp function, llvm::StringRef binary,
+/// Replaces tile launches in a function on tensors by launches on buffers. Each
+/// has its index in `launches`, to which it is added, as `fuse.tile_plan`; it
+/// takes operands, results, workspace and the number of tokens.
+void lowerTileLaunches(mlir::func::FuncOp function,
                        llvm::SmallVectorImpl<TileLaunch> &launches);
 
 } // namespace fuse

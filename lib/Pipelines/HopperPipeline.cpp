@@ -13,6 +13,7 @@
 #include "mlir/Conversion/ConvertToLLVM/ToLLVMPass.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/GPU/Transforms/Passes.h"
 #include "mlir/Pass/PassManager.h"
@@ -21,8 +22,8 @@
 using namespace mlir;
 using namespace fuse;
 
-void fuse::buildHopperPipeline(OpPassManager &pm,
-                               const HopperPipelineOptions &options) {
+static void addPlanning(OpPassManager &pm,
+                        const HopperPipelineOptions &options) {
   LowerSlotsPassOptions slots;
   slots.device = "gpu";
   slots.chip = "sm_90a";
@@ -34,26 +35,49 @@ void fuse::buildHopperPipeline(OpPassManager &pm,
   selection.table = options.table;
   pm.addPass(createSelectSchedulesPass(selection));
   pm.addPass(createConvertFuseToTilePass());
-  pm.addPass(createCanonicalizerPass());
-  pm.addPass(createCSEPass());
-  if (options.stage == HopperStage::Tile)
-    return;
+}
 
-  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+static void addKernelLowering(OpPassManager &kernels) {
   kernels.addPass(createConvertTileToNVVMPass());
   kernels.addPass(createSCFToControlFlowPass());
   kernels.addPass(createConvertToLLVMPass());
   kernels.addPass(createCanonicalizerPass());
   kernels.addPass(createCSEPass());
   kernels.addPass(createReconcileUnrealizedCastsPass());
-  if (options.stage == HopperStage::NVVM)
-    return;
+}
 
+static void addPTX(OpPassManager &pm) {
   GpuNVVMAttachTargetOptions target;
   target.chip = "sm_90a";
-  // The oldest PTX that has everything the kernels use, for older drivers.
-  target.features = "+ptx80";
+  target.features = "+ptx" + std::to_string(kHopperPTXVersion);
   target.optLevel = 3;
   pm.addPass(createGpuNVVMAttachTarget(target));
   pm.addPass(createConvertKernelsToPTXPass());
+}
+
+void fuse::buildHopperPipeline(OpPassManager &pm,
+                               const HopperPipelineOptions &options) {
+  addPlanning(pm, options);
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  if (options.stage == HopperStage::Tile)
+    return;
+  addKernelLowering(pm.nest<gpu::GPUModuleOp>());
+  if (options.stage != HopperStage::NVVM)
+    addPTX(pm);
+}
+
+void fuse::buildHopperPlanPipeline(OpPassManager &pm,
+                                   const HopperPipelineOptions &options) {
+  addPlanning(pm, options);
+  pm.addNestedPass<func::FuncOp>(createCanonicalizerPass());
+  pm.addNestedPass<func::FuncOp>(createCSEPass());
+}
+
+void fuse::buildHopperKernelPipeline(OpPassManager &pm) {
+  OpPassManager &kernels = pm.nest<gpu::GPUModuleOp>();
+  kernels.addPass(createCanonicalizerPass());
+  kernels.addPass(createCSEPass());
+  addKernelLowering(kernels);
+  addPTX(pm);
 }

@@ -11,11 +11,14 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace mlir {
 class DialectRegistry;
+class MLIRContext;
 namespace func {
 class FuncOp;
 } // namespace func
@@ -25,6 +28,11 @@ namespace fuse {
 
 /// Whether PTX is assembled by ptxas. Without, the driver does it.
 enum class Assemble { Never, IfPossible, Always };
+
+/// Called with every context that the compiler makes for a thread, such as to
+/// trace it. What it returns is kept as long as the context.
+using ContextObserver =
+    std::function<std::shared_ptr<void>(mlir::MLIRContext &)>;
 
 /// What to compile for.
 struct CompileOptions {
@@ -51,6 +59,7 @@ struct CompileOptions {
   Assemble assemble = Assemble::Never;
   /// Directories in which the linker is looked for before PATH.
   std::vector<std::string> toolDirectories;
+  ContextObserver observe;
 };
 
 /// Registers what compiling needs in a context beside the dialects.

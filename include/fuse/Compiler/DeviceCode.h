@@ -21,6 +21,8 @@ struct DeviceModule {
   std::string cubin;
   /// The name of a file that a user registered; empty for generated code.
   std::string source;
+  /// What `serializeKernel` gave where there is no PTX yet.
+  std::string kernel;
 };
 
 /// A function with code for a GPU.
@@ -40,12 +42,19 @@ struct DeviceProgram {
 
 /// Compiles the functions of a module for a chip, by the scheduled path what it
 /// takes of them and by the portable path all else. `descriptions` are those of
-/// `describeFunction`, in the same order.
+/// `describeFunction`, in the same order. Scheduled kernels have their plans
+/// then, and no PTX.
 llvm::Expected<DeviceProgram>
 compileForDevice(mlir::ModuleOp module,
                  llvm::ArrayRef<mlir::func::FuncOp> functions,
                  llvm::ArrayRef<llvm::json::Object> descriptions,
                  const CompileOptions &options);
+
+/// Compiles what has no PTX yet, and assembles if the options want that.
+/// Modules are independent of each other, so that this takes several threads.
+llvm::Error compileModules(DeviceProgram &program,
+                           const mlir::DialectRegistry &dialects,
+                           const CompileOptions &options);
 
 /// Assembles PTX by ptxas, which is looked for in PATH, and adds what it says
 /// about kernels to their launches.

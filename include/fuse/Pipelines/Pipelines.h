@@ -198,6 +198,22 @@ struct HopperPipelineOptions
 void buildHopperPipeline(mlir::OpPassManager &pm,
                          const HopperPipelineOptions &options);
 
+/// Ten times the version of that PTX: the oldest that has everything the
+/// kernels use, for older drivers.
+constexpr int64_t kHopperPTXVersion = 80;
+
+/// The two parts of the pipeline, for a compiler that lowers each kernel when
+/// it is needed. This one ends with kernels in the tile dialect, which are left
+/// as they were built, and ignores the stage.
+void buildHopperPlanPipeline(mlir::OpPassManager &pm,
+                             const HopperPipelineOptions &options);
+
+/// Kernels in the tile dialect, down to PTX for sm_90a.
+///
+/// Pre: gpu.modules with `tile.kernel` ops.
+/// Post: a gpu.binary with PTX for each.
+void buildHopperKernelPipeline(mlir::OpPassManager &pm);
+
 /// Registers the pipelines under their names for tools.
 void registerPipelines();
 

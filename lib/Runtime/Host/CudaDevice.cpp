@@ -244,8 +244,10 @@ CudaModule::CudaModule(std::shared_ptr<const CudaDevice> owner,
       device->call(result, "cuModuleLoadDataEx", "cubin" + of + " for " + chip);
     handle = nullptr;
   }
-  int result =
-      loadPTX(std::string(artifact.sections[*module.ptx].data), module, log);
+  std::string_view text = module.deferred
+                              ? artifact.source->getModule(*module.deferred)
+                              : artifact.sections[*module.ptx].data;
+  int result = loadPTX(std::string(text), module, log);
   if (result == kSuccess)
     return;
   handle = nullptr;
@@ -324,14 +326,18 @@ std::unique_ptr<Instance> CudaProgram::instantiate(const Function &function) {
 
 const CudaModule &CudaProgram::getModule(const KernelModule &module,
                                          const std::string &chip) {
-  size_t key = module.ptx ? *module.ptx : *module.cubin;
-  std::lock_guard<std::mutex> lock(mutex);
-  for (const auto &[section, loaded] : modules)
-    if (section == key)
-      return *loaded;
-  modules.emplace_back(
-      key, std::make_unique<CudaModule>(device, getArtifact(), module, chip));
-  return *modules.back().second;
+  std::pair<bool, size_t> key = {module.deferred.has_value(),
+                                 module.deferred ? *module.deferred
+                                 : module.ptx    ? *module.ptx
+                                                 : *module.cubin};
+  std::unique_lock<std::mutex> lock(mutex);
+  Slot &slot = modules[key];
+  lock.unlock();
+  std::lock_guard<std::mutex> loading(slot.mutex);
+  if (!slot.module)
+    slot.module =
+        std::make_unique<CudaModule>(device, getArtifact(), module, chip);
+  return *slot.module;
 }
 
 std::shared_ptr<Program>

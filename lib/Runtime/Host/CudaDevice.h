@@ -138,14 +138,22 @@ public:
               std::shared_ptr<const CudaDevice> device);
 
   std::unique_ptr<Instance> instantiate(const Function &function) override;
+  /// The code of a module, which is compiled and loaded if it has not been. May
+  /// be called by several threads for different modules at the same time.
   const CudaModule &getModule(const KernelModule &module,
                               const std::string &chip);
 
 private:
+  struct Slot {
+    /// Held while the module is loaded.
+    std::mutex mutex;
+    std::unique_ptr<CudaModule> module;
+  };
+
   std::shared_ptr<const CudaDevice> device;
   std::mutex mutex;
-  /// By section of their code.
-  std::vector<std::pair<size_t, std::unique_ptr<CudaModule>>> modules;
+  /// By the place of their code: sections, or numbers in the source.
+  std::map<std::pair<bool, size_t>, Slot> modules;
 };
 
 std::unique_ptr<Instance>

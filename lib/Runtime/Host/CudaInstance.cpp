@@ -7,6 +7,7 @@
 #include "CudaDevice.h"
 #include "Packing.h"
 #include "fuse-c/Runtime.h"
+#include "fuse/Runtime/Host/Concurrency.h"
 #include "fuse/Runtime/Host/Failure.h"
 
 #include <algorithm>
@@ -67,7 +68,7 @@ protected:
   void checkPlace(const TensorView &view, bool isBound,
                   const std::string &what) const override;
   void prepareCode(const Views &arguments, SharedWeights *shared) override;
-  void loadCode(int64_t tokens) override;
+  std::function<void()> loadCode(int64_t tokens) override;
   size_t computeWorkspaceSize(const Views &arguments) const override;
   void launchCode(const Views &tensors, const LaunchOptions &options) override;
 
@@ -263,18 +264,33 @@ void CudaInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
   device->settle();
 }
 
-void CudaInstance::loadCode(int64_t tokens) {
+std::function<void()> CudaInstance::loadCode(int64_t tokens) {
   device->check();
-  kernels.resize(code.plans.size());
   // Kernels for more tokens may be in modules that are not needed.
-  const LaunchPlan *last = &code.getPlan(tokens);
-  for (size_t i = 0; &code.plans[i] <= last && i < kernels.size(); ++i)
-    if (kernels[i].empty()) {
-      std::vector<KernelFunction> loaded;
+  size_t count = &code.getPlan(tokens) - code.plans.data() + 1;
+  std::vector<bool> isNeeded(code.modules.size());
+  for (size_t i = 0; i < count; ++i)
+    if (i >= kernels.size() || kernels[i].empty())
       for (const Launch &launch : code.plans[i].launches)
-        loaded.push_back(loadKernel(launch));
-      kernels[i] = std::move(loaded);
-    }
+        isNeeded[launch.module] = true;
+  std::vector<const KernelModule *> modules;
+  for (size_t i = 0; i < isNeeded.size(); ++i)
+    if (isNeeded[i])
+      modules.push_back(&code.modules[i]);
+  runConcurrently(modules.size(), [&](size_t i) {
+    (void)cudaProgram->getModule(*modules[i], code.chip);
+  });
+  std::vector<std::vector<KernelFunction>> loaded(count);
+  for (size_t i = 0; i < count; ++i)
+    if (i >= kernels.size() || kernels[i].empty())
+      for (const Launch &launch : code.plans[i].launches)
+        loaded[i].push_back(loadKernel(launch));
+  return [this, loaded = std::move(loaded)] {
+    kernels.resize(code.plans.size());
+    for (size_t i = 0; i < loaded.size(); ++i)
+      if (kernels[i].empty())
+        kernels[i] = loaded[i];
+  };
 }
 
 std::unique_ptr<Workspace> CudaInstance::createWorkspace(size_t bytes) {

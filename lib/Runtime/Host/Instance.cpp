@@ -14,9 +14,12 @@ using namespace fuse::host;
 using ExclusiveLock = std::unique_lock<std::shared_mutex>;
 using SharedLock = std::shared_lock<std::shared_mutex>;
 
-Artifact::Artifact(std::string content)
-    : bytes(std::move(content)), sections(readContainer(bytes)),
-      manifest(readManifest(sections)) {}
+Artifact::Artifact(std::string content, std::shared_ptr<const CodeSource> from)
+    : bytes(std::move(content)), source(std::move(from)),
+      sections(readContainer(bytes)),
+      manifest(readManifest(sections, source != nullptr)) {}
+
+CodeSource::~CodeSource() = default;
 
 Workspace::~Workspace() = default;
 Program::~Program() = default;
@@ -69,6 +72,7 @@ void Instance::bind(size_t argument, const DLTensor *tensor,
 }
 
 void Instance::prepare(SharedWeights *shared) {
+  std::lock_guard<std::mutex> guard(loading);
   ExclusiveLock lock(mutex);
   if (prepared)
     return;
@@ -86,7 +90,7 @@ void Instance::prepare(SharedWeights *shared) {
                                           "bound");
   }
   prepareCode(views, shared);
-  loadCode(limit);
+  loadCode(limit)();
   prepared = true;
 }
 
@@ -95,10 +99,19 @@ void Instance::limitTokens(int64_t tokens) {
     throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
                   "a limit of " + std::to_string(tokens) +
                       " tokens: expected 1 or more");
+  std::lock_guard<std::mutex> guard(loading);
+  std::function<void()> publish;
+  SharedLock reading(mutex);
+  bool loads = prepared;
+  reading.unlock();
+  // Launches need not wait for a compiler.
+  if (loads)
+    publish = loadCode(tokens);
   ExclusiveLock lock(mutex);
   limit = tokens;
-  if (prepared)
-    loadCode(limit);
+  // Binding may have undone it meanwhile.
+  if (publish && prepared)
+    publish();
 }
 
 void Instance::requirePrepared() const {

@@ -27,9 +27,10 @@ namespace {
 /// Reads one object and names what is wrong with it.
 class Reader {
 public:
-  Reader(const json &value, const std::vector<Section> &sections,
+  Reader(const json &value, const std::vector<Section> &sections, bool mayDefer,
          std::string where)
-      : value(value), sections(sections), where(std::move(where)) {
+      : value(value), sections(sections), mayDefer(mayDefer),
+        where(std::move(where)) {
     if (!value.is_object())
       fail("is no object");
   }
@@ -84,7 +85,7 @@ public:
     return index;
   }
   Reader at(const json &entry, const std::string &name) const {
-    return Reader(entry, sections, where + "." + name);
+    return Reader(entry, sections, mayDefer, where + "." + name);
   }
   template <typename Read>
   auto readList(const char *key, Read read) const {
@@ -95,10 +96,13 @@ public:
     return list;
   }
   const std::string &getWhere() const { return where; }
+  /// Whether there may be modules that are not in the file.
+  bool getMayDefer() const { return mayDefer; }
 
 private:
   const json &value;
   const std::vector<Section> &sections;
+  bool mayDefer;
   std::string where;
 };
 
@@ -366,7 +370,12 @@ static KernelModule readModule(const Reader &reader) {
   }
   if (reader.has("cubin"))
     module.cubin = reader.getSection("cubin", FUSE_SECTION_CUBIN);
-  if (!module.ptx && !module.cubin)
+  if (reader.getMayDefer() && reader.has("deferred")) {
+    module.deferred = reader.getUnsigned("deferred");
+    module.ptxVersion = module.ptxMinimum =
+        reader.getUnsigned("ptx_version", 1000);
+  }
+  if (!module.ptx && !module.cubin && !module.deferred)
     reader.fail("has neither 'ptx' nor 'cubin'");
   if (reader.has("source"))
     module.source = reader.getString("source");
@@ -563,11 +572,12 @@ json fuse::host::parseJSON(std::string_view text) {
   }
 }
 
-Manifest fuse::host::readManifest(const std::vector<Section> &sections) {
+Manifest fuse::host::readManifest(const std::vector<Section> &sections,
+                                  bool hasSource) {
   if (sections.empty() || sections[0].kind != FUSE_SECTION_MANIFEST)
     throw Failure(FUSE_ERROR_FORMAT, "the artefact has no manifest");
   json value = parseJSON(sections[0].data);
-  Reader reader(value, sections, "it");
+  Reader reader(value, sections, hasSource, "it");
   Manifest manifest;
   manifest.producer = reader.getString("producer");
   if (reader.has("host")) {

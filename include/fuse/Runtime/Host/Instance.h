@@ -9,18 +9,34 @@
 
 #include "fuse/Runtime/Host/Tensors.h"
 
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <shared_mutex>
 
 namespace fuse::host {
 
 class Instance;
 
+/// What makes code when it is needed. Called by several threads at once.
+class CodeSource {
+public:
+  virtual ~CodeSource();
+
+  /// PTX of the module with a number. It lives as long as the source.
+  virtual std::string_view getModule(size_t number) const = 0;
+  /// The bytes of the artefact with all of its code.
+  virtual std::string_view getFile() const = 0;
+};
+
 /// A file in memory, checked.
 struct Artifact {
-  explicit Artifact(std::string bytes);
+  /// With `source`, the file may lack code.
+  explicit Artifact(std::string bytes,
+                    std::shared_ptr<const CodeSource> source = nullptr);
 
   std::string bytes;
+  std::shared_ptr<const CodeSource> source;
   std::vector<Section> sections;
   Manifest manifest;
 };
@@ -136,8 +152,11 @@ protected:
                           const std::string &what) const = 0;
   /// Called with a view of each argument that is bound.
   virtual void prepareCode(const Views &arguments, SharedWeights *shared) = 0;
-  /// Loads code for up to so many tokens, if it has not been.
-  virtual void loadCode(int64_t tokens) {}
+  /// Loads code for up to so many tokens, as far as it has not been, while
+  /// launches go on. What it returns makes it known to them.
+  virtual std::function<void()> loadCode(int64_t tokens) {
+    return [] {};
+  }
   virtual size_t computeWorkspaceSize(const Views &arguments) const = 0;
   virtual void launchCode(const Views &tensors,
                           const LaunchOptions &options) = 0;
@@ -152,6 +171,8 @@ private:
                         bool needsData, Views &views) const;
   void requirePrepared() const;
 
+  /// Held while code is prepared or loaded; taken before `mutex`.
+  std::mutex loading;
   mutable std::shared_mutex mutex;
   std::vector<HeldTensor> bound;
   /// Views of what is bound, into `bound`.

@@ -144,6 +144,8 @@ struct HostCode {
 struct KernelModule {
   /// Sections; there is at least one of them.
   std::optional<size_t> ptx, cubin;
+  /// Or the number of the PTX in the source of what is not compiled yet.
+  std::optional<size_t> deferred;
   /// Ten times the version of the PTX, and the lowest with all that it uses.
   unsigned ptxVersion = 0, ptxMinimum = 0;
   /// The file that a user registered; empty for generated code.
@@ -210,8 +212,10 @@ struct Manifest {
 nlohmann::json parseJSON(std::string_view text);
 
 /// The manifest in the first section. Throws `Failure` unless every index,
-/// shape and expression in it is valid.
-Manifest readManifest(const std::vector<Section> &sections);
+/// shape and expression in it is valid. Only where the artefact has a source of
+/// code may there be modules whose code it lacks.
+Manifest readManifest(const std::vector<Section> &sections,
+                      bool hasSource = false);
 
 } // namespace fuse::host
 

@@ -1,0 +1,159 @@
+//===- DeferredArtifactTest.cpp - Tests of kernels compiled when needed ---===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "CudaFixture.h"
+#include "fuse-c/Compiler.h"
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include <unistd.h>
+
+using namespace fuse;
+using namespace fuse::test;
+
+namespace {
+
+using Context = cxx::Handle<fuse_context, fuse_context_destroy>;
+using Module = cxx::Handle<fuse_module, fuse_module_destroy>;
+
+constexpr const char *kBlock = R"(
+  func.func @mlp(%x: tensor<?x64xbf16>, %up: tensor<256x64xbf16>,
+      %down: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+    %0 = fuse.mlp %x up(%up) down(%down) act(relu) rounding(exact)
+      : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+        -> tensor<?x64xbf16>
+    return %0 : tensor<?x64xbf16>
+  })";
+
+/// Compiles a function with kernels for ranges of tokens. Its module and
+/// context are gone when this returns.
+cxx::Artifact compile(const char *trace = nullptr) {
+  Context context(Context::create(fuse_context_create));
+  if (trace)
+    cxx::check(fuse_context_set_trace(context.get(), trace));
+  Module module(Module::create([&](fuse_module **made) {
+    return fuse_module_parse(context.get(), kBlock, std::strlen(kBlock), made);
+  }));
+  fuse_compile_options options;
+  fuse_compile_options_init(&options);
+  options.cpu = "";
+  options.chip = "sm_90a";
+  return cxx::Artifact(cxx::Artifact::create([&](fuse_artifact **made) {
+    return fuse_module_compile(module.get(), &options, made);
+  }));
+}
+
+std::string getBytes(const cxx::Artifact &artifact) {
+  size_t size = 0;
+  const void *bytes = fuse_artifact_bytes(artifact.get(), &size);
+  EXPECT_NE(bytes, nullptr) << fuse_last_error();
+  return bytes ? std::string(static_cast<const char *>(bytes), size) : "";
+}
+
+const FakeCuda &getAnyKernelFake() {
+  // Kernels of any name exist where there is a script.
+  ::setenv("FAKE_CUDA_SCRIPT", "/dev/null", 1);
+  return getFake();
+}
+
+struct Session {
+  explicit Session(const cxx::Artifact &artifact)
+      : device(cxx::Device::cuda(0)), program(artifact, device),
+        instance(program, nullptr) {
+    for (int i : {1, 2})
+      instance.bind(i, DLTensor{data.data(),
+                                {kDLCPU, 0},
+                                2,
+                                {kDLBfloat, 16, 1},
+                                shapes[i],
+                                nullptr,
+                                0});
+  }
+
+  cxx::Device device;
+  cxx::Program program;
+  cxx::Instance instance;
+  std::vector<char> data = std::vector<char>(256 * 64 * 2 + 64);
+  int64_t shapes[3][2] = {{3, 64}, {256, 64}, {64, 256}};
+};
+
+} // namespace
+
+TEST(DeferredArtifactTest, CompilesRangesWhenTheyAreNeeded) {
+  const FakeCuda &fake = getAnyKernelFake();
+  cxx::Artifact artifact = compile();
+  fake.reset();
+  Session session(artifact);
+  session.instance.limitTokens(8);
+  session.instance.prepare();
+  EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 1);
+  session.instance.limitTokens(16);
+  EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 2);
+  session.instance.limitTokens(INT64_MAX);
+  EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 10);
+}
+
+// Whatever was compiled before, and whoever did it.
+TEST(DeferredArtifactTest, MakesTheSameFile) {
+  getAnyKernelFake();
+  cxx::Artifact first = compile(), second = compile();
+  Session session(second);
+  session.instance.limitTokens(64);
+  session.instance.prepare();
+  std::string bytes = getBytes(first);
+  EXPECT_FALSE(bytes.empty());
+  EXPECT_EQ(bytes, getBytes(second));
+
+  // The file has all of its code, and loads alone.
+  size_t texts = 0;
+  for (size_t i = 0; i < fuse_artifact_num_sections(first.get()); ++i) {
+    fuse_section section;
+    cxx::check(fuse_artifact_section(first.get(), i, &section));
+    texts += section.kind == FUSE_SECTION_PTX;
+  }
+  EXPECT_EQ(texts, 10u);
+  cxx::Artifact loaded(cxx::Artifact::create([&](fuse_artifact **made) {
+    return fuse_artifact_from_bytes(bytes.data(), bytes.size(), made);
+  }));
+  Session other(loaded);
+  other.instance.prepare();
+}
+
+TEST(DeferredArtifactTest, ServesSeveralThreads) {
+  getAnyKernelFake();
+  cxx::Artifact artifact = compile();
+  std::string bytes[4];
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&, i] {
+      Session session(artifact);
+      session.instance.limitTokens(int64_t(16) << i);
+      session.instance.prepare();
+      bytes[i] = getBytes(artifact);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const std::string &text : bytes)
+    EXPECT_EQ(text, bytes[0]);
+  EXPECT_FALSE(bytes[0].empty());
+}
+
+// The file of a trace is complete when its context is gone; kernels that are
+// compiled later are not in it.
+TEST(DeferredArtifactTest, OutlivesTheTrace) {
+  getAnyKernelFake();
+  std::string path = (std::filesystem::temp_directory_path() /
+                      ("fuse-trace." + std::to_string(::getpid())))
+                         .string();
+  cxx::Artifact artifact = compile(path.c_str());
+  auto size = std::filesystem::file_size(path);
+  EXPECT_FALSE(getBytes(artifact).empty());
+  EXPECT_EQ(std::filesystem::file_size(path), size);
+  std::filesystem::remove(path);
+}
