@@ -99,7 +99,8 @@ def export_hub_kernel(model: nn.Module, directory: str | Path,
     Raises:
         FuseError: no such site, kernels that differ, a name of another form,
             a chip that none or all later ones run code of, where the other
-            kind is expected, or a variant that exists.
+            kind is expected, a variant that exists, or weights that the
+            members do not have, as those of `calibrate`.
         NativeError: there is no code for the chip.
     """
     if not _NAME.fullmatch(name):
@@ -117,6 +118,12 @@ def export_hub_kernel(model: nn.Module, directory: str | Path,
     if variant.exists():
         raise FuseError(f"'{variant}' exists; expected a new directory")
     module = one_kernel(model, site)
+    if any(name == "weight" and values
+           for _, name, values in module._kernel._copies.watched):
+        raise FuseError(
+            f"site '{module.site}' reads copies of its weights in 8 bits, "
+            "which its members do not have, and a kernel directory takes the "
+            "parameters of modules; export a model whose linears hold them")
     title = (f"{' + '.join(module.names)} as one kernel"
              if len(module.names) > 1 else f"{module.names[0]} as a kernel")
     files = _code(module, [*scheduled, chip])

@@ -241,6 +241,14 @@ class Directories(unittest.TestCase):
             self.assertFalse(torch.equal(code.packed([x, *weights])[-1],
                                          held[0][-1]))
 
+    def test_weights_that_modules_do_not_have(self):
+        model = Net(1, lambda: Block(16, 32)).eval().requires_grad_(False)
+        fuse_mlir.calibrate(model, [torch.randn(4, 16) for _ in range(2)])
+        with self.assertRaisesRegex(
+                fuse_mlir.FuseError, "site 'norm\\+mlp#0' reads copies of its "
+                "weights in 8 bits, which its members do not have"):
+            fuse_mlir.export_hub_kernel(model, self.directory, name="my-mlp")
+
     def test_two_versions_in_one_process(self):
         first = self.chain()
         self.directory = self.directory / "other"
