@@ -456,6 +456,11 @@ def _model(options: argparse.Namespace, weights: bool = True) -> Any:
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     dtype = getattr(torch, options.dtype)
+    device = torch.device(options.device).type
+    if device not in ("cpu", "cuda"):
+        raise ValueError(f"--device: expected cpu or cuda, got '{device}'")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise ValueError("--device: PyTorch finds no GPU of CUDA here")
     path, settings = Path(options.model), _settings(options.set)
     if path.is_dir() and not path.joinpath("config.json").is_file():
         raise ValueError(f"no config.json in '{path}'")

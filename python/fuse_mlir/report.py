@@ -286,7 +286,12 @@ def bench(model: nn.Module, inputs: Any = None, patterns: Any = None,
     """Times calls of the model, fused and not, in turns.
 
     Args and errors are those of `verify`.
+
+    Raises:
+        ValueError: there are no `repeats`.
     """
+    if repeats < 1:
+        raise ValueError(f"expected 1 repeat or more, got {repeats}")
     if not fused_sites(model):
         with modules.fused(model, patterns, inputs=inputs):
             return bench(model, inputs, repeats=repeats)

@@ -96,6 +96,12 @@ class Commands(unittest.TestCase):
                 (("explain", "no_such_model"), "unknown architecture"),
                 (("explain", "llama", *SETTINGS, "--pattern=MLP"),
                  "bad pattern 'MLP'; expected CLASS=GLOB"),
+                (("explain", "llama", *SETTINGS, "--device=tpu"),
+                 "Expected one of cpu, cuda"),
+                (("explain", "llama", *SETTINGS, "--device=xla"),
+                 "--device: expected cpu or cuda, got 'xla'"),
+                (("bench", "llama", *SETTINGS, "--repeats=0"),
+                 "expected 1 repeat or more, got 0"),
                 (("verify", "llama", *SETTINGS, "--pattern=MLP=mlp"),
                  "FUSE-N201 no-module-matches"),
                 (("explain", tempfile.gettempdir()), "no config.json in")):
