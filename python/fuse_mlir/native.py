@@ -200,8 +200,11 @@ def available() -> bool:
 def _check(status: int) -> None:
     if status:
         name = library().fuse_status_name(status).decode()
-        reason = (library().fuse_last_error() or b"").decode()
-        raise NativeError(f"{reason or 'no reason given'} ({name})")
+        raise NativeError(f"{_last_error()} ({name})")
+
+
+def _last_error() -> str:
+    return (library().fuse_last_error() or b"").decode() or "no reason given"
 
 
 class _Handle:
@@ -358,17 +361,30 @@ class Artifact:
                                             os.fsencode(path)))
 
     def bytes(self) -> bytes:
-        """The bytes of the file."""
+        """The bytes of the file, for which all code is compiled.
+
+        Raises:
+            NativeError: a kernel does not compile.
+        """
         size = c_size_t()
         data = library().fuse_artifact_bytes(self._handle.pointer, byref(size))
+        if data is None:
+            raise NativeError(_last_error())
         return ctypes.string_at(data, size.value)
 
     def sections(self, kind: int) -> list[bytes]:
-        """Contents of the sections of a kind, `SECTION_PTX` for one."""
+        """Contents of the sections of a kind, `SECTION_PTX` for one.
+
+        Raises:
+            NativeError: a kernel does not compile.
+        """
         lib, section = library(), _Section()
         lib.fuse_artifact_num_sections.restype = c_size_t
+        count = lib.fuse_artifact_num_sections(self._handle.pointer)
+        if count == 0:
+            raise NativeError(_last_error())
         found = []
-        for i in range(lib.fuse_artifact_num_sections(self._handle.pointer)):
+        for i in range(count):
             _check(lib.fuse_artifact_section(self._handle.pointer,
                                              c_size_t(i), byref(section)))
             if section.kind == kind:

@@ -4,10 +4,12 @@
 Without a GPU: what would be launched.
 """
 
+import ctypes
 import json
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
 import torch
 
@@ -103,6 +105,19 @@ class Files(unittest.TestCase):
 
 @needs_library
 class Artifacts(unittest.TestCase):
+
+    def test_code_that_does_not_compile(self):
+        """What is null or none in C is an error here."""
+        lib = native.library()
+        artifact = native.Artifact(ctypes.c_void_p())
+        for name, read, result in (
+                ("fuse_artifact_bytes", artifact.bytes, None),
+                ("fuse_artifact_num_sections",
+                 lambda: artifact.sections(native.SECTION_PTX), 0)):
+            failing = mock.Mock(return_value=result)
+            with self.subTest(name), mock.patch.object(lib, name, failing), \
+                    self.assertRaises(native.NativeError):
+                read()
 
     def test_code_for_gpus_on_the_cpu(self):
         model, x = net()
