@@ -3,7 +3,8 @@
 
     python3 -m benchmarks.plot [RESULTS.json] [PLOT.svg]
 
-One panel per protocol, shape and type: time over the floor against M.
+One panel per protocol, shape and type: time against M, over the floor or,
+where the file has them, over the products of the library alone.
 """
 
 from __future__ import annotations
@@ -22,15 +23,26 @@ _COLORS = {"fuse": "#c0392b", "fuse-relaxed": "#e59866",
            "torch-eager": "#717d7e", "torch-eager-merged": "#b2babb"}
 _DASHES = {"dynamic": "5,3"}
 _PER_LINE = 4
+_LIBRARY = "cublas-products"
 
 
 def _panels(rows: list[dict[str, Any]]
             ) -> dict[tuple[str, int, int, str], list[dict[str, Any]]]:
     panels: dict[tuple[str, int, int, str], list[dict[str, Any]]] = {}
+
+    def place(row: dict[str, Any]) -> tuple[Any, ...]:
+        return tuple(row[name] for name in ("protocol", "K", "H", "dtype",
+                                            "M"))
+
+    library = {place(row): row["median_us"] for row in rows
+               if row["system"] == _LIBRARY and row.get("median_us")}
     for row in rows:
-        if row.get("median_us") and row.get("floor_us"):
+        if row.get("median_us") and row.get("floor_us") \
+                and row["system"] != _LIBRARY:
             key = (row["protocol"], row["K"], row["H"], row["dtype"])
-            panels.setdefault(key, []).append(row)
+            bound = library.get(place(row), row["floor_us"])
+            panels.setdefault(key, []).append(
+                {**row, "ratio": row["median_us"] / bound})
     return dict(sorted(panels.items(), key=lambda item: (
         item[0][0] != "single", item[0][1:])))
 
@@ -41,25 +53,28 @@ class _Panel:
     def __init__(self, title: str, rows: list[dict[str, Any]]) -> None:
         self.title = title
         self.rows = rows
-        ratios = [row["median_us"] / row["floor_us"] for row in rows]
+        ratios = [row["ratio"] for row in rows]
         self.top = max(2.0, math.ceil(max(ratios) * 2) / 2)
         self.top = min(self.top, 5.0)
+        self.low = min(1.0, math.floor(min(ratios) * 4) / 4)
         self.most = max(row["M"] for row in rows)
+        self.least = min(row["M"] for row in rows)
 
     def x(self, tokens: int) -> float:
         # Logarithmic: decode is about few tokens.
-        span = math.log2(max(2, self.most))
-        return _LEFT + (_WIDTH - _LEFT - 14) * math.log2(tokens) / span
+        span = math.log2(max(2, self.most / self.least))
+        return _LEFT + (_WIDTH - _LEFT - 14) * math.log2(
+            tokens / self.least) / span
 
     def y(self, ratio: float) -> float:
         height = _HEIGHT - _TOP - _BOTTOM
-        share = (min(ratio, self.top) - 1) / (self.top - 1)
+        share = (min(ratio, self.top) - self.low) / (self.top - self.low)
         return _HEIGHT - _BOTTOM - height * share
 
     def draw(self) -> str:
         parts = [f'<text x="{_LEFT}" y="18" font-weight="bold">'
                  f'{escape(self.title)}</text>']
-        ratio = 1.0
+        ratio = self.low
         while ratio <= self.top:
             y = self.y(ratio)
             parts.append(
@@ -78,7 +93,7 @@ class _Panel:
             points.sort(key=lambda row: row["M"])
             color = _COLORS.get(system, "#333")
             places = [(self.x(row["M"]),
-                       self.y(row["median_us"] / row["floor_us"]))
+                       self.y(row["ratio"]))
                       for row in points]
             path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
             parts.append(
@@ -93,6 +108,8 @@ class _Panel:
 def draw(data: dict[str, Any]) -> str:
     """The SVG of a results file."""
     panels = _panels(data["rows"])
+    bound = "library's products" if any(
+        row["system"] == _LIBRARY for row in data["rows"]) else "floor"
     systems = sorted({(row["system"], row["scales"])
                       for rows in panels.values() for row in rows})
     lines = math.ceil(max(1, len(panels)) / _PER_LINE)
@@ -103,7 +120,7 @@ def draw(data: dict[str, Any]) -> str:
              f'height="{height}" font-family="sans-serif" font-size="11">',
              f'<rect width="{width}" height="{height}" fill="white"/>']
     for index, ((protocol, k, h, dtype), rows) in enumerate(panels.items()):
-        panel = _Panel(f"{protocol}, {k}/{h}, {dtype}: time / floor over M",
+        panel = _Panel(f"{protocol}, {k}/{h}, {dtype}: time / {bound} over M",
                        rows)
         x, y = index % _PER_LINE * _WIDTH, index // _PER_LINE * _HEIGHT
         parts.append(f'<g transform="translate({x},{y})">\n{panel.draw()}'

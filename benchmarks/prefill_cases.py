@@ -14,7 +14,8 @@ PREFILL_SHAPES = TIMED_SHAPES[:2]
 PREFILL_TOKENS = (256, 512, 1024, 2048, 4096, 8192)
 #: Kernels compiled for the last are checked with all, the others with those
 #: that they serve.
-PREFILL_CHECKED_TOKENS = (129, 200, 256, 300, 384, 511, 512, 1000, 4096)
+PREFILL_CHECKED_TOKENS = (129, 200, 256, 300, 384, 511, 512, 513, 640, 641,
+                          1000, 4096)
 SWEPT_TOKENS = tuple(range(160, 1025, 32))
 
 

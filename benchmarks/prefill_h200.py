@@ -27,8 +27,8 @@ from .timing import read_device
 
 #: How many numbers of tokens a kernel is checked with, taken in turn.
 _CHECKS = 3
-#: Tokens for which compiled peers are timed: each compilation takes long.
-_COMPILED_TOKENS = (512, 4096)
+#: Tokens for which peers are tuned too: that takes long.
+_TUNED_TOKENS = (512, 4096)
 _LIBRARY = "cublas-products"
 
 
@@ -85,7 +85,7 @@ class PrefillBench(Bench):
 
     def modes(self, problem: Problem, m: int) -> list[str]:
         return [mode for mode in self.options.peers
-                if mode == "eager" or m in _COMPILED_TOKENS]
+                if mode != "autotune" or m in _TUNED_TOKENS]
 
     def measure(self, base: dict[str, Any],
                 calls: dict[tuple[str, str, str], Callable[[], Any]],

@@ -220,6 +220,34 @@ func.func @other_forms(%x: tensor<?x64xbf16>, %q: tensor<64x64xf8E4M3FN>,
   return
 }
 
+// Six token tiles of sixteen tiles of weights would be 96 units, too many for
+// ranges and few for blocks, so that they are dealt out evenly. Ragged tiles have
+// no registers for that.
+
+// CHECK-LABEL: func @even
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 768, blocks = 132, split = 1, stages = 4, group = 32, launches = 1, even = true, dependent = true>
+func.func @even(%x: tensor<768x4096xbf16>, %g: tensor<12288x4096xbf16>,
+                %u: tensor<12288x4096xbf16>, %d: tensor<4096x12288xbf16>)
+    -> tensor<768x4096xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<768x4096xbf16>, tensor<12288x4096xbf16>,
+       tensor<12288x4096xbf16>, tensor<4096x12288xbf16>)
+      -> tensor<768x4096xbf16>
+  return %y : tensor<768x4096xbf16>
+}
+
+// CHECK-LABEL: func @ragged
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 768, blocks = 132, {{[a-z0-9 =,]*}}group = 16, {{(launches = 1, )?}}dependent = true>
+func.func @ragged(%x: tensor<768x4096xbf16>, %g: tensor<12304x4096xbf16>,
+                  %u: tensor<12304x4096xbf16>, %d: tensor<4096x12304xbf16>)
+    -> tensor<768x4096xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<768x4096xbf16>, tensor<12304x4096xbf16>,
+       tensor<12304x4096xbf16>, tensor<4096x12304xbf16>)
+      -> tensor<768x4096xbf16>
+  return %y : tensor<768x4096xbf16>
+}
+
 // More than 256 tokens take a kernel for both products: 128 units of the last
 // one in 4 ranges.
 
