@@ -43,22 +43,36 @@ namespace {
 
 struct Site {
   Operation *op;
-  StringAttr id;
-  std::optional<KernelMatch> match;
-  std::optional<Refusal> refusal;
-  /// The site whose kernel took this one's op as a member.
-  StringAttr takenBy;
+  FunctionOpInterface function;
+  unsigned number = 0;
+  /// Made when somebody asks: a model has many sites, half of which are taken
+  /// by the kernel of another one.
+  StringAttr id = {};
+  std::optional<KernelMatch> match = std::nullopt;
+  std::optional<Refusal> refusal = std::nullopt;
+
+  StringAttr getId() {
+    if (!id)
+      id = makeId(function, number);
+    return id;
+  }
+  static StringAttr makeId(FunctionOpInterface function, unsigned number) {
+    return StringAttr::get(function->getContext(),
+                           function.getName() + "#" + Twine(number));
+  }
 };
 
 } // namespace
 
-static remark::RemarkOpts getRemarkOpts(const Site &site) {
-  return remark::RemarkOpts::name(site.id.getValue())
+static remark::RemarkOpts getRemarkOpts(Site &site) {
+  return remark::RemarkOpts::name(site.getId().getValue())
       .category("fuse")
       .subCategory(DEBUG_TYPE);
 }
 
-static void remarkRefused(const Site &site) {
+static void remarkRefused(Site &site) {
+  if (!site.op->getContext()->getRemarkEngine())
+    return;
   const RefusalText &text = getText(site.refusal->kind);
   remark::missed(site.op->getLoc(), getRemarkOpts(site))
       << remark::reason("{0} {1}: {2}", text.id.str(), text.name.str(),
@@ -68,6 +82,8 @@ static void remarkRefused(const Site &site) {
 }
 
 static void remarkFused(Site &site, Location loc) {
+  if (!loc->getContext()->getRemarkEngine())
+    return;
   std::string members =
       llvm::join(llvm::map_range(site.match->members,
                                  [](const KernelMatch::Member &member) {
@@ -93,13 +109,10 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
   DenseSet<Attribute> taken;
   function->walk([&](FusedOpInterface op) { taken.insert(op.getSiteAttr()); });
   unsigned number = 0;
-  auto getNextId = [&] {
-    StringAttr id;
-    do
-      id = StringAttr::get(function->getContext(),
-                           function.getName() + "#" + Twine(number++));
-    while (taken.contains(id));
-    return id;
+  auto getNextNumber = [&] {
+    while (!taken.empty() && taken.contains(Site::makeId(function, number)))
+      ++number;
+    return number++;
   };
   function->walk<WalkOrder::PreOrder>([&](Operation *op) {
     // A function inside is a pass's own business.
@@ -110,17 +123,17 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
       for (StringRef clause : {"norm", "activation"})
         number += op->hasAttr(clause);
     if (isa<ActivationOp, RMSNormOp, LayerNormOp>(op))
-      sites.push_back({op, getNextId(), {}, {}, {}});
+      sites.push_back({op, function, getNextNumber()});
     return WalkResult::advance();
   });
   KernelMatcher matcher;
-  DenseMap<Operation *, StringAttr> owner;
+  // Ops that the kernel of another site has as members.
+  DenseSet<Operation *> members;
   auto matchOne = [&](Site &site) {
-    if (StringAttr other = owner.lookup(site.op)) {
-      site.takenBy = other;
+    if (members.contains(site.op))
       return;
-    }
-    if (llvm::is_contained(formation.disable, site.id.getValue())) {
+    if (!formation.disable.empty() &&
+        llvm::is_contained(formation.disable, site.getId().getValue())) {
       site.refusal = Refusal{RefusalKind::Disabled, site.op};
       return;
     }
@@ -140,7 +153,7 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
     }
     matcher.claim(match);
     for (const KernelMatch::Member &member : match.members)
-      owner[member.op] = site.id;
+      members.insert(member.op);
     site.match = std::move(match);
   };
   for (Site &site : sites)
@@ -160,7 +173,7 @@ static bool replaceChain(Site &site, RoundingMode mode) {
     site.refusal = Refusal{RefusalKind::ResultUsedBeforeOperands, user};
     return false;
   }
-  FusedOpInterface kernel = createKernelFromMatch(match, mode, site.id);
+  FusedOpInterface kernel = createKernelFromMatch(match, mode, site.getId());
   if (!kernel) {
     site.refusal = Refusal{RefusalKind::NotReversible, match.anchor};
     return false;
@@ -218,7 +231,7 @@ static Operation *findOverlap(KernelMatch &match,
 /// The options name only what exists.
 static LogicalResult verifyOptions(FunctionOpInterface function,
                                    const KernelFormation &formation,
-                                   ArrayRef<Site> sites) {
+                                   MutableArrayRef<Site> sites) {
   static constexpr KernelFamily all[] = {
       KernelFamily::GatedMLP, KernelFamily::MLP, KernelFamily::NormLinear,
       KernelFamily::NormQuantize, KernelFamily::ActQuantize};
@@ -238,13 +251,13 @@ static LogicalResult verifyOptions(FunctionOpInterface function,
   for (StringRef id : formation.disable) {
     auto [name, number] = id.rsplit('#');
     if (name != function.getName() ||
-        llvm::any_of(sites, [&](const Site &site) { return site.id == id; }))
+        llvm::any_of(sites, [&](Site &site) { return site.getId() == id; }))
       continue;
     InFlightDiagnostic diag = function.emitError();
     diag << "no site '" << id << "' to disable; '" << function.getName()
          << "' has " << sites.size() << " sites";
     if (!sites.empty())
-      diag << ", " << sites.front().id << " to " << sites.back().id;
+      diag << ", " << sites.front().getId() << " to " << sites.back().getId();
     return diag;
   }
   return success();
@@ -256,7 +269,7 @@ fuse::formKernels(FunctionOpInterface function,
   bool isGroup = function->hasAttr(kGroupAttrName);
   SmallVector<Site, 0> sites;
   if (isGroup)
-    sites.push_back({function, getGroupSite(function), {}, {}, {}});
+    sites.push_back({function, function, 0, getGroupSite(function)});
   else
     sites = matchSites(function, formation);
   if (failed(verifyOptions(function, formation, sites)))
@@ -293,7 +306,8 @@ fuse::formKernels(FunctionOpInterface function,
   for (Site &site : sites)
     if (site.refusal) {
       if (formation.onRefusal)
-        formation.onRefusal(site.id, *site.refusal, site.op->getLoc(), site.op);
+        formation.onRefusal(site.getId(), *site.refusal, site.op->getLoc(),
+                            site.op);
       else
         remarkRefused(site);
       ++counts.refused;

@@ -25,12 +25,17 @@ using namespace mlir;
 using namespace fuse;
 
 /// The function for one fused call, or null when a member can not be inlined.
-static func::FuncOp inlineSite(FusedCallOp fused, StringRef name,
+static func::FuncOp inlineSite(FusedCallOp fused, StringAttr name,
                                OpBuilder &builder,
                                SymbolTableCollection &tables) {
-  auto function = func::FuncOp::create(
-      builder, fused.getLoc(), name,
+  // Without a list of attributes, which the context would keep.
+  OperationState state(fused.getLoc(), func::FuncOp::getOperationName());
+  auto &properties = state.getOrAddProperties<func::FuncOp::Properties>();
+  properties.sym_name = name;
+  properties.function_type = TypeAttr::get(
       builder.getFunctionType(fused.getOperandTypes(), fused.getResultTypes()));
+  state.addRegion();
+  auto function = cast<func::FuncOp>(builder.create(state));
   function.addEntryBlock();
   if (fused.getKernel() == "group")
     function->setAttr(kGroupAttrName, builder.getUnitAttr());
@@ -70,10 +75,12 @@ FailureOr<unsigned> fuse::inlineFusedCalls(ModelOp model) {
       return success();
     if (!symbols && failed(prepare()))
       return failure();
-    std::string name = prefix + call.getSite().str();
+    StringAttr name = call.getSiteAttr();
+    if (!prefix.empty())
+      name = builder.getStringAttr(prefix + name.getValue());
     if (Operation *other = symbols->lookup(name)) {
       InFlightDiagnostic diag = call.emitError();
-      diag << "there is a symbol '" << name
+      diag << "there is a symbol '" << name.getValue()
            << "' beside the model, where the body of this site would go";
       diag.attachNote(other->getLoc()) << "symbol defined here";
       return failure();
