@@ -59,8 +59,24 @@ class {layer}(nn.Module):
 '''
 _LAYOUT = '''
 
+class _Names:
+    """Where transformers finds parameters of a checkpoint."""
+
+    def __get__(self, layout, kind):
+        try:
+            from transformers.core_model_loading import WeightRenaming
+        except ImportError as error:
+            raise AttributeError(str(error)) from error
+        return [WeightRenaming(f".{{name}}".replace(".", r"\\."),
+                               f".{first}.{{name}}")
+                for name in dict.fromkeys(
+                    name.partition("[")[0] for name in _PARAMETERS)]
+
+
 class {layer}Layout(nn.Module):
     """Holds the modules that {layer} takes the place of."""
+
+    conversion_mapping = _Names()
 
     def __init__(self, {names}):
         super().__init__()
@@ -244,6 +260,6 @@ def _layers(module: FusedModule, layer: str, title: str) -> str:
             raise FuseError(f"member '{bad[0]}' has no name that a layout can "
                             "have")
         text += _LAYOUT.format(
-            layer=layer, names=", ".join(module.names),
+            layer=layer, names=", ".join(module.names), first=module.names[0],
             lines="\n".join(f"        self.{n} = {n}" for n in module.names))
     return text
