@@ -15,6 +15,18 @@ static constexpr int64_t kPolledTokens = 32;
 /// ones.
 static constexpr int64_t kWholeTokens = 64;
 
+/// Tokens up to which activations may be divided by their scale: a division
+/// needs registers that wider deferred tiles take.
+static constexpr int64_t kDividedTokens = 160;
+
+/// Whether a kernel with deferred tiles gets by with its registers. Those of
+/// dense tiles do not, where few k-steps are left for a loop, and are chosen
+/// nowhere else.
+static bool hasRegisters(const DecodeProblem &problem, int64_t tokens) {
+  return problem.isGated() && (tokens <= kDividedTokens || !problem.scales ||
+                               problem.scales.getOrder() != QuantOrder::Divide);
+}
+
 double fuse::estimateDecode(const DecodeProblem &problem,
                             tile::ScheduleAttr schedule, const GpuModel &gpu) {
   DecodeTiling tiling(problem, schedule);
@@ -110,6 +122,8 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
     // Splits that leave ranges empty are the same as a smaller one.
     int64_t units = tiling.tiles2 * tiling.ranges;
     if (tiling.ranges != split || units > gpu.multiprocessors)
+      return;
+    if (deferred && !hasRegisters(problem, width))
       return;
     // As few blocks as finish the first product in the same number of rounds:
     // equal shares, and fewer to meet.

@@ -9,6 +9,9 @@
 using namespace mlir;
 using namespace fuse;
 
+/// Bytes on their way to all multiprocessors that keep device memory busy.
+static constexpr int64_t kSaturatingBytes = 5 << 20;
+
 static constexpr int64_t kTileRows = 256;
 static constexpr int64_t kStepBytes = 128;
 /// A thread keeps its part of a token row in registers.
@@ -227,7 +230,8 @@ ProductTiling::ProductTiling(const DecodeProblem &problem, int64_t firstRows,
 
 DecodeTiling::DecodeTiling(const DecodeProblem &problem,
                            tile::ScheduleAttr schedule)
-    : ProductTiling(problem, schedule.getFirstRows(), schedule.getRows()) {
+    : ProductTiling(problem, schedule.getFirstRows(), schedule.getRows()),
+      firstBlocks(schedule.getBlocks()) {
   if (!problem.hasFirst()) {
     stepsPerRange = llvm::alignTo(llvm::divideCeil(steps2, schedule.getSplit()),
                                   getStepsPerStage());
@@ -238,12 +242,20 @@ DecodeTiling::DecodeTiling(const DecodeProblem &problem,
   // word to arrive at.
   parts = schedule.getDeferred() ? 2 : 1;
   tilesPerPart = llvm::divideCeil(tiles1, parts);
+  firstBlocks = std::min(tilesPerPart, schedule.getBlocks());
   tilesPerRange = llvm::divideCeil(tilesPerPart, schedule.getSplit());
   // ... and whole k-steps of the last one.
   if (hiddenPerTile * bytes < kStepBytes)
     tilesPerRange = llvm::alignTo(tilesPerRange, 2);
   stepsPerRange = parts * tilesPerRange * hiddenPerTile * bytes / kStepBytes;
   ranges = llvm::divideCeil(tilesPerPart, tilesPerRange);
+}
+
+bool DecodeTiling::waitsLate(tile::ScheduleAttr schedule) const {
+  int64_t stages = schedule.getInFlight() ? schedule.getInFlight()
+                                          : schedule.getWeightStages();
+  return schedule.getLaunches() == 1 && firstBlocks < schedule.getBlocks() &&
+         firstBlocks * stages * schedule.getWeightBytes() >= kSaturatingBytes;
 }
 
 std::string DecodeTiling::getProblem() const {

@@ -13,6 +13,8 @@
 // CHECK-NOT: C75
 // CHECK: 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 // CHECK-NOT: C75
+// CHECK: 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+// CHECK-NOT: C75
 
 func.func @f8(%x: tensor<?x2048xbf16>, %w: tensor<2048xbf16>,
               %g: tensor<16384x2048xf8E4M3FN>, %u: tensor<16384x2048xf8E4M3FN>,
@@ -51,4 +53,18 @@ func.func @dense(%x: tensor<?x784xbf16>, %w: tensor<784xbf16>,
        tensor<2000x784xbf16>, tensor<2000xbf16>, tensor<784x2000xbf16>,
        tensor<784xbf16>, tensor<?x784xbf16>) -> tensor<?x784xbf16>
   return %y : tensor<?x784xbf16>
+}
+
+// Few k-steps, in which the most is alive at a time.
+
+func.func @short(%x: tensor<?x1024xbf16>, %w: tensor<1024xbf16>,
+                 %b: tensor<1024xbf16>, %u: tensor<3072x1024xf8E4M3FN>,
+                 %d: tensor<1024x3072xf8E4M3FN>) -> tensor<?x1024xbf16> {
+  %y = fuse.mlp %x norm(layer %w, %b eps 1.0e-5) up(%u) down(%d) act(gelu)
+         scales(f8E4M3FN, input = 2.1e-2, up = 1.1e-3, hidden = 4.0e-2,
+                down = 9.0e-4) rounding(exact)
+    : (tensor<?x1024xbf16>, tensor<1024xbf16>, tensor<1024xbf16>,
+       tensor<3072x1024xf8E4M3FN>, tensor<1024x3072xf8E4M3FN>)
+      -> tensor<?x1024xbf16>
+  return %y : tensor<?x1024xbf16>
 }

@@ -80,6 +80,39 @@ func.func @narrow(%x: tensor<128x1024xbf16>, %g: tensor<3072x1024xf8E4M3FN>,
   return %y : tensor<128x1024xbf16>
 }
 
+// Deferred tiles of a dense MLP would spill registers, and so would wide ones
+// that divide activations by their scale.
+
+// CHECK-LABEL: func @dense
+// CHECK: tile.schedule = #tile.schedule<tokens = 128,
+// CHECK-NOT: deferred
+// CHECK: return
+func.func @dense(%x: tensor<128x1024xbf16>, %u: tensor<3072x1024xf8E4M3FN>,
+                 %d: tensor<1024x3072xf8E4M3FN>) -> tensor<128x1024xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(gelu)
+         scales(f8E4M3FN, input = 2.1e-2, up = 1.1e-3, hidden = 4.0e-2,
+                down = 9.0e-4) rounding(exact)
+    : (tensor<128x1024xbf16>, tensor<3072x1024xf8E4M3FN>,
+       tensor<1024x3072xf8E4M3FN>) -> tensor<128x1024xbf16>
+  return %y : tensor<128x1024xbf16>
+}
+
+// CHECK-LABEL: func @divided
+// CHECK: tile.schedule = #tile.{{.*}}schedule<tokens = 192,
+// CHECK-NOT: deferred
+// CHECK: return
+func.func @divided(%x: tensor<192x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
+                   %u: tensor<16384x2048xf8E4M3FN>,
+                   %d: tensor<2048x16384xf8E4M3FN>) -> tensor<192x2048xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4, order = divide) rounding(exact)
+    : (tensor<192x2048xbf16>, tensor<16384x2048xf8E4M3FN>,
+       tensor<16384x2048xf8E4M3FN>, tensor<2048x16384xf8E4M3FN>)
+      -> tensor<192x2048xbf16>
+  return %y : tensor<192x2048xbf16>
+}
+
 // Widths whose tiles do not make two equal parts are activated at once.
 
 // CHECK-LABEL: func @uneven

@@ -311,13 +311,15 @@ def Tile_WordArriveOp : Tile_Op<"word.arrive", [
   let summary = "Adds one arrival to a word";
   let description = [{
     Everything the thread wrote before is visible to whoever sees the arrival.
+    A `relaxed` arrival orders nothing: it is for words that only say when
+    something should begin, and does not wait for what is in flight.
 
-    Becomes `red.release.gpu.global.add.u32`, as inline PTX: LLVM 22 drops the
-    ordering of `atomicrmw` on this target.
+    Becomes `red.release.gpu.global.add.u32`, or `red.relaxed...`, as inline
+    PTX: LLVM 22 drops the ordering of `atomicrmw` on this target.
 
     Example: `tile.word.arrive %w`
   }];
-  let arguments = (ins Tile_Word:$word);
+  let arguments = (ins Tile_Word:$word, UnitAttr:$relaxed);
   let assemblyFormat = "$word attr-dict";
 }
 

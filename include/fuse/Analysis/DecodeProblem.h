@@ -103,6 +103,13 @@ struct DecodeTiling : ProductTiling {
   /// Tiles of a part that feed one range of the last product, k-steps of a
   /// range, and ranges that are not empty.
   int64_t tilesPerRange = 0, stepsPerRange, ranges;
+  /// Blocks that have tiles of the first product: the others are late ones.
+  int64_t firstBlocks;
+
+  /// Whether late blocks wait with their weights until all of the first
+  /// product's have been requested. They would only delay those, unless the
+  /// first blocks alone do not keep device memory busy.
+  bool waitsLate(tile::ScheduleAttr schedule) const;
 
   /// Token stages that a tile of the hidden layer takes, and bytes of a token
   /// in each.

@@ -61,8 +61,10 @@ static Workspace getWorkspace(const DecodeProblem &p, ScheduleAttr s,
   Workspace w;
   // What must be zero before the first launch comes first: words, and partial
   // sums that are found by looking at them. A kernel has a ticket, the word of
-  // the norm, one for each part of a range and one for each warp of a unit.
-  int64_t lines = 2 + tiling.parts * tiling.ranges + tiling.tiles2 * kMathWarps;
+  // the norm, one for each part of a range, one for each warp of a unit, and
+  // one that late blocks wait for.
+  int64_t lines = 2 + tiling.parts * tiling.ranges +
+                  tiling.tiles2 * kMathWarps + tiling.waitsLate(s);
   w.words1 = reserve(lines * 128);
   w.words2 = s.getLaunches() == 1 ? w.words1 : reserve(lines * 128);
   int64_t sums = tiling.tiles2 * tiling.ranges * tiling.rows * s.getTokens() *
@@ -219,6 +221,10 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   weightRing = makeRing(s.getWeightStages(), weightBytes, 0);
   tokenRing = makeRing(s.getTokenStages(), tokens * 128,
                        s.getWeightStages() * weightBytes);
+  // Nothing is ever copied into it.
+  if (part == Part::Both && tiling.waitsLate(s))
+    lateRing = RingCreateOp::create(b, loc, RingType::get(context, 1, 1024),
+                                    /*offset=*/0, /*consumers=*/1);
   epochBuffer = makeScratch(b.getI32Type(), 1);
   if (doesNorm())
     makeNormScratch();

@@ -65,6 +65,7 @@ private:
   // Roles.
   void streamWeights();
   void streamTokens();
+  void fetchPartials();
   void announceTiles();
   void multiply();
 
@@ -134,6 +135,13 @@ private:
       return block;
     return select(less(block, c(tileStride())), block, c(tiling.tiles1));
   }
+  /// Blocks without a tile of the first product.
+  Value isLate() { return less(c(tiling.firstBlocks - 1), block); }
+  /// The word at which the others arrive when they have requested the weights
+  /// of the first product.
+  int64_t lateWord() const {
+    return 1 + tiling.parts * tiling.ranges + tiling.tiles2 * kMathWarps;
+  }
   /// k-steps of this block's range; the last range may be shorter.
   Value rangeSteps();
   /// Blocks that normalize token rows.
@@ -153,6 +161,9 @@ private:
   Value inputMap, hiddenMap, weights1, weights2, hidden, partials, words, count;
   /// Of the whole block.
   Value weightRing, tokenRing, epochBuffer, block, hasUnit, tile2, range;
+  /// Late blocks wait at its barriers; null where there are none or they need
+  /// not wait.
+  Value lateRing;
   /// Hidden units of a deferred tile.
   Value staging;
   /// Of the weight stream: uses of the first product, and of both.

@@ -130,6 +130,8 @@ Value DecodeKernelBuilder::countLast() {
 void DecodeKernelBuilder::streamWeights() {
   uses1 = doesFirst() ? countFirst() : c(0);
   allUses = doesLast() ? add(uses1, countLast()) : uses1;
+  if (lateRing)
+    when(isLate(), [&] { acquire(lateRing, c(1)); });
   loop(c(0), allUses, 1, c(0),
        [&](Value use, ValueRange carried) -> SmallVector<Value> {
          // A use waits until an older one has landed: deeper queues add no
@@ -140,6 +142,14 @@ void DecodeKernelBuilder::streamWeights() {
          Value fetched = carried[0];
          if (s.getAhead() > 0)
            fetched = fetchAhead(use, fetched);
+         // Not a release, which would wait for the weights in flight.
+         if (lateRing)
+           when(both(less(block, c(tiling.firstBlocks)),
+                     equal(sub(use, uses1), 0)),
+                [&] {
+                  WordArriveOp::create(b, loc, word(c(lateWord())),
+                                       /*relaxed=*/true);
+                });
          Value stage = acquire(weightRing, use);
          visitPieces(
              use, [&](Value buffer, Value offset, int64_t at, int64_t bytes) {
@@ -159,12 +169,36 @@ void DecodeKernelBuilder::streamWeights() {
 // Tokens
 //===----------------------------------------------------------------------===//
 
+/// Fetches the partial sums that the block will look for into L2: words of
+/// zeros still, which looking would bring from device memory at the end.
+void DecodeKernelBuilder::fetchPartials() {
+  int64_t columns = tokens / 4, ranges = tiling.ranges;
+  int64_t elements = kMathThreads * width2();
+  int64_t bytes = elements * s.getPartials().getIntOrFloatBitWidth() / 8;
+  for (int64_t round = 0; round * ranges < columns; ++round) {
+    Value column = add(range, round * ranges), exists;
+    if ((round + 1) * ranges > columns)
+      exists = less(column, c(columns));
+    when(exists, [&] {
+      loop(c(0), c(ranges), 1, {},
+           [&](Value part, ValueRange) -> SmallVector<Value> {
+             Value unit = add(mul(tile2, ranges), part);
+             unit = add(mul(unit, columns), column);
+             PrefetchOp::create(b, loc, partials, scale(unit, elements), bytes);
+             return {};
+           });
+    });
+  }
+}
+
 void DecodeKernelBuilder::streamTokens() {
   depend();
   Value epoch = EpochOp::create(b, loc, b.getI32Type(), words, s.getBlocks());
   // The math warps read it after their first wait on a token stage, whose
   // arming below orders this store.
   store(epoch, epochBuffer, c(0));
+  if (s.getPolled() && doesLast())
+    when(hasUnit, [&] { fetchPartials(); });
   int64_t columns = 128 / elementBytes;
   auto fetch = [&](Value use, Value map, Value step) {
     Value stage = acquire(tokenRing, use);
@@ -187,6 +221,12 @@ void DecodeKernelBuilder::streamTokens() {
                })[0];
   if (!doesLast())
     return;
+  if (lateRing)
+    when(isLate(), [&] {
+      WordWaitOp::create(b, loc, word(c(lateWord())), epoch,
+                         c(tiling.firstBlocks));
+      RingReleaseOp::create(b, loc, lateRing, c(0));
+    });
   when(hasUnit, [&] {
     int64_t own = tiling.stepsPerRange / tiling.parts;
     for (int64_t part = 0; part < tiling.parts; ++part) {

@@ -272,7 +272,9 @@ struct WordArriveLowering : OpConversionPattern<WordArriveOp> {
     NVVM::InlinePtxOp::create(
         rewriter, op.getLoc(), TypeRange{},
         ValueRange{adaptor.getWord(), emit.i32(1)}, ValueRange{},
-        "red.release.gpu.global.add.u32 [$0], $1;", Value());
+        op.getRelaxed() ? "red.relaxed.gpu.global.add.u32 [$0], $1;"
+                        : "red.release.gpu.global.add.u32 [$0], $1;",
+        Value());
     rewriter.eraseOp(op);
     return success();
   }

@@ -87,6 +87,39 @@ func.func @deferred(%x: tensor<?x128xbf16>, %g: tensor<256x128xbf16>,
   return %y : tensor<?x128xbf16>
 }
 
+// 48 of 64 blocks have tiles. The others hold their weights back until those
+// have requested theirs: a relaxed arrival each, and one wait for all 48.
+
+// CHECK-LABEL: func @late
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_4(
+func.func @late(%x: tensor<?x128xbf16>, %g: tensor<6144x128xbf16>,
+                %u: tensor<6144x128xbf16>, %d: tensor<128x6144xbf16>)
+    -> tensor<?x128xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 64, split = 24,
+          weight_stages = 6, token_stages = 4, in_flight = 4, partials = f32,
+          hint = evict_first, dependent = true>}
+    : (tensor<?x128xbf16>, tensor<6144x128xbf16>, tensor<6144x128xbf16>,
+       tensor<128x6144xbf16>) -> tensor<?x128xbf16>
+  return %y : tensor<?x128xbf16>
+}
+
+// With two stages each, the 48 do not keep device memory busy: nobody waits.
+
+// CHECK-LABEL: func @busy
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_5(
+func.func @busy(%x: tensor<?x128xbf16>, %g: tensor<6144x128xbf16>,
+                %u: tensor<6144x128xbf16>, %d: tensor<128x6144xbf16>)
+    -> tensor<?x128xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 64, split = 24,
+          weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+          hint = evict_first, dependent = true>}
+    : (tensor<?x128xbf16>, tensor<6144x128xbf16>, tensor<6144x128xbf16>,
+       tensor<128x6144xbf16>) -> tensor<?x128xbf16>
+  return %y : tensor<?x128xbf16>
+}
+
 // Two launches share a workspace; the last has the result.
 
 // CHECK-LABEL: func @pair
@@ -223,6 +256,25 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
 // CHECK:           tile.barrier.arrive 3 threads(288)
 // CHECK:           tile.mma.wait 1
 // CHECK:           tile.acc.wait
+
+// Late blocks wait at a ring of their own, of which only barriers are used.
+
+// CHECK-LABEL: tile.kernel @gated_mlp_decode_4(
+// CHECK:         %[[TURN:.*]] = tile.ring.create at(0) consumers(1) : !tile.ring<1 x 1024>
+// CHECK:         role "stream"
+// CHECK:           %[[LATE:.*]] = arith.cmpi ugt, %{{.*}}, %c47_i32 : i32
+// CHECK:           scf.if %[[LATE]] {
+// CHECK-NEXT:        tile.ring.acquire %[[TURN]]
+// CHECK:             tile.word.arrive %{{.*}} {relaxed}
+// CHECK:           tile.copy_tensor
+// CHECK:             tile.word.wait %{{.*}} epoch(%{{.*}}) arrivals(%c48_i32)
+// CHECK-NEXT:        tile.ring.release %[[TURN]]
+// CHECK:         role "multiply"
+
+// CHECK-LABEL: tile.kernel @gated_mlp_decode_5(
+// CHECK-NOT:     !tile.ring<1 x 1024>
+// CHECK-NOT:     relaxed
+// CHECK:         role "multiply"
 
 // The first kernel of the pair ends with the hidden layer. The last one waits
 // for it, and not for a norm.

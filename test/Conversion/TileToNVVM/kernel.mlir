@@ -58,8 +58,8 @@ gpu.module @m {
 
 // -----
 
-// An arrival is a release that LLVM can not weaken; a wait is a loop around an
-// acquire.
+// An arrival is a release that LLVM can not weaken, unless it is said to be
+// relaxed; a wait is a loop around an acquire.
 
 gpu.module @m {
   // CHECK-LABEL: llvm.func @words
@@ -73,6 +73,7 @@ gpu.module @m {
   // CHECK:         %[[EPOCH:.*]] = arith.trunci %[[ROUND]] : i64 to i32
   // CHECK:         %[[WORD:.*]] = llvm.getelementptr %[[BASE]][256]
   // CHECK:         nvvm.inline_ptx "red.release.gpu.global.add.u32 [$0], $1;" ro(%[[WORD]], %[[ONE]] : !llvm.ptr<1>, i32)
+  // CHECK:         nvvm.inline_ptx "red.relaxed.gpu.global.add.u32 [$0], $1;" ro(%[[WORD]], %[[ONE]] : !llvm.ptr<1>, i32)
   // CHECK:         %[[NEXT:.*]] = arith.addi %[[EPOCH]], %[[ONE]]
   // CHECK:         %[[GOAL:.*]] = arith.muli %[[NEXT]], %[[N]]
   // CHECK:         scf.while
@@ -86,6 +87,7 @@ gpu.module @m {
     %e = tile.epoch %words blocks(12) : !tile.buffer<i32>
     %w = tile.word %words[%c1] : !tile.buffer<i32>
     tile.word.arrive %w
+    tile.word.arrive %w {relaxed}
     tile.word.wait %w epoch(%e) arrivals(%n)
     tile.return
   }
