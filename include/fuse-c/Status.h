@@ -76,8 +76,9 @@ FUSE_C_EXPORT const char *fuse_status_name(fuse_status status);
  * Valid until the next call of this thread that fails. */
 FUSE_C_EXPORT const char *fuse_last_error(void);
 
-/* Sets that sentence and returns `status`, for libraries built on this one. A
- * null message leaves it empty. */
+/* Sets that sentence and returns `status`, for libraries built on this one; a
+ * status that does not exist is FUSE_ERROR_INTERNAL. A null message leaves the
+ * sentence empty. */
 FUSE_C_EXPORT fuse_status fuse_set_last_error(fuse_status status,
                                               const char *message);
 

@@ -6,6 +6,7 @@
 
 #include "fuse/Transforms/Explain.h"
 #include "Context.h"
+#include "Enum.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -73,9 +74,11 @@ fuse_status fuse_module_explain(const fuse_module *module,
     fuse_status status = convert(options, chosen);
     if (status != FUSE_OK)
       return status;
-    if (format < FUSE_EXPLAIN_TEXT || format > FUSE_EXPLAIN_HTML)
+    long long number = getNumber(format);
+    if (number < FUSE_EXPLAIN_TEXT || number > FUSE_EXPLAIN_HTML)
       return fail(FUSE_ERROR_INVALID_ARGUMENT,
-                  "unknown format " + Twine(int(format)));
+                  "unknown format " + Twine(number) +
+                      "; there are 0 (text), 1 (JSON) and 2 (HTML)");
     ContextState &state = *module->state;
     state.errors.clear();
     state.context.loadDialect<arith::ArithDialect, func::FuncDialect>();

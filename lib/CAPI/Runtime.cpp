@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse-c/Runtime.h"
+#include "Enum.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Host/HostCode.h"
 #include "fuse/Runtime/Host/Instance.h"
@@ -81,8 +82,9 @@ const char *fuse_status_name(fuse_status status) {
                                           "FUSE_ERROR_DEVICE_LOST",
                                           "FUSE_ERROR_TIMEOUT",
                                           "FUSE_ERROR_DEVICE"};
-  auto index = static_cast<size_t>(status);
-  return index < std::size(names) ? names[index] : "unknown status";
+  long long number = fuse::getNumber(status);
+  bool isKnown = number >= 0 && number < int64_t(std::size(names));
+  return isKnown ? names[number] : "unknown status";
 }
 
 const char *fuse_last_error(void) { return lastError().c_str(); }
@@ -93,7 +95,9 @@ fuse_status fuse_set_last_error(fuse_status status, const char *message) {
   } catch (...) {
     lastError().clear();
   }
-  return status;
+  long long number = fuse::getNumber(status);
+  bool isKnown = number >= FUSE_OK && number <= FUSE_ERROR_DEVICE;
+  return isKnown ? status : FUSE_ERROR_INTERNAL;
 }
 
 void fuse_string_free(char *text) { std::free(text); }
@@ -204,8 +208,10 @@ public:
 private:
   /// The sentence may belong to a thread that the caller does not know.
   static void checkStatus(fuse_status status) {
-    if (status != FUSE_OK)
-      throw Failure(status, fuse_last_error());
+    if (fuse::getNumber(status) == FUSE_OK)
+      return;
+    std::string message = fuse_last_error();
+    throw Failure(fuse_set_last_error(status, message.c_str()), message);
   }
 
   fuse_code_source source;

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -282,13 +283,28 @@ llvm::Error DeviceCompiler::compileScheduled() {
       continue;
     }
     // A plan with other launches has no alternatives.
-    if (options.mixed)
+    SmallVector<std::pair<Location, int64_t>> reduced;
+    if (options.mixed) {
+      lowered.walk([&](tile::DispatchOp dispatch) {
+        if (dispatch.getBounds().size() > 1)
+          reduced.push_back({dispatch.getLoc(), dispatch.getBounds().back()});
+      });
       takeLargestRanges(lowered);
+    }
     bool hasLaunch =
         lowered.walk([](tile::LaunchOp) { return WalkResult::interrupt(); })
             .wasInterrupted();
-    if (hasLaunch && options.mixed && canMixLaunches(lowered))
-      mixed.push_back(function.getSymName());
+    if (!hasLaunch || !options.mixed || !canMixLaunches(lowered))
+      continue;
+    mixed.push_back(function.getSymName());
+    for (auto [loc, bound] : reduced)
+      remark::missed(loc,
+                     remark::RemarkOpts::name("ranges").category("codegen"))
+          << remark::reason("a plan with portable launches has kernels for one "
+                            "range of tokens, here for up to {0}",
+                            bound)
+          << remark::suggest("{0}", "compile for as few tokens as the function "
+                                    "is called with");
   }
   if (!mixed.empty())
     takeMixed(*planned, mixed);

@@ -157,8 +157,11 @@ int main(void) {
   // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: 'size' is 0, expected
   options.size = 0;
   explain(module, &options, FUSE_EXPLAIN_TEXT);
-  // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: unknown format 7
+  // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: unknown format 7; there are 0
   explain(module, NULL, (fuse_explain_format)7);
+  // CHECK: unknown status, FUSE_ERROR_INTERNAL
+  printf("%s, %s\n", fuse_status_name((fuse_status)99),
+         fuse_status_name(fuse_set_last_error((fuse_status)99, NULL)));
   // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: 'module' or 'text' is null
   explain(NULL, NULL, FUSE_EXPLAIN_TEXT);
   fuse_explain_options_init(NULL);

@@ -8,6 +8,11 @@
 // RUN: fuse-info %t.fuse | FileCheck %s
 // RUN: fuse-info --json %t.fuse | FileCheck %s --check-prefix=JSON
 // RUN: fuse-info --ptx %t.fuse | FileCheck %s --check-prefix=PTX
+// RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
+// RUN:   --mixed --tokens=64 -o %t.fuse --remarks 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=RANGES
+
+// RANGES: remark: Missed [codegen] ranges: {{.*}}has kernels for one range of tokens, here for up to 64
 
 // CHECK-LABEL: @two
 // CHECK:       tokens at most 8
