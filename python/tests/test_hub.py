@@ -9,6 +9,7 @@ import ast
 import base64
 import hashlib
 import importlib.util
+import itertools
 import json
 import sys
 import tempfile
@@ -205,7 +206,12 @@ class Directories(unittest.TestCase):
         choose = host["_choose"]
         for gpu, count, chip in (((9, 0), 132, "sm_90a"), ((9, 0), 2, "sm_80"),
                                  ((8, 6), 84, "sm_80"), ((10, 0), 148, "sm_80")):
-            self.assertEqual(choose(gpu, count)["chip"], chip)
+            code = choose(gpu, count)
+            self.assertEqual(code["chip"], chip)
+            for launch in itertools.chain.from_iterable(
+                    p["launches"] for p in code["plans"]):
+                ptx = variant / code["ptx"][launch.get("module", 0)]
+                self.assertIn(f".entry {launch['kernel']}(", ptx.read_text())
         with self.assertRaisesRegex(RuntimeError, "this kernel is for sm_90a, "
                                     "sm_80 and later; the GPU is sm_75"):
             choose((7, 5), 40)
