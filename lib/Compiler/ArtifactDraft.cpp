@@ -8,7 +8,6 @@
 #include "fuse-c/Runtime.h"
 #include "fuse/Compiler/KernelCode.h"
 #include "fuse/Pipelines/Pipelines.h"
-#include "fuse/Runtime/Host/Concurrency.h"
 #include "fuse/Runtime/Host/Container.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -135,16 +134,12 @@ Expected<StringRef> DeferredArtifact::getFile() {
   std::lock_guard<std::mutex> lock(fileMutex);
   if (!file.empty())
     return StringRef(file);
-  std::vector<std::string> problems(mutexes.size());
-  host::runConcurrently(mutexes.size(), [&](size_t number) {
-    if (draft.device.modules[number].kernel.empty())
-      return;
-    if (auto ptx = getModule(number); !ptx)
-      problems[number] = llvm::toString(ptx.takeError());
+  llvm::Error error = runTasks(mutexes.size(), [&](size_t number) {
+    bool isLater = !draft.device.modules[number].kernel.empty();
+    return isLater ? getModule(number).takeError() : llvm::Error::success();
   });
-  for (const std::string &problem : problems)
-    if (!problem.empty())
-      return createStringError(problem);
+  if (error)
+    return std::move(error);
   // Others may still be reading the PTX of this one.
   Expected<std::string> bytes = writeArtifact(draft);
   if (!bytes)

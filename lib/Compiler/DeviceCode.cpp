@@ -11,6 +11,7 @@
 #include "fuse/Compiler/Phase.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Runtime/Host/Concurrency.h"
+#include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Target/PTX.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -554,28 +555,36 @@ static SmallVector<json::Object *> findLaunches(DeviceProgram &program,
   return launches;
 }
 
+llvm::Error fuse::runTasks(size_t count,
+                           function_ref<llvm::Error(size_t)> task) {
+  std::vector<std::string> problems(count);
+  try {
+    host::runConcurrently(count, [&](size_t index) {
+      problems[index] = llvm::toString(task(index));
+    });
+  } catch (const host::Failure &failure) {
+    return createStringError(failure.getMessage());
+  }
+  for (const std::string &problem : problems)
+    if (!problem.empty())
+      return createStringError(problem);
+  return llvm::Error::success();
+}
+
 llvm::Error fuse::compileModules(DeviceProgram &program,
                                  const DialectRegistry &dialects,
                                  const CompileOptions &options) {
   bool assembles = options.assemble == Assemble::Always ||
                    (options.assemble == Assemble::IfPossible && canAssemble());
-  std::vector<std::string> problems(program.modules.size());
-  host::runConcurrently(program.modules.size(), [&](size_t index) {
+  return runTasks(program.modules.size(), [&](size_t index) -> llvm::Error {
     DeviceModule &made = program.modules[index];
-    llvm::Error error = llvm::Error::success();
-    if (made.ptx.empty() && !made.kernel.empty()) {
-      auto ptx = compileKernel(made.kernel, dialects, options.observe);
-      if (ptx)
-        made.ptx = std::move(*ptx);
-      else
-        error = ptx.takeError();
-    }
-    if (!error && assembles && !made.ptx.empty() && made.cubin.empty())
-      error = assemble(made, options.chip, findLaunches(program, index));
-    problems[index] = llvm::toString(std::move(error));
+    if (made.ptx.empty() && !made.kernel.empty())
+      if (llvm::Error error =
+              compileKernel(made.kernel, dialects, options.observe)
+                  .moveInto(made.ptx))
+        return error;
+    if (assembles && !made.ptx.empty() && made.cubin.empty())
+      return assemble(made, options.chip, findLaunches(program, index));
+    return llvm::Error::success();
   });
-  for (const std::string &problem : problems)
-    if (!problem.empty())
-      return createStringError(problem);
-  return llvm::Error::success();
 }

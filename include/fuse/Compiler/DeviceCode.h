@@ -50,6 +50,11 @@ compileForDevice(mlir::ModuleOp module,
                  llvm::ArrayRef<llvm::json::Object> descriptions,
                  const CompileOptions &options);
 
+/// Runs `task` with each number below `count`, on several threads, and gives
+/// the first error of those that failed.
+llvm::Error runTasks(size_t count,
+                     llvm::function_ref<llvm::Error(size_t)> task);
+
 /// Compiles what has no PTX yet, and assembles if the options want that.
 /// Modules are independent of each other, so that this takes several threads.
 llvm::Error compileModules(DeviceProgram &program,

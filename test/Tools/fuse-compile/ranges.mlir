@@ -7,6 +7,10 @@
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never -o %t.fuse
 // RUN: fuse-info %t.fuse | FileCheck %s
 // RUN: fuse-info --json %t.fuse | FileCheck %s --check-prefix=JSON
+// RUN: env FUSE_NUM_THREADS=none not fuse-compile %s --cpu=none \
+// RUN:   --chip=sm_90a -o %t.fuse 2>&1 | FileCheck %s --check-prefix=THREADS
+
+// THREADS: FUSE_NUM_THREADS is 'none', expected 1 to 1024
 
 // CHECK-LABEL: @mlp
 // CHECK:       tokens      at most 16384
