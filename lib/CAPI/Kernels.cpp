@@ -8,13 +8,6 @@
 #include "Context.h"
 #include "fuse/Slots/SlotBinding.h"
 #include "fuse/Support/TextLimits.h"
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -90,11 +83,6 @@ fuse_status fuse_module_bind_slots(fuse_module *module, const char *config,
     if (!parsed)
       return fail(FUSE_ERROR_INVALID_ARGUMENT,
                   llvm::toString(parsed.takeError()));
-    // Outside of a pass nobody else loads what bodies are built of.
-    state.context.loadDialect<affine::AffineDialect, arith::ArithDialect,
-                              func::FuncDialect, linalg::LinalgDialect,
-                              math::MathDialect, scf::SCFDialect,
-                              tensor::TensorDialect>();
     FailureOr<SlotReport> bound =
         bindSlots(*module->module, getKernelRegistry(&state.context), *parsed);
     if (failed(bound))

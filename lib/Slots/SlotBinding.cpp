@@ -14,7 +14,13 @@
 #include "fuse/IR/FuseModules.h"
 #include "fuse/Registry/ResolveKernel.h"
 #include "fuse/Support/Inject.h"
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/IR/Verifier.h"
@@ -507,6 +513,11 @@ FailureOr<SlotReport> SlotBinder::run() {
 
 FailureOr<SlotReport> fuse::bindSlots(ModuleOp module, KernelRegistry registry,
                                       const SlotConfig &config) {
+  // Outside of a pass nobody else loads what bodies are built of.
+  module->getContext()
+      ->loadDialect<FuseDialect, affine::AffineDialect, arith::ArithDialect,
+                    func::FuncDialect, linalg::LinalgDialect, math::MathDialect,
+                    scf::SCFDialect, tensor::TensorDialect>();
   return SlotBinder(module, std::move(registry), config).run();
 }
 

@@ -8,6 +8,7 @@
 #include "fuse/Analysis/Equivalence.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Parser/Parser.h"
@@ -146,6 +147,44 @@ TEST_F(Binding, RefusesOtherKeysOfAConfiguration) {
   ASSERT_FALSE(bool(config));
   EXPECT_EQ(llvm::toString(config.takeError()),
             "slots.yaml:2:1: unknown key 'bnid'");
+}
+
+// The body of the kernel is made of ops of dialects that the program has not
+// loaded.
+TEST(BindingOutsideOfPasses, LoadsWhatBodiesAreBuiltOf) {
+  MLIRContext context;
+  context.loadDialect<FuseDialect, func::FuncDialect>();
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(R"mlir(
+    fuse.model @m class "M" {
+      fuse.slot @silu op "silu" variant "standard"
+          : (tensor<4x8xf32>) -> tensor<4x8xf32> {
+        func.func @eager(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+          return %x : tensor<4x8xf32>
+        }
+      }
+      func.func @forward(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+        %0 = fuse.call_slot @silu(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+        return %0 : tensor<4x8xf32>
+      }
+    })mlir",
+                                                             &context);
+  ASSERT_TRUE(module);
+  KernelRegistry registry(&context);
+  KernelSpec kernel;
+  kernel.name = "negated";
+  kernel.op = "silu";
+  kernel.variant = "standard";
+  kernel.addGenerated(registry.getHardware(DeviceType::Any),
+                      [](OpBuilder &builder, SlotOp slot,
+                         ValueRange args) -> FailureOr<SmallVector<Value>> {
+                        return SmallVector<Value>{arith::NegFOp::create(
+                            builder, slot.getLoc(), args[0])};
+                      });
+  llvm::cantFail(registry.add(std::move(kernel)));
+  EXPECT_TRUE(succeeded(bindSlots(
+      *module, std::move(registry),
+      llvm::cantFail(SlotConfig::parse("bind: {silu: negated}", "test")))));
+  EXPECT_TRUE(context.getLoadedDialect<linalg::LinalgDialect>());
 }
 
 } // namespace

@@ -49,7 +49,8 @@ struct SlotReport {
 };
 
 /// Binds the calls of slots as `config` says, to kernels of `registry`, of the
-/// module and of its models. When anything fails nothing is bound.
+/// module and of its models, and loads the dialects that their bodies are built
+/// of. When anything fails nothing is bound.
 mlir::FailureOr<SlotReport> bindSlots(mlir::ModuleOp module,
                                       KernelRegistry registry,
                                       const SlotConfig &config);
