@@ -86,6 +86,20 @@ static SmallVector<std::string> getMembers(StringRef id) {
   return paths;
 }
 
+std::string fuse::describeOtherFamily(FusedCallOp call, Operation *function) {
+  // A group holds whatever its members are.
+  if (!isGeneratedKernel(call.getKernel()) || call.getKernel() == "group")
+    return "";
+  llvm::SetVector<StringRef> formed;
+  function->walk([&](FusedOpInterface kernel) {
+    formed.insert(kernel->getName().stripDialect());
+  });
+  if (formed.empty() || formed.contains(call.getKernel()))
+    return "";
+  return "the members form " + llvm::join(formed, ", ") +
+         ", the pattern asks for " + call.getKernel().str();
+}
+
 /// A fused call counts when its kernel exists: declared in the model, not yet
 /// inlined, or formed in its body.
 static Fusions collectModel(ModelOp model) {
@@ -101,11 +115,17 @@ static Fusions collectModel(ModelOp model) {
       Fusions inside;
       if (function)
         addFunction(function, inside);
-      if (!inside.sites) {
-        std::string text =
-            (call.getSite() + ": no kernel was formed in its body").str();
-        if (!inside.missing.empty())
-          text += "; " + inside.missing.front().text;
+      std::string other = function ? describeOtherFamily(call, function) : "";
+      if (!inside.sites || !other.empty()) {
+        std::string text = call.getSite().str() + ": ";
+        if (!other.empty()) {
+          const RefusalText &refusal = getText(RefusalKind::OtherFamily);
+          text += (refusal.id + " " + refusal.name + ": " + other).str();
+        } else {
+          text += "no kernel was formed in its body";
+          if (!inside.missing.empty())
+            text += "; " + inside.missing.front().text;
+        }
         for (StringRef path : getMembers(call.getSite()))
           fusions.reasons.try_emplace(path, text);
         fusions.missing.push_back({call.getLoc(), std::move(text)});

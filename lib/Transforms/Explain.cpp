@@ -197,16 +197,13 @@ static std::string print(Operation *root) {
   return text;
 }
 
-/// What kernels in the body of a fused call gain together, if there are any.
-static std::optional<SiteGain> sumBody(FusedCallOp call, int64_t tokens,
-                                       SymbolTableCollection &tables) {
+/// The function with the body of a fused call, or null.
+static Operation *getBody(FusedCallOp call, SymbolTableCollection &tables) {
   FlatSymbolRefAttr body = call.getBodyAttr();
-  Operation *function =
-      body
-          ? tables.lookupSymbolIn(
-                call->getParentOfType<ModelOp>()->getParentOp(), body.getAttr())
-          : nullptr;
-  return function ? sumKernels(function, tokens) : std::nullopt;
+  return body ? tables.lookupSymbolIn(
+                    call->getParentOfType<ModelOp>()->getParentOp(),
+                    body.getAttr())
+              : nullptr;
 }
 
 /// The tied parameters of a member and of the modules in it.
@@ -279,10 +276,17 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
     formed.push_back(reportKernel(kernel, options.tokens));
   SymbolTableCollection tables;
   copy->walk([&](FusedCallOp call) {
+    Operation *body = getBody(call, tables);
+    std::string other = body ? describeOtherFamily(call, body) : "";
     SiteReport report;
+    if (!other.empty())
+      report = reportRefusal(call.getSite(), "modules",
+                             Refusal{RefusalKind::OtherFamily, call},
+                             call.getLoc(), other);
+    else
+      report.kernel = call.getKernel();
     report.id = call.getSite();
     report.level = "modules";
-    report.kernel = call.getKernel();
     std::string scope = getModulePath(getEnclosingModule(call));
     for (auto member : call.getMembers().getAsRange<SymbolRefAttr>()) {
       NetModuleOp module = lookupModule(tables, call, member);
@@ -293,7 +297,8 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
       for (auto recipe : weights.getAsRange<RecipeAttr>())
         report.weights.push_back(toText(recipe));
     report.location = toText(call.getLoc());
-    report.gain = sumBody(call, options.tokens, tables);
+    if (body)
+      report.gain = sumKernels(body, options.tokens);
     explanation.sites.push_back(std::move(report));
   });
   llvm::append_range(explanation.sites, formed);

@@ -84,3 +84,32 @@ fuse.model @unformed class "M" attributes {fuse.must_fuse = ["mlp"]} {
     return %m : tensor<8x8xf32>
   }
 }
+
+// -----
+
+// A kernel forms, and is not what the pattern asks for.
+
+// expected-error @below {{must fuse 'mlp': 1 of 1 modules are not fused}}
+// expected-note @below {{'mlp': norm+mlp#0: FUSE-N218 other-family: the members form norm_linear, the pattern asks for mlp}}
+fuse.model @other class "M" attributes {fuse.must_fuse = ["mlp"]} {
+  fuse.module @norm class "RMSNorm" {
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %y : tensor<8x8xf32>
+    }
+  }
+  fuse.module @mlp class "MLP" {
+    fuse.parameter @w : tensor<8x8xf32>
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %w = fuse.get_parameter @w : tensor<8x8xf32>
+      %y = fuse.linear %x, %w
+        : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %y : tensor<8x8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+    %n = fuse.call_module @norm(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %m = fuse.call_module @mlp(%n) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %m : tensor<8x8xf32>
+  }
+}

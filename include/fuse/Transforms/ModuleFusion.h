@@ -52,6 +52,10 @@ getModels(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> files);
 /// into a function beside the model. Returns how many functions there are.
 llvm::FailureOr<unsigned> inlineFusedCalls(ModelOp model);
 
+/// What `FUSE-N218` says of a fused call whose body is `function`: kernels have
+/// formed in it, and none is what the pattern asked for. Otherwise empty.
+std::string describeOtherFamily(FusedCallOp call, mlir::Operation *function);
+
 /// Replaces fused calls by the calls that they stand for. The functions with
 /// their bodies, which nothing needs any more, are added to `bodies`.
 void unfuseCalls(llvm::ArrayRef<FusedCallOp> calls,
