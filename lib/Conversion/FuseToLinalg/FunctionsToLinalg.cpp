@@ -220,12 +220,7 @@ struct LowerCrossEntropy : OpRewritePattern<CrossEntropyOp> {
     Value length = getValueOrCreateConstantIndexOp(
         b, op.getLoc(),
         tensor::getMixedSize(b, op.getLoc(), labels, type.getRank() - 2));
-    if (type.getRank() > 2) {
-      ReassociationIndices all =
-          llvm::to_vector(llvm::seq<int64_t>(0, type.getRank() - 1));
-      labels = tensor::CollapseShapeOp::create(
-          b, labels, ArrayRef<ReassociationIndices>(all));
-    }
+    labels = b.flattenPerToken(labels);
     SmallVector<OpFoldResult> sizes =
         tensor::getMixedSizes(b, op.getLoc(), logits);
     if (op.getCausal())
