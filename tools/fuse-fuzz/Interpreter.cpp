@@ -5,9 +5,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "Interpreter.h"
+#include "FunctionMath.h"
 #include "fuse/IR/FuseOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -105,6 +108,26 @@ bool Interpreter::runLayerOp(Operation *op) {
                            get(rotary.getSin()), rotary.getHeads(),
                            x == cos ? x : Float32Type::get(x.getContext()),
                            getRounding(rotary)));
+        return true;
+      })
+      .Case([&](CrossEntropyOp loss) {
+        LossParts parts{loss.getReduction()};
+        parts.isCausal = loss.getCausal();
+        parts.ignoreIndex = loss.getIgnoreIndex();
+        parts.items = getIf(loss.getItems());
+        set(loss, getCrossEntropy(get(loss.getLogits()), get(loss.getLabels()),
+                                  parts));
+        return true;
+      })
+      .Case([&](MoEExpertsOp experts) {
+        Type x = getElement(experts.getX());
+        Type factor = getElement(experts.getWeights());
+        Routing routing{get(experts.getIndex()), get(experts.getWeights()),
+                        x == factor ? x : Float32Type::get(x.getContext())};
+        set(experts,
+            runExperts(get(experts.getX()), routing, get(experts.getGateUp()),
+                       get(experts.getDown()), experts.getAct(), Rounding{x},
+                       getRounding(experts)));
         return true;
       })
       .Default(false);
@@ -362,6 +385,19 @@ llvm::Error Interpreter::runOp(Operation *op) {
       if (!value.isAnything)
         value = Interval(-value.hi, -value.lo);
     set(negation, std::move(result));
+    return llvm::Error::success();
+  }
+  if (isa<arith::ExtFOp, arith::TruncFOp>(op)) {
+    set(op->getResult(0),
+        getRounding(op->getResult(0))(get(op->getOperand(0))));
+    return llvm::Error::success();
+  }
+  // What a transpose is given to write to says its shape only.
+  if (isa<tensor::EmptyOp>(op))
+    return llvm::Error::success();
+  if (auto transposed = dyn_cast<linalg::TransposeOp>(op)) {
+    set(transposed->getResult(0),
+        transpose(get(transposed.getInput()), transposed.getPermutation()));
     return llvm::Error::success();
   }
   if (auto select = dyn_cast<arith::SelectOp>(op)) {

@@ -17,7 +17,9 @@
 #include "fuse/IR/FuseOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -74,6 +76,10 @@ private:
 
   // Surroundings.
   void rotary();
+  void crossEntropy();
+  void experts();
+  void castStream();
+  void transposed();
   void unrelated();
   void between();
   void secondUser(Value value);
@@ -103,9 +109,11 @@ private:
   Random &random;
   OpBuilder builder;
   /// Whether chains are such that the scheduled path has kernels for them,
-  /// whether these are drawn, whether others are around them, and whether the
+  /// whether these are drawn, and whether others are around them.
+  bool scheduled, drawn, mixed;
+  /// Whether there are ops that are functions of their own, and whether the
   /// function is to run.
-  bool scheduled, drawn, mixed, runs;
+  bool functions, runs;
   func::FuncOp function;
   /// Chances differ from function to function, so that some are clean.
   unsigned decoration, sharing, damage, oddTypes;
@@ -126,7 +134,9 @@ FunctionGenerator::FunctionGenerator(Random &random, ModuleOp module,
       scheduled(stratum == Stratum::Scheduled || stratum == Stratum::Mixed ||
                 stratum == Stratum::Schedules),
       drawn(stratum == Stratum::Schedules), mixed(stratum == Stratum::Mixed),
-      runs(stratum == Stratum::Runnable || stratum == Stratum::Boundary) {
+      functions(stratum == Stratum::Functions),
+      runs(stratum == Stratum::Runnable || stratum == Stratum::Boundary ||
+           functions) {
   if (stratum == Stratum::Boundary) {
     chooseBoundary(module, combination);
     return;
@@ -665,8 +675,95 @@ void FunctionGenerator::rotary() {
                    builder.getI64IntegerAttr(heads));
 }
 
+/// Logits are a stream, or made of one by a head.
+void FunctionGenerator::crossEntropy() {
+  if (leading.empty())
+    return;
+  Value logits = stream();
+  if (random.percent(50))
+    logits = linear(logits, random.oneOf<int64_t>({1, 17, 40}), {}, {});
+  auto type = cast<RankedTensorType>(logits.getType());
+  Type index = random.percent(70) ? builder.getI64Type() : builder.getI32Type();
+  Value labels =
+      value(RankedTensorType::get(type.getShape().drop_back(), index));
+  bool isMean = random.percent(50);
+  Value items;
+  if (!isMean && random.percent(60))
+    items = value(RankedTensorType::get({}, index));
+  bool causal = random.percent(40);
+  create<CrossEntropyOp>(
+      RankedTensorType::get({}, builder.getF32Type()), logits, labels, items,
+      LossReductionAttr::get(builder.getContext(),
+                             isMean ? LossReduction::Mean : LossReduction::Sum),
+      causal ? builder.getUnitAttr() : UnitAttr(),
+      builder.getI64IntegerAttr(random.percent(60) ? -100 : 0));
+}
+
+void FunctionGenerator::experts() {
+  int64_t rows = leading.size() == 1 ? leading[0] : ShapedType::kDynamic;
+  auto matrix = RankedTensorType::get({rows, features}, element);
+  int64_t count = random.oneOf<int64_t>({1, 2, 5}),
+          places = 1 + random.below(3);
+  int64_t hidden = random.oneOf<int64_t>({1, 16, 33});
+  Type index = random.percent(70) ? builder.getI64Type() : builder.getI32Type();
+  Type factor = random.percent(50) ? element : floatType();
+  auto kind = random.oneOf({Activation::SiLU, Activation::GELU,
+                            Activation::GELUTanh, Activation::ReLU});
+  Value x = value(matrix);
+  Value routed = value(RankedTensorType::get({rows, places}, index));
+  Value weights = value(RankedTensorType::get({rows, places}, factor));
+  Value gateUp =
+      value(RankedTensorType::get({count, 2 * hidden, features}, element));
+  Value down = value(RankedTensorType::get({count, features, hidden}, element));
+  create<MoEExpertsOp>(matrix, x, routed, weights, gateUp, down,
+                       ActivationAttr::get(builder.getContext(), kind));
+}
+
+/// A stream in another type, which a chain may begin with.
+void FunctionGenerator::castStream() {
+  Value x = stream();
+  unsigned width = element.getIntOrFloatBitWidth();
+  if (width == 32)
+    create<arith::TruncFOp>(type(x, random.percent(50) ? builder.getBF16Type()
+                                                       : builder.getF16Type()),
+                            x);
+  else
+    create<arith::ExtFOp>(type(x, builder.getF32Type()), x);
+}
+
+/// A linear whose weight is stored the other way round.
+void FunctionGenerator::transposed() {
+  int64_t outputs = random.oneOf<int64_t>({1, 16, 33});
+  Value stored = value(RankedTensorType::get({features, outputs}, element));
+  Value empty =
+      create<tensor::EmptyOp>(ArrayRef<int64_t>{outputs, features}, element);
+  // Nothing else is to read what is in there.
+  values.pop_back();
+  Value weight =
+      create<linalg::TransposeOp>(stored, empty, ArrayRef<int64_t>{1, 0});
+  Value x = stream();
+  SmallVector<int64_t> shape = leading;
+  shape.push_back(outputs);
+  auto place =
+      BiasPlaceAttr::get(builder.getContext(), BiasPlace::BeforeRounding);
+  create<LinearOp>(RankedTensorType::get(shape, element), x, weight, Value(),
+                   Value(), Value(), FloatAttr(), FloatAttr(), place);
+}
+
 /// An op that belongs to no chain.
 void FunctionGenerator::unrelated() {
+  if (functions) {
+    switch (random.below(4)) {
+    case 0:
+      return crossEntropy();
+    case 1:
+      return experts();
+    case 2:
+      return castStream();
+    default:
+      return transposed();
+    }
+  }
   if (runs && leading.size() > 1 && features > 1 && random.percent(40)) {
     rotary();
     return;
@@ -752,8 +849,11 @@ void FunctionGenerator::generate() {
       chain();
       continue;
     }
-    if (random.percent(40))
+    if (random.percent(functions ? 90 : 40))
       unrelated();
+    // Most of them with nothing else to run.
+    if (functions && random.percent(60))
+      continue;
     if (!random.percent(10)) {
       chain();
       continue;
@@ -788,6 +888,8 @@ StringRef fuse::getName(Stratum stratum) {
     return "any";
   case Stratum::Runnable:
     return "runnable";
+  case Stratum::Functions:
+    return "functions";
   case Stratum::Models:
     return "models";
   case Stratum::Slots:

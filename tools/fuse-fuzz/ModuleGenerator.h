@@ -54,6 +54,8 @@ enum class Stratum {
   /// The same with sizes that agree and scales that leave more than zeros and
   /// infinities.
   Runnable,
+  /// The same with losses, experts, casts and transposes between the chains.
+  Functions,
   /// Models of modules, see ModelChecks.h.
   Models,
   /// Slots, their kernels and their calls, see SlotChecks.h.

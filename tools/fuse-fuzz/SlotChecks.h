@@ -9,15 +9,7 @@
 
 #include "Checks.h"
 
-#include <string>
-
 namespace fuse {
-
-/// The text of a module with slots of registered ops and of its own, with eager
-/// bodies and without, with kernels beside it, and with calls in functions and
-/// in the forwards of models. For each function `@f0` that calls slots there is
-/// one `@g0` with what the slots mean written out.
-std::string generateSlots(uint64_t seed);
 
 /// Binds calls as random configurations say, prints, parses and unbinds. Each
 /// time the module must be the one it was; after an error, too.

@@ -24,6 +24,7 @@
 #include "ModuleGenerator.h"
 #include "Regress.h"
 #include "SlotChecks.h"
+#include "SlotGenerator.h"
 #include "TextMutator.h"
 #include "fuse/IR/FuseDialect.h"
 #include "fuse/InitAllDialects.h"
@@ -37,6 +38,7 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/PrettyStackTrace.h"
 #include "llvm/Support/WithColor.h"
@@ -78,6 +80,9 @@ static cl::opt<Stratum> stratum(
     cl::values(clEnumValN(Stratum::Any, "any", "chains, whole and damaged"),
                clEnumValN(Stratum::Runnable, "runnable",
                           "the same with sizes that agree"),
+               clEnumValN(Stratum::Functions, "functions",
+                          "the same with losses, experts, casts and "
+                          "transposes"),
                clEnumValN(Stratum::Models, "models",
                           "models of modules, fused by path"),
                clEnumValN(Stratum::Slots, "slots",
@@ -103,8 +108,10 @@ static cl::opt<unsigned>
 static void loadDialects(MLIRContext &context) {
   context.disableMultithreading();
   context.printOpOnDiagnostic(false);
-  bool hasSchedules = stratum == Stratum::Schedules;
-  if (runs || stratum == Stratum::Slots || hasSchedules) {
+  // Those that are made of more than layers.
+  bool hasOthers =
+      stratum == Stratum::Schedules || stratum == Stratum::Functions;
+  if (runs || stratum == Stratum::Slots || hasOthers) {
     DialectRegistry registry;
     mlir::registerAllDialects(registry);
     mlir::registerAllExtensions(registry);
@@ -113,7 +120,7 @@ static void loadDialects(MLIRContext &context) {
     context.appendDialectRegistry(registry);
   }
   // Bodies of kernels are made of whatever there is.
-  if (stratum == Stratum::Slots || hasSchedules)
+  if (stratum == Stratum::Slots || hasOthers)
     context.loadAllAvailableDialects();
   context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect,
                       scf::SCFDialect>();
@@ -247,6 +254,19 @@ int main(int argc, char **argv) {
   // What runs needs sizes that agree, which no compiled function checks.
   if (runs && stratum == Stratum::Any)
     stratum = Stratum::Runnable;
+  if (count == 0 || !(seconds >= 0)) {
+    llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
+        << (count == 0 ? "--count=0: expected at least one seed\n"
+                       : "--seconds: expected a time that is not negative\n");
+    return 1;
+  }
+  if (!regress.empty())
+    if (std::error_code error = llvm::sys::fs::create_directories(regress)) {
+      llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
+          << "can not make folder '" << regress << "': " << error.message()
+          << "\n";
+      return 1;
+    }
   TextMutator mutator;
   bool isText = stratum == Stratum::Models || stratum == Stratum::Slots;
   if ((stratum == Stratum::Models && runs) || (isText && !emit.empty())) {
