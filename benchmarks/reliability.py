@@ -86,8 +86,10 @@ def read_sanitizer(folder: Path) -> dict[str, Any]:
         if not path.exists():
             continue
         text = path.read_text(errors="replace")
-        summary = re.findall(r"=+ (?:ERROR SUMMARY|RACECHECK SUMMARY): (.*)",
-                             text)
+        # A line about what was not printed may follow.
+        summary = re.findall(r"=+ (?:ERROR|RACECHECK) SUMMARY: "
+                             r"(\d+ (?:errors?$|hazards? .*))", text,
+                             re.MULTILINE)
         cases = re.search(r"(\d+) cases, (\d+) ok", text)
         tools[tool] = {"summary": summary[-1] if summary else "none",
                        "cases": int(cases.group(1)) if cases else 0,

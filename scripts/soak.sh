@@ -59,6 +59,9 @@ step "build" cmake --build build/dev
 step "random modules" fuse-fuzz --seed="$seed" --seconds="$share" --count=$many
 step "random modules that run" fuse-fuzz --run --seed="$seed" \
   --seconds=$((3 * share)) --count=$many --regress=build/regress
+step "random losses, experts, casts and transposes" fuse-fuzz --run \
+  --stratum=functions --seed="$seed" --seconds="$share" --count=$many \
+  --regress=build/regress
 step "sizes at boundaries" fuse-fuzz --run --stratum=boundary --seed="$seed" \
   --seconds=$((2 * share)) --count=$many --regress=build/regress
 for stratum in models slots; do
