@@ -20,11 +20,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "DeviceMemory.h"
+#include "Measure.h"
 #include "Tensor.h"
 #include "fuse-c/Fuse.hpp"
 
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -36,22 +36,6 @@ using namespace fuse::cxx;
 
 static constexpr int64_t kFewTokens = 8;
 static constexpr int kStreams = 2, kRounds = 20;
-
-static double measureMs(const std::function<void()> &body) {
-  auto begin = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double, std::milli>(
-             std::chrono::steady_clock::now() - begin)
-      .count();
-}
-
-static std::vector<int64_t> getShape(const fuse_tensor_type &type,
-                                     int64_t tokens) {
-  std::vector<int64_t> shape(type.shape, type.shape + type.ndim);
-  for (int64_t &size : shape)
-    size = size < 0 ? tokens : size;
-  return shape;
-}
 
 /// Largest difference of two results over the largest value; infinite where one
 /// is not a number.

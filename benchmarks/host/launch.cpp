@@ -16,11 +16,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "DeviceMemory.h"
+#include "Measure.h"
 #include "Tensor.h"
 #include "fuse-c/Fuse.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -30,22 +30,6 @@ using namespace embed;
 using namespace fuse::cxx;
 
 static constexpr int kGraphLaunches = 20, kReplays = 25, kHostCalls = 500;
-
-static double measureMs(const std::function<void()> &body) {
-  auto begin = std::chrono::steady_clock::now();
-  body();
-  return std::chrono::duration<double, std::milli>(
-             std::chrono::steady_clock::now() - begin)
-      .count();
-}
-
-static std::vector<int64_t> getShape(const fuse_tensor_type &type,
-                                     int64_t tokens) {
-  std::vector<int64_t> shape(type.shape, type.shape + type.ndim);
-  for (int64_t &size : shape)
-    size = size < 0 ? tokens : size;
-  return shape;
-}
 
 namespace {
 

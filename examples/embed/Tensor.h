@@ -92,6 +92,15 @@ inline void Tensor::fill(std::mt19937_64 &random, double scale) {
   }
 }
 
+/// The shape of a tensor whose dynamic sizes are the number of tokens.
+inline std::vector<int64_t> getShape(const fuse_tensor_type &type,
+                                     int64_t tokens) {
+  std::vector<int64_t> shape(type.shape, type.shape + type.ndim);
+  for (int64_t &size : shape)
+    size = size < 0 ? tokens : size;
+  return shape;
+}
+
 } // namespace embed
 
 #endif // EMBED_TENSOR_H

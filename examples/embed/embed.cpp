@@ -70,15 +70,6 @@ static Artifact compile(const std::string &path, bool) {
 }
 #endif
 
-/// Dynamic sizes are the number of tokens.
-static std::vector<int64_t> getShape(const fuse_tensor_type &type,
-                                     int64_t tokens) {
-  std::vector<int64_t> shape(type.shape, type.shape + type.ndim);
-  for (int64_t &size : shape)
-    size = size < 0 ? tokens : size;
-  return shape;
-}
-
 /// A function with its weights, on one device.
 struct Server {
   Server(const Artifact &artifact, const Device &device,

@@ -86,7 +86,8 @@ def Fuse_NetModuleOp : Fuse_ModuleOp<"module", [
     Syntax:
 
     ```
-    operation ::= `fuse.module` $sym_name `class` $class_name (`hooks` `(` $hooks^ `)`)?
+    operation ::= `fuse.module` $sym_name `class` $class_name
+                  (`hooks` `(` $hooks^ `)`)?
                   (`tensor_parallel` `(` $tensor_parallel^ `)`)?
                   attr-dict-with-keyword $body
     ```
@@ -135,7 +136,8 @@ def Fuse_ParameterOp : Op<Fuse_Dialect, "parameter", [
     Syntax:
 
     ```
-    operation ::= `fuse.parameter` $sym_name (`tied_to` `(` $tied_to^ `)`)? `:` $type attr-dict
+    operation ::= `fuse.parameter` $sym_name
+                  (`tied_to` `(` $tied_to^ `)`)? `:` $type attr-dict
     ```
 
     Its name in a checkpoint is the path of its module, a dot and its own name.
