@@ -8,9 +8,12 @@ function(_fuse_target_options name)
     target_compile_options(${name} PRIVATE -Werror)
   endif()
   if(FUSE_ENABLE_ASSERTIONS)
-    # LLVM's own headers must be seen with the setting they were built with,
-    # which is why only NDEBUG of the C library is undone here.
     target_compile_options(${name} PRIVATE -UNDEBUG)
+    if(NOT LLVM_ENABLE_ASSERTIONS)
+      # The one class whose layout LLVM takes from NDEBUG.
+      target_include_directories(${name} BEFORE PRIVATE
+        "${PROJECT_SOURCE_DIR}/cmake/compat")
+    endif()
   endif()
   if(FUSE_SANITIZERS)
     target_compile_options(${name} PRIVATE
