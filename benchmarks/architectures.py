@@ -41,7 +41,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SMALL = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4,
          "num_attention_heads": 4, "vocab_size": 512}
 LLAMA = {**SMALL, "num_key_value_heads": 2, "head_dim": 64}
-GROUPED = {**SMALL, "num_key_value_heads": 2, "pad_token_id": 0}
+PAD = {"pad_token_id": 0}
+GROUPED = {**SMALL, **PAD, "num_key_value_heads": 2}
 # Every layer attends to everything, so that the cache is of one kind.
 FULL = {"layer_types": ["full_attention"] * 4}
 VISION = {**{k: v for k, v in SMALL.items() if k != "vocab_size"},
@@ -60,7 +61,7 @@ OTHERS = {
     "gemma2": ({**LLAMA, **FULL}, 4), "phi3": (GROUPED, 4),
     "olmo2": (GROUPED, 4), "granite": (GROUPED, 4), "cohere": (GROUPED, 4),
     "stablelm": (GROUPED, 4), "starcoder2": (GROUPED, 4),
-    "nemotron": (GROUPED, 4), "glm4": (LLAMA, 4), "smollm3": (GROUPED, 4),
+    "nemotron": (GROUPED, 4), "glm4": ({**LLAMA, **PAD}, 4), "smollm3": (GROUPED, 4),
     "falcon": (SMALL, 4), "gpt_bigcode": (
         {"n_embd": 256, "n_layer": 4, "n_head": 4, "vocab_size": 512}, 4),
     "opt": ({**SMALL, "ffn_dim": 512, "word_embed_proj_dim": 256}, 4),

@@ -207,14 +207,16 @@ def compile_chain(names: Sequence[str], members: Sequence[nn.Module],
     return compiled
 
 
-def from_artifact(compiled: Compiled, chain: Chain, path: str) -> Compiled:
+def from_artifact(compiled: Compiled, chain: Chain, path: str,
+                  artifact: native.Artifact) -> Compiled:
     """The same function with the code of an artefact.
+
+    Args:
+        path: of its file, for messages.
 
     Raises:
         KernelError: the file is of another function.
-        NativeError: it is damaged, or of another version.
     """
-    artifact = native.Artifact.load(path)
     theirs = native.Module(artifact.ir()).text()
     if theirs == native.Module(compiled.formed).text():
         return with_code(compiled, artifact)

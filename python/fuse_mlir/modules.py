@@ -138,6 +138,7 @@ class FusedModule(FusedPlace):
         self.__dict__["plan"] = Plan(plan.inputs, [], plan.steps,
                                      plan.eval_only)
         self.__dict__["_kernel"] = None
+        self.__dict__["_file"] = None
         self._mode_matters = plan.eval_only or any(
             isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0
             or isinstance(m, nn.modules.batchnorm._BatchNorm)
@@ -145,7 +146,7 @@ class FusedModule(FusedPlace):
 
     # Handles of the library live in one process and belong to one module.
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kernel": None}
+        return {**self.__dict__, "_kernel": None, "_file": None}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "FusedModule":
         import copy
@@ -153,6 +154,7 @@ class FusedModule(FusedPlace):
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
         copied.__dict__.update(copy.deepcopy(self.__getstate__(), memo))
+        copied.__dict__["_file"] = self._file
         return copied
 
     def _apply(self, fn: Any, recurse: bool = True) -> "FusedModule":
@@ -196,8 +198,12 @@ class FusedModule(FusedPlace):
         if self.static is not None:
             check_static(compiled, self.static)
         if self.kernel_name.endswith(ARTIFACT):
+            # Kernels for other types come later, when the file may be gone.
+            if self._file is None:
+                self.__dict__["_file"] = native.Artifact.load(
+                    self.kernel_name)
             compiled = kernels.from_artifact(compiled, chain,
-                                             self.kernel_name)
+                                             self.kernel_name, self._file)
         return copies, compiled
 
     def bind(self, copies: static_mlp.Copies, compiled: kernels.Compiled,

@@ -10,8 +10,10 @@ from torch import nn
 
 import fuse_mlir
 from fuse_mlir import slots
+from fuse_mlir.emulation import emulated
 from fuse_mlir.modules import fused_sites
-from tests.models import CHAIN, Block, Net, needs_library
+from tests.models import (CHAIN, LLAMA, SIZES, Block, Net, fp8_transformer,
+                          needs_library)
 from tests.test_hub import load
 
 #: One thread for each row.
@@ -160,11 +162,27 @@ class Cuda(unittest.TestCase):
             self.assertIsNotNone(
                 fused_sites(model)[0][1]._kernel.compiled.given)
             self.assertTrue(torch.equal(model(x), expected))
-            # Another rank is another kernel, which is read from the file.
-            x = torch.randn(2, 150, 64, device="cuda", dtype=torch.bfloat16)
-            ours = model(x)
+        # Another rank is another kernel, of the file that was read.
+        x = torch.randn(2, 150, 64, device="cuda", dtype=torch.bfloat16)
+        ours = model(x)
         fuse_mlir.unfuse_modules(model)
         torch.testing.assert_close(ours, model(x), atol=5e-2, rtol=2e-2)
+
+    def test_checkpoint_in_8_bits(self):
+        for kind, settings in (("qwen3", LLAMA), ("gpt_neox", SIZES)):
+            model = fp8_transformer(kind, **settings).cuda()
+            ids = torch.tensor([[3, 14, 15, 9]], device="cuda")
+            with emulated(model, always=True):
+                before = model(ids).logits
+                result = fuse_mlir.fuse_modules(model, fusion_config={
+                    "static_quantized_mlp": {
+                        "input_quant": "fuse", "gated_mlp": "fuse",
+                        "dense_gelu_mlp": "fuse"}})
+                self.assertEqual(len(result.fused), 4)
+                checks = fuse_mlir.verify(model)
+                self.assertTrue(checks, str(checks))
+                fuse_mlir.unfuse_modules(model)
+                self.assertTrue(torch.equal(model(ids).logits, before))
 
     def test_experts(self):
         from transformers import Qwen3MoeConfig

@@ -800,6 +800,12 @@ class ArtifactsAsKernels(unittest.TestCase):
                 fuse_mlir.fuse_modules(wide, config, inputs=x)
         with self.assertRaisesRegex(PatternError, "no artefact '.*fuse'"):
             KernelConfig({CHAIN: path})
+        # The code is read once; a pickled model looks for the file again.
+        for again in (model, copy.deepcopy(model)):
+            self.assertTrue(torch.equal(again(x[None]), expected[None]))
+        with self.assertRaisesRegex(fuse_mlir.NativeError, "chain.fuse: No "
+                                    "such file"):
+            pickle.loads(pickle.dumps(model))(x)
 
 
 class Dropped(Block):
