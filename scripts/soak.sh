@@ -81,6 +81,7 @@ for target in artifact path runtime slots text weights; do
 done
 step "configure bugs" cmake --preset inject
 step "build bugs" cmake --build build/inject
-step "bugs that tests notice" scripts/inject.py --output build/inject/inject.json
+step "bugs that tests notice" scripts/inject.py --fuzz $((minutes * 15)) \
+  --output build/inject/inject.json
 printf '%d steps passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -1,0 +1,285 @@
+#!/usr/bin/env python3
+#===- bundle.py - Pack the compiler with all that it loads -----------------===#
+#
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===------------------------------------------------------------------------===#
+"""Make a compiler that runs where neither MLIR nor a recent C library is.
+
+    cmake --build build/dev
+    scripts/bundle.py out/bundle --strip
+    scp -r out/bundle host: && ssh host bundle/unpack.sh /opt/fuse
+    ssh host /opt/fuse/fx fuse-compile layer.mlir --target=sm_90a -o layer.fuse
+
+The folder has the programs of BUILD, the libraries that they load and the C
+library that they were linked with, about 45 MB that unpack.sh makes 280 MB in
+some ten seconds. It needs a Linux of the same processor, tar, and xz or Python.
+
+    bin/     the programs
+    lib/     libfuse, libfuse-rt, MLIR, LLVM and what they load: a program of
+             the host with a C library as new as that of the build may load
+             these, with LD_LIBRARY_PATH=/opt/fuse/lib
+    libc/    loader, C library and C++ library of the build
+    fx       starts a program of bin/, or any other, with lib/ and libc/
+    bin-fx/  the programs, started by fx: FUSE_BIN for the Python package
+
+LLVM names libraries that the compiler never calls, a solver, a reader of XML and
+an editor of command lines, which bring 60 MB of others with them. Stand-ins take
+their place, which end the program when they are called; --whole packs the real
+ones. A second call leaves archives alone whose libraries did not change.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import IO
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = ("fuse-compile", "fuse-info", "fuse-opt", "fuse-run", "fuse-trial-run",
+         "fuse-tune-run")
+# What belongs to the C library and must not be mixed with a host's.
+LIBC = re.compile(r"(ld-linux-.*|lib(c|m|pthread|dl|rt|resolv|stdc\+\+|gcc_s))"
+                  r"\.so\.\d+$")
+STAND_INS = ("libedit.so.2", "libxml2.so.2", "libxml2.so.16", "libz3.so.4")
+# Libraries of their own archive, since they hardly ever change.
+LARGE = 1 << 25
+
+FX = """\
+#!/bin/sh
+# usage: fx PROGRAM ARGUMENT... - starts a program with the packed libraries.
+# PROGRAM is a name of bin/ or a path; FX_LIBRARY_PATH names more folders.
+here=$(dirname "$(readlink -f "$0")")
+program=$1; shift
+case $program in */*) ;; *) program=$here/bin/$program ;; esac
+driver=/usr/local/nvidia/lib64:/usr/local/nvidia/lib
+driver=$driver:/usr/lib/x86_64-linux-gnu:/usr/lib/aarch64-linux-gnu:/usr/lib64
+exec "$here"/libc/ld-linux-* --library-path \\
+  "$here/lib:$here/libc:$driver${FX_LIBRARY_PATH:+:$FX_LIBRARY_PATH}" \\
+  "$program" "$@"
+"""
+
+UNPACK = """\
+#!/bin/sh
+# usage: unpack.sh [FOLDER] - unpacks the compiler; nothing where it is already.
+set -e
+here=$(dirname "$(readlink -f "$0")")
+to=${1:-PREFIX}
+[ ! -e "$to/ready" ] || exit 0
+unxz() {
+  if command -v xz >/dev/null; then
+    xz -dc "$1"
+  else
+    python3 -c 'import lzma, shutil, sys
+shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer, 1 << 20)' "$1"
+  fi
+}
+mkdir -p "$to/lib"
+for archive in "$here"/*.xz; do
+  case $archive in
+  *.tar.xz) unxz "$archive" | tar -C "$to" -xf - & ;;
+  *) unxz "$archive" >"$to/lib/$(basename "$archive" .xz)" & ;;
+  esac
+  jobs="$jobs $!"
+done
+for job in $jobs; do wait "$job"; done
+mkdir -p "$to/bin-fx"
+for program in "$to"/bin/*; do
+  name=$(basename "$program")
+  printf '#!/bin/sh\\nexec "%s/fx" %s "$@"\\n' \\
+    "$(readlink -f "$to")" "$name" >"$to/bin-fx/$name"
+  chmod +x "$to/bin-fx/$name"
+done
+touch "$to/ready"
+"""
+
+
+def call(*command: object) -> str:
+    return subprocess.run([str(part) for part in command], check=True,
+                          capture_output=True, text=True).stdout
+
+
+def needed(path: Path) -> list[str]:
+    """Names of the libraries that a program or library asks for."""
+    return re.findall(r"\(NEEDED\).*\[(.+)\]", call("readelf", "-d", path))
+
+
+def collect(files: Iterable[Path], whole: bool) -> dict[str, Path | None]:
+    """All libraries that files load, by name; None for a stand-in."""
+    found: dict[str, Path | None] = {}
+    queue = list(files)
+    while queue:
+        path = queue.pop()
+        places = dict(re.findall(r"^\s*(\S+) => (/\S+)", call("ldd", path),
+                                 re.MULTILINE))
+        for name in needed(path):
+            if name in found:
+                continue
+            if name.startswith("ld-linux"):
+                places[name] = call("readelf", "-p", ".interp",
+                                    "/bin/sh").split()[-1]
+            if name not in places:
+                raise SystemExit(f"error: '{path}' needs {name}, which is not "
+                                 "installed")
+            if name in STAND_INS and not whole:
+                found[name] = None
+                continue
+            found[name] = Path(places[name]).resolve()
+            queue.append(found[name])
+    return found
+
+
+def symbols(path: Path, undefined: bool) -> dict[str, str]:
+    """Dynamic symbols and their versions."""
+    found = {}
+    for line in call("objdump", "-T", path).splitlines():
+        match = re.match(r"[0-9a-f]+ .{7} (\S+)\s+[0-9a-f]+\s+"
+                         r"(?:\(?([\w.]+)\)?\s+)?(\S+)$", line)
+        if match and (match[1] == "*UND*") == undefined:
+            found[match[3]] = match[2] or "Base"
+    return found
+
+
+def make_stand_in(name: str, real: Path, users: Iterable[Path],
+                  target: Path) -> None:
+    """A library that has what `users` take from `real` and aborts."""
+    taken = {}
+    for user in users:
+        taken.update(symbols(user, undefined=True))
+    taken = {symbol: taken[symbol] for symbol in symbols(real, undefined=False)
+             if symbol in taken}
+    with tempfile.TemporaryDirectory() as folder:
+        source, script = Path(folder, "source.c"), Path(folder, "versions")
+        source.write_text("void abort(void);\n" + "".join(
+            f"void {symbol}(void) {{ abort(); }}\n" for symbol in taken))
+        versions = sorted(set(taken.values()) - {"Base"})
+        script.write_text("".join(
+            f"{version} {{ global: " + "".join(
+                f"{symbol}; " for symbol in taken if taken[symbol] == version)
+            + "};\n" for version in versions))
+        options = [f"-Wl,--version-script={script}"] if versions else []
+        call("clang-22", "-shared", "-fPIC", "-Os", "-w", "-fno-builtin",
+             f"-Wl,-soname,{name}", *options, source, "-o", target)
+
+
+def compress(write: Callable[[IO[bytes]], None], target: Path) -> None:
+    """Compresses what `write` writes; `target` is there whole or not at all."""
+    partial = target.with_suffix(".partial")
+    with partial.open("wb") as file, subprocess.Popen(
+            ["xz", "-T1", "--x86", "--lzma2=preset=9e,dict=192MiB"],
+            stdin=subprocess.PIPE, stdout=file) as xz:
+        assert xz.stdin
+        with xz.stdin:
+            write(xz.stdin)
+    if xz.returncode:
+        raise SystemExit(f"error: xz could not write '{partial}'")
+    partial.rename(target)
+
+
+def write_tar(file: IO[bytes], folder: Path) -> None:
+    """The same bytes for the same files."""
+    def reset(info: tarfile.TarInfo) -> tarfile.TarInfo:
+        info.uid = info.gid = info.mtime = 0
+        info.uname = info.gname = ""
+        return info
+
+    with tarfile.open(fileobj=file, mode="w|") as tar:
+        for path in sorted(folder.iterdir()):
+            tar.add(path, path.name, filter=reset)
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("output", type=Path, help="folder for the archives")
+    parser.add_argument("--build", type=Path, default=ROOT / "build/dev",
+                        help="build to pack (default: build/dev)")
+    parser.add_argument("--tool", action="append", default=[], metavar="NAME",
+                        help="another program of BUILD, besides "
+                        + ", ".join(TOOLS))
+    parser.add_argument("--prefix", default="fuse", metavar="FOLDER",
+                        help="where unpack.sh unpacks unless it is told "
+                        "(default: fuse)")
+    parser.add_argument("--strip", action="store_true",
+                        help="leave symbols out of what BUILD made")
+    parser.add_argument("--whole", action="store_true",
+                        help="no stand-ins for libraries that are never called")
+    options = parser.parse_args(arguments)
+    programs = [options.build / "bin" / name
+                for name in dict.fromkeys((*TOOLS, *options.tool))]
+    own = [(options.build / "lib" / name)
+           for name in ("libfuse.so.0", "libfuse-rt.so.0")]
+    for path in (*programs, *own):
+        if not path.exists():
+            parser.error(f"'{path}' does not exist: build it, or name a build "
+                         "with --build")
+    options.output.mkdir(parents=True, exist_ok=True)
+    found = collect([*programs, *own], options.whole)
+    # A library of the build is not one of the system.
+    libraries = {name: path for name, path in found.items()
+                 if name not in [path.name for path in own]}
+    record = options.output / "archives.json"
+    before = json.loads(record.read_text()) if record.exists() else {}
+    after = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("bin", "lib", "libc"):
+            (folder / part).mkdir()
+        for path in programs:
+            shutil.copy(path, folder / "bin")
+        for path in own:
+            shutil.copy(path.resolve(), folder / "lib" / path.name)
+        if options.strip:
+            for path in (*folder.glob("bin/*"), *folder.glob("lib/*")):
+                call("strip", "-s", path)
+        (folder / "fx").write_text(FX)
+        (folder / "fx").chmod(0o755)
+        users = [path for path in libraries.values() if path]
+        for library, path in libraries.items():
+            place = "libc" if LIBC.match(library) else "lib"
+            target = folder / place / library
+            if path and path.stat().st_size > LARGE and place == "lib":
+                packed = options.output / (library + ".xz")
+                after[packed.name] = digest(path)
+                if (not packed.exists()
+                        or before.get(packed.name) != after[packed.name]):
+                    with path.open("rb") as file:
+                        compress(lambda out: shutil.copyfileobj(file, out),
+                                 packed)
+            elif path:
+                shutil.copy(path, target)
+                target.chmod(0o755)
+            else:
+                real = re.search(rf"{re.escape(library)} => (/\S+)",
+                                 "".join(call("ldd", user) for user in users))
+                make_stand_in(library, Path(real[1]), users, target)
+        target = options.output / "fuse.tar.xz"
+        compress(lambda out: write_tar(out, folder), target)
+        after[target.name] = digest(target)
+    for old in set(before) - set(after):
+        (options.output / old).unlink(missing_ok=True)
+    record.write_text(json.dumps(after, indent=1) + "\n")
+    unpack = options.output / "unpack.sh"
+    unpack.write_text(UNPACK.replace("PREFIX", options.prefix))
+    unpack.chmod(0o755)
+    for path in sorted(options.output.iterdir()):
+        print(f"{path.stat().st_size:10} {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
