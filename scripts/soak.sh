@@ -21,7 +21,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 minutes=${1:-30}
 seed=${2:-$(date +%s)}
-share=$((minutes * 60 / 15))
+share=$((minutes * 60 / 16))
 passed=0
 failed=0
 
@@ -62,6 +62,8 @@ step "random modules that run" fuse-fuzz --run --seed="$seed" \
 step "random losses, experts, casts and transposes" fuse-fuzz --run \
   --stratum=functions --seed="$seed" --seconds="$share" --count=$many \
   --regress=build/regress
+step "random views" fuse-fuzz --run --stratum=strided --seed="$seed" \
+  --seconds="$share" --count=$many --regress=build/regress
 step "sizes at boundaries" fuse-fuzz --run --stratum=boundary --seed="$seed" \
   --seconds=$((2 * share)) --count=$many --regress=build/regress
 for stratum in models slots; do

@@ -49,6 +49,10 @@ private:
   FailureOr<AffineExpr> evaluate(Value value);
   FailureOr<AffineExpr> evaluate(OpFoldResult value);
   FailureOr<AffineExpr> evaluateDim(Value buffer, unsigned dim);
+  FailureOr<AffineExpr> evaluateStride(Value buffer, unsigned dim);
+  FailureOr<AffineExpr> evaluateOffset(Value buffer);
+  FailureOr<AffineExpr> evaluateMetadata(memref::ExtractStridedMetadataOp op,
+                                         Value result);
   FailureOr<AffineExpr> getBytes(memref::AllocOp alloc);
   FailureOr<Attribute> getArgument(Value value);
   FailureOr<DictionaryAttr> getLaunch(gpu::LaunchFuncOp launch);
@@ -96,6 +100,14 @@ FailureOr<AffineExpr> PlanBuilder::evaluate(OpFoldResult value) {
   return evaluate(cast<Value>(value));
 }
 
+/// A view with as many dimensions as what it is a view of, or null.
+static memref::SubViewOp getWholeView(Value buffer) {
+  auto view = buffer.getDefiningOp<memref::SubViewOp>();
+  if (view && view.getSourceType().getRank() == view.getType().getRank())
+    return view;
+  return nullptr;
+}
+
 FailureOr<AffineExpr> PlanBuilder::evaluateDim(Value buffer, unsigned dim) {
   auto type = cast<MemRefType>(buffer.getType());
   if (!type.isDynamicDim(dim))
@@ -110,6 +122,8 @@ FailureOr<AffineExpr> PlanBuilder::evaluateDim(Value buffer, unsigned dim) {
   if (auto cast = dyn_cast<memref::CastOp>(producer);
       cast && isa<MemRefType>(cast.getSource().getType()))
     return evaluateDim(cast.getSource(), dim);
+  if (auto view = getWholeView(buffer))
+    return evaluate(view.getMixedSizes()[dim]);
   if (auto collapse = dyn_cast<memref::CollapseShapeOp>(producer)) {
     AffineExpr product = builder.getAffineConstantExpr(1);
     ReassociationIndices sources = collapse.getReassociationIndices()[dim];
@@ -122,6 +136,69 @@ FailureOr<AffineExpr> PlanBuilder::evaluateDim(Value buffer, unsigned dim) {
     return product;
   }
   return producer->emitOpError("hides a size that a launch depends on");
+}
+
+FailureOr<AffineExpr> PlanBuilder::evaluateStride(Value buffer, unsigned dim) {
+  auto type = cast<MemRefType>(buffer.getType());
+  auto [strides, offset] = type.getStridesAndOffset();
+  if (!ShapedType::isDynamic(strides[dim]))
+    return builder.getAffineConstantExpr(strides[dim]);
+  FailureOr<AffineExpr> stride = builder.getAffineConstantExpr(1);
+  if (auto view = getWholeView(buffer)) {
+    FailureOr<AffineExpr> own = evaluate(view.getMixedStrides()[dim]);
+    stride = evaluateStride(view.getSource(), dim);
+    if (failed(own) || failed(stride))
+      return failure();
+    return *stride * *own;
+  }
+  if (!type.getLayout().isIdentity())
+    return buffer.getDefiningOp()->emitOpError(
+        "hides a stride that a launch depends on");
+  for (unsigned inner = dim + 1; inner < type.getRank(); ++inner) {
+    FailureOr<AffineExpr> size = evaluateDim(buffer, inner);
+    if (failed(size))
+      return failure();
+    stride = *stride * *size;
+  }
+  return stride;
+}
+
+FailureOr<AffineExpr> PlanBuilder::evaluateOffset(Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  auto [strides, constant] = type.getStridesAndOffset();
+  if (!ShapedType::isDynamic(constant))
+    return builder.getAffineConstantExpr(constant);
+  auto view = getWholeView(buffer);
+  if (!view)
+    return buffer.getDefiningOp()->emitOpError(
+        "hides an offset that a launch depends on");
+  FailureOr<AffineExpr> offset = evaluateOffset(view.getSource());
+  if (failed(offset))
+    return failure();
+  for (auto [dim, start] : llvm::enumerate(view.getMixedOffsets())) {
+    FailureOr<AffineExpr> own = evaluate(start);
+    FailureOr<AffineExpr> stride = evaluateStride(view.getSource(), dim);
+    if (failed(own) || failed(stride))
+      return failure();
+    offset = *offset + *own * *stride;
+  }
+  return offset;
+}
+
+/// What a kernel is told of a view: where it begins, and how far its rows are
+/// from each other.
+FailureOr<AffineExpr>
+PlanBuilder::evaluateMetadata(memref::ExtractStridedMetadataOp op,
+                              Value result) {
+  if (result == op.getOffset())
+    return evaluateOffset(op.getSource());
+  for (auto [dim, size] : llvm::enumerate(op.getSizes()))
+    if (result == size)
+      return evaluateDim(op.getSource(), dim);
+  for (auto [dim, stride] : llvm::enumerate(op.getStrides()))
+    if (result == stride)
+      return evaluateStride(op.getSource(), dim);
+  llvm_unreachable("unknown part of the metadata");
 }
 
 FailureOr<AffineExpr> PlanBuilder::evaluate(Value value) {
@@ -137,6 +214,10 @@ FailureOr<AffineExpr> PlanBuilder::evaluate(Value value) {
     if (index && isa<MemRefType>(dim.getSource().getType()))
       return evaluateDim(dim.getSource(), *index);
   }
+
+  if (auto metadata = dyn_cast<memref::ExtractStridedMetadataOp>(op);
+      metadata && value != metadata.getBaseBuffer())
+    return evaluateMetadata(metadata, value);
 
   SmallVector<AffineExpr> operands;
   if (isa<affine::AffineApplyOp, arith::AddIOp, arith::SubIOp, arith::MulIOp,

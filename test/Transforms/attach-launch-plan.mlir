@@ -127,3 +127,61 @@ module attributes {gpu.container_module} {
     }
   }
 }
+
+// -----
+
+// Where a view begins is an expression of sizes as well, and of a view of a
+// view it is the sum of both.
+
+// CHECK-DAG: [[OFFSET:#.+]] = affine_map<()[s0] -> (s0 * 32 + 3)>
+// CHECK-DAG: [[STRIDE:#.+]] = affine_map<()[s0] -> (s0 * 16)>
+// CHECK:     func @view(
+// CHECK-SAME: {args = ["arg0", [[OFFSET]], [[STRIDE]]]
+module attributes {gpu.container_module} {
+  func.func @view(%x: memref<6x?x8xf32>) {
+    %c1 = arith.constant 1 : index
+    %n = memref.dim %x, %c1 : memref<6x?x8xf32>
+    %v = memref.subview %x[3, 0, 1] [3, %n, 7] [1, 1, 1] : memref<6x?x8xf32>
+      to memref<3x?x7xf32, strided<[?, 8, 1], offset: ?>>
+    %w = memref.subview %v[1, 0, 2] [1, %n, 2] [2, 1, 2]
+      : memref<3x?x7xf32, strided<[?, 8, 1], offset: ?>>
+      to memref<1x?x2xf32, strided<[?, 8, 2], offset: ?>>
+    %base, %offset, %sizes:3, %strides:3 =
+      memref.extract_strided_metadata %w
+      : memref<1x?x2xf32, strided<[?, 8, 2], offset: ?>>
+      -> memref<f32>, index, index, index, index, index, index, index
+    gpu.launch_func @kernels::@k blocks in (%sizes#1, %c1, %c1)
+      threads in (%c1, %c1, %c1)
+      args(%base : memref<f32>, %offset : index, %strides#0 : index)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k(%x: memref<f32>, %offset: index, %stride: index) kernel {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func @row(%x: memref<6x?x8xf32>) {
+    %c1 = arith.constant 1 : index
+    %n = memref.dim %x, %c1 : memref<6x?x8xf32>
+    // expected-error@+1 {{hides an offset that a launch depends on}}
+    %v = memref.subview %x[3, 0, 0] [1, %n, 8] [1, 1, 1] : memref<6x?x8xf32>
+      to memref<?x8xf32, strided<[8, 1], offset: ?>>
+    %base, %offset, %sizes:2, %strides:2 =
+      memref.extract_strided_metadata %v
+      : memref<?x8xf32, strided<[8, 1], offset: ?>>
+      -> memref<f32>, index, index, index, index, index
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+      threads in (%c1, %c1, %c1) args(%base : memref<f32>, %offset : index)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k(%x: memref<f32>, %offset: index) kernel {
+      gpu.return
+    }
+  }
+}

@@ -299,6 +299,9 @@ Expected<std::optional<CaseData>> FunctionRuns::runOn(int64_t tokens,
   InputOptions options;
   options.dims = {"tokens=" + std::to_string(tokens),
                   "batch=" + std::to_string(random.oneOf({1, 2, 3}))};
+  // Sizes of labels and experts go together with those of others.
+  if (stratum == Stratum::Functions)
+    options.dims = {std::to_string(tokens)};
   auto shapes = createInputs(function, signature, options);
   if (!shapes) {
     llvm::consumeError(shapes.takeError());
@@ -315,6 +318,7 @@ Expected<std::optional<CaseData>> FunctionRuns::runOn(int64_t tokens,
   std::vector<HostTensor> inputs;
   for (auto [index, pool] : llvm::enumerate(pools)) {
     changeValues(pool.pool, values, random);
+    chooseIndices(function.getArgument(index), pool.pool, values, random);
     // A small pool is enough, and travels.
     std::string content(pool.pool.getData(),
                         1024 * getSize(pool.pool.getType()));
@@ -415,7 +419,8 @@ static Expected<bool> addModule(MLIRContext &context, uint64_t seed,
     ++skips.unfit;
     return false;
   }
-  bool isFused = false;
+  // Losses and experts are kernels by themselves.
+  bool isFused = stratum == Stratum::Functions;
   module->walk([&](FusedOpInterface) { isFused = true; });
   if (!isFused) {
     ++skips.unfused;

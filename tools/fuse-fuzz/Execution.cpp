@@ -47,38 +47,32 @@ void fuse::changeValues(HostTensor &tensor, Values values, Random &random) {
     }
 }
 
-/// Labels of losses, experts of tokens and numbers of items: most of them are
-/// some, a few none or, where anything goes, what there is not.
-static void chooseIndices(func::FuncOp function,
-                          MutableArrayRef<HostTensor> inputs, Values values,
-                          Random &random) {
-  for (auto [argument, tensor] :
-       llvm::zip_equal(function.getArguments(), inputs)) {
-    if (isFloat(tensor.getType()) || getSize(tensor.getType()) == 1)
-      continue;
-    int64_t end = 9, none = -1;
-    for (OpOperand &use : argument.getUses()) {
-      if (auto loss = dyn_cast<CrossEntropyOp>(use.getOwner());
-          loss && use.get() == loss.getLabels()) {
-        end = std::min(end, loss.getLogits().getType().getShape().back());
-        none = loss.getIgnoreIndex();
-      } else if (auto experts = dyn_cast<MoEExpertsOp>(use.getOwner())) {
-        end = std::min(end, experts.getDown().getType().getShape().front());
-      } else {
-        // It is divided by.
-        none = 7;
-      }
+void fuse::chooseIndices(BlockArgument argument, HostTensor &tensor,
+                         Values values, Random &random) {
+  if (isFloat(tensor.getType()) || getSize(tensor.getType()) == 1)
+    return;
+  int64_t end = 9, none = -1;
+  for (OpOperand &use : argument.getUses()) {
+    if (auto loss = dyn_cast<CrossEntropyOp>(use.getOwner());
+        loss && use.get() == loss.getLabels()) {
+      end = std::min(end, loss.getLogits().getType().getShape().back());
+      none = loss.getIgnoreIndex();
+    } else if (auto experts = dyn_cast<MoEExpertsOp>(use.getOwner())) {
+      end = std::min(end, experts.getDown().getType().getShape().front());
+    } else {
+      // It is divided by.
+      none = 7;
     }
-    for (int64_t i = 0; i < tensor.getNumElements(); ++i) {
-      int64_t index = random.below(end);
-      if (none == 7)
-        ++index;
-      else if (random.percent(10))
-        index = none;
-      else if (values == Values::Special && random.percent(5))
-        index = 1000;
-      tensor.set(i, double(index));
-    }
+  }
+  for (int64_t i = 0; i < tensor.getNumElements(); ++i) {
+    int64_t index = random.below(end);
+    if (none == 7)
+      ++index;
+    else if (random.percent(10))
+      index = none;
+    else if (values == Values::Special && random.percent(5))
+      index = 1000;
+    tensor.set(i, double(index));
   }
 }
 
@@ -432,7 +426,9 @@ StringRef FunctionCheck::runOn(int64_t tokens, uint64_t seed) {
   Random choices(random.next());
   for (HostTensor &tensor : *inputs)
     changeValues(tensor, values, random);
-  chooseIndices(function, *inputs, values, random);
+  for (auto [argument, tensor] :
+       llvm::zip_equal(function.getArguments(), *inputs))
+    chooseIndices(argument, tensor, values, random);
   random = choices;
   ++counts.cases;
   return runOn(*inputs, values);

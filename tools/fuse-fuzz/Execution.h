@@ -26,6 +26,12 @@ enum class Values {
 /// Changes the values that `createInputs` has made.
 void changeValues(HostTensor &tensor, Values values, Random &random);
 
+/// Fills labels of losses, experts of tokens and numbers of items, and leaves
+/// other tensors alone. Most are some; a few are none or, where anything goes,
+/// what there is not.
+void chooseIndices(mlir::BlockArgument argument, HostTensor &tensor,
+                   Values values, Random &random);
+
 /// Whether two results are the same, but for what numbers do not tell: the sign
 /// of zeros and which NaN it is.
 bool isSameBits(const HostTensor &lhs, const HostTensor &rhs);

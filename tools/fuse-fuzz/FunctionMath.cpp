@@ -156,3 +156,25 @@ Tensor fuse::transpose(const Tensor &x, llvm::ArrayRef<int64_t> permutation) {
   }
   return result;
 }
+
+Tensor fuse::takeView(const Tensor &x, llvm::ArrayRef<int64_t> offsets,
+                      llvm::ArrayRef<int64_t> sizes,
+                      llvm::ArrayRef<int64_t> strides) {
+  int64_t rank = x.shape.size(), count = 1;
+  Tensor result;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    result.shape.push_back(sizes[dim] < 0 ? x.shape[dim] : sizes[dim]);
+    count *= result.shape.back();
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i, from = 0, step = 1;
+    for (int64_t dim = rank - 1; dim >= 0; --dim) {
+      int64_t place = offsets[dim] + rest % result.shape[dim] * strides[dim];
+      from += place * step;
+      step *= x.shape[dim];
+      rest /= result.shape[dim];
+    }
+    result.values.push_back(x[from]);
+  }
+  return result;
+}

@@ -42,6 +42,11 @@ Tensor runExperts(const Tensor &x, const Routing &routing, const Tensor &gateUp,
 /// Dimension i of the result is dimension `permutation[i]` of `x`.
 Tensor transpose(const Tensor &x, llvm::ArrayRef<int64_t> permutation);
 
+/// Every `strides[i]`-th value from `offsets[i]` on; a negative size is all of
+/// a dimension.
+Tensor takeView(const Tensor &x, llvm::ArrayRef<int64_t> offsets,
+                llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides);
+
 } // namespace fuse
 
 #endif // FUSE_TOOLS_FUSE_FUZZ_FUNCTIONMATH_H

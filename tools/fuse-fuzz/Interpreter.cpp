@@ -392,9 +392,15 @@ llvm::Error Interpreter::runOp(Operation *op) {
         getRounding(op->getResult(0))(get(op->getOperand(0))));
     return llvm::Error::success();
   }
-  // What a transpose is given to write to says its shape only.
-  if (isa<tensor::EmptyOp>(op))
+  // What a transpose is given to write to says its shape only, and sizes are
+  // those of tensors.
+  if (isa<tensor::EmptyOp, tensor::DimOp>(op))
     return llvm::Error::success();
+  if (auto view = dyn_cast<tensor::ExtractSliceOp>(op)) {
+    set(view, takeView(get(view.getSource()), view.getStaticOffsets(),
+                       view.getStaticSizes(), view.getStaticStrides()));
+    return llvm::Error::success();
+  }
   if (auto transposed = dyn_cast<linalg::TransposeOp>(op)) {
     set(transposed->getResult(0),
         transpose(get(transposed.getInput()), transposed.getPermutation()));

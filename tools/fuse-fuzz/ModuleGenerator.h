@@ -56,6 +56,9 @@ enum class Stratum {
   Runnable,
   /// The same with losses, experts, casts and transposes between the chains.
   Functions,
+  /// Whole chains whose operands are views of larger tensors, with strides and
+  /// offsets.
+  Strided,
   /// Models of modules, see ModelChecks.h.
   Models,
   /// Slots, their kernels and their calls, see SlotChecks.h.

@@ -83,6 +83,8 @@ static cl::opt<Stratum> stratum(
                clEnumValN(Stratum::Functions, "functions",
                           "the same with losses, experts, casts and "
                           "transposes"),
+               clEnumValN(Stratum::Strided, "strided",
+                          "chains on views of larger tensors, with strides"),
                clEnumValN(Stratum::Models, "models",
                           "models of modules, fused by path"),
                clEnumValN(Stratum::Slots, "slots",
@@ -109,8 +111,8 @@ static void loadDialects(MLIRContext &context) {
   context.disableMultithreading();
   context.printOpOnDiagnostic(false);
   // Those that are made of more than layers.
-  bool hasOthers =
-      stratum == Stratum::Schedules || stratum == Stratum::Functions;
+  bool hasOthers = stratum == Stratum::Schedules ||
+                   stratum == Stratum::Functions || stratum == Stratum::Strided;
   if (runs || stratum == Stratum::Slots || hasOthers) {
     DialectRegistry registry;
     mlir::registerAllDialects(registry);

@@ -200,6 +200,10 @@ static SmallVector<Role> getRoles(func::FuncOp function) {
     if (auto dequantize =
             value ? value.getDefiningOp<DequantizeOp>() : DequantizeOp())
       value = dequantize.getQ();
+    // Or be a part of what is stored.
+    if (auto view = value ? value.getDefiningOp<tensor::ExtractSliceOp>()
+                          : tensor::ExtractSliceOp())
+      value = view.getSource();
     if (auto argument = dyn_cast_or_null<BlockArgument>(value);
         argument && argument.getOwner() == &unfused.front())
       roles[argument.getArgNumber()] = role;

@@ -9,6 +9,8 @@
 #include "gtest/gtest.h"
 
 #include <functional>
+#include <random>
+#include <vector>
 
 using namespace fuse::host;
 
@@ -115,6 +117,66 @@ TEST(TensorsTest, RefusesOthers) {
   for (const Row &row : rows)
     EXPECT_EQ(check(row.spoil), row.message);
   EXPECT_THROW(checkTensor(nullptr, kSpec, "it"), Failure);
+}
+
+/// Whether the elements of a tensor follow each other in row-major order: what
+/// strides say, element by element.
+static bool isRowMajor(const std::vector<int64_t> &shape,
+                       const std::vector<int64_t> &strides) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i, place = 0;
+    for (size_t dim = shape.size(); dim-- > 0; rest /= shape[dim])
+      place += rest % shape[dim] * strides[dim];
+    if (place != i)
+      return false;
+  }
+  return true;
+}
+
+// Slices, steps, transposes, broadcasts and reversed views.
+TEST(TensorsTest, TakesViewsThatAreRowMajorAndNoOthers) {
+  std::mt19937 random(1);
+  int taken = 0, refused = 0;
+  for (int turn = 0; turn < 20000; ++turn) {
+    size_t rank = random() % 5;
+    std::vector<int64_t> shape(rank), strides(rank);
+    int64_t stride = 1;
+    for (size_t dim = rank; dim-- > 0; stride *= shape[dim]) {
+      shape[dim] = random() % 4;
+      strides[dim] = stride;
+    }
+    if (rank > 0 && random() % 3 == 0)
+      strides[random() % rank] = int64_t(random() % 14) - 3;
+    if (rank > 1 && random() % 3 == 0)
+      std::swap(strides[0], strides[1 + random() % (rank - 1)]);
+    TensorSpec spec = {"f32", {kDLFloat, 32, 1}, {}, ""};
+    spec.shape.assign(rank, -1);
+    alignas(4) char data[4] = {};
+    DLTensor tensor = {data,
+                       {kDLCPU, 0},
+                       int32_t(rank),
+                       {kDLFloat, 32, 1},
+                       shape.data(),
+                       strides.data(),
+                       0};
+    bool expected = isRowMajor(shape, strides);
+    try {
+      TensorView view = checkTensor(&tensor, spec, "it");
+      EXPECT_TRUE(expected);
+      EXPECT_EQ(view.data, data);
+      ++taken;
+    } catch (const Failure &failure) {
+      EXPECT_FALSE(expected) << failure.getMessage();
+      EXPECT_NE(failure.getMessage().find("expected row-major order"),
+                std::string::npos);
+      ++refused;
+    }
+  }
+  EXPECT_GT(taken, 2000);
+  EXPECT_GT(refused, 2000);
 }
 
 TEST(TensorsTest, ChecksVersionAndFlags) {
