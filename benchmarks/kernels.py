@@ -25,7 +25,7 @@ from typing import Any
 
 from .cases import SETS as DECODE_SETS
 from .cases import Case, all_cases
-from .plan import read_launches
+from .plan import digest, read_launches
 from .prefill_cases import PREFILL_SETS
 from .reference import kernel_scalars
 
@@ -101,6 +101,7 @@ def build(case: Case, folder: Path, binaries: Path, pipeline: Sequence[str],
         binary = assembled
     data = {"problem": case.problem.to_json(), "tokens": case.tokens,
             "commit": commit, "binary": binary.name,
+            "digest": digest(module["ptx"], compiled["launches"]),
             "version": compiled["version"],
             "launches": compiled["launches"]}
     (folder / f"{name}.json").write_text(

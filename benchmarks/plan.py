@@ -8,6 +8,7 @@ was compiled and the name of the assembled binary; that file is read here.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,6 +81,8 @@ class Plan:
     binary: Path
     launches: list[Launch]
     commit: str = ""
+    #: Of the PTX and the launches, see `digest`.
+    digest: str = ""
     #: Scales that a binary was compiled for, where it fixes any.
     fixed_scales: dict[str, float] = field(default_factory=dict)
 
@@ -118,11 +121,21 @@ class Plan:
             if not launches:
                 raise PlanError("no launch")
             return Plan(problem, path.parent / data["binary"], launches,
-                        data.get("commit", ""),
+                        data.get("commit", ""), data.get("digest", ""),
                         data.get("fixed_scales", {}))
         except (json.JSONDecodeError, KeyError, TypeError,
                 ValueError) as error:
             raise PlanError(f"{path}: {error}") from error
+
+
+def digest(ptx: str, launches: list[dict[str, Any]]) -> str:
+    """What tells one compiled kernel from another.
+
+    Results carry it, so that a later compiler can be asked whether it still
+    makes the kernel that was measured.
+    """
+    text = ptx + json.dumps(launches, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def load_plans(folder: Path) -> list[Plan]:
