@@ -415,7 +415,7 @@ class Bench:
                  f"{torch.__version__}, {len(self.plans)} kernels")
         if "ceilings" in self.options.stages:
             self.results.data["ceilings"].update(ceilings())
-            self.results.data["ceilings"]["fp8_sum_error"] = short(
+            self.results.data["ceilings"]["fp8_sums_of_interval"] = short(
                 library_sum_error())
             self.say(f"ceilings {self.results.data['ceilings']}")
         self.read_clock()

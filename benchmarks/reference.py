@@ -20,12 +20,16 @@ from torch import Tensor
 from .problem import Problem
 
 E4M3_MAX = 448.0
-#: Error of a sum of products over the sum of their absolute values. wgmma
-#: aligns the 8-bit products of a step and the accumulator to the largest
-#: exponent among them and cuts off what lies more than 13 bits below. The
-#: first value is twice the largest error seen over some 10^8 sums; the library
-#: has the same (`ceilings.fp8_sum_error`). bf16 products are summed in f32.
-SUM_ERROR = {"f8E4M3FN": 2.0**-11, "bf16": 2.0**-18}
+#: Error of a sum of bf16 products, which are summed in f32, over the sum of
+#: their absolute values.
+SUM_ERROR = 2.0**-18
+#: What `aligned_sum_error` is made of, see docs/numerics.md: products of a
+#: step, the digits that its addends keep, and the least exponent of a factor.
+STEP_PRODUCTS = 32
+STEP_DIGITS = 13
+LEAST_NORMAL = 2.0**-6
+#: Standard deviations that an interval is wide, to either side.
+DEVIATIONS = 6.0
 #: Relative error of an elementwise f32 computation with approximate exp2 and
 #: reciprocal, and of a norm's statistics.
 ACT_ERROR = 2.0**-18
@@ -148,25 +152,44 @@ class Range:
         return (value.double() == self.mid).double().mean().item()
 
 
+def aligned_sum_error(x: Tensor, weight: Tensor, total: Tensor) -> Tensor:
+    """How far sums of 8-bit products may be off on tensor cores.
+
+    x is [rows, k], weight [outputs, k], total their exact products, float64.
+
+    The contract (docs/numerics.md) cuts off 32 products and the sum before
+    them, and then their sum, behind the 13th bit behind 2^e, where e is the
+    largest exponent among them. These 34 losses of a step lie between 0 and
+    2^(e-13), on the side of zero, and products have either sign alike, so that
+    a loss has the variance 4^(e-13) / 3 at most. 2^e is at most the sum before
+    or the largest product; over k / 32 steps, from 0 to the total S, the mean
+    square of a walk is at most (S^2 + Q) / 2, where Q is the sum of the squared
+    products, and those of the largest products add up to Q at most. Sums of
+    ranges are nearer: a walk that begins anew stays smaller. So
+
+        variance <= 34/3 4^-13 (k/32 (S^2 + Q) / 2 + Q)
+
+    Six deviations are exceeded by less than one of 10^7 sums, if losses were
+    as large as this allows; by simulation they are a third of it at most.
+    """
+    squares = x.abs().clamp_min(LEAST_NORMAL).square() @ weight.abs(
+    ).clamp_min(LEAST_NORMAL).square().t()
+    steps = math.ceil(x.shape[-1] / STEP_PRODUCTS)
+    walk = steps * (total.square() + squares) / 2 + squares
+    losses = (STEP_PRODUCTS + 2) / 3 * 4.0**-STEP_DIGITS
+    return DEVIATIONS * (losses * walk).sqrt()
+
+
 def library_sum_error(width: int = 4096) -> float:
-    """The library's largest error of a sum of so many random products."""
+    """The part of `aligned_sum_error` that the library's worst sum uses."""
     x, w = (torch.randn(rows, width, device="cuda").mul(64).clamp(
         -E4M3_MAX, E4M3_MAX).to(torch.float8_e4m3fn) for rows in (128, 8192))
-    return product_sum_error(x, w)
-
-
-def product_sum_error(x: Tensor, w: Tensor) -> float:
-    """The largest error of `torch._scaled_mm` over sums of absolute values.
-
-    x is [rows, width], w [outputs, width], both float8_e4m3fn.
-    """
     one = torch.tensor(1.0, device="cuda")
     result = torch._scaled_mm(x, w.t(), one, one, out_dtype=torch.float32,
                               use_fast_accum=True)
     exact = x.double() @ w.double().t()
-    size = x.double().abs() @ w.double().abs().t()
-    return ((result.double() - exact).abs() / size.clamp_min(1e-30)
-            ).max().item()
+    error = aligned_sum_error(x.double(), w.double(), exact)
+    return ((result.double() - exact).abs() / error).max().item()
 
 
 def relative_error(value: Tensor, reference: Tensor) -> float:
@@ -184,8 +207,6 @@ class Chain:
 
     def __init__(self, problem: Problem, tensors: Mapping[str, Tensor],
                  scales: Mapping[str, float]) -> None:
-        #: Error of a sum over the sum of absolute values.
-        self.sum_error = SUM_ERROR[problem.dtype]
         self.problem = problem
         self.tensors = tensors
         self.scales = scales
@@ -247,7 +268,8 @@ class Chain:
         weight = self.tensors[role].double()
         size = weight.abs().t()
         mid = x.mid @ weight.t()
-        error = self.sum_error * (x.mid.abs() @ size)
+        error = aligned_sum_error(x.mid, weight, mid) if self.problem.fp8 \
+            else SUM_ERROR * (x.mid.abs() @ size)
         if spread:
             radius = torch.maximum(x.high - x.mid, x.mid - x.low)
             if radius.any():
@@ -271,19 +293,6 @@ class Chain:
         if not p.fp8:
             return value.bf16()
         return value.quantized(self.scalars["hidden"], p.order == "divide")
-
-    def allow_library_error(self, stored: Tensor, role: str) -> float:
-        """Widens the bounds to twice what the library's sum makes of it.
-
-        The longer a sum, the more of its 8-bit products the accumulators of
-        the hardware cut off; the library's sums are as long. Returns its
-        largest error.
-        """
-        if not self.problem.fp8:
-            return 0.0
-        error = product_sum_error(stored, self.tensors[role])
-        self.sum_error = max(SUM_ERROR[self.problem.dtype], 2 * error)
-        return error
 
     def hidden_from(self, stored: Tensor) -> Range:
         """The hidden layer of a kernel's own quantized input."""
