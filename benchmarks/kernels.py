@@ -18,8 +18,9 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,16 @@ def build(case: Case, folder: Path, binaries: Path, pipeline: Sequence[str],
         json.dumps(data, indent=1) + "\n")
 
 
+def assemble(plan: Path, ptxas: str) -> None:
+    """Assembles what was compiled without ptxas, in place."""
+    data = json.loads(plan.read_text())
+    binary = plan.parent / data["binary"]
+    if binary.suffix == ".ptx":
+        data["binary"] = _assemble(binary, ptxas).name
+        binary.unlink()
+        plan.write_text(json.dumps(data, indent=1) + "\n")
+
+
 def read_commit() -> str:
     """The commit of the sources, with a mark if they differ from it."""
     try:
@@ -115,6 +126,16 @@ def read_commit() -> str:
                      "--dirty", "--abbrev=12"]).strip()
     except (OSError, CompileError):
         return ""
+
+
+def read_part(text: str) -> tuple[int, int]:
+    """Reads I/N."""
+    part, _, parts = text.partition("/")
+    if not part.isdigit() or not parts.isdigit() or \
+            not 1 <= int(part) <= int(parts):
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no part: expected I/N with I from 1 to N")
+    return int(part), int(parts)
 
 
 def add_compiler_options(parser: argparse.ArgumentParser) -> None:
@@ -127,6 +148,33 @@ def add_compiler_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ptxas", default=shutil.which("ptxas"),
                         help="'' keeps PTX, which the driver assembles")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--commit", default="",
+                        help="of the compiler, where git does not say")
+
+
+def run_all(work: Mapping[str, Callable[[], None]], folder: Path,
+            jobs: int) -> int:
+    """Runs steps by the name of their kernel; what fails goes to a file."""
+    report = folder / "_failures.json"
+    failures = json.loads(report.read_text()) if report.exists() else {}
+    begin = time.monotonic()
+    failed = 0
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = {pool.submit(step): name for name, step in work.items()}
+        for done, future in enumerate(as_completed(futures), 1):
+            name = futures[future]
+            try:
+                future.result()
+                failures.pop(name, None)
+                state = "ok"
+            except (CompileError, ValueError, KeyError) as error:
+                failures[name] = state = str(error)
+                failed += 1
+            print(f"[{done}/{len(work)} {time.monotonic() - begin:.0f} s] "
+                  f"{name}: {state}", flush=True)
+    report.write_text(json.dumps(failures, indent=1) + "\n")
+    print(f"{len(work) - failed} of {len(work)} done, {failed} failed")
+    return 1 if failed else 0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -136,42 +184,39 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         dest="sets", help="cases to compile (default: all)")
     parser.add_argument("--only", default="", help="regular expression that "
                         "the name of a case must contain")
+    parser.add_argument("--part", type=read_part, default=(1, 1),
+                        metavar="I/N", help="compile the I-th of N parts of "
+                        "the cases, beside processes for the others")
     parser.add_argument("--out", type=Path, default=ROOT / "out/kernels")
     parser.add_argument("--force", action="store_true",
                         help="compile what is there already")
+    parser.add_argument("--assemble", action="store_true",
+                        help="assemble the PTX in --out instead, on a machine "
+                        "with ptxas and without the compiler")
     add_compiler_options(parser)
     options = parser.parse_args(arguments)
+    if options.assemble:
+        if not options.ptxas:
+            parser.error("--assemble needs ptxas")
+        return run_all({path.stem: partial(assemble, path, options.ptxas)
+                        for path in sorted(options.out.glob("*.json"))
+                        if not path.name.startswith("_")},
+                       options.out, options.jobs)
     for tool in ("fuse-opt", "fuse-translate"):
         if not (options.bin / tool).exists():
             parser.error(f"{tool} is not in {options.bin}")
     options.out.mkdir(parents=True, exist_ok=True)
-    commit = read_commit()
-    cases = [case for case in all_cases(options.sets or list(SETS), SETS)
-             if re.search(options.only, case.name())]
-    todo = [case for case in cases if options.force or
-            not (options.out / f"{case.name()}.json").exists()]
-    report = options.out / "_failures.json"
-    failures = json.loads(report.read_text()) if report.exists() else {}
-    print(f"{len(cases)} kernels, {len(todo)} to compile", flush=True)
-    begin = time.monotonic()
-    with ThreadPoolExecutor(options.jobs) as pool:
-        futures = {pool.submit(build, case, options.out, options.bin,
-                               options.pipeline, options.ptxas, commit): case
-                   for case in todo}
-        for done, future in enumerate(as_completed(futures), 1):
-            name = futures[future].name()
-            try:
-                future.result()
-                failures.pop(name, None)
-                state = "ok"
-            except (CompileError, ValueError, KeyError) as error:
-                failures[name] = state = str(error)
-            print(f"[{done}/{len(todo)} {time.monotonic() - begin:.0f} s] "
-                  f"{name}: {state}", flush=True)
-    report.write_text(json.dumps(failures, indent=1) + "\n")
-    failed = sum(case.name() in failures for case in cases)
-    print(f"{len(cases) - failed} compiled, {failed} failed")
-    return 1 if failed else 0
+    commit = options.commit or read_commit()
+    part, parts = options.part
+    return run_all(
+        {case.name(): partial(build, case, options.out, options.bin,
+                              options.pipeline, options.ptxas, commit)
+         for case in all_cases(options.sets or list(SETS),
+                               SETS)[part - 1::parts]
+         if re.search(options.only, case.name()) and (
+             options.force or
+             not (options.out / f"{case.name()}.json").exists())},
+        options.out, options.jobs)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import traceback
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,11 +28,13 @@ import torch
 from torch import Tensor
 
 from . import data
-from .cases import CHECKED_TOKENS, TIMED_SHAPES, TIMED_TOKENS, timed_problem
+from .cases import (CHECKED_TOKENS, MIDDLE_TILES, TIMED_SHAPES, TIMED_TOKENS,
+                    timed_problem)
 from .checks import Checker, short
 from .driver import CudaError, Module, Runner, Weights
 from .peers import make_peers, parameters
 from .plan import Plan, PlanError, load_plans
+from .prefill_cases import PREFILL_CHECKED_TOKENS
 from .problem import BF16, FP8, Problem
 from .reference import (kernel_scalars, library_sum_error, real_output,
                         relative_error)
@@ -134,8 +137,10 @@ class Bench:
     # Checks ----------------------------------------------------------------
 
     def check_all(self) -> None:
-        plans = [plan for plan in self.plans
-                 if self.wants(f"{plan.problem.label()}-t{plan.max_tokens}")]
+        # In an order that has all kinds in what a short run gets done.
+        plans = sorted((plan for plan in self.plans if self.wants(
+            f"{plan.problem.label()}-t{plan.max_tokens}")),
+            key=lambda plan: zlib.crc32(plan.binary.stem.encode()))
         self.say(f"checking {len(plans)} kernels")
         for index, plan in enumerate(plans):
             if self.left() < 20:
@@ -150,9 +155,16 @@ class Bench:
                   if m <= plan.max_tokens]
         # A tile's own kernel is compiled for its largest numbers of tokens;
         # tile 128 is checked with all of them.
-        if plan.max_tokens > 128:
-            return [33, plan.max_tokens - 55, plan.max_tokens]
-        return tokens[-3:] if plan.max_tokens < 128 else tokens
+        if plan.max_tokens <= 128:
+            return tokens[-3:] if plan.max_tokens < 128 else tokens
+        if plan.max_tokens <= max(MIDDLE_TILES):
+            return sorted({33, 129, plan.max_tokens - 55, plan.max_tokens})
+        # With many tokens, three numbers in turn, and the one that the
+        # schedule was made for.
+        served = [m for m in PREFILL_CHECKED_TOKENS if m <= plan.max_tokens]
+        turn = zlib.crc32(plan.problem.label().encode())
+        return sorted({served[(turn + i) % len(served)] for i in range(3)} |
+                      {min(plan.max_tokens, max(served))})
 
     def check_plan(self, plan: Plan, progress: str) -> None:
         label = plan.problem.label()
