@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Checks and times the decode kernels beside what a user runs instead.
+"""Checks and times the kernels beside what a user runs instead.
 
     python3 -m benchmarks.mlp_h200 --output benchmarks/results/mlp-h200.json
 
@@ -32,14 +32,17 @@ from .cases import (CHECKED_TOKENS, MIDDLE_TILES, TIMED_SHAPES, TIMED_TOKENS,
                     timed_problem)
 from .checks import Checker, short
 from .driver import CudaError, Module, Runner, Weights
-from .peers import make_peers, parameters
+from .peers import library_products, make_peers, parameters
 from .plan import Plan, PlanError, load_plans
-from .prefill_cases import PREFILL_CHECKED_TOKENS
+from .prefill_cases import (PREFILL_CHECKED_TOKENS, PREFILL_SHAPES,
+                            PREFILL_TOKENS)
 from .problem import BF16, FP8, Problem
 from .reference import (kernel_scalars, library_sum_error, real_output,
                         relative_error)
-from .results import Results, checks_summary, side_by_side, summary
-from .timing import Floor, Timer, capture, ceilings, read_device
+from .results import (LIBRARY, Results, checks_summary, side_by_side,
+                      summary)
+from .timing import (DeviceReader, Floor, Timer, capture, ceilings,
+                     read_device)
 
 ROOT = Path(__file__).resolve().parents[1]
 _HANG = 3
@@ -47,7 +50,10 @@ LAYERS = 8
 #: Where peers are tuned too, which takes long: the first shapes, with these
 #: numbers of tokens.
 AUTOTUNED_SHAPES = [shape[:2] for shape in TIMED_SHAPES[:2]]
-AUTOTUNED_TOKENS = (1, 16, 50, 128)
+AUTOTUNED_TOKENS = (1, 16, 50, 128, 512, 4096)
+#: More tokens are no decode step: nothing is timed as a chain, the library's
+#: products are timed beside, and rows have rates.
+FEW_TOKENS = 128
 
 
 class Watch:
@@ -85,11 +91,15 @@ class Bench:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.begin = options.begin
+        #: Ratios hold within a run.
+        self.began = time.strftime("%Y-%m-%dT%H:%M:%SZ",
+                                   time.gmtime(self.begin))
         self.results = Results(options.output, options.start)
         self.plans = load_plans(options.kernels) if options.kernels.exists() \
             else []
         self.watch = Watch(options.hang)
         self.clocks: list[float] = []
+        self.reader = DeviceReader()
 
     # Bookkeeping -----------------------------------------------------------
 
@@ -119,14 +129,14 @@ class Bench:
         info["commit"] = self.options.commit or ", ".join(sorted(commits))
 
     def read_clock(self) -> float | None:
-        clock = read_device().get("clocks.sm", "")
-        if not clock.isdigit():
+        clock = self.reader.clock()
+        if clock is None:
             return None
-        self.clocks.append(float(clock))
+        self.clocks.append(clock)
         seen = self.results.data["clocks"]
         seen["sm_mhz_min"] = min(self.clocks + [seen.get("sm_mhz_min", 1e9)])
         seen["sm_mhz_max"] = max(self.clocks + [seen.get("sm_mhz_max", 0.0)])
-        return float(clock)
+        return clock
 
     def find(self, problem: Problem, tokens: int) -> Plan | None:
         """The kernel with the smallest tile that serves `tokens`."""
@@ -226,14 +236,11 @@ class Bench:
         self.results.data["ceilings"]["empty_graph_us"] = \
             empty.per(1)["median_us"]
         torch._dynamo.config.cache_size_limit = 256
-        for width, hidden, act in self.timed_shapes():
+        for width, hidden, act in TIMED_SHAPES:
             for dtype in (FP8, BF16):
                 problem = timed_problem(width, hidden, act, dtype)
                 if self.wants(problem.label()):
                     self.time_problem(problem)
-
-    def timed_shapes(self) -> Sequence[tuple[int, int, str]]:
-        return TIMED_SHAPES
 
     def time_problem(self, problem: Problem) -> None:
         """Single launches and chains of one shape and type, for every M."""
@@ -253,7 +260,10 @@ class Bench:
         # The floor reads the same number of bytes, from a buffer of its own.
         raw = torch.empty(layers * problem.weight_bytes, dtype=torch.uint8,
                           device="cuda").random_(0, 255)
+        many = (problem.width, problem.hidden, problem.act) in PREFILL_SHAPES
         for m in self.options.tokens:
+            if m > FEW_TOKENS and not many:
+                continue
             if self.left() < 30:
                 self.say("budget reached")
                 break
@@ -286,12 +296,15 @@ class Bench:
         own = "static" if problem.fp8 else "none"
         ours = self.find(problem, m)
         if ours is None:
-            for protocol in self.protocols():
+            for protocol in self.protocols(m):
                 self.results.add_row({
                     **base, "scales": own, "system": "fuse",
                     "protocol": protocol, "note": "no kernel"})
         else:
             self.add_ours(ours, x, weights, scales, truth, own, calls, errors)
+        if m > FEW_TOKENS:
+            calls[LIBRARY, "none", "single"] = library_products(problem, m)
+            errors[LIBRARY, "none"] = float("inf")
         relaxed = self.find(timed_problem(problem.width, problem.hidden,
                                           problem.act, problem.dtype, True), m)
         if relaxed is not None:
@@ -309,10 +322,11 @@ class Bench:
             finally:
                 self.watch.stop()
             errors[peer.system, peer.scales] = relative_error(result, truth)
-            if "single" in self.options.stages:
+            protocols = self.protocols(m)
+            if "single" in protocols:
                 calls[peer.system, peer.scales, "single"] = \
                     lambda f=bound[0]: f(x)
-            if "chain" in self.options.stages and \
+            if "chain" in protocols and \
                     peer.system != "torch-eager-merged":
                 def run(functions: list[Any] = bound) -> Tensor:
                     y = x
@@ -322,9 +336,9 @@ class Bench:
                 calls[peer.system, peer.scales, "chain"] = run
         self.measure(base, calls, errors, raw, problem)
 
-    def protocols(self) -> list[str]:
-        return [stage for stage in ("single", "chain")
-                if stage in self.options.stages]
+    def protocols(self, tokens: int) -> list[str]:
+        stages = ("single", "chain") if tokens <= FEW_TOKENS else ("single",)
+        return [stage for stage in stages if stage in self.options.stages]
 
     def add_ours(self, plan: Plan, x: Tensor, weights: list[Weights],
                  scales: list[dict[str, float]], truth: Tensor, own: str,
@@ -348,9 +362,10 @@ class Bench:
         torch.cuda.synchronize()
         self.watch.stop()
         errors[system, own] = relative_error(runners[0].results[0], truth)
-        if "single" in self.options.stages:
+        protocols = self.protocols(x.shape[0])
+        if "single" in protocols:
             calls[system, own, "single"] = runners[0]
-        if "chain" not in self.options.stages:
+        if "chain" not in protocols:
             return
 
         def run(overlap: bool = plan.dependent) -> None:
@@ -377,7 +392,7 @@ class Bench:
                 problem: Problem) -> None:
         relaxed_problem = timed_problem(problem.width, problem.hidden,
                                         problem.act, problem.dtype, True)
-        for protocol in self.protocols():
+        for protocol in self.protocols(base["M"]):
             layers = 1 if protocol == "single" else LAYERS
             graphs = {}
             self.watch.start(f"capture {base} {protocol}", 120)
@@ -394,8 +409,11 @@ class Bench:
             samples = self.timer.interleave(graphs, self.options.rounds)
             self.watch.stop()
             clock = self.read_clock()
+            power = self.reader.power()
             floor = samples.pop("floor").per(layers)
-            commits = {plan_system: plan.commit for plan_system, plan in (
+            library = samples[f"{LIBRARY}/none"].per(1)["median_us"] \
+                if f"{LIBRARY}/none" in samples else None
+            plans = {plan_system: plan for plan_system, plan in (
                 ("fuse", self.find(problem, base["M"])),
                 ("fuse-relaxed", self.find(relaxed_problem, base["M"])))
                 if plan is not None}
@@ -407,9 +425,16 @@ class Bench:
                        "floor_us": floor["median_us"],
                        "rel_err": short(error) if error < 1e9 else None,
                        "weight_bytes": problem.weight_bytes,
-                       "sm_mhz": clock}
-                if system in commits:
-                    row["commit"] = commits[system]
+                       "sm_mhz": clock, "run": self.began}
+                if library is not None:
+                    rate = problem.flop(base["M"]) / row["median_us"] * 1e-6
+                    row |= {"tflop_per_s": round(rate, 1), "power_w": power,
+                            "of_library_products":
+                            round(library / row["median_us"], 3)}
+                if system in plans:
+                    row |= {"tile": plans[system].max_tokens,
+                            "commit": plans[system].commit,
+                            "digest": plans[system].digest}
                 self.results.add_row(row)
                 self.say(f"{protocol} {base['K']}/{base['H']} "
                          f"{base['dtype']} M={base['M']} {system} {scales}: "
@@ -433,7 +458,7 @@ class Bench:
         self.read_clock()
         if "check" in self.options.stages:
             self.check_all()
-        if self.protocols():
+        if self.protocols(1):
             self.time_all()
         self.results.save()
         for dtype in ("fp8", "bf16"):
@@ -448,10 +473,9 @@ class Bench:
         return 0
 
 
-def parse(arguments: Sequence[str] | None, module: str,
-          defaults: dict[str, Any]) -> argparse.Namespace:
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
-        prog=module, description=__doc__.split("\n")[0])
+        prog="benchmarks.mlp_h200", description=__doc__.split("\n")[0])
     stages = ("ceilings", "check", "single", "chain")
     parser.add_argument("--kernels", type=Path, default=ROOT / "out/kernels")
     parser.add_argument("--output", type=Path,
@@ -462,7 +486,9 @@ def parse(arguments: Sequence[str] | None, module: str,
     parser.add_argument("--stages", nargs="+", choices=stages,
                         default=list(stages))
     parser.add_argument("--tokens", nargs="+", type=int,
-                        default=list(TIMED_TOKENS), help="M that are timed")
+                        default=[*TIMED_TOKENS, *PREFILL_TOKENS],
+                        help="M that are timed, in this order; more than "
+                        f"{FEW_TOKENS} with the first shapes only")
     parser.add_argument("--check-tokens", nargs="+", type=int,
                         default=list(CHECKED_TOKENS))
     parser.add_argument("--peers", nargs="*",
@@ -485,7 +511,6 @@ def parse(arguments: Sequence[str] | None, module: str,
                         help=argparse.SUPPRESS)
     parser.add_argument("--begin", type=float, default=time.time(),
                         help=argparse.SUPPRESS)
-    parser.set_defaults(**defaults)
     options = parser.parse_args(arguments)
     if options.seed is None:
         options.seed = int(time.time()) % 100000
@@ -493,20 +518,17 @@ def parse(arguments: Sequence[str] | None, module: str,
     return options
 
 
-def run_workers(bench: type[Bench], module: str,
-                arguments: Sequence[str] | None,
-                defaults: dict[str, Any]) -> int:
-    """Runs a bench in processes of their own, with its own defaults."""
-    options = parse(arguments, module, defaults)
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse(arguments)
     if options.worker:
         try:
-            return bench(options).run()
+            return Bench(options).run()
         except Exception:
             traceback.print_exc()
             return 1
     # A kernel that hangs takes its process along; the rest goes on in another.
     given = list(sys.argv[1:] if arguments is None else arguments)
-    command = [sys.executable, "-m", module, *given,
+    command = [sys.executable, "-m", "benchmarks.mlp_h200", *given,
                "--worker", "--begin", str(options.begin), "--seed",
                str(options.seed)]
     code = subprocess.run(command, cwd=ROOT, check=False).returncode
@@ -516,10 +538,6 @@ def run_workers(bench: type[Bench], module: str,
         code = subprocess.run([*command, "--resume"], cwd=ROOT,
                               check=False).returncode
     return code
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    return run_workers(Bench, "benchmarks.mlp_h200", arguments, {})
 
 
 if __name__ == "__main__":

@@ -145,3 +145,28 @@ def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
             peers.append(Peer("torch-compile-autotune", scales,
                               compiled(function, autotune), names))
     return peers
+
+
+def library_products(problem: Problem, tokens: int) -> Callable[[], Tensor]:
+    """The two products of the library alone, without what is around them."""
+    rows = problem.hidden * (2 if problem.gated else 1)
+    shapes = ((tokens, problem.width), (rows, problem.width),
+              (tokens, problem.hidden), (problem.width, problem.hidden))
+    x, first, hidden, last = (torch.randn(*shape, device="cuda").bfloat16()
+                              for shape in shapes)
+    if not problem.fp8:
+        def multiply() -> Tensor:
+            torch.mm(x, first.t())
+            return torch.mm(hidden, last.t())
+        return multiply
+    x8, first8, hidden8, last8 = (value.to(torch.float8_e4m3fn)
+                                  for value in (x, first, hidden, last))
+    one = torch.tensor(1.0, device="cuda")
+
+    def multiply8() -> Tensor:
+        for left, right in ((x8, first8), (hidden8, last8)):
+            result = torch._scaled_mm(left, right.t(), one, one,
+                                      out_dtype=torch.bfloat16,
+                                      use_fast_accum=True)
+        return result
+    return multiply8

@@ -4,7 +4,7 @@
     python3 -m benchmarks.plot [RESULTS.json] [PLOT.svg]
 
 One panel per protocol, shape and type: time against M, over the floor or,
-where the file has them, over the products of the library alone.
+where rows have the products of the library alone beside them, over these.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from html import escape
 from pathlib import Path
 from typing import Any, Callable
 
+from .results import LIBRARY
+
 RESULTS = Path(__file__).parent / "results/mlp-h200.json"
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 380, 250, 46, 34, 34
 _COLORS = {"fuse": "#c0392b", "fuse-relaxed": "#e59866",
@@ -23,28 +25,27 @@ _COLORS = {"fuse": "#c0392b", "fuse-relaxed": "#e59866",
            "torch-eager": "#717d7e", "torch-eager-merged": "#b2babb"}
 _DASHES = {"dynamic": "5,3"}
 _PER_LINE = 4
-_LIBRARY = "cublas-products"
 
 
 def _panels(rows: list[dict[str, Any]]
-            ) -> dict[tuple[str, int, int, str], list[dict[str, Any]]]:
-    panels: dict[tuple[str, int, int, str], list[dict[str, Any]]] = {}
+            ) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
+    panels: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 
     def place(row: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(row[name] for name in ("protocol", "K", "H", "dtype",
                                             "M"))
 
     library = {place(row): row["median_us"] for row in rows
-               if row["system"] == _LIBRARY and row.get("median_us")}
+               if row["system"] == LIBRARY and row.get("median_us")}
     for row in rows:
         if row.get("median_us") and row.get("floor_us") \
-                and row["system"] != _LIBRARY:
-            key = (row["protocol"], row["K"], row["H"], row["dtype"])
+                and row["system"] != LIBRARY:
             bound = library.get(place(row), row["floor_us"])
+            key = (place(row) in library, *place(row)[:-1])
             panels.setdefault(key, []).append(
                 {**row, "ratio": row["median_us"] / bound})
     return dict(sorted(panels.items(), key=lambda item: (
-        item[0][0] != "single", item[0][1:])))
+        item[0][0], item[0][1] != "single", item[0][2:])))
 
 
 class _Panel:
@@ -108,8 +109,6 @@ class _Panel:
 def draw(data: dict[str, Any]) -> str:
     """The SVG of a results file."""
     panels = _panels(data["rows"])
-    bound = "library's products" if any(
-        row["system"] == _LIBRARY for row in data["rows"]) else "floor"
     systems = sorted({(row["system"], row["scales"])
                       for rows in panels.values() for row in rows})
     lines = math.ceil(max(1, len(panels)) / _PER_LINE)
@@ -119,7 +118,9 @@ def draw(data: dict[str, Any]) -> str:
     parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" '
              f'height="{height}" font-family="sans-serif" font-size="11">',
              f'<rect width="{width}" height="{height}" fill="white"/>']
-    for index, ((protocol, k, h, dtype), rows) in enumerate(panels.items()):
+    for index, (key, rows) in enumerate(panels.items()):
+        many, protocol, k, h, dtype = key
+        bound = "library's products" if many else "floor"
         panel = _Panel(f"{protocol}, {k}/{h}, {dtype}: time / {bound} over M",
                        rows)
         x, y = index % _PER_LINE * _WIDTH, index // _PER_LINE * _HEIGHT

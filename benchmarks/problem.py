@@ -92,6 +92,11 @@ class Problem:
         matrices = 3 if self.gated else 2
         return matrices * self.width * self.hidden * (1 if self.fp8 else 2)
 
+    def flop(self, tokens: int) -> float:
+        """Operations of the products."""
+        matrices = 3 if self.gated else 2
+        return 2.0 * matrices * self.width * self.hidden * tokens
+
     def rounds(self, point: str) -> bool:
         """Whether the value at a rounding point is rounded to bf16."""
         return self.mode == "exact" or point not in self.skip

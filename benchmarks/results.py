@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
+#: The system that is the products of the library alone.
+LIBRARY = "cublas-products"
 _ROW_KEY = ("K", "H", "M", "act", "dtype", "scales", "system", "protocol")
 _CHECK_KEY = ("case", "tile", "M")
 
@@ -38,6 +40,14 @@ class Results:
 
     def add_check(self, row: Row) -> None:
         self._checks[_key(row, _CHECK_KEY)] = row
+
+    def remove(self, rows: Iterable[Row]) -> None:
+        """Removes rows and checks."""
+        for row in rows:
+            if "case" in row:
+                del self._checks[_key(row, _CHECK_KEY)]
+            else:
+                del self._rows[_key(row, _ROW_KEY)]
 
     def find_check(self, case: str, tile: int, tokens: int) -> Row | None:
         return self._checks.get((case, tile, tokens))
@@ -74,10 +84,11 @@ class Results:
         os.replace(partial, self.path)
 
 
-def _best_peer(rows: list[Row]) -> Row | None:
-    """The fastest system that is not ours, of static scales or of bf16."""
+def best_peer(rows: list[Row], ours: Row | None = None) -> Row | None:
+    """The fastest system that is not ours, and of the same run."""
     peers = [row for row in rows if row["system"].startswith("torch")
-             and row.get("median_us")]
+             and row.get("median_us") and
+             (ours is None or row.get("run") == ours.get("run"))]
     return min(peers, key=lambda row: row["median_us"], default=None)
 
 
@@ -103,7 +114,7 @@ def summary(rows: list[Row]) -> str:
              "|---|---|---|---|---|---|---|---|---|---|---|"]
     for (protocol, k, h, _, dtype, m), group in _groups(rows).items():
         ours = next((row for row in group if row["system"] == "fuse"), None)
-        best = _best_peer(group)
+        best = best_peer(group, ours)
         cells = [protocol, f"{k}/{h}", dtype, str(m)]
         if ours is None or not ours.get("median_us"):
             note = ours.get("note", "no row") if ours else "no row"

@@ -261,7 +261,7 @@ class Sweep:
 
     def time(self, block: Block, entry: dict[str, Any],
              instances: dict[str, Any]) -> None:
-        from .prefill_h200 import library_products
+        from .peers import library_products
         from .timing import capture, read_device
 
         problem = block.problem

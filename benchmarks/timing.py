@@ -134,6 +134,43 @@ def ceilings() -> dict[str, float]:
             "fp8_tflop_per_s": round(fp8 / 1e12, 1)}
 
 
+class DeviceReader:
+    """Clock and power of the first GPU, from NVML; None where it is absent.
+
+    nvidia-smi, which asks the same library, takes longer to start than most
+    tables to measure.
+    """
+
+    _SM_CLOCK = 1
+
+    def __init__(self) -> None:
+        self._device = ctypes.c_void_p()
+        try:
+            self._library = ctypes.CDLL("libnvidia-ml.so.1")
+        except OSError:
+            return
+        if self._library.nvmlInit_v2() or \
+                self._library.nvmlDeviceGetHandleByIndex_v2(
+                    0, ctypes.byref(self._device)):
+            self._device = ctypes.c_void_p()
+
+    def clock(self) -> float | None:
+        """The clock of the multiprocessors in MHz."""
+        value = ctypes.c_uint()
+        if not self._device or self._library.nvmlDeviceGetClockInfo(
+                self._device, self._SM_CLOCK, ctypes.byref(value)):
+            return None
+        return float(value.value)
+
+    def power(self) -> float | None:
+        """The power in W."""
+        value = ctypes.c_uint()
+        if not self._device or self._library.nvmlDeviceGetPowerUsage(
+                self._device, ctypes.byref(value)):
+            return None
+        return value.value / 1000
+
+
 _QUERY = ("name", "driver_version", "clocks.sm", "clocks.mem", "power.draw",
           "temperature.gpu", "clocks_event_reasons.active")
 
