@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Adds the results of other runs to a file.
+
+    python3 -m benchmarks.merge benchmarks/results/mlp-h200.json RUN.json...
+
+A row or check replaces the one of the same problem; the GPU, its clocks and
+ceilings are those of the last run that has them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .results import Results
+
+_LISTS = ("rows", "checks")
+
+
+def merge(target: Results, source: Path) -> None:
+    """Adds what a file has."""
+    data = json.loads(source.read_text())
+    for row in data["rows"]:
+        target.add_row(row)
+    for row in data["checks"]:
+        target.add_check(row)
+    target.data.update({name: value for name, value in data.items()
+                        if name not in _LISTS and value})
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="benchmarks.merge",
+                                     description=__doc__.split("\n")[0])
+    parser.add_argument("target", type=Path)
+    parser.add_argument("sources", type=Path, nargs="+")
+    options = parser.parse_args(arguments)
+    results = Results(options.target)
+    for source in options.sources:
+        merge(results, source)
+    results.save()
+    print(f"{options.target}: {len(results.rows)} rows, "
+          f"{len(results.checks)} checks")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
