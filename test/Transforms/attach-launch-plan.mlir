@@ -164,6 +164,52 @@ module attributes {gpu.container_module} {
 
 // -----
 
+// Another shape of a view begins where the view does.
+
+// CHECK-DAG: [[OFFSET:#.+]] = affine_map<()[s0] -> (s0 * 24)>
+// CHECK-DAG: [[STRIDE:#.+]] = affine_map<()[s0] -> (s0 * 8)>
+// CHECK-DAG: [[SIZE:#.+]] = affine_map<()[s0] -> (s0 * 2)>
+// CHECK:     func @shapes(
+// CHECK-SAME: {args = ["arg0", [[OFFSET]], [[STRIDE]], [[STRIDE]], [[OFFSET]], [[STRIDE]], [[SIZE]]]
+module attributes {gpu.container_module} {
+  func.func @shapes(%x: memref<6x?x8xf32>) {
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %n = memref.dim %x, %c1 : memref<6x?x8xf32>
+    %twice = arith.muli %n, %c2 : index
+    %v = memref.subview %x[3, 0, 0] [2, %n, 8] [1, 1, 1] : memref<6x?x8xf32>
+      to memref<2x?x8xf32, strided<[?, 8, 1], offset: ?>>
+    %rows = memref.collapse_shape %v [[0], [1, 2]]
+      : memref<2x?x8xf32, strided<[?, 8, 1], offset: ?>>
+      into memref<2x?xf32, strided<[?, 1], offset: ?>>
+    %parts = memref.expand_shape %rows [[0], [1, 2]] output_shape [2, %twice, 4]
+      : memref<2x?xf32, strided<[?, 1], offset: ?>>
+      into memref<2x?x4xf32, strided<[?, 4, 1], offset: ?>>
+    %base, %offset, %sizes:2, %strides:2 =
+      memref.extract_strided_metadata %rows
+      : memref<2x?xf32, strided<[?, 1], offset: ?>>
+      -> memref<f32>, index, index, index, index, index
+    %base2, %offset2, %sizes2:3, %strides2:3 =
+      memref.extract_strided_metadata %parts
+      : memref<2x?x4xf32, strided<[?, 4, 1], offset: ?>>
+      -> memref<f32>, index, index, index, index, index, index, index
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+      threads in (%c1, %c1, %c1)
+      args(%base : memref<f32>, %offset : index, %strides#0 : index,
+           %sizes#1 : index, %offset2 : index, %strides2#0 : index,
+           %sizes2#1 : index)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k(%x: memref<f32>, %a: index, %b: index, %c: index, %d: index,
+                %e: index, %f: index) kernel {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
 module attributes {gpu.container_module} {
   func.func @row(%x: memref<6x?x8xf32>) {
     %c1 = arith.constant 1 : index
