@@ -14,6 +14,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include <optional>
 
 using namespace fuse;
 using llvm::ArrayRef;
@@ -57,37 +58,65 @@ static Expected<SmallVector<StringRef>> splitGlob(StringRef glob) {
   return segments;
 }
 
-/// Writes `[8-11]` as `{8,9,10,11}`.
-static Expected<std::string> expandNumbers(StringRef glob, StringRef segment) {
+/// Appends the numbers of `range` to `text`, or nothing when it is none.
+/// Between braces that are open already they need no others.
+static Expected<bool> appendNumbers(StringRef glob, StringRef range,
+                                    bool braces, std::string &text) {
+  auto [low, high] = range.split('-');
+  uint64_t first, last;
+  if (low.getAsInteger(10, first) || high.getAsInteger(10, last))
+    return false;
+  if (first > last)
+    return makeError(glob, "range [" + range + "] ends before it begins");
+  if (last - first >= maxAlternatives)
+    return makeError(glob, "range [" + range + "] has more than " +
+                               llvm::Twine(maxAlternatives) + " numbers");
+  // By their count: the last number may be the largest there is.
+  uint64_t count = last - first + 1 - isInjected("glob-range");
+  braces &= count > 1;
+  text += braces ? "{" : "";
+  for (uint64_t i = 0; i < count; ++i)
+    text += (i == 0 ? "" : ",") + llvm::utostr(first + i);
+  text += braces ? "}" : "";
+  return true;
+}
+
+/// Writes `[8-11]` as `{8,9,10,11}`, and a single alternative without its
+/// braces, which LLVM refuses.
+static Expected<std::string> expandAlternatives(StringRef glob,
+                                                StringRef segment) {
   std::string text;
-  while (!segment.empty()) {
-    size_t open = segment.find('[');
-    size_t close = segment.find(']', open);
-    if (open == StringRef::npos || close == StringRef::npos)
-      break;
-    text += segment.take_front(open);
-    StringRef range = segment.slice(open + 1, close);
-    auto [low, high] = range.split('-');
-    uint64_t first, last;
-    bool escaped = open && segment[open - 1] == '\\';
-    if (escaped || low.getAsInteger(10, first) || high.getAsInteger(10, last)) {
-      text += segment.slice(open, close + 1);
+  std::optional<size_t> brace;
+  for (size_t i = 0; i < segment.size(); ++i) {
+    char c = segment[i];
+    size_t close = c == '[' ? segment.find(']', i) : StringRef::npos;
+    if (c == '\\') {
+      text += segment.substr(i++, 2);
+    } else if (close != StringRef::npos) {
+      bool isAlternative =
+          brace && (text.back() == '{' || text.back() == ',') &&
+          StringRef(",}").contains(segment.substr(close + 1, 1));
+      Expected<bool> numbers = appendNumbers(glob, segment.slice(i + 1, close),
+                                             !isAlternative, text);
+      if (!numbers)
+        return numbers.takeError();
+      if (!*numbers)
+        text += segment.slice(i, close + 1);
+      i = close;
+    } else if (c == '}' && brace) {
+      StringRef inner = StringRef(text).substr(*brace + 1);
+      if (inner.empty() || inner.contains(','))
+        text += c;
+      else
+        text.erase(*brace, 1);
+      brace.reset();
     } else {
-      if (first > last)
-        return makeError(glob, "range [" + range + "] ends before it begins");
-      if (last - first >= maxAlternatives)
-        return makeError(glob, "range [" + range + "] has more than " +
-                                   llvm::Twine(maxAlternatives) + " numbers");
-      text += '{';
-      // By their count: the last number may be the largest there is.
-      uint64_t count = last - first + 1 - isInjected("glob-range");
-      for (uint64_t i = 0; i < count; ++i)
-        text += (i == 0 ? "" : ",") + llvm::utostr(first + i);
-      text += '}';
+      if (c == '{' && !brace)
+        brace = text.size();
+      text += c;
     }
-    segment = segment.substr(close + 1);
   }
-  return text + segment.str();
+  return text;
 }
 
 Expected<PathGlob> PathGlob::create(StringRef text) {
@@ -107,7 +136,7 @@ Expected<PathGlob> PathGlob::create(StringRef text) {
     if (segment.contains("**"))
       return makeError(text, "'**' must be a segment of its own, got '" +
                                  segment + "'");
-    Expected<std::string> expanded = expandNumbers(text, segment);
+    Expected<std::string> expanded = expandAlternatives(text, segment);
     if (!expanded)
       return expanded.takeError();
     auto stored = std::make_shared<const std::string>(std::move(*expanded));

@@ -8,6 +8,8 @@ from functools import lru_cache
 
 #: Alternatives that one segment may stand for.
 MAX_ALTERNATIVES = 1024
+#: The body of a bracket that is a range of numbers.
+_NUMBERS = re.compile(r"([0-9]+)-([0-9]+)")
 
 
 class GlobError(ValueError):
@@ -89,12 +91,23 @@ class PathGlob:
                 close = segment.find("]", i + 1)
                 if close < 0:
                     raise self._fail("invalid glob pattern, unmatched '['")
+                # Numbers are alternatives, which braces do not have inside of
+                # one of theirs.
+                whole = segment[i - 2] in "{," and segment[close + 1:][:1] in (
+                    ",", "}")
+                if depth and not whole and _NUMBERS.fullmatch(
+                        segment[i:close]):
+                    raise self._fail("nested brace expansions are not "
+                                     "supported")
                 out += self._bracket(segment[i:close])
                 i = close + 1
             elif c == "{":
                 if depth:
                     raise self._fail("nested brace expansions are not "
                                      "supported")
+                if segment[i:i + 1] == "}":
+                    raise self._fail("empty or singleton brace expansions are "
+                                     "not supported")
                 depth, out = 1, out + "(?:"
             elif c == "}" and depth:
                 depth, out = 0, out + ")"
@@ -107,7 +120,7 @@ class PathGlob:
         return out
 
     def _bracket(self, body: str) -> str:
-        numbers = re.fullmatch(r"(\d+)-(\d+)", body)
+        numbers = _NUMBERS.fullmatch(body)
         if numbers:
             first, last = int(numbers[1]), int(numbers[2])
             if first > last:

@@ -19,6 +19,9 @@ SELECTS = {
     "**.mlp.**": [p for p in TREE if ".mlp" in p],
     "layers.[3-12]": ["layers.3", "layers.11"],
     "layers.{3,11}.mlp": ["layers.3.mlp", "layers.11.mlp"],
+    "layers.{[3-5],[11-11]}.mlp": ["layers.3.mlp", "layers.11.mlp"],
+    "layers.[3-3]": ["layers.3"],
+    "layers.{3}": ["layers.3"],
     "conv1": ["conv1"],
     "conv?": ["conv1", "conv2"],
     "conv[!1]": ["conv2"],
@@ -40,6 +43,8 @@ ERRORS = {
     "layers.{0,1": "incomplete brace expansion",
     "layers.{0.mlp,1}": "'.' between '{' and '}'; alternatives are parts of "
                         "one segment",
+    "layers.{}": "empty or singleton brace expansions are not supported",
+    "layers.{a[0-3],5}": "nested brace expansions are not supported",
     "mlp\\": "stray '\\'",
 }
 

@@ -15,6 +15,10 @@
 // RUN:   | FileCheck %s --check-prefix=BRACKET
 // RUN: not fuse-opt %s --fuse-list-modules='paths=layers.{0.mlp,1}' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=DOT
+// RUN: not fuse-opt %s --fuse-list-modules='paths=layers.{}' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=BRACES
+// RUN: not fuse-opt %s --fuse-list-modules='paths=layers.{a[0-3],5}' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=NESTED
 
 // NOTHING: error: no module matches path glob 'layers.7'
 // STARS:   error: path glob 'layers.**x': '**' must be a segment of its own, got '**x'
@@ -24,6 +28,8 @@
 // LARGEST: error: no module matches path glob 'layers.[18446744073709551614-18446744073709551615]'
 // BRACKET: error: path glob 'layers.[0': invalid glob pattern, unmatched '['
 // DOT:     error: path glob 'layers.{0.mlp,1}': '.' between '{' and '}'; alternatives are parts of one segment
+// BRACES:  error: path glob 'layers.{}': empty or singleton brace expansions are not supported
+// NESTED:  error: path glob 'layers.{a[0-3],5}': nested brace expansions are not supported
 
 fuse.model @tree class "Tree" {
   fuse.module @layers class "ModuleList" {

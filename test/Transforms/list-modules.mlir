@@ -14,6 +14,12 @@
 // RUN:   | FileCheck %s --check-prefix=RANGE
 // RUN: fuse-opt %s --fuse-list-modules='paths=layers.{3,11}.mlp' -o /dev/null \
 // RUN:   | FileCheck %s --check-prefix=BRACES
+// RUN: fuse-opt %s --fuse-list-modules='paths=layers.{[3-5],[11-11]}.mlp' \
+// RUN:     -o /dev/null | FileCheck %s --check-prefix=BRACES
+// RUN: fuse-opt %s --fuse-list-modules=paths=layers.[3-3] -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=LITERAL
+// RUN: fuse-opt %s --fuse-list-modules='paths=layers.{3}' -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=LITERAL
 // RUN: fuse-opt %s --fuse-list-modules=paths=conv1 -o /dev/null \
 // RUN:   | FileCheck %s --check-prefix=DIGITS
 // RUN: fuse-opt %s --fuse-list-modules=paths=conv? -o /dev/null \
@@ -37,7 +43,8 @@
 // ALL-NEXT: conv1 : Conv
 // ALL-NEXT: conv2 : Conv
 
-// A literal number picks that layer: not 13, and not its children.
+// A literal number picks that layer: not 13, and not its children. So does a
+// range of one number, and a single alternative.
 
 // LITERAL:     layers.3 : Layer
 // LITERAL-NOT: layers
