@@ -46,7 +46,7 @@ ModuleInliner::inlineForward(Operation *module, ArrayRef<Value> args) {
   }
   Block &block = forward.getFunctionBody().front();
   for (Operation &op : block.without_terminator())
-    if (failed(copy(op, path, mapping)))
+    if (failed(copy(op, name, mapping)))
       return failure();
   Values results;
   for (Value value : block.getTerminator()->getOperands())
@@ -118,8 +118,7 @@ ModuleInliner::inlineFusedCall(FusedCallOp call, ArrayRef<Value> operands) {
     auto name = body.getArgAttrOfType<StringAttr>(i, kParameterAttrName);
     if (!name)
       return fail("takes more values than the call has");
-    mapping.map(arg,
-                getParameter(name.getValue(), arg.getType(), arg.getLoc()));
+    mapping.map(arg, getParameter(name, arg.getType(), arg.getLoc()));
   }
   Block &block = body.getBody().front();
   for (Operation &op : block.without_terminator())
@@ -143,7 +142,7 @@ static void qualify(CallSlotOp call, ModelOp model) {
   call.setCalleeAttr(SymbolRefAttr::get(model.getSymNameAttr(), nested));
 }
 
-LogicalResult ModuleInliner::copy(Operation &op, StringRef path,
+LogicalResult ModuleInliner::copy(Operation &op, StringAttr path,
                                   IRMapping &mapping) {
   auto lookup = [&](OperandRange operands) {
     Values values;
@@ -155,8 +154,9 @@ LogicalResult ModuleInliner::copy(Operation &op, StringRef path,
     ParameterOp owner = getOwner(
         tables, cast<ParameterOp>(lookupSymbol(tables, getEnclosingModule(get),
                                                get.getParameterAttr())));
-    mapping.map(get.getValue(), getParameter(getParameterName(owner),
-                                             get.getType(), owner.getLoc()));
+    mapping.map(get.getValue(),
+                getParameter(builder.getStringAttr(getParameterName(owner)),
+                             get.getType(), owner.getLoc()));
     return success();
   }
   if (auto identity = dyn_cast<IdentityCallOp>(op)) {
@@ -182,7 +182,7 @@ LogicalResult ModuleInliner::copy(Operation &op, StringRef path,
   };
   auto relocate = [&](Operation *inner) {
     if (!path.empty())
-      inner->setLoc(NameLoc::get(builder.getStringAttr(path), inner->getLoc()));
+      inner->setLoc(NameLoc::get(path, inner->getLoc()));
     if (auto call = dyn_cast<CallSlotOp>(inner))
       qualify(call, op.getParentOfType<ModelOp>());
   };
@@ -196,7 +196,7 @@ LogicalResult ModuleInliner::copy(Operation &op, StringRef path,
 }
 
 LogicalResult ModuleInliner::copyRegions(Operation &op, Operation *clone,
-                                         StringRef path, IRMapping &mapping) {
+                                         StringAttr path, IRMapping &mapping) {
   OpBuilder::InsertionGuard guard(builder);
   for (auto [from, to] :
        llvm::zip_equal(op.getRegions(), clone->getRegions())) {
@@ -219,14 +219,13 @@ LogicalResult ModuleInliner::copyRegions(Operation &op, Operation *clone,
   return success();
 }
 
-Value ModuleInliner::getParameter(StringRef name, Type type, Location loc) {
+Value ModuleInliner::getParameter(StringAttr name, Type type, Location loc) {
   Value &value = parameters[name];
   // A stored weight and a parameter never have the same name.
   if (value && value.getType() == type)
     return value;
-  Attribute attr = builder.getStringAttr(name);
   parameterAttrs.push_back(builder.getDictionaryAttr(
-      builder.getNamedAttr(kParameterAttrName, attr)));
+      builder.getNamedAttr(kParameterAttrName, name)));
   return value = function.getBody().front().addArgument(type, loc);
 }
 

@@ -11,7 +11,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/DenseMap.h"
 
 namespace fuse {
 
@@ -42,19 +42,19 @@ public:
   void finish(mlir::ValueRange results);
 
 private:
-  llvm::LogicalResult copy(mlir::Operation &op, llvm::StringRef path,
+  llvm::LogicalResult copy(mlir::Operation &op, mlir::StringAttr path,
                            mlir::IRMapping &mapping);
   llvm::LogicalResult copyRegions(mlir::Operation &op, mlir::Operation *clone,
-                                  llvm::StringRef path,
+                                  mlir::StringAttr path,
                                   mlir::IRMapping &mapping);
   /// The argument that stands for the parameter of this name.
-  mlir::Value getParameter(llvm::StringRef name, mlir::Type type,
+  mlir::Value getParameter(mlir::StringAttr name, mlir::Type type,
                            mlir::Location loc);
 
   mlir::SymbolTableCollection &tables;
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
-  llvm::StringMap<mlir::Value> parameters;
+  llvm::SmallDenseMap<mlir::StringAttr, mlir::Value, 8> parameters;
   /// Of the arguments that stand for parameters, in their order.
   llvm::SmallVector<mlir::DictionaryAttr> parameterAttrs;
 };
