@@ -80,6 +80,26 @@ static void recordRefusals(ModelOp model, ArrayRef<ModuleSite> sites) {
     model->setAttr(kRefusalsAttrName, builder.getDictionaryAttr(refusals));
 }
 
+/// Says so when a pattern fuses nothing, unless somebody wanted that: remarks
+/// with the reasons are off by default.
+static void warnIfNoneFused(ModelOp model, StringRef pattern,
+                            ArrayRef<ModuleSite> sites) {
+  auto isAnswered = [](const ModuleSite &site) {
+    return !site.refusal || site.refusal->kind == RefusalKind::Disabled ||
+           site.refusal->kind == RefusalKind::HeldBack;
+  };
+  if (sites.empty() || llvm::any_of(sites, isAnswered))
+    return;
+  const ModuleSite &first = sites.front();
+  const RefusalText &text = getText(first.refusal->kind);
+  InFlightDiagnostic warning = emitWarning(model.getLoc());
+  warning << "pattern '" << pattern << "' fuses nothing; site '" << first.id
+          << "' is refused: " << text.id << " " << text.name << ": "
+          << first.detail;
+  if (sites.size() > 1)
+    warning << "; " << sites.size() << " sites are refused";
+}
+
 /// Replaces the calls of a site.
 static void replaceCalls(const ModuleSite &site) {
   SmallVector<CallModuleOp> calls = site.calls;
@@ -169,6 +189,8 @@ fuse::fuseModules(ModelOp model, ArrayRef<std::string> patterns,
       for (size_t i = begin; i < sites.size(); ++i)
         sites[i].kernel =
             StringAttr::get(model.getContext(), pattern.kernel).getValue();
+      if (!matching.onRefusal)
+        warnIfNoneFused(model, text, ArrayRef(sites).drop_front(begin));
     }
   }
   ModuleFusionCounts counts;

@@ -35,6 +35,7 @@ fuse.model @kept class "M"
 
 // The site was refused: the modules and the reason are listed.
 
+// expected-warning @below {{fuses nothing; site 'norm+mlp#0' is refused: FUSE-N208 has-hooks: 'mlp' has hooks accelerate}}
 // expected-error @below {{expected 2 fused sites, there are 0}}
 // expected-note @below {{not fused: norm+mlp#0: FUSE-N208 has-hooks: 'mlp' has hooks accelerate}}
 // expected-error @below {{must fuse 'mlp': 1 of 1 modules are not fused}}

@@ -50,6 +50,17 @@
 
 // SITES-DAG: [Missed] layers.30.norm+? | {{.*}}FUSE-N203 child-missing: {{.*}}'layers.30' has no child for path '**.mlp'
 
+// All sites refused: a warning with the first reason, whether remarks are asked
+// for or not; none where somebody has switched the sites off.
+
+// RUN: fuse-opt %s -o /dev/null --fuse-match-modules='patterns=((LayerNorm,layers.*.norm),(*,layers.*.mlp))->Kernel' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=REFUSED
+// REFUSED: warning: pattern '((LayerNorm,layers.*.norm),(*,layers.*.mlp))->Kernel' fuses nothing; site 'layers.3.norm+mlp' is refused: FUSE-N204 class-differs: 'layers.3.norm' has class 'RMSNorm', the pattern says 'LayerNorm'; 2 sites are refused
+
+// RUN: fuse-opt %s -o /dev/null --fuse-match-modules='patterns=((*,layers.3.norm),(*,layers.3.mlp))->Kernel disable=layers.3.norm+mlp#0' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=OFF --allow-empty
+// OFF-NOT: warning
+
 // The order of a pattern is the order of the data, not of the children: the MLP
 // stands in front of the norm in every layer.
 

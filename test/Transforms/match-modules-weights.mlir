@@ -52,6 +52,7 @@ fuse.model @layers class "M" {
 // CHECK-LABEL: fuse.model @lossy
 // CHECK-SAME: FUSE-N216 lossy-layout: kernel 'Kernel' stores 'folded', a fold that rounds, and does not keep the parameters
 // CHECK-NOT: fuse.fused_call
+// expected-warning @below {{fuses nothing; site 'norm+mlp#0' is refused: FUSE-N216 lossy-layout}}
 fuse.model @lossy class "M" {
   fuse.kernel @Kernel targets(["cpu"])
     weights [#fuse.recipe<"folded" = fold("1:up", "0:weight")>]
@@ -78,6 +79,7 @@ fuse.model @lossy class "M" {
 // CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'gate_up' takes 'gate', which 'a.mlp' does not have
 // CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'b.norm+mlp.gate_up' takes 'b.mlp.gate' of type
 // CHECK-NOT: fuse.fused_call
+// expected-warning @below {{fuses nothing; site 'a.norm+mlp#0' is refused: FUSE-N217 layout-does-not-fit}}
 fuse.model @unfit class "M" {
   fuse.kernel @Kernel targets(["cpu"])
     weights [#fuse.recipe<"gate_up" = concat("1:gate", "1:up")>]

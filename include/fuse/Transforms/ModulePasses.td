@@ -184,7 +184,8 @@ def MatchModulesPass : Pass<"fuse-match-modules"> {
     call; no hooks and no tensor parallelism on a member or inside of it; and
     members that are not part of another site. The first predicate that fails
     is named in a remark of category `fuse` with its id, and recorded in the
-    attribute `fuse.refusals` of the model.
+    attribute `fuse.refusals` of the model. A pattern all of whose sites are
+    refused is a warning, unless the user has switched one of them off.
 
     After this pass the first call of each fused chain is a `fuse.fused_call`
     and the others are `fuse.identity_call` ops, which keep their interface.
