@@ -13,12 +13,18 @@ rows. A thread holds rows `lr` of both halves and both instructions:
 - `gate_up_256`: two neighbouring hidden units, gate in half 0, up in half 1;
 - `rows_256`: four neighbouring rows of the matrix. Several matrices with the
   same columns lie one behind the other, each from a tile of its own on.
+
+The order is written down once in Python, in the file that kernel directories
+get a copy of, which needs nothing but PyTorch.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
 
 import torch
 from torch import Tensor
@@ -26,56 +32,25 @@ from torch import Tensor
 TILE_ROWS = 256
 STEP_BYTES = 128
 RECIPES = ("gate_up_256", "rows_256", "identity")
+_FILE = Path(__file__).parents[1] / "python/fuse_mlir/hub_host/_packing.py"
 
 
-def _fields(device: torch.device) -> tuple[Tensor, ...]:
-    """wl, m, warp, half and lr of each row of a tile."""
-    p = torch.arange(TILE_ROWS, device=device)
-    return p // 128, p // 64 % 2, p // 16 % 4, p // 8 % 2, p % 8
+def _load_order() -> ModuleType:
+    """The file of kernel directories, without the package that it is in."""
+    spec = importlib.util.spec_from_file_location("fuse_hub_packing", _FILE)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def _rows_order(device: torch.device) -> Tensor:
-    """Matrix row, within a tile, of each packed row."""
-    wl, m, warp, half, lr = _fields(device)
-    return wl * 128 + warp * 32 + lr * 4 + m * 2 + half
-
-
-def _gate_up_order(device: torch.device) -> Tensor:
-    """Row of `[gate tile; up tile]` (128 rows each) of each packed row."""
-    wl, m, warp, half, lr = _fields(device)
-    unit = wl * 64 + lr // 2 * 16 + warp * 4 + lr % 2 * 2 + m
-    return half * 128 + unit
-
-
-def _swizzle(blocks: Tensor) -> Tensor:
-    """Applies the swizzle to [..., 256, 8, 16]; it is its own inverse."""
-    row = torch.arange(TILE_ROWS, device=blocks.device)[:, None]
-    chunk = torch.arange(8, device=blocks.device)[None, :]
-    return blocks[..., row, chunk ^ (row % 8), :]
-
-
-def _as_bytes(weight: Tensor, tile_rows: int) -> Tensor:
-    """[tiles, tile_rows, steps * 128] bytes of a matrix, padded."""
-    raw = weight.contiguous().view(torch.uint8)
-    rows, columns = raw.shape
-    tiles = math.ceil(rows / tile_rows)
-    steps = math.ceil(columns / STEP_BYTES)
-    padded = raw.new_zeros(tiles * tile_rows, steps * STEP_BYTES)
-    padded[:rows, :columns] = raw
-    return padded.view(tiles, tile_rows, steps * STEP_BYTES)
-
-
-def _store(tiles: Tensor) -> Tensor:
-    """[tile, 256, columns] -> swizzled [step, tile, 256, 128], flat."""
-    count, _, columns = tiles.shape
-    blocks = tiles.view(count, TILE_ROWS, columns // STEP_BYTES, 8, 16)
-    return _swizzle(blocks.permute(2, 0, 1, 3, 4)).reshape(-1)
+_ORDER = _load_order()
 
 
 def _load(packed: Tensor, tiles: int, steps: int) -> Tensor:
-    """The inverse of `_store`."""
+    """[tile, 256, columns] of packed bytes, in packed order of rows."""
     blocks = packed.view(steps, tiles, TILE_ROWS, 8, 16)
-    return _swizzle(blocks).permute(1, 2, 0, 3, 4).reshape(
+    return _ORDER.swizzle(blocks).permute(1, 2, 0, 3, 4).reshape(
         tiles, TILE_ROWS, steps * STEP_BYTES)
 
 
@@ -104,14 +79,7 @@ def _check(recipe: str, weights: Sequence[Tensor]) -> None:
 def pack(recipe: str, weights: Sequence[Tensor]) -> Tensor:
     """Packs matrices [out, in] of one type into flat bytes."""
     _check(recipe, weights)
-    device = weights[0].device
-    if recipe == "identity":
-        return weights[0].contiguous().view(torch.uint8).reshape(-1)
-    if recipe == "gate_up_256":
-        pair = torch.cat([_as_bytes(weight, 128) for weight in weights], 1)
-        return _store(pair[:, _gate_up_order(device)])
-    tiles = torch.cat([_as_bytes(weight, TILE_ROWS) for weight in weights])
-    return _store(tiles[:, _rows_order(device)])
+    return _ORDER.pack(recipe, weights)
 
 
 def unpack(recipe: str, packed: Tensor, shape: tuple[int, int],
@@ -121,17 +89,13 @@ def unpack(recipe: str, packed: Tensor, shape: tuple[int, int],
     width = columns * dtype.itemsize
     if recipe == "identity":
         return [packed.view(dtype).view(shape)]
-    order: Callable[[torch.device], Tensor]
-    if recipe == "gate_up_256":
-        tile_rows, order = 128, _gate_up_order
-    elif recipe == "rows_256":
-        tile_rows, order = TILE_ROWS, _rows_order
-    else:
+    if recipe not in RECIPES:
         raise ValueError(f"unknown packing recipe '{recipe}': expected one "
                          f"of {', '.join(RECIPES)}")
+    tile_rows = 128 if recipe == "gate_up_256" else TILE_ROWS
     tiles = math.ceil(rows / tile_rows)
     steps = math.ceil(width / STEP_BYTES)
-    inverse = torch.argsort(order(packed.device))
+    inverse = torch.argsort(_ORDER.order(recipe, packed.device))
     stored = _load(packed, tiles, steps)[:, inverse]
     matrices = []
     for first in range(0, TILE_ROWS, tile_rows):

@@ -25,6 +25,31 @@ def _tiles(weight, rows):
     return padded.view(tiles, rows, width)
 
 
+def order(recipe, device):
+    """Row of a tile before packing, for each row after it.
+
+    Raises:
+        RuntimeError: the recipe is unknown, or has no tiles.
+    """
+    row = torch.arange(_TILE_ROWS, device=device)
+    group, m, warp, half, low = (row // 128, row // 64 % 2, row // 16 % 4,
+                                 row // 8 % 2, row % 8)
+    if recipe == "gate_up_256":
+        return half * 128 + group * 64 + low // 2 * 16 + warp * 4 \
+            + low % 2 * 2 + m
+    if recipe == "rows_256":
+        return group * 128 + warp * 32 + low * 4 + m * 2 + half
+    raise RuntimeError(f"recipe '{recipe}' is unknown; there are "
+                       "gate_up_256, rows_256, identity")
+
+
+def swizzle(chunks):
+    """Moves 16-byte chunks [..., 256, 8, 16] within their rows, and back."""
+    row = torch.arange(_TILE_ROWS, device=chunks.device)[:, None]
+    chunk = torch.arange(8, device=chunks.device)
+    return chunks[..., row, chunk ^ row % 8, :]
+
+
 def pack(recipe, weights):
     """Packs matrices [out, in] of one type into bytes on their device.
 
@@ -33,23 +58,12 @@ def pack(recipe, weights):
     """
     if recipe == "identity":
         return weights[0].contiguous().view(torch.uint8).view(-1)
-    row = torch.arange(_TILE_ROWS, device=weights[0].device)
-    group, m, warp, half, low = (row // 128, row // 64 % 2, row // 16 % 4,
-                                 row // 8 % 2, row % 8)
+    rows = order(recipe, weights[0].device)
     if recipe == "gate_up_256":
-        order = half * 128 + group * 64 + low // 2 * 16 + warp * 4 \
-            + low % 2 * 2 + m
         tiles = torch.cat([_tiles(w, _TILE_ROWS // 2) for w in weights], 1)
-    elif recipe == "rows_256":
-        order = group * 128 + warp * 32 + low * 4 + m * 2 + half
-        tiles = torch.cat([_tiles(w, _TILE_ROWS) for w in weights])
     else:
-        raise RuntimeError(f"recipe '{recipe}' is unknown; there are "
-                           "gate_up_256, rows_256, identity")
+        tiles = torch.cat([_tiles(w, _TILE_ROWS) for w in weights])
     count, _, width = tiles.shape
-    chunks = tiles[:, order].view(count, _TILE_ROWS, width // _STEP_BYTES,
-                                  8, 16)
-    chunk = torch.arange(8, device=row.device) ^ low[:, None]
-    chunks = chunks.gather(3, chunk[None, :, None, :, None].expand(
-        chunks.shape))
-    return chunks.permute(2, 0, 1, 3, 4).reshape(-1)
+    chunks = tiles[:, rows].view(count, _TILE_ROWS, width // _STEP_BYTES,
+                                 8, 16)
+    return swizzle(chunks.permute(2, 0, 1, 3, 4)).reshape(-1)
