@@ -77,9 +77,13 @@ FULL_WIDTH = {
 EXPERTS = ("mixtral", "qwen3_moe")
 GENERATED = ("qwen3", "llama", "gpt_neox", "gemma3_text")
 STATIC = ("qwen3", "gemma3_text", "gpt_neox")
-#: What has no tokens to generate.
+#: What has no tokens to generate, or copies from the host in each step, which
+#: no graph can hold.
 ENCODERS = ("bert", "siglip_vision_model", "vit")
+UNCAPTURED = ("falcon",)
 PROMPT, COUNT = 9, 32
+#: How far ahead the best token has to be, of its logit: two steps of bf16.
+AHEAD = 1 / 64
 
 
 def build(kind: str, settings: dict[str, Any]) -> torch.nn.Module:
@@ -107,13 +111,21 @@ def draw(model: torch.nn.Module) -> torch.nn.Module:
     from fuse_mlir.blocks import seed_weights
 
     model = seed_weights(model, seed=0)
+    draw_head(model, 1)
+    return model
+
+
+def draw_head(model: torch.nn.Module, seed: int) -> None:
+    """Gives the rows of the head other sizes."""
     head = model.get_output_embeddings() \
         if hasattr(model, "get_output_embeddings") else None
-    if head is not None:
-        sizes = torch.Generator().manual_seed(1)
-        scale = torch.randn(head.weight.shape[0], 1, generator=sizes).exp()
-        head.weight.mul_(scale.to(head.weight))
-    return model
+    if head is None:
+        return
+    if not hasattr(head, "drawn"):
+        head.drawn = head.weight.clone()
+    sizes = torch.Generator().manual_seed(seed)
+    scale = torch.randn(head.weight.shape[0], 1, generator=sizes).exp()
+    head.weight.copy_(head.drawn * scale.to(head.weight))
 
 
 class Replay:
@@ -148,7 +160,8 @@ def greedy(model: torch.nn.Module) -> tuple[list[int], list[float]]:
     """Greedy tokens with a static cache, each but the first one a replay.
 
     Returns:
-        The tokens, and how much larger each logit is than the next.
+        The tokens, and how much larger each logit is than the next, of the
+        largest.
     """
     prompt = torch.arange(1, PROMPT + 1, device=DEVICE).view(1, PROMPT)
     cache = transformers.StaticCache(config=model.config, max_cache_len=64)
@@ -166,7 +179,8 @@ def greedy(model: torch.nn.Module) -> tuple[list[int], list[float]]:
         best = logits.float().topk(2)
         token.copy_(best.indices[:, :1])
         tokens.append(int(token))
-        margins.append(float(best.values[0, 0] - best.values[0, 1]))
+        margins.append(float((best.values[0, 0] - best.values[0, 1])
+                             / best.values.abs().max()))
 
     def prefill() -> torch.Tensor:
         return model(input_ids=prompt, past_key_values=cache,
@@ -236,6 +250,18 @@ def routed(row: dict[str, Any], theirs: list[int],
         f["step"] <= parted and f["ahead"] <= 2 * f["apart"] for f in found)
 
 
+def clear(model: torch.nn.Module) -> tuple[list[int], list[float]]:
+    """Greedy tokens, with that head of a few that leaves least doubt."""
+    best = 0.0, 1
+    for seed in range(1, 6 if DEVICE == "cuda" else 2):
+        draw_head(model, seed)
+        best = max(best, (min(greedy(model)[1]), seed))
+        if best[0] >= AHEAD:
+            break
+    draw_head(model, best[1])
+    return greedy(model)
+
+
 def compare(ours: list[int], theirs: list[int],
             margins: list[float]) -> dict[str, Any]:
     """Tokens, and how near the second one was, where they part or at worst."""
@@ -260,9 +286,11 @@ def fused(kind: str, settings: dict[str, Any], sites: int,
     if "pixel_values" in inputs:
         inputs["pixel_values"].normal_()
     row = described(kind, settings, how)
+    generates = kind not in ENCODERS and not (
+        kind in UNCAPTURED and DEVICE == "cuda")
+    if generates:
+        tokens, margins = clear(model)
     before = model(**inputs)[0]
-    if kind not in ENCODERS:
-        tokens, margins = greedy(model)
     # Elsewhere experts are taken only when a pattern asks for them.
     patterns = {(("*Experts", "**.experts"),): "fuse"} \
         if kind in EXPERTS and DEVICE == "cpu" else None
@@ -276,7 +304,7 @@ def fused(kind: str, settings: dict[str, Any], sites: int,
             "checks": len(checks.checks),
             "failed": [vars(c) for c in checks.checks if not c.passed],
             "model": checks.checks[-1].detail}
-    if kind not in ENCODERS:
+    if generates:
         row |= compare(greedy(model)[0], tokens, margins)
     right = row.get("tokens_equal", True)
     if kind in EXPERTS:
@@ -325,8 +353,8 @@ def slotted(kind: str, settings: dict[str, Any], sites: int) \
 
     model = draw(build(kind, settings))
     inputs = default_inputs(model)
+    theirs, margins = clear(model)
     before = model(**inputs)[0]
-    theirs, margins = greedy(model)
     routers = forced(model, theirs)
     paths = expert_slots.add_expert_slots(model)
     slots.bind(model, {"bind": {"moe_experts": "fuse"}}, slots.Context())

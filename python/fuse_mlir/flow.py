@@ -232,8 +232,9 @@ def _failure(model: nn.Module, error: Exception) -> FlowError:
 def _run(model: nn.Module, args: tuple, kwargs: dict) -> Flow:
     flow = Flow()
     recorder = _Recorder(flow)
-    with torch.no_grad(), _hooks_suspended(model), \
-            _recording(model, recorder), recorder:
+    # A model under torch.compile would be compiled with the recorder in it.
+    with torch.compiler.set_stance("force_eager"), torch.no_grad(), \
+            _hooks_suspended(model), _recording(model, recorder), recorder:
         output = model(*args, **kwargs)
     flow.results = {id(t) for t in tree_leaves(_plain(output))
                     if isinstance(t, torch.Tensor)}

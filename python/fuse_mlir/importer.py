@@ -134,13 +134,13 @@ class Walker:
     def _parameter(self, node: Node, spec: Any,
                    owners: dict[tuple, tuple[str, Value]]) -> None:
         tensor = self._state(spec)
-        key = _storage_key(tensor)
+        key = storage_key(tensor)
         if key in owners:
             self._values[node] = owners[key][1]
             return
         # A tied weight goes by the first of its names in the state dict.
         name = next((n for n, t in self.program.state_dict.items()
-                     if _storage_key(t) == key), spec.target)
+                     if storage_key(t) == key), spec.target)
         shape, element = self._tensor(
             tensor, f"parameter '{name}'",
             aten.ELEMENTS | aten.STORED_ELEMENTS)
@@ -160,7 +160,7 @@ class Walker:
 
     def _record_aliases(self, owners: dict[tuple, tuple[str, Value]]) -> None:
         for name, tensor in self.program.state_dict.items():
-            owner = owners.get(_storage_key(tensor))
+            owner = owners.get(storage_key(tensor))
             if owner is not None and owner[0] != name:
                 self._aliases[name] = owner[0]
 
@@ -407,7 +407,7 @@ def _identifier(name: str) -> str:
     return f"_{text}" if text[:1].isdigit() else text
 
 
-def _storage_key(tensor: torch.Tensor) -> tuple:
+def storage_key(tensor: torch.Tensor) -> tuple:
     return (tensor.untyped_storage().data_ptr(), tensor.storage_offset(),
             tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()))
 

@@ -26,11 +26,12 @@ from torch import nn
 from torch.export import Dim
 
 from fuse_mlir import native
-from fuse_mlir.importer import ImportFailure, import_program
+from fuse_mlir.importer import ImportFailure, import_program, storage_key
 from fuse_mlir.ptx import PtxError, PtxKernel, compile_ptx
 from fuse_mlir.sites import Plan, Source
 from fuse_mlir.static_mlp import Copies
 from fuse_mlir.stored import Policy, StoredLinear
+from fuse_mlir.watch import STANDARD, plain
 
 PIPELINE = ("builtin.module(func.func(fuse-raise-layers),canonicalize,"
             "func.func(fuse-form-kernels))")
@@ -118,6 +119,8 @@ class Compiled:
     dtype: torch.dtype
     #: What the key refers to by id.
     kept: list[Any] = field(default_factory=list)
+    #: Other names of parameters that are tied.
+    aliases: dict[str, str] = field(default_factory=dict)
     #: Whether every row is computed by itself.
     by_rows: bool = False
     #: Names of the ops of the function, in order.
@@ -193,7 +196,7 @@ def compile_chain(names: Sequence[str], members: Sequence[nn.Module],
     native.library()
     kept: list[Any] = []
     key = (tuple(names), plan.structure(), tuple(inputs),
-           tuple(_structure(m, kept) for m in members))
+           tuple(structure(m, kept) for m in members), _ties(members))
     with _CACHE_LOCK:
         if key in _CACHE:
             _CACHE.move_to_end(key)
@@ -268,31 +271,46 @@ def compile_variant(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
     return _compile(chain, inputs)
 
 
-def _structure(module: nn.Module, kept: list[Any]) -> tuple:
-    """Everything that an export can depend on, but for values of tensors."""
-    tensors = tuple(
+def structure(module: nn.Module, kept: list[Any],
+              types: bool = True) -> tuple:
+    """Everything that an export can depend on, but for values of tensors.
+
+    Args:
+        kept: gets what the result refers to by id.
+        types: whether types and shapes of tensors count.
+    """
+    tensors = types and tuple(
         (name, tensor.dtype, tuple(tensor.shape), tensor.stride(),
          tensor.device.type) if tensor is not None else (name, None)
         for name, tensor in itertools.chain(module._parameters.items(),
                                             module._buffers.items()))
-    plain = []
+    own = []
     for name, value in sorted(module.__dict__.items()):
-        if name.startswith("_"):
-            continue
-        if isinstance(value, (bool, int, float, str, type(None),
-                              torch.dtype, Policy)):
-            plain.append((name, type(value).__name__, value))
-        elif isinstance(value, (tuple, list)) and all(
-                isinstance(v, (bool, int, float, str)) for v in value):
-            plain.append((name, type(value).__name__, tuple(value)))
-        else:
+        comparable = plain(value) if name not in STANDARD else None
+        if isinstance(value, Policy):
+            own.append((name, "Policy", value))
+        elif comparable is not None:
+            own.append((name, *comparable))
+        elif not name.startswith("_"):
             kept.append(value)
-            plain.append((name, "object", id(value)))
-    children = tuple((name, _structure(child, kept))
+            own.append((name, "object", id(value)))
+    children = tuple((name, structure(child, kept, types))
                      for name, child in module._modules.items()
                      if child is not None)
-    return (type(module), bool(module._forward_pre_hooks), tensors,
-            tuple(plain), children)
+    kind = type(module)
+    kept.append(kind.forward)
+    return (kind, id(kind.forward), bool(module._forward_pre_hooks),
+            module.training, tensors, tuple(own), children)
+
+
+def _ties(members: Sequence[nn.Module]) -> tuple[int, ...]:
+    """For each tensor of the members the first one that is the same."""
+    seen: dict[Any, int] = {}
+    return tuple(
+        seen.setdefault(id(t) if t.is_meta else storage_key(t), len(seen))
+        for member in members for module in member.modules()
+        for t in itertools.chain(module._parameters.values(),
+                                 module._buffers.values()) if t is not None)
 
 
 def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
@@ -337,9 +355,11 @@ def _compile(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
                   for name, tensor in function.weights.items()}
     ops = re.findall(r"^ +%[^=]*= ([\w.]+)", formed, re.MULTILINE)
     by_rows = bool(families) and ROW_OPS.issuperset(ops)
+    aliases = {name: owner for name, owner in function.aliases.items()
+               if owner in parameters}
     return Compiled(parameters, constants, layers, formed, families,
                     module.remarks, tuple(inputs), result, dtype,
-                    by_rows=by_rows, ops=tuple(ops))
+                    aliases=aliases, by_rows=by_rows, ops=tuple(ops))
 
 
 def rows_of(name: str) -> tuple[str, slice | None]:
@@ -353,6 +373,14 @@ def rows_of(name: str) -> tuple[str, slice | None]:
 def rows(tensor: torch.Tensor, part: slice | None) -> torch.Tensor:
     """Those rows of a tensor, where they are."""
     return tensor if part is None else tensor[part]
+
+
+def _tensor_of(source: Any) -> torch.Tensor:
+    """A tensor, or what an attribute of a module holds now."""
+    if isinstance(source, torch.Tensor):
+        return source
+    owner, attribute, part = source
+    return rows(getattr(owner, attribute), part)
 
 
 def _owner(chain: nn.Module, name: str) -> nn.Module | None:
@@ -461,6 +489,8 @@ class Kernel:
         self._names = list(compiled.parameters)
         self._types = list(compiled.parameters.values())
         self._sources = [self._find(name) for name in self._names]
+        self._ties = [(self._find(name), self._find(owner))
+                      for name, owner in compiled.aliases.items()]
         self._copies = copies or Copies([], [])
         self._copied = self._copies.state()
         #: Whether weights are stored in 8 bits, which have no gradients.
@@ -488,6 +518,14 @@ class Kernel:
                 "unfuse before saving a program")
         return kernel
 
+    @property
+    def note(self) -> str:
+        """When calls run the members instead; empty when none do."""
+        if self.most_rows is None:
+            return ""
+        return (f"for up to {self.most_rows} rows; calls with more run the "
+                "experts as they are, which is faster")
+
     def _find(self, name: str) \
             -> tuple[nn.Module, str, slice | None] | torch.Tensor:
         if name in self.compiled.constants:
@@ -501,8 +539,7 @@ class Kernel:
 
     def weights(self) -> list[torch.Tensor]:
         """Parameters that the code reads, as they are now."""
-        return [s if isinstance(s, torch.Tensor)
-                else rows(getattr(s[0], s[1]), s[2]) for s in self._sources]
+        return list(map(_tensor_of, self._sources))
 
     def _bind(self, instance: native.Instance,
               weights: Sequence[torch.Tensor]) -> None:
@@ -520,10 +557,23 @@ class Kernel:
         types = self.compiled.inputs
         if self._copies.watched and self._copies.state() != self._copied:
             return False
+        if any(_tensor_of(a).data_ptr() != _tensor_of(b).data_ptr()
+               for a, b in self._ties):
+            return False
         return len(types) == len(inputs) and all(
             t.dtype == i.dtype and t.dim() == i.rank
             and t.shape[-1] == i.features and t.device == self.device
             for t, i in zip(inputs, types))
+
+    def computes(self, compiled: Compiled) -> bool:
+        """Whether it has that code, and reads what the members have now."""
+        return not self._copies.watched \
+            and compiled.formed == self.compiled.formed \
+            and compiled.given is self.compiled.given \
+            and compiled.aliases == self.compiled.aliases \
+            and all(a is b or isinstance(a, tuple) and a[0] is b[0]
+                    for a, b in zip(map(self._find, self._names),
+                                    self._sources))
 
     def run(self, inputs: Sequence[torch.Tensor],
             weights: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -583,6 +633,10 @@ class Kernel:
                     raise KernelError(
                         f"parameter '{name}' of site '{self.site}' is on "
                         f"{weight.device}, the kernel on {self.device}")
+                if type(weight).__name__ == "DTensor":
+                    raise KernelError(
+                        f"parameter '{name}' of site '{self.site}' is a "
+                        "DTensor now; unfuse the site")
                 if not weight.is_contiguous():
                     raise KernelError(
                         f"parameter '{name}' of site '{self.site}' has the "

@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.autograd import forward_ad
 
 from fuse_mlir import kernels, native, static_mlp
 from fuse_mlir.experts import (UnknownExperts, activation_of,
@@ -29,9 +30,11 @@ from fuse_mlir.patterns import (ARTIFACT, FAMILIES, KernelConfig, ModuleSpec,
                                 resolve)
 from fuse_mlir.ptx import PtxKernel
 from fuse_mlir.sites import (Plan, Refusal, Site, Slot, candidates,
-                             find_sites, hook_on, join, shorter_sites)
+                             distributed, find_sites, hook_on, join,
+                             shorter_sites)
 from fuse_mlir.static_mlp import StaticMlp, stored_members
 from fuse_mlir.stored import Refused
+from fuse_mlir.watch import STANDARD, Watch
 
 # What a place shares with the member that it stands for.
 _SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
@@ -44,6 +47,9 @@ _SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
 #: Elements that the kernel for experts reads at once.
 _VECTOR = 8
 GRADIENTS = ("recompute", "error")
+#: Attributes of places; any other one is the member's.
+_OWN = STANDARD | {"site", "slot", "names", "kernel_name", "gradients",
+                   "static", "_mode_matters"}
 
 
 class FuseError(RuntimeError):
@@ -53,7 +59,8 @@ class FuseError(RuntimeError):
 class FusedPlace(nn.Module):
     """Stands where a member of a fused chain was.
 
-    Attributes that are not those of a module are the member's.
+    Attributes that are not those of a module are the member's, and go there
+    when they are set.
     """
 
     def __init__(self, site: str, member: nn.Module) -> None:
@@ -73,6 +80,18 @@ class FusedPlace(nn.Module):
             if member is None or name.startswith("__"):
                 raise
             return getattr(member, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("forward", "_hf_hook"):
+            raise FuseError(
+                f"FUSE-N208 has-hooks: '{name}' of {self._get_name()} can not "
+                f"be set while it is part of site '{self.site}': it would be "
+                "gone after unfusing; unfuse the site before")
+        if name in _OWN or name in self._parameters or name in self._buffers \
+                or isinstance(value, (nn.Module, nn.Parameter)):
+            super().__setattr__(name, value)
+        else:
+            setattr(self._member, name, value)
 
     def train(self, mode: bool = True) -> "FusedPlace":
         super().train(mode)
@@ -137,8 +156,8 @@ class FusedModule(FusedPlace):
         # Examples are tensors of another mode and are not needed any more.
         self.__dict__["plan"] = Plan(plan.inputs, [], plan.steps,
                                      plan.eval_only)
-        self.__dict__["_kernel"] = None
-        self.__dict__["_file"] = None
+        self.__dict__.update(_kernel=None, _file=None, _watch=None,
+                             _built=None)
         self._mode_matters = plan.eval_only or any(
             isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0
             or isinstance(m, nn.modules.batchnorm._BatchNorm)
@@ -146,7 +165,8 @@ class FusedModule(FusedPlace):
 
     # Handles of the library live in one process and belong to one module.
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kernel": None, "_file": None}
+        return {**self.__dict__, "_kernel": None, "_file": None,
+                "_watch": None, "_built": None}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "FusedModule":
         import copy
@@ -211,8 +231,15 @@ class FusedModule(FusedPlace):
         """The kernel with the weights of `copies`, for the calls to come."""
         chain = Chain(self.names, copies.members, self.plan)
         kernel = Kernel(self.site, chain, compiled, device, copies)
-        self.__dict__["_kernel"] = kernel
+        self.__dict__.update(_kernel=kernel, _built=self._structure(),
+                             _watch=Watch(self.members))
         return kernel
+
+    def _structure(self) -> tuple:
+        # What is referred to by id is held by the members, and kernels look
+        # at the types of parameters themselves.
+        return tuple(kernels.structure(m, [], types=False)
+                     for m in self.members)
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         inputs = self.inputs(args, kwargs)
@@ -220,12 +247,20 @@ class FusedModule(FusedPlace):
             raise FuseError(
                 f"site '{self.site}' has dropout or batch statistics and is "
                 "in training mode; call eval(), or unfuse it")
-        kernel = self._kernel
+        self._check_autocast(inputs[0])
         if not torch.compiler.is_compiling():
-            self._check_hooks()
+            if _is_transformed(inputs):
+                result = Chain(self.names, self.members, self.plan)(*inputs)
+                result._fuse_site = self.site
+                return result
+            if self._watch is None or not self._watch.same():
+                self._look_again(inputs)
+            kernel = self._kernel
             if kernel is None or not kernel.matches(inputs):
                 kernel = self.build(inputs)
-        elif kernel is None:
+        else:
+            kernel = self._kernel
+        if kernel is None:
             raise FuseError(
                 f"site '{self.site}' has no kernel for the model's present "
                 "type and device; call the model once before compiling it")
@@ -298,17 +333,57 @@ class FusedModule(FusedPlace):
                     f"{value!r}; unfuse it for such calls")
         return [inputs[i] for i in range(len(self.plan.inputs))]
 
-    def _check_hooks(self) -> None:
-        """Hooks that came after fusing and would not run."""
+    def _check_autocast(self, x: torch.Tensor) -> None:
+        if torch.is_autocast_enabled(x.device.type) \
+                and x.dtype is not torch.get_autocast_dtype(x.device.type):
+            raise FuseError(
+                f"site '{self.site}' is fused for {x.dtype}, and autocast "
+                "would compute it in "
+                f"{torch.get_autocast_dtype(x.device.type)}; leave autocast, "
+                "convert the model, or unfuse the site")
+
+    def _look_again(self, inputs: Sequence[torch.Tensor]) -> None:
+        """Makes another kernel where the members are not what they were.
+
+        Raises:
+            FuseError: a member got what would not run, or was distributed.
+            KernelError: there is no kernel for them any more.
+        """
         for index, member in enumerate(self.members):
             for path, module in member.named_modules():
+                name = self.names[index] + (f".{path}" if path else "")
                 hook = hook_on(module, index == 0 and not path)
                 if hook is not None:
-                    name = self.names[index] + (f".{path}" if path else "")
                     raise FuseError(
                         f"FUSE-N208 has-hooks: '{name}' of site "
                         f"'{self.site}' got {hook} after it was fused; "
                         "unfuse the site, or remove the hook")
+                spread = distributed(module)
+                if spread is not None:
+                    raise FuseError(
+                        f"FUSE-N209 tensor-parallel: '{name}{spread[0]}' of "
+                        f"site '{self.site}' {spread[1]} after it was fused; "
+                        "unfuse the site")
+        kernel = self._kernel
+        if kernel is not None and self._structure() != self._built:
+            try:
+                copies, compiled = self.compile(inputs)
+            except Refused as refusal:
+                raise KernelError(str(refusal)) from refusal
+            if kernel.computes(compiled):
+                self.__dict__["_built"] = self._structure()
+            else:
+                self.bind(copies, compiled, inputs[0].device)
+        self.__dict__["_watch"] = Watch(self.members)
+
+
+def _is_transformed(inputs: Sequence[torch.Tensor]) -> bool:
+    """Whether a call is one of `torch.func`, or in forward-mode
+    differentiation, which see through members and not through kernels."""
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return True
+    return forward_ad._current_level >= 0 and any(
+        forward_ad.unpack_dual(t).tangent is not None for t in inputs)
 
 
 def check_family(compiled: kernels.Compiled, wanted: str) -> None:
@@ -359,6 +434,8 @@ class SiteResult:
     status: str
     families: tuple[str, ...] = ()
     refusal: Refusal | None = None
+    #: When the kernel does not run although it could.
+    note: str = ""
 
     @property
     def reason(self) -> str:
@@ -571,7 +648,7 @@ def plan_site(site: Site, gradients: str = "recompute",
         result.families = compiled.families
         device = site.plan.examples[0].device
         if device.type != "meta":
-            module.bind(copies, compiled, device)
+            result.note = module.bind(copies, compiled, device).note
     except Refused as refusal:
         result.refusal = Refusal(refusal.id, refusal.name, refusal.text)
         return result, None

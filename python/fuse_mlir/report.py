@@ -49,7 +49,8 @@ def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
     """
     results = FusionResult(
         SiteResult(m.site, parent, [join(parent, n) for n in m.names],
-                   "fused", m._kernel.compiled.families if m._kernel else ())
+                   "fused", m._kernel.compiled.families if m._kernel else (),
+                   note=m._kernel.note if m._kernel else "")
         for parent, m in fused_sites(model))
     done = {path for site in results for path in site.members}
     static = static_mlp.parse(fusion_config)
@@ -73,6 +74,7 @@ def sites_text(results: Sequence[SiteResult]) -> str:
     lines = []
     for site in results:
         what = site.reason or ", ".join(site.families)
+        what += f" {site.note}" if site.note else ""
         lines.append(f"{site.status:10}  {join(site.parent, site.id)}  {what}")
     count = {status: sum(s.status == status for s in results)
              for status in ("fused", "could fuse", "refused")}
@@ -90,7 +92,8 @@ def sites_html(results: Sequence[SiteResult], title: str = "Sites") -> str:
     """The same as one self-contained page."""
     return _page(title, ("status", "site", "members", "kernel", "reason"), [
         (site.status, join(site.parent, site.id), " → ".join(site.members),
-         ", ".join(site.families), site.reason) for site in results])
+         ", ".join(site.families), site.reason or site.note)
+        for site in results])
 
 
 def _page(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) \

@@ -391,24 +391,28 @@ def _check_hooks(site: Site, member: nn.Module, path: str,
             return
 
 
+def distributed(module: nn.Module) -> tuple[str, str] | None:
+    """The parameter of `module` that is spread over processes, or an empty
+    name for the module itself, and how."""
+    if getattr(module, "_hf_tp_plan", None):
+        return "", f"has the plan '{module._hf_tp_plan}'"
+    for name, parameter in module.named_parameters(recurse=False):
+        if "DTensor" in (type(parameter).__name__,
+                         type(parameter.data).__name__):
+            return f".{name}", "is a DTensor"
+        if hasattr(parameter, "ds_id"):
+            return f".{name}", "is partitioned by ZeRO-3"
+    return None
+
+
 def _check_distributed(site: Site, member: nn.Module, path: str) -> None:
     for below, module in member.named_modules():
-        where = join(path, below) if below else path
-        if getattr(module, "_hf_tp_plan", None):
+        found = distributed(module)
+        if found is not None:
+            where = join(path, below) if below else path
             site.refuse("FUSE-N209", "tensor-parallel",
-                        f"'{where}' has the plan '{module._hf_tp_plan}'")
+                        f"'{where}{found[0]}' {found[1]}")
             return
-        for name, parameter in module.named_parameters(recurse=False):
-            kind = type(parameter).__name__
-            data = type(parameter.data).__name__
-            if "DTensor" in (kind, data):
-                site.refuse("FUSE-N209", "tensor-parallel",
-                            f"'{where}.{name}' is a DTensor")
-                return
-            if hasattr(parameter, "ds_id"):
-                site.refuse("FUSE-N209", "tensor-parallel",
-                            f"'{where}.{name}' is partitioned by ZeRO-3")
-                return
 
 
 # Chains that nobody named.

@@ -164,6 +164,8 @@ class Fused(unittest.TestCase):
                                                 torch.device("cuda"))
             # Four experts, of which a token has two.
             self.assertEqual(site._kernel.most_rows, 2)
+        self.assertIn("moe_experts for up to 2 rows; calls with more run the "
+                      "experts as they are", str(fuse_mlir.explain(model)))
         with mock.patch.object(kernels, "call", wraps=kernels.call) as call:
             many = logits(model)
             self.assertEqual(call.call_count, 0)

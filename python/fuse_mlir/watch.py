@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Whether modules still are what a kernel was made of.
+
+A kernel stands for the code of its members, which the host can change: by
+hooks, by other children, by attributes that a forward reads, by another forward
+of a class. What is looked at before each call is the identity of all of that,
+without a loop in Python; only when something differs is it compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain
+from operator import is_
+from typing import Any
+
+import torch
+from torch import nn
+
+#: What every module has.
+STANDARD = frozenset(vars(nn.Module()))
+_HOOKS = ("_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+_PRE_HOOKS = "_forward_pre_hooks"
+_SCALARS = (bool, int, float, str, type(None), torch.dtype)
+
+
+def plain(value: Any) -> Any:
+    """A value that can be compared, for numbers, texts, and lists and mappings
+    of them; None for anything else, and as the value of None."""
+    if isinstance(value, _SCALARS):
+        return type(value).__name__, value
+    if isinstance(value, (tuple, list, set, frozenset)):
+        found = [plain(v) for v in value]
+        if all(f is not None for f in found):
+            return type(value).__name__, tuple(
+                sorted(found, key=repr)
+                if isinstance(value, (set, frozenset)) else found)
+    if isinstance(value, dict) and all(isinstance(k, str) for k in value):
+        found = [(k, plain(v)) for k, v in value.items()]
+        if all(v is not None for _, v in found):
+            return type(value).__name__, tuple(found)
+    return None
+
+
+class Watch:
+    """What members are made of, but for the values of their tensors.
+
+    Args:
+        members: pre-hooks of the first one itself may change.
+    """
+
+    def __init__(self, members: Sequence[nn.Module]) -> None:
+        self._modules = [m for member in members for m in member.modules()]
+        self._types = [type(m) for m in self._modules]
+        self._forwards = [(t, t.forward) for t in dict.fromkeys(self._types)]
+        self._dicts = [vars(m) for m in self._modules] \
+            + [m._modules for m in self._modules]
+        self._sizes = [len(d) for d in self._dicts]
+        self._values = list(self._held())
+        self._hooks = [
+            getattr(m, name) for m in self._modules for name in _HOOKS] + [
+            m._forward_pre_hooks for m in self._modules
+            if m is not members[0]]
+        # Lists and mappings change in place.
+        self._contents = [(value, plain(value)) for m in self._modules
+                          for name, value in vars(m).items()
+                          if name not in STANDARD
+                          and isinstance(value, (list, dict, set))
+                          and plain(value) is not None]
+
+    def _held(self) -> Any:
+        return chain.from_iterable(map(dict.values, self._dicts))
+
+    def same(self) -> bool:
+        """Whether nothing was replaced, added, or hooked since."""
+        return list(map(len, self._dicts)) == self._sizes \
+            and all(map(is_, self._values, self._held())) \
+            and not any(self._hooks) \
+            and all(map(is_, map(type, self._modules), self._types)) \
+            and all(t.forward is f for t, f in self._forwards) \
+            and all(plain(v) == before for v, before in self._contents)

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Members that change after fusing: the next call sees it, or says why not."""
+
+import copy
+import types
+import unittest
+from unittest import mock
+
+import torch
+from torch import nn
+from torch.autograd import forward_ad
+
+import fuse_mlir
+from fuse_mlir import FuseError, KernelError
+from fuse_mlir.modules import fused_sites
+from fuse_mlir.watch import Watch, plain
+from tests.models import CHAIN, MLP, Block, Net, Norm, needs_library, net
+
+torch.set_num_threads(1)
+
+
+class Plain(unittest.TestCase):
+
+    def test_what_can_be_compared(self):
+        self.assertEqual(plain([1, {"a": (2.0, None)}]),
+                         plain([1, {"a": (2.0, None)}]))
+        self.assertNotEqual(plain([1]), plain((1,)))
+        self.assertNotEqual(plain(1), plain(1.0))
+        self.assertEqual(plain({"a", "b"}), plain({"b", "a"}))
+
+    def test_what_can_not(self):
+        for value in (torch.ones(1), [torch.ones(1)], {1: 2}, nn.Identity()):
+            self.assertIsNone(plain(value))
+
+
+class Watching(unittest.TestCase):
+    """Each change next to the state without it."""
+
+    def check(self, change, same=False):
+        block = Block()
+        block.mlp.choices = ["a"]
+        watch = Watch([block.norm, block.mlp])
+        self.assertTrue(watch.same())
+        change(block)
+        self.assertEqual(watch.same(), same)
+
+    def test_values_of_tensors_do_not_count(self):
+        self.check(lambda b: b.norm.weight.data.mul_(2), same=True)
+
+    def test_attributes(self):
+        self.check(lambda b: setattr(b.mlp, "hidden", 3))
+        self.check(lambda b: setattr(b.mlp.up, "new", 3))
+        self.check(lambda b: delattr(b.mlp, "hidden"))
+        self.check(lambda b: b.mlp.choices.append("b"))
+        # The same object is the same value.
+        self.check(lambda b: setattr(b.mlp, "hidden", b.mlp.hidden), same=True)
+
+    def test_children(self):
+        self.check(lambda b: setattr(b.mlp, "up", nn.Linear(8, 16)))
+        self.check(lambda b: b.mlp.add_module("more", nn.Identity()))
+
+    def test_classes(self):
+        self.check(lambda b: setattr(b.mlp, "__class__", type("X", (MLP,), {})))
+
+    def test_hooks(self):
+        self.check(lambda b: b.mlp.register_forward_pre_hook(print))
+        self.check(lambda b: b.mlp.up.register_forward_hook(print))
+        # Those of the first member run before the kernel.
+        self.check(lambda b: b.norm.register_forward_pre_hook(print),
+                   same=True)
+
+
+@needs_library
+class Fused(unittest.TestCase):
+
+    def setUp(self):
+        self.model, self.x = net(2)
+
+    def fuse(self):
+        fuse_mlir.fuse_modules(self.model, {CHAIN: "fuse"}, inputs=self.x)
+
+    def follows(self, change, model=None):
+        """A fused model computes what the unfused one does, after `change`,
+        which matters."""
+        model = model or self.model
+        self.fuse()
+        before = model(self.x)
+        change(model.layers[0])
+        ours = model(self.x)
+        self.assertFalse(torch.allclose(ours, before, atol=1e-3))
+        fuse_mlir.unfuse_modules(model)
+        torch.testing.assert_close(ours, model(self.x), atol=1e-6, rtol=1e-5)
+
+    def test_replaced_children(self):
+        self.follows(lambda b: setattr(
+            b.mlp, "up", nn.Linear(8, 16, bias=False).requires_grad_(False)))
+
+    def test_children_of_another_class(self):
+        class Twice(nn.Linear):
+            def forward(self, x):
+                return 2 * super().forward(x)
+
+        self.follows(lambda b: setattr(
+            b.mlp, "up", Twice(8, 16).requires_grad_(False)))
+
+    def test_children_that_no_kernel_has(self):
+        class Sorted(nn.Linear):
+            def forward(self, x):
+                return super().forward(x).sort(-1).values
+
+        self.fuse()
+        self.model.layers[0].mlp.up = Sorted(8, 16)
+        with self.assertRaisesRegex(KernelError, "test_watch.py:.*'mlp.up'.*no "
+                                    "translation for 'aten.sort"):
+            self.model(self.x)
+
+    def test_attributes_that_a_forward_reads(self):
+        class ScaledNorm(Norm):
+            factor = 1.0
+            off = False
+
+            def forward(self, x):
+                return x if self.off else self.factor * super().forward(x)
+
+        for block in self.model.layers:
+            block.norm.__class__ = ScaledNorm
+        self.follows(lambda b: setattr(b.norm, "factor", 3.0))
+        # The attribute is the member's.
+        self.assertEqual(self.model.layers[0].norm.factor, 3.0)
+        self.follows(lambda b: setattr(b.norm, "off", True))
+
+    def test_a_class_with_another_forward(self):
+        forward = MLP.forward
+        with mock.patch.object(MLP, "forward", MLP.forward):
+            self.follows(lambda b: setattr(
+                MLP, "forward", lambda s, x: 2 * forward(s, x)))
+            # What is compiled of the first forward is not taken for this one.
+            expected = self.model(self.x)
+            self.fuse()
+            torch.testing.assert_close(self.model(self.x), expected,
+                                       atol=1e-6, rtol=1e-5)
+            fuse_mlir.unfuse_modules(self.model)
+
+    def test_tied_weights(self):
+        first, second = (block.mlp for block in self.model.layers)
+        first.up.weight = first.gate.weight
+        expected = self.model(self.x)
+        self.fuse()
+        # The second layer, which ties nothing, has a kernel of its own.
+        torch.testing.assert_close(self.model(self.x), expected, atol=1e-6,
+                                   rtol=1e-5)
+        fuse_mlir.unfuse_modules(self.model)
+        self.assertIs(first.up.weight, first.gate.weight)
+        self.follows(lambda b: setattr(
+            b.mlp.up, "weight", nn.Parameter(second.up.weight + 1.0, False)))
+
+    def test_modes_keep_the_kernel(self):
+        self.fuse()
+        self.model(self.x)
+        site = fused_sites(self.model)[0][1]
+        kernel = site._kernel
+        self.model.train()
+        self.model(self.x)
+        self.model.eval()
+        self.model(self.x)
+        self.assertIs(site._kernel, kernel)
+
+    def test_a_plan_that_comes_later(self):
+        self.fuse()
+        self.model.layers[0].mlp.up._hf_tp_plan = "colwise"
+        with self.assertRaisesRegex(FuseError, "FUSE-N209 .*'mlp.up' of site "
+                                    ".* has the plan 'colwise' after"):
+            self.model(self.x)
+
+    def test_forwards_of_places_stay(self):
+        self.fuse()
+        for name in ("norm", "mlp"):
+            place = getattr(self.model.layers[0], name)
+            for attribute in ("forward", "_hf_hook"):
+                with self.assertRaisesRegex(
+                        FuseError, f"FUSE-N208 has-hooks: '{attribute}' of "
+                        "Fused.* can not be set while it is part of site"):
+                    setattr(place, attribute, types.MethodType(print, place))
+
+    def test_a_model_under_torch_compile(self):
+        compiled = torch.compile(self.model, backend="eager")
+        expected = compiled(self.x)
+        result = fuse_mlir.fuse_modules(compiled, inputs=self.x)
+        self.assertEqual(len(result.fused), 2)
+        torch.testing.assert_close(compiled(self.x), expected, atol=1e-6,
+                                   rtol=1e-5)
+        self.assertEqual(len(fuse_mlir.unfuse_modules(compiled)), 2)
+        self.assertTrue(torch.equal(compiled(self.x), expected))
+
+    def test_copies_are_watched_by_themselves(self):
+        self.fuse()
+        other = copy.deepcopy(self.model)
+        expected = self.model(self.x)
+        other.layers[0].mlp.up = nn.Linear(8, 16).requires_grad_(False)
+        self.assertFalse(torch.allclose(other(self.x), expected, atol=1e-3))
+        self.assertTrue(torch.equal(self.model(self.x), expected))
+
+
+@needs_library
+class Transforms(unittest.TestCase):
+
+    def setUp(self):
+        torch.manual_seed(0)
+        self.model = Net(1).eval()
+        self.x = torch.randn(3, 8)
+        fuse_mlir.fuse_modules(self.model, {CHAIN: "fuse"}, inputs=self.x)
+
+    def gradients(self):
+        def loss(parameters):
+            return torch.func.functional_call(
+                self.model, parameters, (self.x,)).square().sum()
+
+        return torch.func.grad(loss)(
+            {n: p.detach() for n, p in self.model.named_parameters()})
+
+    def test_functional_gradients_are_those_of_the_members(self):
+        ours = self.gradients()
+        fuse_mlir.unfuse_modules(self.model)
+        for name, gradient in self.gradients().items():
+            torch.testing.assert_close(ours[name], gradient)
+
+    def tangent(self):
+        with forward_ad.dual_level():
+            x = forward_ad.make_dual(self.x, torch.ones_like(self.x))
+            return forward_ad.unpack_dual(self.model(x)).tangent
+
+    def test_forward_mode(self):
+        ours = self.tangent()
+        fuse_mlir.unfuse_modules(self.model)
+        torch.testing.assert_close(ours, self.tangent())
+
+    def test_autocast_to_another_type_is_refused(self):
+        with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
+            with self.assertRaisesRegex(
+                    FuseError, "fused for torch.float32, and autocast would "
+                    "compute it in torch.bfloat16"):
+                self.model(self.x)
+            self.model.bfloat16()
+            self.model(self.x.bfloat16())
+
+
+if __name__ == "__main__":
+    unittest.main()
