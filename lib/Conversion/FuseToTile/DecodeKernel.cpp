@@ -138,6 +138,24 @@ Value DecodeKernelBuilder::rangeSteps() {
              sub(c(tiling.steps2), mul(range, tiling.stepsPerRange)));
 }
 
+/// Numbers the blocks anew where those with tiles of the first product keep the
+/// memory busy alone. Runs of 8 or 16 neighbours get multiprocessors on one
+/// side of the chip, and each side has half of the bandwidth. So those without
+/// tiles lie evenly among the others, at another place in every eight.
+Value DecodeKernelBuilder::placeBlock(Value index) {
+  int64_t blocks = s.getBlocks(), busy = tiling.firstBlocks;
+  if (part != Part::Both || !tiling.waitsLate(s))
+    return index;
+  int64_t whole = blocks / 8 * 8;
+  Value eight = div(index, 8);
+  Value place = add(mul(eight, 8), rem(add(index, eight), 8));
+  if (whole != blocks)
+    place = select(less(index, c(whole)), place, index);
+  Value tile = div(mul(place, busy), blocks);
+  Value next = div(mul(add(place, 1), busy), blocks);
+  return select(less(tile, next), tile, add(sub(place, tile), busy));
+}
+
 /// Token rows go round the blocks; then everyone may read them.
 void DecodeKernelBuilder::normalizeRows() {
   bool oneRow = tokens <= s.getBlocks();
@@ -233,7 +251,7 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   BarrierOp::create(b, loc, b.getI64IntegerAttr(0), IntegerAttr());
   if (s.getDependent() || part == Part::First)
     GridDependencyOp::create(b, loc, Dependency::Launch);
-  block = id(IdKind::Block);
+  block = placeBlock(id(IdKind::Block));
   // Units of the last product: an output tile and a range.
   int64_t units = tiling.tiles2 * tiling.ranges;
   hasUnit = units == s.getBlocks() ? Value() : less(block, c(units));

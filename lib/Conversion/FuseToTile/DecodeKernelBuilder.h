@@ -57,6 +57,9 @@ private:
     Rounded values;
   };
 
+  /// The number of a block, which says what its part is.
+  Value placeBlock(Value index);
+
   // Arguments.
   void addArguments();
   void addWorkspaces();

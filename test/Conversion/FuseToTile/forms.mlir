@@ -183,6 +183,8 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
 // CHECK-LABEL: tile.kernel @gated_mlp_decode_0(
 // CHECK:         %[[W:.*]] = tile.ring.create at(0)
 // CHECK:         %[[T:.*]] = tile.ring.create at(98304)
+// CHECK:         %[[ID:.*]] = tile.id block
+// CHECK-NEXT:    arith.remui %[[ID]], %c2_i32
 // CHECK:         role "stream"
 // CHECK:           scf.while
 // CHECK:             tile.ring.poll %[[W]]
@@ -257,12 +259,21 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
 // CHECK:           tile.mma.wait 1
 // CHECK:           tile.acc.wait
 
-// Late blocks wait at a ring of their own, of which only barriers are used.
+// Late blocks lie evenly among the others. They wait at a ring of their own,
+// of which only barriers are used.
 
 // CHECK-LABEL: tile.kernel @gated_mlp_decode_4(
 // CHECK:         %[[TURN:.*]] = tile.ring.create at(0) consumers(1) : !tile.ring<1 x 1024>
+// CHECK:         %[[ID:.*]] = tile.id block
+// CHECK:         %[[EIGHT:.*]] = arith.divui %[[ID]], %c8_i32
+// CHECK:         %[[MOVED:.*]] = arith.addi %[[ID]], %[[EIGHT]]
+// CHECK:         arith.remui %[[MOVED]], %c8_i32
+// CHECK:         %[[HERE:.*]] = arith.divui %{{.*}}, %c64_i32
+// CHECK:         %[[NEXT:.*]] = arith.divui %{{.*}}, %c64_i32
+// CHECK:         %[[BUSY:.*]] = arith.cmpi ult, %[[HERE]], %[[NEXT]]
+// CHECK:         %[[BLOCK:.*]] = arith.select %[[BUSY]], %[[HERE]]
 // CHECK:         role "stream"
-// CHECK:           %[[LATE:.*]] = arith.cmpi ugt, %{{.*}}, %c47_i32 : i32
+// CHECK:           %[[LATE:.*]] = arith.cmpi ugt, %[[BLOCK]], %c47_i32 : i32
 // CHECK:           scf.if %[[LATE]] {
 // CHECK-NEXT:        tile.ring.acquire %[[TURN]]
 // CHECK:             tile.word.arrive %{{.*}} {relaxed}
