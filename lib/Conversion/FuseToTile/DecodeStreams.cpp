@@ -130,6 +130,10 @@ Value DecodeKernelBuilder::countLast() {
 void DecodeKernelBuilder::streamWeights() {
   uses1 = doesFirst() ? countFirst() : c(0);
   allUses = doesLast() ? add(uses1, countLast()) : uses1;
+  // Not a release, which would wait for the weights in flight.
+  auto tellLate = [&] {
+    WordArriveOp::create(b, loc, word(c(lateWord())), /*relaxed=*/true);
+  };
   if (lateRing)
     when(isLate(), [&] { acquire(lateRing, c(1)); });
   loop(c(0), allUses, 1, c(0),
@@ -142,14 +146,10 @@ void DecodeKernelBuilder::streamWeights() {
          Value fetched = carried[0];
          if (s.getAhead() > 0)
            fetched = fetchAhead(use, fetched);
-         // Not a release, which would wait for the weights in flight.
          if (lateRing)
            when(both(less(block, c(tiling.firstBlocks)),
                      equal(sub(use, uses1), 0)),
-                [&] {
-                  WordArriveOp::create(b, loc, word(c(lateWord())),
-                                       /*relaxed=*/true);
-                });
+                tellLate);
          Value stage = acquire(weightRing, use);
          visitPieces(
              use, [&](Value buffer, Value offset, int64_t at, int64_t bytes) {
@@ -163,6 +163,11 @@ void DecodeKernelBuilder::streamWeights() {
              });
          return {fetched};
        });
+  // Late blocks may have all the units, so that there is no next stage.
+  if (lateRing && hasUnit)
+    when(both(less(block, c(tiling.firstBlocks)),
+              equal(sub(allUses, uses1), 0)),
+         tellLate);
 }
 
 //===----------------------------------------------------------------------===//

@@ -88,7 +88,8 @@ func.func @deferred(%x: tensor<?x128xbf16>, %g: tensor<256x128xbf16>,
 }
 
 // 48 of 64 blocks have tiles. The others hold their weights back until those
-// have requested theirs: a relaxed arrival each, and one wait for all 48.
+// have requested theirs: a relaxed arrival each, and one wait for all 48. Only
+// 24 have units of the last product; the others arrive when they are done.
 
 // CHECK-LABEL: func @late
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_4(
@@ -276,6 +277,11 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
 // CHECK:           %[[LATE:.*]] = arith.cmpi ugt, %[[BLOCK]], %c47_i32 : i32
 // CHECK:           scf.if %[[LATE]] {
 // CHECK-NEXT:        tile.ring.acquire %[[TURN]]
+// CHECK:             tile.word.arrive %{{.*}} {relaxed}
+// CHECK:             tile.copy
+// CHECK:           %[[USELESS:.*]] = arith.cmpi eq, %{{.*}}, %c0_i32
+// CHECK:           %[[TELLS:.*]] = arith.andi %{{.*}}, %[[USELESS]]
+// CHECK-NEXT:      scf.if %[[TELLS]] {
 // CHECK:             tile.word.arrive %{{.*}} {relaxed}
 // CHECK:           tile.copy_tensor
 // CHECK:             tile.word.wait %{{.*}} epoch(%{{.*}}) arrivals(%c48_i32)
