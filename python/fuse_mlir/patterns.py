@@ -84,9 +84,10 @@ class Pattern:
         return f"({members}) -> {self.kernel}"
 
 
-# Names of classes to declared patterns: tuple of names -> tuple of globs.
-Declared = Mapping[tuple[str, ...], Sequence[str]]
-_DECLARED: dict[type, dict[tuple[str, ...], tuple[str, ...]]] = {}
+# The names of the members' classes, or that of the kernel -> globs.
+Key = tuple[str, ...] | str
+Declared = Mapping[Key, Sequence[str]]
+_DECLARED: dict[type, dict[Key, tuple[str, ...]]] = {}
 
 
 def register_fusion_patterns(target: type | nn.Module,
@@ -97,19 +98,23 @@ def register_fusion_patterns(target: type | nn.Module,
         target: a class of models, for all of its instances made or not; or
             one model, for that model only.
         patterns: `{("RMSNorm", "MLP"): ("model.layers.*.norm",
-            "model.layers.*.mlp")}`.
+            "model.layers.*.mlp")}`, or by a name for the chain,
+            `{"RMSNormMLP": ["model.layers.*.norm", "model.layers.*.mlp"]}`.
 
     Raises:
         PatternError: names and globs differ in number, or `target` has such a
             declaration with other globs already.
         GlobError: a glob breaks a rule.
     """
-    checked = {}
+    checked: dict[Key, tuple[str, ...]] = {}
     for names, globs in patterns.items():
-        if len(names) != len(globs):
+        if isinstance(globs, str) or not globs:
+            raise PatternError(f"pattern {names!r} has the paths {globs!r}; "
+                               "expected a list of globs")
+        if not isinstance(names, str) and len(names) != len(globs):
             raise PatternError(f"pattern {tuple(names)} has {len(names)} "
                                f"names and {len(globs)} paths")
-        checked[tuple(names)] = tuple(PathGlob(g).text for g in globs)
+        checked[_key(names)] = tuple(PathGlob(g).text for g in globs)
     if isinstance(target, nn.Module):
         own = target.__dict__.setdefault("_fuse_patterns", {})
     else:
@@ -118,22 +123,25 @@ def register_fusion_patterns(target: type | nn.Module,
         if own.get(names, globs) != globs:
             kind = target.__name__ if isinstance(target, type) \
                 else type(target).__name__
-            raise PatternError(f"{kind} declares {names} already as "
+            raise PatternError(f"{kind} declares {names!r} already as "
                                f"{own[names]}, got {globs}")
     own.update(checked)
 
 
-def declared_patterns(model: nn.Module) -> dict[tuple[str, ...],
-                                                tuple[str, ...]]:
+def _key(names: Any) -> Key:
+    return names if isinstance(names, str) else tuple(names)
+
+
+def declared_patterns(model: nn.Module) -> dict[Key, tuple[str, ...]]:
     """Patterns of a model: its own, those registered for its class or a base,
     and `_kernel_fusion_patterns` of the class; the first of a name holds."""
-    found: dict[tuple[str, ...], tuple[str, ...]] = {}
+    found: dict[Key, tuple[str, ...]] = {}
     sources: list[Declared] = [model.__dict__.get("_fuse_patterns", {})]
     sources += [_DECLARED.get(kind, {}) for kind in type(model).__mro__]
     sources.append(getattr(model, "_kernel_fusion_patterns", None) or {})
     for source in sources:
         for names, globs in source.items():
-            found.setdefault(tuple(names), tuple(globs))
+            found.setdefault(_key(names), tuple(globs))
     return found
 
 
@@ -143,7 +151,8 @@ def resolve(model: nn.Module, patterns: Any) -> list[Pattern]:
     Args:
         model: where declared names are looked up.
         patterns: a `KernelConfig`, a mapping like its argument, one key of
-            such a mapping, or a list of keys; all that are declared when None.
+            such a mapping, a list of keys, or a list of the globs of one
+            chain; all that are declared when None.
 
     Raises:
         PatternError: a name is not declared, or a kernel is unknown.
@@ -157,6 +166,10 @@ def resolve(model: nn.Module, patterns: Any) -> list[Pattern]:
     if isinstance(patterns, Mapping):
         return [_pattern(model, key, kernel)
                 for key, kernel in patterns.items()]
+    if isinstance(patterns, list) and patterns and all(
+            isinstance(p, str) for p in patterns) \
+            and not set(patterns) <= set(declared_patterns(model)):
+        return [_of_globs(patterns, ANY_FAMILY)]
     if isinstance(patterns, list):
         return [_pattern(model, key, ANY_FAMILY) for key in patterns]
     return [_pattern(model, patterns, ANY_FAMILY)]
@@ -167,24 +180,66 @@ def _is_inline(key: Any) -> bool:
         isinstance(k, tuple) and len(k) == 2 for k in key)
 
 
+def _of_globs(globs: Sequence[str], kernel: Any) -> Pattern:
+    """A chain of members of any class."""
+    return Pattern(tuple(Member("*", PathGlob(g)) for g in globs),
+                   _kernel(kernel))
+
+
 def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
+    if isinstance(key, str):
+        declared = declared_patterns(model)
+        if key not in declared:
+            raise _undeclared(model, key)
+        return _of_globs(declared[key], kernel)
     if not isinstance(key, tuple) or not key:
         raise PatternError(f"pattern {key!r} is a {type(key).__name__}; "
                            "expected a tuple of names, or of (name, glob)")
-    if _is_inline(key):
-        pairs = key
-    else:
-        declared = declared_patterns(model)
-        if key not in declared:
-            known = ", ".join(map(str, declared)) or "none"
-            raise PatternError(
-                f"{type(model).__name__} declares no pattern {key}; there is "
-                f"{known}; write ((name, glob), ...), declare it with "
-                "register_fusion_patterns, or set _kernel_fusion_patterns on "
-                "the class")
-        pairs = tuple(zip(key, declared[key]))
+    pairs = key
+    if not _is_inline(key):
+        globs, kernel = _declared(model, key, kernel)
+        pairs = tuple(zip(key, globs))
     return Pattern(tuple(Member(name, PathGlob(glob))
                          for name, glob in pairs), _kernel(kernel))
+
+
+def _declared(model: nn.Module, names: tuple[str, ...],
+              kernel: Any) -> tuple[tuple[str, ...], Any]:
+    """Globs that a model declares for members of these names, and the kernel
+    without the name of a declaration, `fuse:RMSNormMLP` for one."""
+    declared = declared_patterns(model)
+    wanted = _declaration(kernel)
+    if wanted in declared:
+        globs = declared[wanted]
+        if len(globs) != len(names):
+            raise PatternError(f"pattern {names} has {len(names)} names, and "
+                               f"'{wanted}' is declared with {len(globs)} "
+                               "paths")
+        return globs, ANY_FAMILY
+    if names in declared:
+        return declared[names], kernel
+    fitting = [key for key, globs in declared.items()
+               if isinstance(key, str) and len(globs) == len(names)]
+    if len(fitting) != 1:
+        raise _undeclared(model, names)
+    return declared[fitting[0]], kernel
+
+
+def _undeclared(model: nn.Module, key: Any) -> PatternError:
+    known = ", ".join(map(repr, declared_patterns(model))) or "none"
+    return PatternError(
+        f"{type(model).__name__} declares no pattern {key!r}; there is "
+        f"{known}; write ((name, glob), ...), declare it with "
+        "register_fusion_patterns, or set _kernel_fusion_patterns on the "
+        "class")
+
+
+def _declaration(kernel: Any) -> str | None:
+    """The name of a declared pattern that a kernel is spelled with."""
+    if not isinstance(kernel, str) or not kernel.startswith("fuse:"):
+        return None
+    name = kernel.removeprefix("fuse:")
+    return name if name.isidentifier() and name not in FAMILIES else None
 
 
 def _kernel(kernel: Any) -> str | PtxKernel:
@@ -205,8 +260,8 @@ def _kernel(kernel: Any) -> str | PtxKernel:
         return name
     raise PatternError(
         f"unknown kernel '{kernel}'; expected '{ANY_FAMILY}', a "
-        f"family ({', '.join(FAMILIES)}), an artefact (*{ARTIFACT}) or a "
-        "PtxKernel, or in a KernelConfig a kernel of the Hub "
+        f"family ({', '.join(FAMILIES)}), an artefact (*{ARTIFACT}), a "
+        "PtxKernel, 'fuse:' and the name of a declared pattern, or in a KernelConfig a kernel of the Hub "
         "('org/repo:Layer')")
 
 
@@ -230,8 +285,9 @@ class KernelConfig:
             - tuples of `(class, path glob)`: a chain, given in place;
             - tuples of names: a chain that the model declares;
             - names: single layers;
-            and whose values for chains are `fuse`, `fuse:<family>`, the path
-            of an artefact that `export` wrote, or a `PtxKernel`. Values for
+            and whose values for chains are `fuse`, `fuse:<family>`,
+            `fuse:<name of the declared chain>`, the path of an artefact that
+            `export` wrote, or a `PtxKernel`. Values for
             layers, and those of chains that are kernels of the Hub, are what
             transformers takes: `org/repo:Layer`, that with a dict of version,
             revision and trust_remote_code, these by device, or an empty text
@@ -259,7 +315,9 @@ class KernelConfig:
             elif isinstance(key, tuple) and key and _is_hub(value):
                 self.layers[key] = value
             elif isinstance(key, tuple) and key:
-                self.fusions[key] = _kernel(value)
+                # What a model declares is known with the model.
+                self.fusions[key] = value if not _is_inline(key) \
+                    and _declaration(value) else _kernel(value)
             else:
                 raise PatternError(f"key {key!r} is a {type(key).__name__}; "
                                    "expected a name or a tuple")
@@ -309,7 +367,9 @@ def check_specs(modules: Sequence[nn.Module],
         for name in spec.inputs:
             later = next((j for j in range(i, len(specs))
                           if name in specs[j].outputs and name != "_"), None)
-            if name not in made and later is not None:
+            # A member may give its result the name of its input.
+            if name not in made and later is not None \
+                    and name not in spec.outputs:
                 raise PatternError(
                     f"module {i} requires '{name}' but it is produced by "
                     f"module {later}, which comes later in the chain")

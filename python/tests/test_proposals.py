@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the proposals for transformers let a user write works here.
+
+n-to-1 kernel fusion through KernelConfig (huggingface/transformers#45363) and
+the module fusion API (#44979): their spellings, with `fuse` as the kernel, hold
+the fused and the unfused model against the original.
+"""
+
+import copy
+import unittest
+
+import torch
+
+from fuse_mlir import (KernelConfig, ModuleSpec, PatternError, fuse_modules,
+                       register_fusion_patterns, unfuse_modules)
+from fuse_mlir.modules import fused_sites
+from tests.models import LLAMA, needs_library, transformer
+
+torch.set_num_threads(1)
+
+PATHS = ["model.layers.*.post_attention_layernorm", "model.layers.*.mlp"]
+IDS = torch.tensor([[3, 14, 15, 9, 26, 5]])
+
+
+def qwen3(dtype):
+    return transformer("qwen3", dtype, **{**LLAMA, "num_key_value_heads": 2})
+
+
+@needs_library
+class Proposals(unittest.TestCase):
+
+    def check(self, fuse, kind=None):
+        """A fused model, unfused, is the original; fused it is near.
+
+        In bf16 kernels round where PyTorch does. Sums of products are in
+        another order, which changes last bits of some results; all of these
+        models' results are within two roundings.
+        """
+        for dtype, off in ((torch.float32, 2e-6), (torch.bfloat16, 2 ** -7)):
+            with self.subTest(dtype), torch.no_grad():
+                model = qwen3(dtype)
+                if kind is not None:
+                    model.__class__ = kind(type(model))
+                original = copy.deepcopy(model)
+                expected = original(IDS).logits
+                fuse(model)
+                self.assertEqual(len(fused_sites(model)), 4)
+                self.assertFalse(fused_sites(original))
+                fused = model(IDS).logits
+                self.assertLessEqual(float((fused - expected).abs().max()),
+                                     off * float(expected.abs().max()))
+                # Copies of a fused model are undone by themselves.
+                other = copy.deepcopy(model)
+                unfuse_modules(other)
+                self.assertEqual(
+                    float((other(IDS).logits - expected).abs().max()), 0.0)
+                self.assertTrue(torch.equal(model(IDS).logits, fused))
+                unfuse_modules(model)
+                self.assertEqual(
+                    float((model(IDS).logits - expected).abs().max()), 0.0)
+
+    def test_kernel_config_with_paths(self):
+        config = KernelConfig({
+            (("RMSNorm", PATHS[0]), ("MLP", PATHS[1])): "fuse"})
+        self.check(lambda model: fuse_modules(model, config))
+
+    def test_kernel_config_with_a_declaring_class(self):
+        def declares(kind):
+            return type("Declares", (kind,), {
+                "_kernel_fusion_patterns": {"RMSNormMLP": PATHS}})
+
+        for kernel in ("fuse:RMSNormMLP", "fuse:gated_mlp", "fuse"):
+            with self.subTest(kernel):
+                config = KernelConfig({("RMSNorm", "MLP"): kernel})
+                self.check(lambda model: fuse_modules(model, config), declares)
+
+    def test_registered_patterns(self):
+        def fuse(model):
+            register_fusion_patterns(model, {"RMSNormMLP": PATHS})
+            fuse_modules(model, "RMSNormMLP")
+
+        self.check(fuse)
+
+    def test_modules_with_specs(self):
+        specs = [ModuleSpec(inputs=["hidden_states"],
+                            outputs=["hidden_states"]),
+                 ModuleSpec(inputs=["hidden_states"],
+                            outputs=["hidden_states"])]
+        self.check(lambda model: fuse_modules(model, PATHS, specs))
+
+    def test_what_is_not_declared(self):
+        model = qwen3(torch.float32)
+        config = KernelConfig({("RMSNorm", "MLP"): "fuse:RMSNormMLP"})
+        with self.assertRaisesRegex(PatternError, r"declares no pattern "
+                                    r"\('RMSNorm', 'MLP'\); there is none"):
+            fuse_modules(model, config)
+        register_fusion_patterns(model, {"A": PATHS, "B": PATHS[::-1]})
+        with self.assertRaisesRegex(PatternError, r"there is 'A', 'B'; write"):
+            fuse_modules(model, config)
+        with self.assertRaisesRegex(PatternError, "no pattern 'C'; there is"):
+            fuse_modules(model, "C")
+        register_fusion_patterns(model, {"D": ["model.norm"]})
+        with self.assertRaisesRegex(PatternError, "has 2 names, and 'D' is "
+                                    "declared with 1 paths"):
+            fuse_modules(model, {("RMSNorm", "MLP"): "fuse:D"})
+        with self.assertRaisesRegex(PatternError, "unknown kernel 'fuse:E'"):
+            fuse_modules(model, {("RMSNorm",): "fuse:E"})
+        with self.assertRaisesRegex(PatternError, "expected a list of globs"):
+            register_fusion_patterns(model, {"F": "model.layers.*"})
+
+
+if __name__ == "__main__":
+    unittest.main()
