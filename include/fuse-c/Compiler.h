@@ -130,9 +130,9 @@ typedef struct fuse_compile_options {
   /* A file of fuse-tune; null or empty for none. Schedules that it has go
    * before those of the cost model. */
   const char *schedules;
-  /* Nonzero to put scheduled kernels into one plan with portable ones (default
-   * 0). Of kernels for ranges of tokens it has those of the largest, so that
-   * `tokens` should be as few as the function is called with. */
+  /* Nonzero to put scheduled kernels into one plan with portable ones, where
+   * the scheduled path takes a part of a function (default 0: then all of it
+   * takes the portable path). */
   int32_t mixed;
 } fuse_compile_options;
 

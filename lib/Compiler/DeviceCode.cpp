@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Compiler/DeviceCode.h"
+#include "MixedPlan.h"
 #include "TileLaunches.h"
 #include "fuse/Analysis/Chip.h"
 #include "fuse/Compiler/KernelCode.h"
@@ -17,7 +18,6 @@
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
-#include "mlir/IR/Remarks.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -60,10 +60,9 @@ private:
   llvm::Error writeScheduled(func::FuncOp function,
                              ArrayRef<LaunchRange> ranges);
   size_t useKernel(tile::LaunchOp launch, std::vector<size_t> &modules);
-  void takeMixed(ModuleOp planned, ArrayRef<StringRef> names);
+  void takeMixed(ModuleOp planned);
   llvm::Error compilePortable();
-  llvm::Error addPortable(const json::Object &plan,
-                          const json::Object &description,
+  llvm::Error addPortable(json::Object plan, const json::Object &description,
                           const json::Object *external);
   Expected<size_t> addExternal(StringRef name, const json::Object &code);
 
@@ -77,8 +76,8 @@ private:
   OwningOpRef<ModuleOp> portable;
   /// Functions that the scheduled path takes as a whole.
   llvm::StringSet<> done;
-  /// The scheduled launches in `portable`.
-  SmallVector<TileLaunch> tileLaunches;
+  /// The scheduled ops in `portable`.
+  SmallVector<MixedOp> mixedOps;
   /// Modules by the names of their binaries; generated code has none.
   llvm::StringMap<size_t> moduleIndices;
   /// Modules by their only kernel, of the scheduled path.
@@ -146,10 +145,12 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
     // What launches have in common is in each plan.
     tile::LaunchOp last = range.launches.back();
     WorkspaceParts parts(last.getPlanAttr(), zeroed);
+    json::Array sizes = parts.getSizes("s0");
     json::Array entries;
     for (tile::LaunchOp launch : range.launches) {
       TilePlaces places;
       places.parts = range.upTo ? &parts : nullptr;
+      places.buffers = llvm::to_vector(llvm::seq<int64_t>(0, sizes.size() + 1));
       for (Value input : launch.getInputs()) {
         int64_t number = cast<BlockArgument>(input).getArgNumber();
         places.tensors.push_back(json::Object{{"tensor", number}});
@@ -173,7 +174,7 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
       maxTokens = *range.upTo;
       zeroed = parts.getZeroedEnd();
       plan["upto"] = maxTokens;
-      plan["workspace"] = parts.getSizes();
+      plan["workspace"] = std::move(sizes);
     } else {
       maxTokens = writer.getInt(last.getPlanAttr(), "max_tokens");
       zeroed = writer.getInt(last.getPlanAttr(), "zeroed_bytes");
@@ -226,21 +227,31 @@ size_t DeviceCompiler::useKernel(tile::LaunchOp launch,
 
 /// Puts functions with launches of tile kernels into the module for the
 /// portable path.
-void DeviceCompiler::takeMixed(ModuleOp planned, ArrayRef<StringRef> names) {
+void DeviceCompiler::takeMixed(ModuleOp planned) {
   MLIRContext *context = module.getContext();
   context
       ->loadDialect<bufferization::BufferizationDialect, memref::MemRefDialect,
                     gpu::GPUDialect, NVVM::NVVMDialect>();
   OpBuilder builder = OpBuilder::atBlockEnd(portable->getBody());
-  for (StringRef name : names) {
-    auto function = planned.lookupSymbol<func::FuncOp>(name);
+  for (func::FuncOp function : functions) {
+    StringRef name = function.getSymName();
+    if (done.contains(name))
+      continue;
+    OwningOpRef<func::FuncOp> clone(
+        cast<func::FuncOp>(planned.lookupSymbol(name)->clone()));
     std::vector<size_t> modules;
-    function.walk(
-        [&](tile::LaunchOp launch) { (void)useKernel(launch, modules); });
+    SmallVector<tile::LaunchOp> launches;
+    planned.lookupSymbol(name)->walk(
+        [&](tile::LaunchOp launch) { launches.push_back(launch); });
+    if (!lowerMixedOps(*clone, mixedOps))
+      continue;
+    for (tile::LaunchOp launch : launches)
+      (void)useKernel(launch, modules);
     portable->lookupSymbol(name)->erase();
-    auto clone = cast<func::FuncOp>(builder.clone(*function));
-    lowerTileLaunches(clone, tileLaunches);
+    builder.insert(clone.release());
   }
+  if (mixedOps.empty())
+    return;
   // Slots have been lowered, and the functions launch kernels of files.
   for (auto binary : planned.getOps<gpu::BinaryOp>())
     builder.clone(*binary)->setAttr("fuse.external", builder.getUnitAttr());
@@ -273,42 +284,17 @@ llvm::Error DeviceCompiler::compileScheduled() {
   if (llvm::Error error = run(planning, *planned, "scheduled path"))
     return error;
 
-  SmallVector<StringRef> mixed;
   for (func::FuncOp function : functions) {
     auto lowered = planned->lookupSymbol<func::FuncOp>(function.getSymName());
     SmallVector<LaunchRange> ranges = getRanges(lowered);
-    if (!ranges.empty()) {
-      if (llvm::Error error = writeScheduled(lowered, ranges))
-        return error;
-      done.insert(function.getSymName());
+    if (ranges.empty())
       continue;
-    }
-    // A plan with other launches has no alternatives.
-    SmallVector<std::pair<Location, int64_t>> reduced;
-    if (options.mixed) {
-      lowered.walk([&](tile::DispatchOp dispatch) {
-        if (dispatch.getBounds().size() > 1)
-          reduced.push_back({dispatch.getLoc(), dispatch.getBounds().back()});
-      });
-      takeLargestRanges(lowered);
-    }
-    bool hasLaunch =
-        lowered.walk([](tile::LaunchOp) { return WalkResult::interrupt(); })
-            .wasInterrupted();
-    if (!hasLaunch || !options.mixed || !canMixLaunches(lowered))
-      continue;
-    mixed.push_back(function.getSymName());
-    for (auto [loc, bound] : reduced)
-      remark::missed(loc,
-                     remark::RemarkOpts::name("ranges").category("codegen"))
-          << remark::reason("a plan with portable launches has kernels for one "
-                            "range of tokens, here for up to {0}",
-                            bound)
-          << remark::suggest("{0}", "compile for as few tokens as the function "
-                                    "is called with");
+    if (llvm::Error error = writeScheduled(lowered, ranges))
+      return error;
+    done.insert(function.getSymName());
   }
-  if (!mixed.empty())
-    takeMixed(*planned, mixed);
+  if (options.mixed)
+    takeMixed(*planned);
   return llvm::Error::success();
 }
 
@@ -316,15 +302,13 @@ llvm::Error DeviceCompiler::compileScheduled() {
 // The portable path
 //===----------------------------------------------------------------------===//
 
-/// Replaces sizes of results by the sizes of arguments that they are.
-static void replaceResultSymbols(json::Array &symbols,
+/// The first of the places in arguments that have the same size as one in an
+/// argument or a result.
+static json::Array getFirstPlace(json::Array place,
                                  const json::Object &description) {
+  const json::Array &symbols = *description.getArray("symbols");
   int64_t numArguments = description.getArray("arguments")->size();
-  for (json::Value &value : symbols) {
-    json::Array &place = *value.getAsArray();
-    int64_t argument = *place[0].getAsInteger();
-    if (argument < numArguments)
-      continue;
+  if (int64_t argument = *place[0].getAsInteger(); argument >= numArguments) {
     const json::Object &result =
         *(*description.getArray("results"))[argument - numArguments]
              .getAsObject();
@@ -333,20 +317,59 @@ static void replaceResultSymbols(json::Array &symbols,
     unsigned symbol;
     StringRef text = size.getAsString().value_or("");
     if (!text.consume_front("s") || text.getAsInteger(10, symbol))
-      continue;
-    const json::Object &entry =
-        *(*description.getArray("symbols"))[symbol].getAsObject();
-    json::Array first = *(*entry.getArray("places"))[0].getAsArray();
-    place = std::move(first);
+      return place;
+    place =
+        *(*symbols[symbol].getAsObject()->getArray("places"))[0].getAsArray();
+  }
+  for (const json::Value &symbol : symbols) {
+    const json::Array &places = *symbol.getAsObject()->getArray("places");
+    if (llvm::is_contained(places, json::Value(json::Array(place))))
+      return *places[0].getAsArray();
+  }
+  return place;
+}
+
+static void renameSymbols(json::Value &expression,
+                          ArrayRef<std::string> names) {
+  unsigned symbol;
+  if (json::Array *list = expression.getAsArray()) {
+    for (json::Value &operand : *list)
+      renameSymbols(operand, names);
+  } else if (StringRef text = expression.getAsString().value_or("");
+             text.consume_front("s") && !text.getAsInteger(10, symbol)) {
+    expression = names[symbol];
+  }
+}
+
+/// Gives sizes that are the same, as the runtime checks before a launch, one
+/// symbol, and those of results the symbols of arguments.
+static void unifySymbols(json::Object &plan, const json::Object &description) {
+  json::Array places;
+  std::vector<std::string> names;
+  for (json::Value &value : *plan.getArray("symbols")) {
+    json::Value place = getFirstPlace(*value.getAsArray(), description);
+    auto it = llvm::find(places, place);
+    names.push_back("s" + std::to_string(it - places.begin()));
+    if (it == places.end())
+      places.push_back(std::move(place));
+  }
+  plan["symbols"] = std::move(places);
+  for (json::Value &bytes : *plan.getArray("workspace"))
+    renameSymbols(bytes, names);
+  for (json::Value &launch : *plan.getArray("launches")) {
+    for (json::Value &size : *launch.getAsObject()->getArray("grid"))
+      renameSymbols(size, names);
+    for (json::Value &argument : *launch.getAsObject()->getArray("args"))
+      if (json::Value *size = argument.getAsObject()->get("size"))
+        renameSymbols(*size, names);
   }
 }
 
 /// An argument of a kernel in the form of the manifest.
-static json::Object convertArgument(const json::Value &value) {
-  json::Object argument = *value.getAsObject();
+static void convertArgument(json::Value &value) {
+  json::Object &argument = *value.getAsObject();
   if (std::optional<int64_t> index = argument.getInteger("arg"))
-    return json::Object{{"tensor", *index}};
-  return argument;
+    value = json::Object{{"tensor", *index}};
 }
 
 /// A module of a file that a user registered.
@@ -370,85 +393,49 @@ Expected<size_t> DeviceCompiler::addExternal(StringRef name,
   return it->second;
 }
 
-llvm::Error DeviceCompiler::addPortable(const json::Object &plan,
+llvm::Error DeviceCompiler::addPortable(json::Object plan,
                                         const json::Object &description,
                                         const json::Object *external) {
   DeviceFunction function;
   function.name = plan.getString("name")->str();
-  json::Array launches, packed, limited;
-  json::Array workspace = *plan.getArray("workspace");
-  TilePlanWriter writer(packed);
-  int64_t maxTokens = 0, lastBuffer = -1;
-  for (const json::Value &value : *plan.getArray("launches")) {
-    json::Object launch = *value.getAsObject();
-    std::optional<int64_t> tile = launch.getInteger("tile");
+  auto getPlace = [&](size_t module) -> size_t {
+    auto it = llvm::find(function.modules, module);
+    if (it == function.modules.end())
+      it = function.modules.insert(it, module);
+    return it - function.modules.begin();
+  };
+  bool isMixed = false;
+  unifySymbols(plan, description);
+  for (json::Value &value : *plan.getArray("launches")) {
+    json::Object &launch = *value.getAsObject();
+    for (json::Value &argument : *launch.getArray("args"))
+      convertArgument(argument);
+    if (launch.get("tile")) {
+      isMixed = true;
+      continue;
+    }
     size_t module = moduleIndices.lookup("");
-    if (tile) {
-      module = kernelIndices.lookup(*launch.getString("kernel"));
-    } else if (std::optional<StringRef> name = launch.getString("module")) {
+    if (std::optional<StringRef> name = launch.getString("module")) {
       Expected<size_t> index = addExternal(*name, *external->getObject(*name));
       if (!index)
         return index.takeError();
       module = *index;
     }
-    SmallVector<json::Object> arguments;
-    for (const json::Value &argument : *launch.getArray("args"))
-      arguments.push_back(convertArgument(argument));
-    if (tile) {
-      auto [tilePlan, numOperands] = tileLaunches[*tile];
-      TilePlaces places;
-      // A number of tokens that is known is a value, others are sizes.
-      json::Object tokens = arguments.pop_back_val();
-      const json::Value *count = tokens.get("size");
-      places.tokens = count ? *count : *tokens.get("value");
-      places.workspace = *arguments.pop_back_val().getInteger("workspace");
-      places.tensors = std::move(arguments);
-      places.numOperands = numOperands;
-      lastBuffer = std::max(lastBuffer, places.workspace);
-      int64_t most = writer.getInt(tilePlan, "max_tokens");
-      maxTokens = maxTokens == 0 ? most : std::min(maxTokens, most);
-      if (!llvm::is_contained(limited, places.tokens))
-        limited.push_back(places.tokens);
-      launch = writer.write(*launch.getString("kernel"), tilePlan, places);
-      // A kernel overlaps with one of the same op, not with any other.
-      auto shares = tilePlan.getAs<BoolAttr>("shares_workspace");
-      if (!shares || !shares.getValue())
-        launch["dependent"] = false;
-    } else {
-      launch["args"] = json::Array();
-      for (json::Object &argument : arguments)
-        launch.getArray("args")->push_back(std::move(argument));
-    }
-    auto it = llvm::find(function.modules, module);
-    launch["module"] = it - function.modules.begin();
-    if (it == function.modules.end())
-      function.modules.push_back(module);
-    launches.push_back(std::move(launch));
+    launch["module"] = getPlace(module);
   }
-  json::Array symbols = *plan.getArray("symbols");
-  replaceResultSymbols(symbols, description);
-  function.cuda = json::Object{{"path", limited.empty() ? "portable" : "mixed"},
-                               {"symbols", std::move(symbols)},
-                               {"workspace", std::move(workspace)},
-                               {"launches", std::move(launches)}};
-  // Workspaces of scheduled kernels come first and have words that are zero
-  // before the first launch.
-  uint64_t zeroed = 0;
-  for (int64_t i = 0; i <= lastBuffer; ++i) {
-    const json::Value &bytes = (*function.cuda.getArray("workspace"))[i];
-    if (!bytes.getAsInteger())
-      return createStringError("the workspace of a scheduled kernel of @" +
-                               function.name + " is behind one of any size");
-    zeroed = llvm::alignTo(zeroed, 256) + *bytes.getAsInteger();
+  if (isMixed) {
+    auto mixed = writeMixedPlan(plan, mixedOps, [&](StringRef kernel) {
+      return getPlace(kernelIndices.lookup(kernel));
+    });
+    if (!mixed)
+      return mixed.takeError();
+    function.cuda = std::move(*mixed);
+  } else {
+    for (StringRef key : {"workspace", "launches"})
+      function.cuda[key] = std::move(*plan.get(key));
   }
-  if (!limited.empty()) {
-    function.cuda["zeroed_bytes"] = int64_t(zeroed);
-    function.cuda["packed"] = std::move(packed);
-    function.cuda["max_tokens"] = maxTokens;
-    function.cuda["tokens"] = std::move(limited);
-  }
-  if (!writer.getProblem().empty())
-    return createStringError(writer.getProblem());
+  function.cuda["path"] = isMixed ? "mixed" : "portable";
+  function.cuda["symbols"] = std::move(*plan.get("symbols"));
   program.functions.push_back(std::move(function));
   return llvm::Error::success();
 }

@@ -7,7 +7,6 @@
 #ifndef FUSE_LIB_COMPILER_TILELAUNCHES_H
 #define FUSE_LIB_COMPILER_TILELAUNCHES_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "tile/IR/TileOps.h"
 #include "llvm/Support/JSON.h"
 
@@ -20,26 +19,28 @@ struct TilePlaces {
   /// Operands, and behind them results.
   llvm::SmallVector<llvm::json::Object> tensors;
   size_t numOperands = 0;
-  /// The buffer of its workspace.
-  int64_t workspace = 0;
-  /// Or how the workspace is cut into buffers.
+  /// How the workspace is cut into buffers, and which they are: the one with
+  /// zeros, and one for each of `getSizes`. Without, it is the first buffer.
   const class WorkspaceParts *parts = nullptr;
+  llvm::SmallVector<int64_t> buffers;
   /// The number of tokens over the symbols of the function.
   llvm::json::Value tokens = nullptr;
 };
 
-/// The workspace of the launches for one of several ranges of tokens. What is
-/// zeroed lies in a buffer for all ranges, because words must not move, behind
-/// what those before have there. Another buffer has what does not depend on the
-/// tokens, and each matrix with rows for tokens has one of its own.
+/// The workspace of an op among others, or of the launches for one of several
+/// ranges of tokens. What is zeroed lies in a buffer for all, because words
+/// must not move, behind what those before have there. Another buffer has what
+/// does not depend on the tokens, and each matrix with rows for tokens has one
+/// of its own.
 class WorkspaceParts {
 public:
   WorkspaceParts(mlir::DictionaryAttr plan, int64_t zeroedAt);
 
-  /// Bytes of all buffers but the first, over the number of tokens `s0`.
-  llvm::json::Array getSizes() const;
+  /// Bytes of all buffers but the first, over the number of tokens.
+  llvm::json::Array getSizes(const llvm::json::Value &tokens) const;
   /// Where a place in the workspace of the plan is.
-  llvm::json::Object getPlace(int64_t offset) const;
+  llvm::json::Object getPlace(int64_t offset,
+                              llvm::ArrayRef<int64_t> buffers) const;
   /// Where what the next range zeroes begins.
   int64_t getZeroedEnd() const { return zeroedAt + llvm::alignTo(zeroed, 256); }
 
@@ -77,26 +78,6 @@ private:
 
 /// Whether a launch shares the workspace of the one before it.
 bool sharesWorkspace(tile::LaunchOp launch);
-
-/// Replaces dispatches in a function by what they do for the largest range,
-/// which serves fewer tokens too.
-void takeLargestRanges(mlir::func::FuncOp function);
-
-/// Whether the launches of a function can stand in one plan with those of other
-/// kernels: packed weights have to be arguments.
-bool canMixLaunches(mlir::func::FuncOp function);
-
-/// The plan of a launch, and how many operands come before its results.
-struct TileLaunch {
-  mlir::DictionaryAttr plan;
-  size_t numOperands;
-};
-
-/// Replaces tile launches in a function on tensors by launches on buffers. Each
-/// has its index in `launches`, to which it is added, as `fuse.tile_plan`; it
-/// takes operands, results, workspace and the number of tokens.
-void lowerTileLaunches(mlir::func::FuncOp function,
-                       llvm::SmallVectorImpl<TileLaunch> &launches);
 
 } // namespace fuse
 

@@ -56,8 +56,8 @@ struct Options {
       cl::cat(category)};
   cl::opt<bool> mixed{
       "mixed",
-      cl::desc("Put scheduled kernels into one plan with portable ones; of "
-               "kernels for ranges of tokens it has those of the largest"),
+      cl::desc("Put scheduled kernels into one plan with portable ones, where "
+               "the scheduled path takes a part of a function"),
       cl::cat(category)};
   cl::opt<int> tokens{
       "tokens",

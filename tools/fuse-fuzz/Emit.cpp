@@ -32,8 +32,15 @@ using nlohmann::json;
 /// Largest tensor of a case, in elements: results travel as they are. Where
 /// there are as many tokens as kernels change at, tensors are larger.
 static int64_t getMaxElements(Stratum stratum) {
-  return stratum == Stratum::Schedules ? 1 << 19 : 1 << 14;
+  return stratum == Stratum::Schedules ? 1 << 19
+         : stratum == Stratum::Mixed   ? 1 << 15
+                                       : 1 << 14;
 }
+
+/// Most tokens that scheduled kernels serve where schedules are not drawn, and
+/// where their ranges end and begin.
+static constexpr int64_t kChosenTokens = 64;
+static constexpr int64_t kChosenTurns[] = {8, 9, 16, 17, 32, 33, kChosenTokens};
 
 /// Most tokens of a case whose schedules are drawn, most numbers of tokens that
 /// one module is run with, and the most products that are interpreted for one.
@@ -359,7 +366,7 @@ static llvm::Error addCases(ModuleOp module, StringRef path, uint64_t seed,
   CompileOptions options;
   options.cpu = "";
   options.chip = "sm_90a";
-  options.tokens = stratum == Stratum::Schedules ? kMaxTokens : 64;
+  options.tokens = stratum == Stratum::Schedules ? kMaxTokens : kChosenTokens;
   options.scheduled = path != "portable";
   options.mixed = path == "mixed";
   Expected<std::string> artifact = compileToArtifact(module, options);
@@ -415,6 +422,8 @@ static Expected<bool> addModule(MLIRContext &context, uint64_t seed,
                                 Stratum stratum, File &file, Skips &skips) {
   SmallVector<int64_t> turns;
   OwningOpRef<ModuleOp> module = makeCase(context, seed, stratum, &turns);
+  if (stratum == Stratum::Mixed)
+    turns.append(std::begin(kChosenTurns), std::end(kChosenTurns));
   if (module->getOps<func::FuncOp>().empty()) {
     ++skips.unfit;
     return false;

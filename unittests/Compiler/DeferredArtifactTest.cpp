@@ -8,8 +8,8 @@
 #include "fuse-c/Compiler.h"
 
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
+#include <set>
 #include <thread>
 
 #include <unistd.h>
@@ -31,19 +31,35 @@ constexpr const char *kBlock = R"(
     return %0 : tensor<?x64xbf16>
   })";
 
+/// Two such ops, and one between them that the portable path takes.
+constexpr const char *kMixed = R"(
+  func.func @mlps(%x: tensor<?x64xbf16>, %up: tensor<256x64xbf16>,
+      %down: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+    %0 = fuse.mlp %x up(%up) down(%down) act(relu) rounding(exact)
+      : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+        -> tensor<?x64xbf16>
+    %1 = arith.negf %0 : tensor<?x64xbf16>
+    %2 = fuse.mlp %1 up(%up) down(%down) act(relu) rounding(exact)
+      : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+        -> tensor<?x64xbf16>
+    return %2 : tensor<?x64xbf16>
+  })";
+
 /// Compiles a function with kernels for ranges of tokens. Its module and
 /// context are gone when this returns.
-cxx::Artifact compile(const char *trace = nullptr) {
+cxx::Artifact compile(const char *trace = nullptr,
+                      const std::string &text = kBlock) {
   Context context(Context::create(fuse_context_create));
   if (trace)
     cxx::check(fuse_context_set_trace(context.get(), trace));
   Module module(Module::create([&](fuse_module **made) {
-    return fuse_module_parse(context.get(), kBlock, std::strlen(kBlock), made);
+    return fuse_module_parse(context.get(), text.data(), text.size(), made);
   }));
   fuse_compile_options options;
   fuse_compile_options_init(&options);
   options.cpu = "";
   options.chip = "sm_90a";
+  options.mixed = 1;
   return cxx::Artifact(cxx::Artifact::create([&](fuse_artifact **made) {
     return fuse_module_compile(module.get(), &options, made);
   }));
@@ -97,6 +113,57 @@ TEST(DeferredArtifactTest, CompilesRangesWhenTheyAreNeeded) {
   EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 2);
   session.instance.limitTokens(INT64_MAX);
   EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 10);
+}
+
+// The launches around those of a range are the same in all of them.
+TEST(DeferredArtifactTest, MixesRangesWithOtherLaunches) {
+  const FakeCuda &fake = getAnyKernelFake();
+  cxx::Artifact artifact = compile(nullptr, kMixed);
+  fake.reset();
+  Session session(artifact);
+  session.instance.limitTokens(8);
+  session.instance.prepare();
+  // That of the portable path, and that of one kernel for two ops.
+  EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 2);
+  session.instance.limitTokens(INT64_MAX);
+  EXPECT_EQ(fake.countCalls("cuModuleLoadDataEx"), 11);
+
+  DLTensor input{session.data.data(), {kDLCUDA, 0}, 2, {kDLBfloat, 16, 1},
+                 session.shapes[0],   nullptr,      0};
+  session.shapes[0][0] = 16384;
+  fuse_workspace *made = nullptr;
+  const DLTensor *inputs[] = {&input};
+  size_t bytes = 0;
+  cxx::check(
+      fuse_instance_workspace_size(session.instance.get(), inputs, 1, &bytes));
+  cxx::check(fuse_workspace_create(session.instance.get(), bytes, &made));
+  cxx::Handle<fuse_workspace, fuse_workspace_destroy> workspace(made);
+  std::set<std::string> kernels;
+  uint64_t words = 0;
+  for (int64_t tokens : {1, 8, 9, 16, 17, 64, 65, 128, 1000, 16384, 3}) {
+    session.shapes[0][0] = tokens;
+    fake.reset();
+    fuse_launch_args args = {sizeof(args), inputs,  1,          inputs, 1,
+                             made,         nullptr, /*flags=*/0};
+    cxx::check(fuse_launch(session.instance.get(), &args));
+    int count = fake.countLaunches();
+    ASSERT_GE(count, 3);
+    // As many launches of the same kernels before the other one as behind it.
+    ASSERT_EQ(count % 2, 1);
+    for (int i = 0; i < count / 2; ++i) {
+      std::string name = fake.getLaunch(i)->kernel;
+      EXPECT_EQ(name, fake.getLaunch(count / 2 + 1 + i)->kernel);
+      kernels.insert(name);
+    }
+    EXPECT_EQ(std::string(fake.getLaunch(count / 2)->kernel), "map_bf16_bf16");
+    if (tokens > 8)
+      continue;
+    // Both launches of a kernel meet on the same words, and always there.
+    words = words ? words : fake.getLaunch(0)->parameters[0];
+    EXPECT_EQ(fake.getLaunch(0)->parameters[0], words);
+    EXPECT_EQ(fake.getLaunch(2)->parameters[0], words);
+  }
+  EXPECT_GT(kernels.size(), 5u);
 }
 
 // Whatever was compiled before, and whoever did it.

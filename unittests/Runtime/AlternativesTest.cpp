@@ -173,6 +173,30 @@ TEST(AlternativesTest, LoadsTheCodeThatIsNeeded) {
   EXPECT_EQ(message, "a limit of 0 tokens: expected 1 or more");
 }
 
+// The number of tokens may be that of a batch, and others have limits only.
+TEST(AlternativesTest, ChoosesByAnExpression) {
+  getRangesFake();
+  json manifest = makeRanges();
+  manifest["functions"][0]["cuda"]["tokens"] = {{"mul", "s0", 2}, "s0"};
+  CudaSession session(manifest.dump());
+  session.open();
+  session.prepare(/*tokens=*/128);
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(launchOn(session, 4), Names{"few"});
+  EXPECT_EQ(launchOn(session, 5), Names{"some"});
+  EXPECT_EQ(launchOn(session, 32), Names{"some"});
+  EXPECT_EQ(launchOn(session, 33), (Names{"norm", "many"}));
+  EXPECT_EQ(launchOn(session, 128), (Names{"norm", "many"}));
+  auto [status, message] = getStatus([&] { launchOn(session, 129); });
+  EXPECT_EQ(status, FUSE_ERROR_TENSOR);
+  EXPECT_EQ(message, "f takes at most 256 tokens, got 258");
+
+  // Fewer rows may have other launches here, too.
+  session.prepare(/*tokens=*/33);
+  for (int64_t tokens : {33, 32, 5, 4})
+    EXPECT_FALSE(launchOn(session, tokens).empty()) << tokens;
+}
+
 /// What is wrong with the manifest after `change` to its code, or nothing.
 template <typename Change>
 static std::string refuse(Change change) {
@@ -201,8 +225,9 @@ TEST(AlternativesTest, RefusesRangesThatDoNotFollowEachOther) {
   EXPECT_EQ(refuse([](json &cuda) { cuda["alternatives"] = json::array(); }),
             begin + "has alternatives for up to 0 tokens, and 'max_tokens' = "
                     "256");
-  EXPECT_EQ(refuse([](json &cuda) { cuda["tokens"] = {7}; }),
-            begin + "has alternatives by something else than its only symbol");
+  EXPECT_EQ(refuse([](json &cuda) { cuda["tokens"] = json::array(); }),
+            begin + "has alternatives by a number of tokens that it does not "
+                    "name");
   for (json size : {json(2048), json(512), json("s0")})
     EXPECT_EQ(refuse([&](json &cuda) {
                 cuda["alternatives"][1]["workspace"][0] = size;

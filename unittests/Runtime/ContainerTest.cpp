@@ -125,7 +125,7 @@ TEST(ContainerTest, ReadsEarlierVersions) {
   EXPECT_EQ(read(old, &why), FUSE_OK) << why;
   EXPECT_EQ(read(patch(bytes, 8, 1, 4), &why), FUSE_ERROR_VERSION);
   EXPECT_EQ(why, "the artefact has version 1 of the format, this library reads "
-                 "versions 2 to 3");
+                 "versions 2 to 4");
 }
 
 TEST(ContainerTest, WritesFilesAtOnce) {

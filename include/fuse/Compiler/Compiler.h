@@ -46,8 +46,6 @@ struct CompileOptions {
   /// Whether the scheduled path may be taken, which sm_90a has.
   bool scheduled = true;
   /// Whether scheduled kernels may stand in one plan with portable ones.
-  /// Such a plan has the kernels of the largest range of tokens for all, which
-  /// fewer may be slower with, so that nobody gets one without asking.
   bool mixed = false;
   /// Most tokens that scheduled kernels of functions with a dynamic number of
   /// tokens serve, and the multiprocessors they are made for.

@@ -381,11 +381,15 @@ size_t CudaInstance::computeWorkspaceSize(const Views &arguments) const {
   thread_local std::vector<int64_t> symbols;
   evaluatePlanSymbols(arguments, symbols);
   // What is enough for some tokens has to be enough for fewer, which may have
-  // other launches.
+  // other launches. A number of tokens that is no size itself stays what it is:
+  // that is enough for fewer, too.
   const LaunchPlan &last = getPlan(symbols);
   uint64_t bytes = layOut(last, symbols.data(), 0, nullptr);
-  for (const LaunchPlan *plan = code.plans.data(); plan != &last; ++plan)
-    bytes = std::max(bytes, layOut(*plan, &plan->upTo, 0, nullptr));
+  for (const LaunchPlan *plan = code.plans.data(); plan != &last; ++plan) {
+    if (std::optional<size_t> symbol = function.tokens[0].getSymbol())
+      symbols[*symbol] = plan->upTo;
+    bytes = std::max(bytes, layOut(*plan, symbols.data(), 0, nullptr));
+  }
   return bytes;
 }
 
@@ -542,7 +546,8 @@ void CudaInstance::launchCode(const Views &tensors,
     throw Failure(FUSE_ERROR_STATE,
                   "the instance of " + function.name + " is limited to " +
                       std::to_string(limit) + " tokens, got " +
-                      std::to_string(scratch.symbols[0]));
+                      std::to_string(
+                          function.tokens[0].evaluate(scratch.symbols.data())));
   uint64_t needed =
       layOut(plan, scratch.symbols.data(), base, &scratch.buffers);
   uint64_t given = workspace ? workspace->memory.size() : 0;

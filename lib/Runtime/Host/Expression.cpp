@@ -77,6 +77,12 @@ bool Expression::isConstant() const {
   return true;
 }
 
+std::optional<size_t> Expression::getSymbol() const {
+  if (steps.size() == 1 && steps[0].opcode == Opcode::Symbol)
+    return static_cast<size_t>(steps[0].operand);
+  return std::nullopt;
+}
+
 int64_t Expression::evaluate(const int64_t *symbols) const {
   int64_t stack[kMaxDepth + 2];
   unsigned size = 0;

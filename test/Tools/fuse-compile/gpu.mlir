@@ -42,7 +42,7 @@
 // PTX: .version 8.0
 // PTX: .entry map_
 
-// JSON: "format": 3
+// JSON: "format": 4
 // JSON: "cooperative": true
 // JSON: "recipe": "rows_256"
 // JSON: "kind": "PTX"

@@ -30,7 +30,7 @@
 
 namespace fuse::host {
 
-constexpr uint32_t kFormatVersion = 3;
+constexpr uint32_t kFormatVersion = 4;
 /// Files of this version on have all that is read; newer ones may have more.
 constexpr uint32_t kOldestFormatVersion = 2;
 /// Files larger than this are refused. Weights are not in them.

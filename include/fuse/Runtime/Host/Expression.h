@@ -10,6 +10,7 @@
 #include "nlohmann/json_fwd.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace fuse::host {
@@ -27,6 +28,8 @@ public:
   int64_t evaluate(const int64_t *symbols) const;
   /// Whether it is the same for all symbols.
   bool isConstant() const;
+  /// The symbol that it is, if it is one.
+  std::optional<size_t> getSymbol() const;
 
 private:
   enum class Opcode : uint8_t { Constant, Symbol, Add, Mul, Mod, Floor, Ceil };

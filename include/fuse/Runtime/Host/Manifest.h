@@ -169,9 +169,9 @@ struct DeviceCode {
   /// Bytes at the start of the workspace that are zero before the first launch.
   uint64_t zeroedBytes = 0;
   std::vector<PackedWeight> packed;
-  /// One, or one for each range of the number of tokens, in order. Then the
-  /// only symbol is that number, the last range ends at the most tokens, and
-  /// the first buffer of all has the same size and holds what is zeroed.
+  /// One, or one for each range of the function's first number of tokens, in
+  /// order. Then the last range ends at the most tokens, and the first buffer
+  /// of all has the same size and holds what is zeroed.
   std::vector<LaunchPlan> plans;
   /// Tensor maps of all plans.
   size_t numMaps = 0;
@@ -197,7 +197,7 @@ struct Function {
   std::optional<HostCode> host;
   std::optional<DeviceCode> device;
   /// Most tokens that the device code takes, 0 for any; numbers of tokens over
-  /// the symbols of the device code.
+  /// the symbols of the device code, none of which may be more.
   int64_t maxTokens = 0;
   std::vector<Expression> tokens;
 };
