@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Experts on a GPU: `python -m benchmarks.moe OUT.json [SECONDS]`.
+"""Experts on a GPU: `python -m benchmarks.moe OUT.json [SECONDS [KINDS]]`.
 
-Experts in the sizes of Qwen3-30B-A3B and Mixtral-8x7B, in bf16 with drawn
-weights, for tokens that choose experts at random: fused as a user has them
-(`fused`), the kernel for any number of tokens (`kernel`), and what transformers
-has, grouped and batched products, the former under torch.compile too. Systems
+Experts in the sizes of Qwen3-30B-A3B, Mixtral-8x7B, OLMoE-1B-7B and
+Phi-3.5-MoE, in bf16 with drawn weights, for tokens that choose experts at
+random: fused as a user has them (`fused`), the kernel for any number of tokens
+(`kernel`), and what transformers has, grouped and batched products, the former
+and the fused experts under torch.compile too. For the last two, tokens are
+those up to which fused experts run the kernel, and twice as many. Systems
 of a row run the same calls, each with other tokens and experts, in one CUDA
 graph; a time is that of a call, the median of replays. `error` is the largest
 difference to double precision by the largest result.
@@ -27,16 +29,22 @@ import torch
 import transformers
 from torch import nn
 from torch.nn import functional as F
+from transformers import MixtralConfig
 from transformers.integrations import moe
+from transformers.models.mixtral.modeling_mixtral import MixtralExperts
 
 import fuse_mlir
 
 from benchmarks.timing import read_device
 
 #: Features, hidden features, experts, experts of a token.
-SHAPES = {"qwen3_moe": (2048, 768, 128, 8), "mixtral": (4096, 14336, 8, 2)}
-TOKENS = (1, 2, 4, 8, 16, 32, 64)
-COMPILED = (1, 8, 16)
+SHAPES = {"qwen3_moe": (2048, 768, 128, 8), "mixtral": (4096, 14336, 8, 2),
+          "olmoe": (2048, 1024, 64, 8), "phimoe": (4096, 6400, 16, 2)}
+ALL = (1, 2, 4, 8, 16, 32, 64)
+TOKENS = {"qwen3_moe": ALL, "mixtral": ALL, "olmoe": (8, 16),
+          "phimoe": (8, 16)}
+COMPILED = {"qwen3_moe": (1, 8, 16), "mixtral": (1, 8, 16), "olmoe": (8,),
+            "phimoe": (8,)}
 #: Calls in a graph.
 CALLS = 8
 Call = Callable[..., torch.Tensor]
@@ -48,23 +56,13 @@ class Layer(nn.Module):
     def __init__(self, kind: str) -> None:
         super().__init__()
         features, hidden, experts, chosen = SHAPES[kind]
-        if kind == "mixtral":
-            from transformers.models.mixtral.modeling_mixtral import (
-                MixtralExperts as Experts)
-
-            config = transformers.MixtralConfig(
-                hidden_size=features, intermediate_size=hidden,
-                num_local_experts=experts, num_experts_per_tok=chosen)
-        else:
-            from transformers.models.qwen3_moe.modeling_qwen3_moe import (
-                Qwen3MoeExperts as Experts)
-
-            config = transformers.Qwen3MoeConfig(
-                hidden_size=features, moe_intermediate_size=hidden,
-                num_experts=experts, num_experts_per_tok=chosen)
+        # All of these models write their experts alike.
+        config = MixtralConfig(
+            hidden_size=features, intermediate_size=hidden,
+            num_local_experts=experts, num_experts_per_tok=chosen)
         config._experts_implementation = "grouped_mm"
         with torch.device("cuda"):
-            self.experts = Experts(config).bfloat16()
+            self.experts = MixtralExperts(config).bfloat16()
         source = torch.Generator("cuda").manual_seed(0)
         for weight in self.experts.parameters():
             weight.requires_grad_(False)
@@ -130,7 +128,7 @@ def microseconds(call: Call, inputs: Sequence[tuple]) -> float:
     return round(statistics.median(times), 1)
 
 
-def systems(layer: Layer, tokens: int) -> dict[str, Call]:
+def systems(layer: Layer, kind: str, tokens: int) -> dict[str, Call]:
     """What a row compares, by name."""
     module = layer.experts
     # The members of a fused site are what transformers has.
@@ -149,14 +147,15 @@ def systems(layer: Layer, tokens: int) -> dict[str, Call]:
     # These copy the weights for each token.
     if tokens <= 16:
         found["batched_mm"] = batched
-    if tokens in COMPILED:
+    if tokens in COMPILED[kind]:
         torch._dynamo.reset()
-        found["compiled grouped_mm"] = torch.compile(grouped, fullgraph=True,
-                                                     dynamic=False)
+        for name, call in (("grouped_mm", grouped), ("fused", layer)):
+            found[f"compiled {name}"] = torch.compile(call, fullgraph=True,
+                                                      dynamic=False)
     return found
 
 
-def main(path: str, seconds: float = 120.0) -> int:
+def main(path: str, seconds: float = 120.0, only: str = "") -> int:
     """Measures all rows; the status is 1 when a result is wrong."""
     start, wrong = time.monotonic(), False
     report: dict[str, Any] = {
@@ -164,13 +163,15 @@ def main(path: str, seconds: float = 120.0) -> int:
         "torch": torch.__version__, "transformers": transformers.__version__,
         "commit": os.environ.get("FUSE_COMMIT", ""), "rows": []}
     for kind, (features, hidden, _, _) in SHAPES.items():
+        if only and kind not in only.split(","):
+            continue
         layer = Layer(kind).eval()
         fuse_mlir.fuse_modules(layer, inputs=draw(kind, 1)[0])
-        for tokens in TOKENS:
+        for tokens in TOKENS[kind]:
             inputs = draw(kind, tokens)
             expected = reference(layer, *inputs[0])
             active = inputs[0][1].unique().numel()
-            for name, call in systems(layer, tokens).items():
+            for name, call in systems(layer, kind, tokens).items():
                 if time.monotonic() - start > seconds:
                     return int(wrong)
                 error = (call(*inputs[0]) - expected).abs().max()
@@ -192,4 +193,5 @@ def main(path: str, seconds: float = 120.0) -> int:
 
 if __name__ == "__main__":
     with torch.no_grad():
-        sys.exit(main(sys.argv[1], *map(float, sys.argv[2:3])))
+        sys.exit(main(sys.argv[1], *map(float, sys.argv[2:3]),
+                      *sys.argv[3:4]))
