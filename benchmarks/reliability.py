@@ -5,9 +5,10 @@
     fuse-trial-run out/trials/*.trial -o outcomes.json --soak=600   # GPU
     python3 -m benchmarks.reliability outcomes*.json --sanitizer logs
 
-writes benchmarks/results/reliability-h200.json. `logs` has one file per tool of
-compute-sanitizer, called `<tool>.log`, with what it and `fuse-trial-run
---in-process` printed.
+writes benchmarks/results/reliability-h200.json. `logs` has files per tool of
+compute-sanitizer, called `<tool>.log` or `<tool>.<anything>.log`, with what it
+and `fuse-trial-run --in-process` printed. Where cases say of which stratum they
+are, they are counted by it as well.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def sum_up(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Counts by path, how much is bit-equal, and the largest deviations."""
     modules: set[str] = set()
     paths: dict[str, Counter[str]] = defaultdict(Counter)
+    strata: dict[str, Counter[str]] = defaultdict(Counter)
     values: Counter[str] = Counter()
     worst: dict[str, dict[str, float]] = {}
     ulps: dict[str, Counter[str]] = defaultdict(Counter)
@@ -45,6 +47,8 @@ def sum_up(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
             seen.add((case["name"], case["path"]))
             modules.add(case["name"].split("@")[0])
             paths[case["path"]][case["status"]] += 1
+            if "stratum" in case:
+                strata[case["stratum"]][f"{case['path']} {case['status']}"] += 1
             if case["status"] != "ok":
                 failures.append({key: case[key] for key in
                                  ("name", "path", "status", "detail")
@@ -67,6 +71,8 @@ def sum_up(outcomes: Sequence[dict[str, Any]]) -> dict[str, Any]:
                         ulps[result["type"]][f"<{2 ** place}"] += count
     return {"modules": len(modules),
             "cases": {path: dict(counts) for path, counts in paths.items()},
+            **({"strata": {name: dict(counts) for name, counts
+                           in strata.items()}} if strata else {}),
             **values, "worst": worst,
             "ulps": {name: {place: count for place, count in counts.items()
                             if count} for name, counts in ulps.items()},
@@ -82,18 +88,23 @@ def read_sanitizer(folder: Path) -> dict[str, Any]:
     """What each tool said: cases that ran, and its number of errors."""
     tools = {}
     for tool in TOOLS:
-        path = folder / f"{tool}.log"
-        if not path.exists():
-            continue
-        text = path.read_text(errors="replace")
-        # A line about what was not printed may follow.
-        summary = re.findall(r"=+ (?:ERROR|RACECHECK) SUMMARY: "
-                             r"(\d+ (?:errors?$|hazards? .*))", text,
-                             re.MULTILINE)
-        cases = re.search(r"(\d+) cases, (\d+) ok", text)
-        tools[tool] = {"summary": summary[-1] if summary else "none",
-                       "cases": int(cases.group(1)) if cases else 0,
-                       "ok": int(cases.group(2)) if cases else 0}
+        summaries, cases, good = [], 0, 0
+        for path in sorted([*folder.glob(f"{tool}.log"),
+                            *folder.glob(f"{tool}.*.log")]):
+            text = path.read_text(errors="replace")
+            # A line about what was not printed may follow.
+            summary = re.findall(r"=+ (?:ERROR|RACECHECK) SUMMARY: "
+                                 r"(\d+ (?:errors?$|hazards? .*))", text,
+                                 re.MULTILINE)
+            ran = re.search(r"(\d+) cases, (\d+) ok", text)
+            summaries.append(summary[-1] if summary else "none")
+            cases += int(ran.group(1)) if ran else 0
+            good += int(ran.group(2)) if ran else 0
+        if summaries:
+            tools[tool] = {"summary": ", ".join(
+                text if count == 1 else f"{count} times {text}"
+                for text, count in Counter(summaries).items()),
+                           "cases": cases, "ok": good}
     return tools
 
 
