@@ -5,7 +5,7 @@
 #
 #===------------------------------------------------------------------------===#
 #
-# usage: scripts/sanitize.sh [address | thread | compiler]...
+# usage: scripts/sanitize.sh [address | thread | compiler | python]...
 #
 # Installs the sanitizers' runtime, builds the tests of the runtime, which link
 # no LLVM, and runs them:
@@ -13,6 +13,8 @@
 #   thread    with ThreadSanitizer
 #   compiler  as address, for the tests of compiling in many threads, which need
 #             all of the compiler: two cores build it in ten minutes
+#   python    as compiler, for the Python tests, which load it as a library; the
+#             interpreter and PyTorch have no instrumentation
 # Without arguments it does the first two. The last line is the sum over all;
 # the exit status is nonzero when a test failed.
 #
@@ -65,6 +67,33 @@ print(report["tests"] - report.get("disabled", 0) - bad, bad)
   rm -f "$report"
 }
 
+# run_python: the sanitizer has to be there before the library that needs it, so
+# it is loaded into the interpreter. The tools have it in them already.
+run_python() {
+  local bin=build/asan/python tool preload report good bad
+  mkdir -p $bin
+  for tool in build/asan/bin/fuse-*; do
+    printf '#!/bin/sh\nunset LD_PRELOAD\nexec "%s" "$@"\n' "$root/$tool" \
+      >"$bin/${tool##*/}"
+    chmod +x "$bin/${tool##*/}"
+  done
+  preload=$(clang-22 -print-file-name="libclang_rt.asan-$(uname -m).so")
+  # Without it, no exception of a library that is loaded later is known.
+  preload="$preload $(clang-22 -print-file-name=libstdc++.so.6)"
+  report=$(mktemp)
+  (cd python && LD_PRELOAD=$preload FUSE_BIN=$root/$bin \
+    FUSE_LIBRARY=$root/build/asan/lib/libfuse.so \
+    ../.venv/bin/python -m tests "$report")
+  if read -r good bad <"$report"; then
+    printf 'python: %d passed, %d failed\n' "$good" "$bad"
+    passed=$((passed + good))
+    failed=$((failed + bad))
+  else
+    failed=$((failed + 1))
+  fi
+  rm -f "$report"
+}
+
 say "Setting up"
 require scripts/setup.sh --sanitizers
 
@@ -83,18 +112,28 @@ for what in "$@"; do
   address) preset=asan tests=FuseRuntimeTests options=$asan_options ;;
   thread) preset=tsan tests=FuseRuntimeTests options= ;;
   compiler) preset=asan tests=FuseCompilerTests options=$llvm_options ;;
+  python)
+    preset=asan tests="fuse-c fuse-rt fuse-opt fuse-run fuse-explain"
+    # Python and PyTorch keep what they have until the end.
+    options=$llvm_options:detect_leaks=0
+    ;;
   *)
     printf "error: unknown argument '%s', expected %s\n" "$what" \
-      "address, thread or compiler" >&2
+      "address, thread, compiler or python" >&2
     exit 2
     ;;
   esac
   say "Building with preset $preset"
   require cmake --preset "$preset"
-  require cmake --build "build/$preset" --target "$tests"
+  # shellcheck disable=SC2086
+  require cmake --build "build/$preset" --target $tests
   say "$tests"
   export ASAN_OPTIONS=$options
-  run_gtest "build/$preset/bin/$tests"
+  if [ "$what" = python ]; then
+    run_python
+  else
+    run_gtest "build/$preset/bin/$tests"
+  fi
 done
 say "Result"
 finish
