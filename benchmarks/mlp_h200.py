@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import gc
 import os
-import platform
 import re
 import subprocess
 import sys
@@ -42,7 +41,7 @@ from .reference import (kernel_scalars, library_sum_error, real_output,
 from .results import (LIBRARY, Results, checks_summary, side_by_side,
                       summary)
 from .timing import (DeviceReader, Floor, Timer, capture, ceilings,
-                     read_device)
+                     describe_device)
 
 ROOT = Path(__file__).resolve().parents[1]
 _HANG = 3
@@ -114,17 +113,8 @@ class Bench:
 
     def describe(self) -> None:
         """Fills in what the numbers were read on."""
-        device = read_device()
-        import transformers
-        import triton
         info = self.results.data
-        info["gpu"] = torch.cuda.get_device_name(0)
-        info["driver"] = device.get("driver_version", "")
-        info["versions"] = {"torch": torch.__version__,
-                            "cuda": torch.version.cuda,
-                            "triton": triton.__version__,
-                            "transformers": transformers.__version__,
-                            "python": platform.python_version()}
+        info.update(describe_device())
         commits = {plan.commit for plan in self.plans if plan.commit}
         info["commit"] = self.options.commit or ", ".join(sorted(commits))
 

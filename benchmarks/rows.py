@@ -20,12 +20,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from .kernels import (ROOT, CompileError, _assemble, _run,
-                      add_compiler_options, read_commit)
-from .plan import Plan, read_launches
+from .kernels import (ROOT, CompileError, _run, add_compiler_options,
+                      assemble, read_commit)
+from .plan import Plan, digest, read_launches
 from .problem import BF16, FP8, NORMS, Problem
 
 HEAD = Problem("mlp", 4096, 4096, FP8, "silu", NORMS["rms0"])
+#: Tokens of kernels that take rows one by one.
+_ROW_TOKENS = (1, 33, 512, 1024, 2048, 8192)
 RESULTS = ROOT / "benchmarks/results/rows-h200.json"
 
 
@@ -135,11 +137,14 @@ def compile_all(options: argparse.Namespace) -> int:
             module, = compiled["modules"].values()
             ptx = options.out / f"{case.name}.ptx"
             ptx.write_text(module["ptx"])
-            _assemble(ptx, options.ptxas)
-            ptx.unlink()
-            (options.out / f"{case.name}.json").write_text(json.dumps(
-                {"version": compiled["version"], "commit": read_commit(),
+            plan = options.out / f"{case.name}.json"
+            plan.write_text(json.dumps(
+                {"version": compiled["version"], "binary": ptx.name,
+                 "commit": options.commit or read_commit(),
+                 "digest": digest(module["ptx"], compiled["launches"]),
                  "launches": compiled["launches"]}, indent=1))
+            if options.ptxas:
+                assemble(plan, options.ptxas)
             print(f"{case.name}: ok", flush=True)
         except CompileError as error:
             failed += 1
@@ -154,7 +159,7 @@ def measure_all(options: argparse.Namespace) -> int:
     from .checks import short
     from .driver import Module, Runner, Weights
     from .reference import E4M3_MAX, Chain, Range
-    from .timing import Floor, Timer, capture
+    from .timing import DeviceReader, Floor, Timer, capture, describe_device
 
     class Head(Chain):
         """The members up to the quantized input, and linears after it."""
@@ -167,7 +172,7 @@ def measure_all(options: argparse.Namespace) -> int:
             self.stream = self._stream()
             self.input = self._input()
 
-    timer, floor = Timer(), Floor()
+    timer, floor, reader = Timer(), Floor(), DeviceReader()
     rows: list[dict[str, Any]] = []
     good = True
 
@@ -208,8 +213,7 @@ def measure_all(options: argparse.Namespace) -> int:
         roles = list(case.roles)
         plan = Plan(SimpleNamespace(  # type: ignore[arg-type]
             operands=lambda: roles, width=case.width, returns_stream=False),
-            options.out / f"{case.name}.cubin",
-            read_launches(stored))
+            options.out / stored["binary"], read_launches(stored))
         generator = torch.Generator("cuda").manual_seed(
             options.seed * 1000 + tokens)
 
@@ -287,24 +291,28 @@ def measure_all(options: argparse.Namespace) -> int:
                      "outside": outside, "differing_repeats": differing,
                      "mbytes": short((read + written) / 1e6), **ours,
                      ("floor_us" if case.family == "norm_linear"
-                      else "copy_us"): base, "commit": stored["commit"]})
+                      else "copy_us"): base, "sm_mhz": reader.clock(),
+                     "commit": stored["commit"],
+                     "digest": stored["digest"]})
         print(f"{case.name} M={tokens}: {'ok' if ok else 'FAILED'}, outside "
               f"{outside}, {ours['median_us']:.1f} us, "
               f"{(read + written) / 1e6:.1f} MB, "
               f"{base / ours['median_us']:.2f} of the other's rate",
               flush=True)
 
+    def save() -> None:
+        lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
+        options.output.parent.mkdir(parents=True, exist_ok=True)
+        options.output.write_text(
+            head.replace('"rows": []', f'"rows": [\n{lines}\n ]') + "\n")
+
+    head = json.dumps({**describe_device(), "rows": []}, indent=1)
     for case in cases():
-        if case.family == "norm_linear":
-            tile = case.tokens or 0
-            for tokens in sorted({max(1, tile - 7), tile - 3, tile}):
-                run(case, tokens)
-            continue
-        for tokens in (1, 33, 512, 1024, 2048, 8192):
+        tile = case.tokens or 0
+        for tokens in sorted({max(1, tile - 7), tile - 3, tile}) \
+                if case.family == "norm_linear" else _ROW_TOKENS:
             run(case, tokens)
-    lines = ",\n".join(json.dumps(row) for row in rows)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(f"[\n{lines}\n]\n")
+        save()
     return 0 if good else 1
 
 

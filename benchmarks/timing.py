@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import platform
 import statistics
 import subprocess
 from collections.abc import Callable, Mapping
@@ -186,3 +187,17 @@ def read_device() -> dict[str, str]:
         return {}
     values = [value.strip() for value in done.stdout.strip().split(",")]
     return dict(zip(_QUERY, values))
+
+
+def describe_device() -> dict[str, Any]:
+    """What numbers were read on, for the head of a results file."""
+    import transformers
+    import triton
+
+    return {"gpu": torch.cuda.get_device_name(0),
+            "driver": read_device().get("driver_version", ""),
+            "versions": {"torch": torch.__version__,
+                         "cuda": torch.version.cuda,
+                         "triton": triton.__version__,
+                         "transformers": transformers.__version__,
+                         "python": platform.python_version()}}
