@@ -20,12 +20,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from .cases import CHECKED_TOKENS
 from .kernels import (ROOT, CompileError, _run, add_compiler_options,
                       assemble, read_commit)
 from .plan import Plan, digest, read_launches
 from .problem import BF16, FP8, NORMS, Problem
 
 HEAD = Problem("mlp", 4096, 4096, FP8, "silu", NORMS["rms0"])
+#: Widths of norm_linear, and M that the largest tiles are checked with.
+_WIDTHS = (256, 784, 2048, 2064, 1024)
+_LINEAR_TOKENS = {128: CHECKED_TOKENS,
+                  1000: (129, 200, 256, 300, 384, 511, 512, 1000)}
 #: Tokens of kernels that take rows one by one.
 _ROW_TOKENS = (1, 33, 512, 1024, 2048, 8192)
 RESULTS = ROOT / "benchmarks/results/rows-h200.json"
@@ -113,6 +118,17 @@ def cases() -> list[Case]:
                 f"norm_linear-4096-{label}-t{tokens}", "norm_linear", 4096,
                 (*head, "weight0", "weight1", "weight2"),
                 rows=(4096, 1024, 1024), dtype=dtype, tokens=tokens))
+    # Every norm, at widths in turn, with few and many tokens.
+    for index, (dtype, label) in enumerate(((FP8, "fp8"), (BF16, "bf16"))):
+        for turn, norm in enumerate(("rms0", "rms1", "layer")):
+            width = _WIDTHS[(turn + 2 * index) % len(_WIDTHS)]
+            roles = (*head, *(("norm_bias",) if norm == "layer" else ()),
+                     "weight0", "weight1")
+            for tokens in (128, 1000):
+                found.append(Case(
+                    f"norm_linear-{width}-{label}-{norm}-t{tokens}",
+                    "norm_linear", width, roles, rows=(width, 272),
+                    norm=norm, dtype=dtype, tokens=tokens))
     found.append(Case("norm_linear-784-bf16-t56", "norm_linear", 784,
                       (*head, "weight0", "weight1"), rows=(784, 272),
                       dtype=BF16, extras=("normed",), tokens=56))
@@ -308,9 +324,9 @@ def measure_all(options: argparse.Namespace) -> int:
 
     head = json.dumps({**describe_device(), "rows": []}, indent=1)
     for case in cases():
-        tile = case.tokens or 0
-        for tokens in sorted({max(1, tile - 7), tile - 3, tile}) \
-                if case.family == "norm_linear" else _ROW_TOKENS:
+        tile = case.tokens
+        for tokens in _ROW_TOKENS if tile is None else _LINEAR_TOKENS.get(
+                tile, (max(1, tile - 7), tile - 3, tile)):
             run(case, tokens)
         save()
     return 0 if good else 1
