@@ -97,13 +97,14 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
                       bool deferred) {
     // Few tokens leave room for a deeper ring of them, which hides more of the
     // latency of L2. A wide one takes room from the weights, which can be
-    // fetched into L2 instead.
+    // fetched into L2 instead; of half tiles more than 64 tokens take as much
+    // as weights.
     bool whole = firstRows == 256;
     int64_t tokenStages = width <= 16                             ? 8
                           : width <= 32                           ? 6
                           : many                                  ? 4
                           : deferred                              ? 5
-                          : (width <= 64 && whole) || rows == 256 ? 4
+                          : (width <= 64) == whole || rows == 256 ? 4
                                                                   : 6;
     int64_t stageBytes = firstRows * 128;
     int64_t room =
