@@ -180,6 +180,34 @@ def aligned_sum_error(x: Tensor, weight: Tensor, total: Tensor) -> Tensor:
     return DEVIATIONS * (losses * walk).sqrt()
 
 
+def aligned_sum(x: Tensor, weight: Tensor, digits: int = STEP_DIGITS
+                ) -> Tensor:
+    """x times a transposed weight by the accumulators of the contract.
+
+    x is [rows, k], weight [outputs, k], float64 values of f8E4M3FN; products
+    are taken 32 at a time in their order. For tests: it is slow.
+    """
+
+    def cut(value: Tensor, exponent: Tensor) -> Tensor:
+        return torch.ldexp(torch.ldexp(value, digits - exponent).trunc(),
+                           exponent - digits)
+
+    def exponents(value: Tensor) -> Tensor:
+        return torch.frexp(value.abs().clamp_min(LEAST_NORMAL))[1] - 1
+
+    total = x.new_zeros(len(x), len(weight))
+    of_x, of_weight = exponents(x), exponents(weight)
+    for step in range(0, x.shape[1], STEP_PRODUCTS):
+        part = slice(step, step + STEP_PRODUCTS)
+        largest = (of_x[:, None, part] + of_weight[None, :, part]).amax(-1)
+        largest = torch.where(total == 0, largest, torch.maximum(
+            largest, torch.frexp(total)[1] - 1))
+        sums = cut(x[:, None, part] * weight[None, :, part],
+                   largest[..., None]).sum(-1) + cut(total, largest)
+        total = cut(sums, torch.frexp(sums)[1] - 1)
+    return total
+
+
 def library_sum_error(width: int = 4096) -> float:
     """The part of `aligned_sum_error` that the library's worst sum uses."""
     x, w = (torch.randn(rows, width, device="cuda").mul(64).clamp(

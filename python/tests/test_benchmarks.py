@@ -20,8 +20,9 @@ from benchmarks.cases import SETS, Case, all_cases  # noqa: E402
 from benchmarks.plan import Plan, PlanError  # noqa: E402
 from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
 from benchmarks.reference import (Chain, Range, activate,  # noqa: E402
-                                  aligned_sum_error, kernel_scalars, quantize,
-                                  real_output, relative_error)
+                                  aligned_sum, aligned_sum_error,
+                                  kernel_scalars, quantize, real_output,
+                                  relative_error)
 from benchmarks.results import Results, summary  # noqa: E402
 
 E4M3 = torch.float8_e4m3fn
@@ -33,27 +34,6 @@ def random_bytes(rows: int, columns: int, dtype: torch.dtype, seed: int
     raw = torch.randint(0, 256, (rows, columns * dtype.itemsize),
                         dtype=torch.uint8, generator=generator)
     return raw.view(dtype)
-
-
-def aligned_sum(x: torch.Tensor, w: torch.Tensor, digits: int
-                ) -> torch.Tensor:
-    """x times w by the accumulators that docs/numerics.md describes."""
-
-    def cut(value: torch.Tensor, exponent: torch.Tensor) -> torch.Tensor:
-        return torch.ldexp(torch.ldexp(value, digits - exponent).trunc(),
-                           exponent - digits)
-
-    total = x.new_zeros(len(x), len(w))
-    least = 2.0**-6
-    for step in range(0, x.shape[1], 32):
-        a, b = x[:, None, step:step + 32], w[None, :, step:step + 32]
-        exponents = sum(torch.frexp(value.abs().clamp_min(least))[1] - 1
-                        for value in (a, b)).amax(-1)
-        exponents = torch.where(total == 0, exponents, torch.maximum(
-            exponents, torch.frexp(total)[1] - 1))
-        sums = cut(a * b, exponents[..., None]).sum(-1) + cut(total, exponents)
-        total = cut(sums, torch.frexp(sums)[1] - 1)
-    return total
 
 
 class Packing(unittest.TestCase):
