@@ -9,8 +9,9 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Up to so many tokens, looking for partial sums is faster than arrivals.
-static constexpr int64_t kPolledTokens = 32;
+/// Up to so many tokens, rounding partial sums saves less than looking for
+/// exact ones.
+static constexpr int64_t kExactTokens = 32;
 /// Up to so many, activating whole tiles at once is as fast as deferring half
 /// ones.
 static constexpr int64_t kWholeTokens = 64;
@@ -88,9 +89,10 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
   int64_t width = llvm::alignTo(tokens, 8);
   bool many = width > kMaxWholeTokens;
   // Rounding partial sums is not in the exact contract.
-  bool relaxed = problem.rounding.getMode() == RoundingMode::Relaxed;
-  Type partials = relaxed ? Type(BFloat16Type::get(context))
-                          : Type(Float32Type::get(context));
+  bool rounds = problem.rounding.getMode() == RoundingMode::Relaxed &&
+                width > kExactTokens;
+  Type partials = rounds ? Type(BFloat16Type::get(context))
+                         : Type(Float32Type::get(context));
   tile::ScheduleAttr best;
   double bestTime = 0;
   auto consider = [&](int64_t firstRows, int64_t rows, int64_t split,
@@ -115,7 +117,7 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
       return tile::ScheduleAttr::get(
           context, width, blocks, split, firstRows, rows, weightStages,
           tokenStages, std::min(inFlight, weightStages), /*ahead=*/8, partials,
-          /*polled=*/width <= kPolledTokens, staged, deferred,
+          /*polled=*/!rounds && !many, staged, deferred,
           tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
     };
     int64_t inFlight = whole ? 2 : 3;

@@ -84,10 +84,11 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     - `partials`: element type of the split sums in the workspace, f32 or
       bf16. bf16 is a rounding that no contract names, so only kernels of
       `rounding(relaxed)` may use it;
-    - `polled`: a block finds the partial sums of others by looking for words
-      that are not zero, and clears them, instead of waiting for arrivals. An
-      arrival waits for all that is on its way to its multiprocessor, which
-      takes longer than looking when there are few tokens;
+    - `polled`: a block finds the partial sums of others by looking at the mark
+      in the lowest bit of each, instead of waiting for arrivals that release
+      them. A release waits for all that is on its way to its multiprocessor.
+      With more than 32 tokens, relaxed arrivals tell when to look. Needs
+      `partials` = f32;
     - `staged`: hidden units leave through shared memory, 16 bytes at a time,
       instead of a few bytes from each thread;
     - `deferred`: the first product is cut into two tiles for each block that

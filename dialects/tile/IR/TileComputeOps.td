@@ -165,22 +165,22 @@ def Tile_PackOp : Tile_Op<"pack", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Tile_NonzeroOp : Tile_Op<"nonzero", [
+def Tile_MarkOp : Tile_Op<"mark", [
     Pure, AllTypesMatch<["vector", "result"]>]> {
-  let summary = "The same values without a word of zeros";
+  let summary = "Values of f32 that tell in which launch they were stored";
   let description = [{
-    Where 32 bits of the vector (8 or 16 when it has no more) are zero, the
-    last of the values in them becomes -0, so that a word of zeros can say
-    that nothing has been written. Sums that begin with 0 and products do not
-    tell the two zeros apart.
+    The lowest bit of each value becomes 1 in an even epoch and 0 in an odd
+    one, so that `tile.collect` can tell what a launch stores from what the
+    one before it did, and from zeros before the first. A value changes by
+    less than 2^-23 of itself.
 
-    Becomes `setp.eq` and `selp` for each word.
+    Becomes an `and` and an `or` for each value.
 
-    Example: `%n = tile.nonzero %v : vector<2xf8E4M3FN>`
+    Example: `%m = tile.mark %v epoch(%e) : vector<2xf32>`
   }];
-  let arguments = (ins AnyVectorOfNonZeroRank:$vector);
+  let arguments = (ins AnyVectorOfNonZeroRank:$vector, I32:$epoch);
   let results = (outs AnyVectorOfNonZeroRank:$result);
-  let assemblyFormat = "$vector attr-dict `:` type($vector)";
+  let assemblyFormat = "$vector `epoch` `(` $epoch `)` attr-dict `:` type($vector)";
   let hasVerifier = 1;
 }
 

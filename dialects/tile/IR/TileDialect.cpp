@@ -54,7 +54,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t split, int64_t firstRows,
                                    int64_t rows, int64_t weightStages,
                                    int64_t tokenStages, int64_t inFlight,
-                                   int64_t ahead, Type partials, bool,
+                                   int64_t ahead, Type partials, bool polled,
                                    bool staged, bool deferred, CachePolicy,
                                    bool, int64_t launches) {
   if (tokens < 8 || tokens > 256 || tokens % 8 != 0)
@@ -102,6 +102,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << " is less than the 3 that rows = 128 takes";
   if (!partials || !(partials.isF32() || partials.isBF16()))
     return emitError() << "partials = " << partials << " is not f32 or bf16";
+  if (polled && !partials.isF32())
+    return emitError() << "polled wants partials = f32, not " << partials;
   // Mbarriers and reduction scratch are static shared memory beside the rings.
   int64_t bytes =
       weightStages * firstRows * 128 + (tokenStages + deferred) * tokens * 128;

@@ -286,32 +286,33 @@ def Tile_StoreOp : Tile_Op<"store", [MemoryEffects<[MemWrite]>]> {
 }
 
 def Tile_CollectOp : Tile_Op<"collect", [
-    SameVariadicOperandSize, MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits for vectors that other blocks store, and clears them";
+    SameVariadicOperandSize, MemoryEffects<[MemRead]>]> {
+  let summary = "Waits for vectors that other blocks store";
   let description = [{
-    Loads a vector at each index until no word of 32 bits is zero in those
-    whose condition holds, and stores zeros there, for the next launch. Each
-    has one writer, which stores it as `polled` and free of zero words
-    (`tile.nonzero`), and one reader. Vectors whose condition does not hold
-    are neither waited for nor cleared; their values mean nothing.
+    Loads a vector of f32 at each index until every word of those whose
+    condition holds has the mark of this epoch in its lowest bit. Each has one
+    writer, which stores it as `polled` and marked (`tile.mark`) in every
+    launch. Vectors whose condition does not hold are not waited for; their
+    values mean nothing. The others have 0 for the mark.
 
     All loads are on their way at the same time. Nothing is ordered by this
     but the vectors themselves, which is what makes it cheap: a release would
     wait for all that is on its way to the multiprocessor.
 
-    Becomes `ld.volatile.global` in a loop and `st.global`.
+    Becomes `ld.volatile.global` in a loop.
 
     Example:
-    `%v:2 = tile.collect %p[%i, %j] if(%c, %d)
+    `%v:2 = tile.collect %p[%i, %j] if(%c, %d) epoch(%e)
        : !tile.buffer<f32> -> vector<2xf32>, vector<2xf32>`
   }];
   let arguments = (ins
-    Tile_Buffer:$buffer, Variadic<I32>:$indices, Variadic<I1>:$conditions
+    Tile_Buffer:$buffer, Variadic<I32>:$indices, Variadic<I1>:$conditions,
+    I32:$epoch
   );
   let results = (outs Variadic<AnyVectorOfNonZeroRank>:$values);
   let assemblyFormat = [{
-    $buffer `[` $indices `]` `if` `(` $conditions `)` attr-dict
-    `:` qualified(type($buffer)) `->` type($values)
+    $buffer `[` $indices `]` `if` `(` $conditions `)` `epoch` `(` $epoch `)`
+    attr-dict `:` qualified(type($buffer)) `->` type($values)
   }];
   let hasVerifier = 1;
 }

@@ -150,10 +150,10 @@ LogicalResult CollectOp::verify() {
   for (Value value : getValues()) {
     if (failed(verifyAccess(*this, buffer, value.getType())))
       return failure();
-    auto type = cast<VectorType>(value.getType());
-    if (type.getNumElements() * type.getElementTypeBitWidth() < 32)
+    Type type = value.getType();
+    if (!cast<VectorType>(type).getElementType().isF32())
       return emitOpError() << "waits for a " << type
-                           << ": expected words of 32 bits";
+                           << ": expected a vector of f32";
   }
   return success();
 }
@@ -245,13 +245,12 @@ LogicalResult PackOp::verify() {
   return success();
 }
 
-LogicalResult NonzeroOp::verify() {
+LogicalResult MarkOp::verify() {
   auto type = cast<VectorType>(getVector().getType());
-  int64_t bits = type.getNumElements() * type.getElementTypeBitWidth();
-  if (!isa<FloatType>(type.getElementType()) ||
-      !llvm::is_contained({8, 16, 32, 64, 128}, bits))
+  if (!type.getElementType().isF32() || type.getRank() != 1 ||
+      type.isScalable())
     return emitOpError() << "has a " << type
-                         << ": expected 8, 16, 32, 64 or 128 bits of floats";
+                         << ": expected one static dimension of f32";
   return success();
 }
 

@@ -199,7 +199,7 @@ void DecodeKernelBuilder::multiply() {
         mainLoop(uses, div(rangeSteps(), steps), steps, tiling.rows / 128,
                  /*kept=*/0, deferred ? &*deferred : nullptr);
     storePartials(accs);
-    if (!s.getPolled())
+    if (!s.getPolled() || announcesSums())
       meet();
     sumPartials();
   };

@@ -151,6 +151,9 @@ private:
   int64_t normBlocks() const { return std::min(tokens, s.getBlocks()); }
   /// Arrivals that complete a tile of the hidden layer.
   int64_t arrivalsPerTile() const { return s.getStaged() ? 1 : kMathWarps; }
+  /// Whether blocks are told when looking for partial sums begins to pay.
+  /// With few tokens, fetching all that they will look at into L2 is faster.
+  bool announcesSums() const { return s.getPolled() && tokens > 32; }
   /// Values that a thread has of a column of the last product.
   int64_t width2() const { return tiling.rows / 64; }
 

@@ -164,18 +164,18 @@ void DecodeKernelBuilder::streamWeights() {
          return {fetched};
        });
   // Late blocks may have all the units, so that there is no next stage.
-  if (lateRing && hasUnit)
-    when(both(less(block, c(tiling.firstBlocks)),
-              equal(sub(allUses, uses1), 0)),
-         tellLate);
+  if (lateRing && hasUnit) {
+    Value ends = equal(sub(allUses, uses1), 0);
+    when(both(less(block, c(tiling.firstBlocks)), ends), tellLate);
+  }
 }
 
 //===----------------------------------------------------------------------===//
 // Tokens
 //===----------------------------------------------------------------------===//
 
-/// Fetches the partial sums that the block will look for into L2: words of
-/// zeros still, which looking would bring from device memory at the end.
+/// Fetches the partial sums that the block will look for into L2: those of the
+/// launch before, which looking would bring from device memory at the end.
 void DecodeKernelBuilder::fetchPartials() {
   int64_t columns = tokens / 4, ranges = tiling.ranges;
   int64_t elements = kMathThreads * width2();
@@ -202,7 +202,7 @@ void DecodeKernelBuilder::streamTokens() {
   // The math warps read it after their first wait on a token stage, whose
   // arming below orders this store.
   store(epoch, epochBuffer, c(0));
-  if (s.getPolled() && doesLast())
+  if (s.getPolled() && !announcesSums() && doesLast())
     when(hasUnit, [&] { fetchPartials(); });
   int64_t columns = 128 / elementBytes;
   auto fetch = [&](Value use, Value map, Value step) {

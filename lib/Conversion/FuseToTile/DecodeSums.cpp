@@ -19,19 +19,25 @@ void DecodeKernelBuilder::storePartials(ValueRange accs) {
   Value unit = mul(add(mul(tile2, tiling.ranges), range), columns);
   Value first = mul(add(mul(unit, kMathThreads), thread), width2());
   Value firstToken = mul(rem(lane, 4), 2);
+  Value epoch =
+      s.getPolled() ? load(b.getI32Type(), epochBuffer, c(0)) : Value();
   SmallVector<Values> sums;
   for (Value acc : accs)
     sums.push_back(valuesOf(acc));
   for (int64_t column = 0; column < columns; ++column) {
     int64_t group = column / 2, parity = column % 2;
-    when(less(add(firstToken, 8 * group + parity), count), [&] {
+    // A mark tells two launches apart, so that each has to store all of them.
+    Value wanted;
+    if (!s.getPolled())
+      wanted = less(add(firstToken, 8 * group + parity), count);
+    when(wanted, [&] {
       Values ofToken;
       for (const Values &own : sums)
         for (int64_t half : {0, 1})
           ofToken.push_back(own[4 * group + 2 * half + parity]);
       Value values = pack(s.getPartials(), ofToken);
       if (s.getPolled())
-        values = NonzeroOp::create(b, loc, values.getType(), values);
+        values = MarkOp::create(b, loc, values.getType(), values, epoch);
       StoreOp::create(b, loc, values, partials,
                       add(first, column * kMathThreads * width2()),
                       s.getPolled());
@@ -39,14 +45,16 @@ void DecodeKernelBuilder::storePartials(ValueRange accs) {
   }
 }
 
-/// A warp needs only the same warp of the other ranges.
+/// A warp needs only the same warp of the other ranges. Where it looks for
+/// their sums anyway, arrivals order nothing: they spare looks in vain, which
+/// bring what the launch before has left from device memory.
 void DecodeKernelBuilder::meet() {
   WarpSyncOp::create(b, loc);
   Value index = add(add(mul(tile2, kMathWarps), warpIndex),
                     1 + tiling.parts * tiling.ranges);
   when(leads, [&] {
     Value mine = word(index);
-    WordArriveOp::create(b, loc, mine);
+    WordArriveOp::create(b, loc, mine, /*relaxed=*/s.getPolled());
     Value epoch = load(b.getI32Type(), epochBuffer, c(0));
     WordWaitOp::create(b, loc, mine, epoch, c(tiling.ranges));
   });
@@ -59,6 +67,8 @@ void DecodeKernelBuilder::sumPartials() {
   int64_t columns = tokens / 4, ranges = tiling.ranges;
   Value first = mul(tile2, ranges * columns);
   Type vector = VectorType::get(width2(), s.getPartials());
+  Value epoch =
+      s.getPolled() ? load(b.getI32Type(), epochBuffer, c(0)) : Value();
   // Many rounds at a time: a column after the other would wait for L2 each
   // time.
   int64_t rounds = llvm::divideCeil(columns, ranges);
@@ -89,7 +99,7 @@ void DecodeKernelBuilder::sumPartials() {
     if (s.getPolled())
       parts =
           CollectOp::create(b, loc, SmallVector<Type>(indices.size(), vector),
-                            partials, indices, conditions)
+                            partials, indices, conditions, epoch)
               .getValues();
     else
       for (Value index : indices)
@@ -105,9 +115,6 @@ void DecodeKernelBuilder::finishColumn(Value token, Value condition,
                                        ArrayRef<Value> parts) {
   when(condition, [&] {
     Values sums = unpack(parts[0]);
-    // A -0 that stood for 0 becomes 0 again.
-    if (s.getPolled())
-      sums = each(sums, [&](Value v) { return fadd(v, f(0)); });
     for (Value part : parts.drop_front())
       sums = addEach(sums, unpack(part));
     // First output of the thread in its unit: packing has put neighbours into

@@ -333,41 +333,23 @@ struct ReciprocalLowering : OpConversionPattern<ReciprocalOp> {
   }
 };
 
-struct NonzeroLowering : OpConversionPattern<NonzeroOp> {
+struct MarkLowering : OpConversionPattern<MarkOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(NonzeroOp op, OneToNOpAdaptor adaptor,
+  matchAndRewrite(MarkOp op, OneToNOpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Emitter emit(rewriter, loc);
-    auto type = cast<VectorType>(op.getVector().getType());
     Value vector = adaptor.getVector().front();
-    int64_t bits = type.getNumElements() * type.getElementTypeBitWidth();
-    auto word = rewriter.getIntegerType(std::min<int64_t>(bits, 32));
-    // -0 in the last value is the highest bit alone.
-    Value sign = arith::ConstantOp::create(
-        rewriter, loc,
-        rewriter.getIntegerAttr(word, APInt::getSignMask(word.getWidth())));
-    Value none = arith::ConstantOp::create(rewriter, loc,
-                                           rewriter.getIntegerAttr(word, 0));
-    auto mark = [&](Value value) -> Value {
-      Value zero = arith::CmpIOp::create(rewriter, loc,
-                                         arith::CmpIPredicate::eq, value, none);
-      return arith::SelectOp::create(rewriter, loc, zero, sign, value);
-    };
-    if (bits <= 32) {
-      rewriter.replaceOp(
-          op, emit.bitcast(vector.getType(), mark(emit.bitcast(word, vector))));
-      return success();
-    }
-    Value words = emit.bitcast(VectorType::get(bits / 32, word), vector);
-    for (int64_t index = 0; index < bits / 32; ++index) {
-      Value value =
-          LLVM::ExtractElementOp::create(rewriter, loc, words, emit.i32(index));
-      words = LLVM::InsertElementOp::create(rewriter, loc, words, mark(value),
-                                            emit.i32(index));
-    }
+    int64_t count = cast<VectorType>(op.getVector().getType()).getNumElements();
+    Value odd = emit.bitAnd(adaptor.getEpoch().front(), 1);
+    Value mark = arith::XOrIOp::create(rewriter, loc, odd, emit.i32(1));
+    Value words =
+        emit.bitcast(VectorType::get(count, rewriter.getI32Type()), vector);
+    words = emit.mapWords(words, [&](Value word) -> Value {
+      return arith::OrIOp::create(rewriter, loc, emit.bitAnd(word, ~1), mark);
+    });
     rewriter.replaceOp(op, emit.bitcast(vector.getType(), words));
     return success();
   }
@@ -429,6 +411,6 @@ void fuse::populateTileComputePatterns(const TileTypeConverter &converter,
                                         "wgmma.wait_group.sync.aligned 0;");
   patterns.add<AccZeroLowering, MmaLowering, MmaCommitLowering, MmaWaitLowering,
                AccValuesLowering, ReduceLowering, PackLowering, Exp2Lowering,
-               ReciprocalLowering, NonzeroLowering, UnpackLowering>(converter,
-                                                                    context);
+               ReciprocalLowering, MarkLowering, UnpackLowering>(converter,
+                                                                 context);
 }

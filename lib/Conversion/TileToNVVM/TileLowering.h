@@ -51,6 +51,11 @@ public:
   mlir::Value shl(mlir::Value lhs, int64_t rhs);
   mlir::Value extend(mlir::Value value);
   mlir::Value bitcast(mlir::Type type, mlir::Value value);
+  /// A word, or those of a vector of them.
+  llvm::SmallVector<mlir::Value> getWords(mlir::Value words);
+  /// Maps a word, or each one of a vector of them.
+  mlir::Value mapWords(mlir::Value words,
+                       llvm::function_ref<mlir::Value(mlir::Value)> map);
   /// Element `index` from `pointer`, in units of `element`.
   mlir::Value step(mlir::Value pointer, mlir::Type element, mlir::Value index);
   mlir::Value threadId();

@@ -413,30 +413,27 @@ struct CollectLowering : OpConversionPattern<CollectOp> {
       accesses.push_back(getAccessType(types.back()));
     }
 
-    SmallVector<Value> values =
-        waitFor(emit, pointers, accesses, types, conditions);
-
-    for (auto [pointer, type, access, condition] :
-         llvm::zip_equal(pointers, types, accesses, conditions)) {
-      auto clear = scf::IfOp::create(rewriter, loc, condition);
-      OpBuilder::InsertionGuard guard(rewriter);
-      rewriter.setInsertionPointToStart(clear.thenBlock());
-      Value zero = LLVM::ZeroOp::create(rewriter, loc, access);
-      LLVM::StoreOp::create(rewriter, loc, zero, pointer, getAlignment(type));
-    }
+    SmallVector<Value> values = waitFor(emit, pointers, accesses, types,
+                                        conditions, adaptor.getEpoch().front());
     SmallVector<Value> results;
     for (auto [value, type] : llvm::zip_equal(values, types))
-      results.push_back(emit.bitcast(type, value));
+      results.push_back(
+          emit.bitcast(type, emit.mapWords(value, [&](Value word) {
+            return emit.bitAnd(word, ~1);
+          })));
     rewriter.replaceOp(op, results);
     return success();
   }
 
 private:
-  /// Loads vectors until none whose condition holds has a word of zeros.
+  /// Loads vectors until all words of those whose condition holds have the
+  /// mark of the epoch.
   static SmallVector<Value> waitFor(Emitter &emit, ValueRange pointers,
                                     TypeRange accesses, TypeRange types,
-                                    ValueRange conditions) {
+                                    ValueRange conditions, Value epoch) {
     OpBuilder &b = emit.builder;
+    // Of a word that is there, the lowest bit differs from this one's.
+    Value other = emit.bitAnd(epoch, 1);
     auto loop = scf::WhileOp::create(b, emit.loc, accesses, ValueRange{});
     OpBuilder::InsertionGuard guard(b);
     b.createBlock(&loop.getBefore());
@@ -448,19 +445,14 @@ private:
                                             /*isVolatile=*/true));
     Value missing;
     for (auto [value, condition] : llvm::zip_equal(values, conditions)) {
-      Value least = value;
-      if (auto vector = dyn_cast<VectorType>(value.getType())) {
-        least = Value();
-        for (int64_t word = 0; word < vector.getNumElements(); ++word) {
-          Value part = LLVM::ExtractElementOp::create(b, emit.loc, value,
-                                                      emit.i32(word));
-          least =
-              least ? arith::MinUIOp::create(b, emit.loc, least, part) : part;
-        }
+      Value all;
+      for (Value word : emit.getWords(value)) {
+        Value flipped = arith::XOrIOp::create(b, emit.loc, word, other);
+        all = all ? arith::AndIOp::create(b, emit.loc, all, flipped) : flipped;
       }
-      Value zero = arith::CmpIOp::create(b, emit.loc, arith::CmpIPredicate::eq,
-                                         least, emit.i32(0));
-      Value both = arith::AndIOp::create(b, emit.loc, zero, condition);
+      Value old = arith::CmpIOp::create(b, emit.loc, arith::CmpIPredicate::eq,
+                                        emit.bitAnd(all, 1), emit.i32(0));
+      Value both = arith::AndIOp::create(b, emit.loc, old, condition);
       missing =
           missing ? arith::OrIOp::create(b, emit.loc, missing, both) : both;
     }

@@ -139,6 +139,24 @@ Value Emitter::bitcast(Type type, Value value) {
     return value;
   return LLVM::BitcastOp::create(builder, loc, type, value);
 }
+SmallVector<Value> Emitter::getWords(Value words) {
+  auto vector = dyn_cast<VectorType>(words.getType());
+  if (!vector)
+    return {words};
+  SmallVector<Value> elements;
+  for (int64_t index = 0; index < vector.getNumElements(); ++index)
+    elements.push_back(
+        LLVM::ExtractElementOp::create(builder, loc, words, i32(index)));
+  return elements;
+}
+Value Emitter::mapWords(Value words, function_ref<Value(Value)> map) {
+  if (!isa<VectorType>(words.getType()))
+    return map(words);
+  for (auto [index, word] : llvm::enumerate(getWords(words)))
+    words = LLVM::InsertElementOp::create(builder, loc, words, map(word),
+                                          i32(index));
+  return words;
+}
 Value Emitter::step(Value pointer, Type element, Value index) {
   return LLVM::GEPOp::create(builder, loc, pointer.getType(), element, pointer,
                              ValueRange{index});

@@ -3,8 +3,8 @@
 
 // A block of 128 outputs takes two k-steps in a stage, one behind the other.
 // The hidden layer takes the place of the last tokens and leaves 16 bytes at a
-// time; while the ring is full, weights go into L2. Partial sums have no word
-// of zeros, and are found by looking.
+// time; while the ring is full, weights go into L2. Partial sums have a mark, and
+// are found by looking.
 
 // CHECK-LABEL: func @narrow
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_0(
@@ -26,7 +26,8 @@ func.func @narrow(%x: tensor<?x256xbf16>, %g: tensor<256x256xf8E4M3FN>,
 }
 
 // Half a tile of the first product: 64 hidden units, of which a thread has
-// one. Stages are 16 KB. Two tiles make a k-step of the last product.
+// one. Stages are 16 KB. Two tiles make a k-step of the last product. With more
+// than 32 tokens, arrivals that order nothing tell when to look for sums.
 
 // CHECK-LABEL: func @halves
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_1(
@@ -37,10 +38,10 @@ func.func @halves(%x: tensor<?x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
          scales(f8E4M3FN, input = 0.5, gate = 0.25, up = 0.5, hidden = 0.25,
                 down = 1.0) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split = 2,
+         {tile.schedule = #tile.schedule<tokens = 40, blocks = 3, split = 2,
           first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 3, partials = f32, staged = true, hint = evict_first,
-          dependent = true>}
+          in_flight = 3, partials = f32, polled = true, staged = true,
+          hint = evict_first, dependent = true>}
     : (tensor<?x128xbf16>, tensor<192x128xf8E4M3FN>,
        tensor<192x128xf8E4M3FN>, tensor<128x192xf8E4M3FN>)
       -> tensor<?x128xbf16>
@@ -214,7 +215,7 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
 // CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x16xf32>
 // CHECK:           tile.acc.values
 // CHECK:             %[[SUMS:.*]] = tile.pack %{{.*}}, %{{.*}} : vector<2xf32>
-// CHECK:             %[[STORED:.*]] = tile.nonzero %[[SUMS]]
+// CHECK:             %[[STORED:.*]] = tile.mark %[[SUMS]]
 // CHECK:             tile.store polled %[[STORED]]
 // CHECK-NOT:       tile.word
 // CHECK:           tile.collect
@@ -224,10 +225,14 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
 // CHECK:         role "multiply"
 // CHECK:           tile.mma
 // CHECK-NOT:       tile.mma %
-// CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x16xf32>
+// CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x40xf32>
 // CHECK:             tile.pack %{{.*}} : vector<1xf8E4M3FN>
 // CHECK:             tile.load %{{.*}} -> vector<16xf8E4M3FN>
-// CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x16xf32>
+// CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x40xf32>
+// CHECK:             tile.store polled
+// CHECK:             tile.word.arrive %[[MET:.*]] {relaxed}
+// CHECK:             tile.word.wait %[[MET]] epoch(%[[EPOCH:.*]]) arrivals(%c2_i32)
+// CHECK:           tile.collect
 
 // CHECK-LABEL: tile.kernel @gated_mlp_decode_2(
 // CHECK:         role "stream"

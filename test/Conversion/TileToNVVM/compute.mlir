@@ -151,28 +151,26 @@ gpu.module @m {
 
 // -----
 
-// A word of zeros becomes that of a -0 in its last value. One value is
+// The lowest bit of each word says whether the epoch is even. One value is
 // converted beside itself.
 
 gpu.module @m {
-  // CHECK-LABEL: llvm.func @nonzero
-  // CHECK-DAG:     %[[SIGN:.*]] = arith.constant -2147483648 : i32
-  // CHECK-DAG:     %[[BYTE:.*]] = arith.constant -128 : i8
-  // CHECK-DAG:     %[[NONE:.*]] = arith.constant 0 : i32
-  // CHECK:         %[[E:.*]] = arith.cmpi eq, %[[W:.*]], %[[NONE]]
-  // CHECK:         arith.select %[[E]], %[[SIGN]], %[[W]]
+  // CHECK-LABEL: llvm.func @mark
+  // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : i32
+  // CHECK-DAG:     %[[REST:.*]] = arith.constant -2 : i32
+  // CHECK:         %[[ODD:.*]] = arith.andi %{{.*}}, %[[ONE]]
+  // CHECK:         %[[MARK:.*]] = arith.xori %[[ODD]], %[[ONE]]
+  // CHECK-COUNT-2: arith.andi %{{.*}}, %[[REST]]
   // CHECK:         %[[PAIR:.*]] = nvvm.convert.f32x2.to.f8x2 %[[X:.*]], %[[X]]
-  // CHECK:         %[[ONE:.*]] = arith.trunci %[[PAIR]] : i16 to i8
-  // CHECK:         arith.select %{{.*}}, %[[BYTE]], %[[ONE]]
-  tile.kernel @nonzero(%y: !tile.buffer<bf16>, %q: !tile.buffer<f8E4M3FN>,
-                       %i: i32, %x: f32)
+  // CHECK:         arith.trunci %[[PAIR]] : i16 to i8
+  tile.kernel @mark(%y: !tile.buffer<f32>, %q: !tile.buffer<f8E4M3FN>,
+                    %i: i32, %x: f32)
       blocks(1) threads(32) shared_bytes(0) {
-    %a = tile.load %y[%i] : !tile.buffer<bf16> -> vector<2xbf16>
-    %b = tile.nonzero %a : vector<2xbf16>
-    tile.store %b, %y[%i] : vector<2xbf16>, !tile.buffer<bf16>
+    %a = tile.load %y[%i] : !tile.buffer<f32> -> vector<2xf32>
+    %b = tile.mark %a epoch(%i) : vector<2xf32>
+    tile.store %b, %y[%i] : vector<2xf32>, !tile.buffer<f32>
     %c = tile.pack %x : vector<1xf8E4M3FN>
-    %d = tile.nonzero %c : vector<1xf8E4M3FN>
-    tile.store %d, %q[%i] : vector<1xf8E4M3FN>, !tile.buffer<f8E4M3FN>
+    tile.store %c, %q[%i] : vector<1xf8E4M3FN>, !tile.buffer<f8E4M3FN>
     tile.return
   }
 }

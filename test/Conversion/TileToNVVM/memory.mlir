@@ -122,32 +122,35 @@ gpu.module @m {
 
 // -----
 
-// What blocks exchange by looking has no word of zeros. All vectors are loaded
-// in one loop until none is missing, and cleared where they were wanted.
+// What blocks exchange by looking has a mark in the lowest bit of each word. All
+// vectors are loaded in one loop until none is of the launch before.
 
 gpu.module @m {
   // CHECK-LABEL: llvm.func @exchange
   // CHECK-SAME:    (%{{.*}}: !llvm.ptr<1>, %{{.*}}: i32)
   // CHECK-DAG:     %[[ZERO:.*]] = arith.constant 0 : i32
+  // CHECK-DAG:     %[[ONE:.*]] = arith.constant 1 : i32
+  // CHECK-DAG:     %[[REST:.*]] = arith.constant -2 : i32
   // CHECK:         llvm.store volatile %{{.*}} : vector<2xi32>, !llvm.ptr<1>
+  // CHECK:         %[[OLD:.*]] = arith.andi %{{.*}}, %[[ONE]]
   // CHECK:         %[[LOOP:.*]]:2 = scf.while
   // CHECK:           %[[V:.*]] = llvm.load volatile %[[P:.*]] {alignment = 8 : i64} : !llvm.ptr<1> -> vector<2xi32>
   // CHECK:           %[[W:.*]] = llvm.load volatile %[[Q:.*]] {alignment = 8 : i64} : !llvm.ptr<1> -> vector<2xi32>
-  // CHECK:           arith.minui
-  // CHECK:           arith.cmpi eq, %{{.*}}, %[[ZERO]]
-  // CHECK:           arith.minui
+  // CHECK:           arith.xori %{{.*}}, %[[OLD]]
+  // CHECK:           arith.xori %{{.*}}, %[[OLD]]
+  // CHECK:           %[[ALL:.*]] = arith.andi
+  // CHECK:           %[[BIT:.*]] = arith.andi %[[ALL]], %[[ONE]]
+  // CHECK:           arith.cmpi eq, %[[BIT]], %[[ZERO]]
   // CHECK:           arith.cmpi eq, %{{.*}}, %[[ZERO]]
   // CHECK:           scf.condition(%{{.*}}) %[[V]], %[[W]]
-  // CHECK:         scf.if %{{.*}} {
-  // CHECK-NEXT:      llvm.store %{{.*}}, %[[P]]
-  // CHECK-NEXT:      llvm.store %{{.*}}, %[[Q]]
+  // CHECK-COUNT-4: arith.andi %{{.*}}, %[[REST]]
   tile.kernel @exchange(%p: !tile.buffer<f32>, %i: i32)
       blocks(1) threads(32) shared_bytes(0) {
     %n = arith.constant 7 : i32
     %c = arith.cmpi ult, %i, %n : i32
     %v = tile.load %p[%n] : !tile.buffer<f32> -> vector<2xf32>
     tile.store polled %v, %p[%i] : vector<2xf32>, !tile.buffer<f32>
-    %l:2 = tile.collect %p[%i, %n] if(%c, %c)
+    %l:2 = tile.collect %p[%i, %n] if(%c, %c) epoch(%i)
       : !tile.buffer<f32> -> vector<2xf32>, vector<2xf32>
     tile.store %l#0, %p[%i] : vector<2xf32>, !tile.buffer<f32>
     tile.store %l#1, %p[%n] : vector<2xf32>, !tile.buffer<f32>

@@ -793,6 +793,14 @@ func.func private @f() attributes {
 
 // -----
 
+// expected-error@+2 {{polled wants partials = f32, not 'bf16'}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, partials = bf16,
+    polled = true, hint = evict_first, dependent = true>}
+
+// -----
+
 // expected-error@+2 {{first_rows = 128 wants rows = 128, not 256}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
@@ -801,34 +809,36 @@ func.func private @f() attributes {
 
 // -----
 
-func.func @f(%v: vector<4xi8>) {
-  // expected-error@+1 {{has a 'vector<4xi8>': expected 8, 16, 32, 64 or 128 bits of floats}}
-  %r = tile.nonzero %v : vector<4xi8>
+func.func @f(%v: vector<4xbf16>, %e: i32) {
+  // expected-error@+1 {{has a 'vector<4xbf16>': expected one static dimension of f32}}
+  %r = tile.mark %v epoch(%e) : vector<4xbf16>
   return
 }
 
 // -----
 
-func.func @f(%p: !tile.buffer<f32, shared>, %j: i32, %c: i1) {
+func.func @f(%p: !tile.buffer<f32, shared>, %j: i32, %c: i1, %e: i32) {
   // expected-error@+1 {{waits for vectors of a '!tile.buffer<f32, shared>': expected a global buffer}}
-  %v = tile.collect %p[%j] if(%c) : !tile.buffer<f32, shared> -> vector<2xf32>
+  %v = tile.collect %p[%j] if(%c) epoch(%e)
+    : !tile.buffer<f32, shared> -> vector<2xf32>
   return
 }
 
 // -----
 
-func.func @f(%p: !tile.buffer<f32>, %j: i32, %c: i1) {
+func.func @f(%p: !tile.buffer<f32>, %j: i32, %c: i1, %e: i32) {
   // expected-error@+1 {{has 1 indices for 2 vectors}}
-  %v:2 = tile.collect %p[%j] if(%c)
+  %v:2 = tile.collect %p[%j] if(%c) epoch(%e)
     : !tile.buffer<f32> -> vector<2xf32>, vector<2xf32>
   return
 }
 
 // -----
 
-func.func @f(%p: !tile.buffer<bf16>, %j: i32, %c: i1) {
-  // expected-error@+1 {{waits for a 'vector<1xbf16>': expected words of 32 bits}}
-  %v = tile.collect %p[%j] if(%c) : !tile.buffer<bf16> -> vector<1xbf16>
+func.func @f(%p: !tile.buffer<bf16>, %j: i32, %c: i1, %e: i32) {
+  // expected-error@+1 {{waits for a 'vector<2xbf16>': expected a vector of f32}}
+  %v = tile.collect %p[%j] if(%c) epoch(%e)
+    : !tile.buffer<bf16> -> vector<2xbf16>
   return
 }
 

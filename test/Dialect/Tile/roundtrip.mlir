@@ -117,12 +117,12 @@ tile.kernel @exchange(%p: !tile.buffer<f32>, %j: i32, %n: i32, %a: f32)
     blocks(1) threads(32) shared_bytes(0) {
   %c = arith.cmpi ult, %j, %n : i32
   %v = tile.pack %a, %a : vector<2xf32>
-  // CHECK: %[[V:.*]] = tile.nonzero %{{.*}} : vector<2xf32>
-  %w = tile.nonzero %v : vector<2xf32>
+  // CHECK: %[[V:.*]] = tile.mark %{{.*}} epoch(%[[E:.*]]) : vector<2xf32>
+  %w = tile.mark %v epoch(%n) : vector<2xf32>
   // CHECK: tile.store polled %[[V]], %{{.*}}[%{{.*}}] : vector<2xf32>, !tile.buffer<f32>
   tile.store polled %w, %p[%j] : vector<2xf32>, !tile.buffer<f32>
-  // CHECK: tile.collect %{{.*}}[%{{.*}}, %{{.*}}] if(%{{.*}}, %{{.*}}) : !tile.buffer<f32> -> vector<2xf32>, vector<2xf32>
-  %l:2 = tile.collect %p[%j, %n] if(%c, %c)
+  // CHECK: tile.collect %{{.*}}[%{{.*}}, %{{.*}}] if(%{{.*}}, %{{.*}}) epoch(%[[E]]) : !tile.buffer<f32> -> vector<2xf32>, vector<2xf32>
+  %l:2 = tile.collect %p[%j, %n] if(%c, %c) epoch(%n)
     : !tile.buffer<f32> -> vector<2xf32>, vector<2xf32>
   tile.return
 }
