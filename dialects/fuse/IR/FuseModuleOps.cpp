@@ -267,7 +267,27 @@ static LogicalResult verifyMembers(Operation *module) {
   return success();
 }
 
+/// A demand with a letter missing, or at a module, would be one that nobody
+/// checks.
+static LogicalResult verifyAttributes(Operation *op) {
+  constexpr StringRef known[] = {kMustFuseAttrName, kExpectSitesAttrName,
+                                 kNoFuseAttrName, kRefusalsAttrName};
+  for (NamedAttribute attr : op->getDiscardableAttrs()) {
+    StringRef name = attr.getName();
+    if (!name.starts_with("fuse.") ||
+        (isa<ModelOp>(op) && llvm::is_contained(known, name)))
+      continue;
+    InFlightDiagnostic diag = op->emitOpError();
+    diag << "has no attribute '" << name << "'; a model has ";
+    llvm::interleaveComma(known, diag);
+    return diag;
+  }
+  return success();
+}
+
 LogicalResult ModelOp::verify() {
+  if (failed(verifyAttributes(*this)))
+    return failure();
   auto isStrings = [](Attribute attr) {
     auto array = dyn_cast<ArrayAttr>(attr);
     return array && llvm::all_of(array, llvm::IsaPred<StringAttr>);
@@ -330,7 +350,8 @@ LogicalResult ModelOp::verifyRegions() {
 }
 
 LogicalResult NetModuleOp::verify() {
-  if (failed(verifyName(*this, getSymName())))
+  if (failed(verifyName(*this, getSymName())) ||
+      failed(verifyAttributes(*this)))
     return failure();
   return verifyClass(*this, getClassName());
 }

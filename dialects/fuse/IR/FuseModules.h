@@ -24,6 +24,9 @@ inline constexpr llvm::StringLiteral kDefaultAttrName = "fuse.default";
 inline constexpr llvm::StringLiteral kMustFuseAttrName = "fuse.must_fuse";
 inline constexpr llvm::StringLiteral kExpectSitesAttrName = "fuse.expect_sites";
 inline constexpr llvm::StringLiteral kNoFuseAttrName = "fuse.no_fuse";
+/// Attribute of a model: why sites were refused, by site id. Matching writes
+/// it, `fuse-check-contracts` reads it, a whole unfuse removes it.
+inline constexpr llvm::StringLiteral kRefusalsAttrName = "fuse.refusals";
 
 /// The model or module around `op`, or null. `op` itself does not count.
 mlir::Operation *getEnclosingModule(mlir::Operation *op);

@@ -16,9 +16,6 @@
 
 namespace fuse {
 
-/// Attribute of a model: why sites were refused, by site id. Matching writes
-/// it, `fuse-check-contracts` reads it, a whole unfuse removes it.
-inline constexpr llvm::StringLiteral kRefusalsAttrName = "fuse.refusals";
 /// Attribute of a function argument: the parameter that it stands for.
 inline constexpr llvm::StringLiteral kParameterAttrName = "fuse.parameter";
 /// Attribute of a function: all that is in it becomes one `fuse.group`.

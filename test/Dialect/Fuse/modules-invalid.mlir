@@ -22,6 +22,20 @@ fuse.model @m class "M" attributes {fuse.no_fuse = [1]} {
 
 // -----
 
+// expected-error @below {{has no attribute 'fuse.expect_site'; a model has fuse.must_fuse, fuse.expect_sites, fuse.no_fuse, fuse.refusals}}
+fuse.model @m class "M" attributes {fuse.expect_site = 36} {
+}
+
+// -----
+
+fuse.model @m class "M" {
+  // expected-error @below {{has no attribute 'fuse.must_fuse'; a model has fuse.must_fuse}}
+  fuse.module @mlp class "MLP" attributes {fuse.must_fuse = ["mlp"]} {
+  }
+}
+
+// -----
+
 // expected-error @below {{'fuse.expect_sites' must be a number of sites, got -1 : i64}}
 fuse.model @m class "M" attributes {fuse.expect_sites = -1} {
 }
