@@ -163,25 +163,25 @@ bool Selection::contains(StringAttr site, ArrayRef<StringRef> origins) {
 }
 
 LogicalResult Selection::verify(Operation *root) const {
-  // An error about one site out of thousands need not name them all.
-  constexpr size_t maxNames = 32;
+  auto fail = [&](const Twine &what) -> LogicalResult {
+    // An error about one site out of thousands need not name them all.
+    constexpr size_t maxNames = 32;
+    InFlightDiagnostic diag = root->emitError(what);
+    if (known.empty())
+      return diag << "; there are no fused ops with a site";
+    diag << "; expected one of ";
+    llvm::interleaveComma(ArrayRef(known).take_front(maxNames), diag);
+    if (known.size() > maxNames)
+      diag << " and " << known.size() - maxNames << " more";
+    return diag;
+  };
   for (StringRef site : sites)
-    if (!llvm::is_contained(known, site)) {
-      InFlightDiagnostic diag = root->emitError();
-      diag << "no fused op has site '" << site << "'; ";
-      if (known.empty())
-        return diag << "there are no fused ops with a site", failure();
-      diag << "expected one of ";
-      llvm::interleaveComma(ArrayRef(known).take_front(maxNames), diag);
-      if (known.size() > maxNames)
-        diag << " and " << known.size() - maxNames << " more";
-      return failure();
-    }
+    if (!llvm::is_contained(known, site))
+      return fail("no fused op has site '" + site + "'");
   for (auto [i, glob] : llvm::enumerate(globs))
     if (!globMatched[i])
-      return root->emitError() << "no fused site has a member that matches "
-                                  "path glob '"
-                               << glob.getText() << "'";
+      return fail("no member of a fused site matches path glob '" +
+                  glob.getText() + "'");
   return success();
 }
 

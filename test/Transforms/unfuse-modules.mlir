@@ -40,7 +40,8 @@
 // ONE:      fuse.call_module @c
 
 // SITE: error: no fused op has site 'b#0'; expected one of a+b+c#0, a+b+c#1, inner.d#0
-// PATH: error: no fused site has a member that matches path glob '**.e'
+// PATH: error: no member of a fused site matches path glob '**.e'; expected one of a+b+c#0, a+b+c#1, inner.d#0
+// PATH-NOT: see current operation
 // GLOB: error: path glob 'a.**b': '**' must be a segment of its own, got '**b'
 
 fuse.model @m class "M" {
