@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/IR/FuseModules.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Support/TextLimits.h"
 #include "fuse/Transforms/Explain.h"
@@ -76,6 +77,7 @@ int main(int argc, char **argv) {
   registerAllDialects(registry);
   fuse::registerAllDialects(registry);
   MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context);
@@ -84,6 +86,9 @@ int main(int argc, char **argv) {
     return 1;
   context.loadDialect<arith::ArithDialect, func::FuncDialect>();
 
+  if (patterns.empty() && !fuse::findModels(*module).empty())
+    llvm::errs() << "fuse-explain: note: without --patterns, modules of models "
+                    "are no sites\n";
   fuse::ExplainOptions options;
   options.patterns.assign(patterns.begin(), patterns.end());
   options.libraries.assign(libraries.begin(), libraries.end());

@@ -8,6 +8,7 @@
 #include "fuse/InitAllPasses.h"
 #include "fuse/Registry/KernelRegistry.h"
 #include "fuse/Target/PTX.h"
+#include "mlir/IR/MLIRContext.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
@@ -36,6 +37,16 @@ cl::list<std::string>
 
 } // namespace
 
+/// Errors show the line of an op. The op as a note is asked for: of a model it
+/// is all layers.
+static void hideOpsOfErrors() {
+  mlir::registerMLIRContextCLOptions();
+  auto &options = cl::getRegisteredOptions();
+  auto it = options.find("mlir-print-op-on-diagnostic");
+  if (it != options.end())
+    static_cast<cl::opt<bool> *>(it->second)->setInitialValue(false);
+}
+
 static int printKernels(const mlir::DialectRegistry &registry) {
   mlir::MLIRContext context(registry);
   fuse::KernelRegistry kernels = fuse::getKernelRegistry(&context);
@@ -57,6 +68,7 @@ int main(int argc, char **argv) {
   fuse::registerAllDialects(registry);
   mlir::registerAllPasses();
   fuse::registerAllPasses();
+  hideOpsOfErrors();
   auto [input, output] = mlir::registerAndParseCLIOptions(
       argc, argv, "fuse kernel-fusion optimizer driver\n", registry);
   if (listKernels != ListFormat::None)

@@ -9,6 +9,7 @@
 // RUN:   --input-file=%t.html
 // RUN: not fuse-explain %s --patterns='((RMSNorm,x))->mlp' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=PATTERN
+// RUN: fuse-explain %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=NONE
 // RUN: not fuse-explain %s --tokens=0 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=TOKENS
 // RUN: not fuse-explain %s.not 2>&1 | FileCheck %s --check-prefix=FILE
@@ -44,6 +45,7 @@
 // HTML:      <summary>After fusion</summary>
 // HTML:      fuse.fused_call &quot;mlp&quot;
 
+// NONE: note: without --patterns, modules of models are no sites
 // PATTERN: error: pattern '((RMSNorm,x))->mlp': FUSE-N201 no-module-matches
 // TOKENS:  error: --tokens must be positive, got 0
 // FILE:    error: cannot open input file
