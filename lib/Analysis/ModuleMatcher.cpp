@@ -323,12 +323,43 @@ bool ModuleMatcher::checkWeights(ModuleSite &site) {
   return true;
 }
 
-bool ModuleMatcher::isHeldBack(const ModuleNode &node) {
-  if (heldBack->empty())
-    return false;
-  SmallVector<StringRef, 6> names = node.getNames();
-  return llvm::any_of(*heldBack,
-                      [&](const PathGlob &glob) { return glob.match(names); });
+/// Whoever fuses a module fuses what is inside of it, and what is inside of a
+/// module that stays as it is stays so too.
+LogicalResult ModuleMatcher::collectHeldBack() {
+  if (heldBack)
+    return success();
+  heldBack.emplace();
+  Operation *model = graph.getRoot()->op;
+  auto globs = model->getAttrOfType<ArrayAttr>(kNoFuseAttrName);
+  if (!globs)
+    return success();
+  auto fail = [&](const Twine &what) {
+    return model->emitError() << "'" << kNoFuseAttrName << "': " << what;
+  };
+  for (StringRef text : globs.getAsValueRange<StringAttr>()) {
+    llvm::Expected<PathGlob> glob = PathGlob::create(text);
+    if (!glob)
+      return fail(llvm::toString(glob.takeError()));
+    bool matched = false;
+    // Modules come behind those around them.
+    llvm::DenseSet<const ModuleNode *> inside;
+    for (ModuleNode &node : graph.getNodes()) {
+      if (!node.parent)
+        continue;
+      if (glob->match(node.getNames())) {
+        matched = true;
+        inside.insert(&node);
+        for (ModuleNode *around = node.parent; around; around = around->parent)
+          heldBack->insert(around);
+      } else if (inside.contains(node.parent)) {
+        inside.insert(&node);
+      }
+    }
+    if (!matched)
+      return fail("no module matches path glob '" + text + "'");
+    heldBack->insert(inside.begin(), inside.end());
+  }
+  return success();
 }
 
 void ModuleMatcher::claim(const ModuleSite &site) {
@@ -427,7 +458,7 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
       if (llvm::is_contained(matching.disable, chain.id))
         refuse(chain, RefusalKind::Disabled, call, "'" + chain.id + "'");
       for (ModuleNode *member : chain.members)
-        if (!chain.refusal && isHeldBack(*member))
+        if (!chain.refusal && heldBack->contains(member))
           refuse(chain, RefusalKind::HeldBack, member->op,
                  "'" + member->getPath() + "' stays unfused");
       if (!chain.refusal && checkUses(chain) && checkMarks(chain) &&
@@ -440,19 +471,8 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
 
 LogicalResult ModuleMatcher::match(const ModulePattern &pattern,
                                    std::vector<ModuleSite> &sites) {
-  if (!heldBack) {
-    heldBack.emplace();
-    if (auto globs =
-            graph.getRoot()->op->getAttrOfType<ArrayAttr>(kNoFuseAttrName))
-      for (StringRef text : globs.getAsValueRange<StringAttr>()) {
-        llvm::Expected<PathGlob> glob = PathGlob::create(text);
-        if (!glob)
-          return graph.getRoot()->op->emitError()
-                 << "'" << kNoFuseAttrName
-                 << "': " << llvm::toString(glob.takeError());
-        heldBack->push_back(std::move(*glob));
-      }
-  }
+  if (failed(collectHeldBack()))
+    return failure();
   SmallVector<unsigned> counts(pattern.members.size());
   SmallVector<ParentHits, 0> parents;
   DenseMap<ModuleNode *, unsigned> parentIndex;

@@ -32,6 +32,9 @@
 // RUN:   | FileCheck %s --check-prefix=TARGET
 // RUN: not fuse-opt %s --fuse-match-modules='patterns=@just_norm->FastNorm disable=norm#1' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=DISABLE
+// RUN: sed 's/class "M" {/class "M" attributes {fuse.no_fuse = ["nrm"]} {/' %s \
+// RUN:   | not fuse-opt --fuse-match-modules='patterns=@just_norm->FastNorm' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=NOFUSE
 
 // What is wrong with a pattern as a whole is an error that says what would be
 // right. Nothing is silently left unfused.
@@ -53,6 +56,7 @@
 // KERNEL:   error: pattern '@just_norm->fast_norm': FUSE-N210 unknown-kernel: no kernel 'fast_norm'; generated families are gated_mlp, mlp, norm_linear, norm_quantize, act_quantize, group; declared are FastNorm
 // TARGET:   error: pattern '@just_norm->FastNorm': FUSE-N211 kernel-not-for-target: kernel 'FastNorm' is not for target 'sm_80'; it runs on sm_90, sm_100
 // DISABLE:  error: no site 'norm#1' to disable; there are 1 sites
+// NOFUSE:   error: 'fuse.no_fuse': no module matches path glob 'nrm'
 
 fuse.model @m class "M" {
   fuse.fusion_pattern @just_norm [("RMSNorm", "norm")]

@@ -334,6 +334,61 @@ fuse.model @m class "M" attributes {fuse.no_fuse = ["mlp"]} {
 
 // -----
 
+// What is around a module that is left alone, and what is inside of it, is left
+// alone too.
+
+// CHECK: [Missed] norm+mlp#0
+// CHECK-SAME: At=fuse.module
+// CHECK-SAME: FUSE-N215 held-back:
+// CHECK-SAME: 'mlp' stays unfused
+fuse.model @m class "M" attributes {fuse.no_fuse = ["mlp.up"]} {
+  fuse.module @norm class "RMSNorm" {
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      return %x : tensor<8xf32>
+    }
+  }
+  fuse.module @mlp class "MLP" {
+    fuse.module @up class "Linear" {
+    }
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      return %x : tensor<8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+    %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+    return %m : tensor<8xf32>
+  }
+}
+
+// -----
+
+// CHECK: [Missed] layer.norm+mlp#0
+// CHECK-SAME: At=fuse.module
+// CHECK-SAME: FUSE-N215 held-back:
+// CHECK-SAME: 'layer.norm' stays unfused
+fuse.model @m class "M" attributes {fuse.no_fuse = ["layer"]} {
+  fuse.module @layer class "Layer" {
+    fuse.module @norm class "RMSNorm" {
+      func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+        return %x : tensor<8xf32>
+      }
+    }
+    fuse.module @mlp class "MLP" {
+      func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+        return %x : tensor<8xf32>
+      }
+    }
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+      return %m : tensor<8xf32>
+    }
+  }
+}
+
+// -----
+
 // The next member is called in a nested region.
 
 // CHECK: [Missed] norm+mlp#0

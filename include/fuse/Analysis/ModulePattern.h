@@ -128,7 +128,7 @@ private:
   bool checkMarks(ModuleSite &site);
   bool checkBodies(ModuleSite &site);
   bool checkWeights(ModuleSite &site);
-  bool isHeldBack(const ModuleNode &node);
+  llvm::LogicalResult collectHeldBack();
   void claim(const ModuleSite &site);
 
   ModuleGraph &graph;
@@ -139,7 +139,9 @@ private:
   bool kernelIsGenerated = false, kernelReturnsIntermediates = false;
   llvm::DenseSet<mlir::Operation *> claimedCalls;
   llvm::DenseSet<ModuleNode *> claimedModules;
-  std::optional<std::vector<PathGlob>> heldBack;
+  /// What the model holds back, with all that is around it or inside of it;
+  /// collected with the first pattern.
+  std::optional<llvm::DenseSet<const ModuleNode *>> heldBack;
 };
 
 } // namespace fuse
