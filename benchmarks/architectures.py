@@ -80,7 +80,7 @@ STATIC = ("qwen3", "gemma3_text", "gpt_neox")
 #: What has no tokens to generate, or copies from the host in each step, which
 #: no graph can hold.
 ENCODERS = ("bert", "siglip_vision_model", "vit")
-UNCAPTURED = ("falcon",)
+UNCAPTURED = ("falcon", "opt")
 PROMPT, COUNT = 9, 32
 #: How far ahead the best token has to be, of its logit: two steps of bf16.
 AHEAD = 1 / 64

@@ -226,7 +226,7 @@ def _failure(model: nn.Module, error: Exception) -> FlowError:
     first = str(error).strip().split("\n")[0]
     return FlowError(f"{type(model).__name__} fails on its example inputs, so "
                      "that its data flow is unknown: "
-                     f"{type(error).__name__}: {first}")
+                     f"{type(error).__name__}: {first}; inputs= gives others")
 
 
 def _run(model: nn.Module, args: tuple, kwargs: dict) -> Flow:

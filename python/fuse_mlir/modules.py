@@ -395,8 +395,11 @@ def check_family(compiled: kernels.Compiled, wanted: str) -> None:
     missed = [f"{r.name}: {r.text}" for r in compiled.remarks
               if r.kind == "Missed"]
     if not compiled.families:
-        raise KernelError("no kernel forms"
-                          + (": " + "; ".join(missed) if missed else ""))
+        ops = ", ".join(op.removeprefix("fuse.") for op in compiled.ops
+                        if op.startswith("fuse.")) or "no op of a layer"
+        raise KernelError("no kernel forms: " + (
+            "; ".join(missed) or f"the members are {ops}, and no family is "
+            f"that ({', '.join(FAMILIES)})"))
     if wanted in FAMILIES and wanted not in compiled.families:
         raise KernelError(f"the members form {', '.join(compiled.families)}, "
                           f"the pattern asks for {wanted}")

@@ -604,6 +604,18 @@ class Refusals(unittest.TestCase):
                                     "inputs, so that its data flow is"):
             fuse(model, torch.randn(3, 5))
 
+    def test_linears_that_are_no_kernel(self):
+        model = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 8)).eval()
+        found = fuse_mlir.explain(model, inputs=torch.randn(3, 8))
+        self.assertRegex(found[0].reason, "FUSE-N212 member-without-body: no "
+                         "kernel forms: the members are linear, linear, and "
+                         r"no family is that \(gated_mlp, ")
+
+    def test_inputs_that_a_model_fails_on(self):
+        with self.assertRaisesRegex(FlowError, "Linear fails on its example "
+                                    "inputs, .*; inputs= gives others"):
+            fuse_mlir.explain(nn.Linear(8, 8), inputs=torch.randn(3, 9))
+
     def test_models_without_chains(self):
         with self.assertRaisesRegex(FuseError, "Linear has no chain to fuse"):
             fuse_mlir.fuse_modules(nn.Linear(8, 8), inputs=torch.ones(1, 8))
