@@ -451,5 +451,6 @@ Expected<std::string> fuse::compileToArtifact(ModuleOp module,
            [&] { error = compileModules(draft->device, dialects, options); });
   if (error)
     return std::move(error);
+  reportSpills(module, draft->device);
   return writeArtifact(std::move(*draft));
 }

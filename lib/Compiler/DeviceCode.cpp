@@ -542,6 +542,22 @@ static SmallVector<json::Object *> findLaunches(DeviceProgram &program,
   return launches;
 }
 
+void fuse::reportSpills(ModuleOp module, DeviceProgram &program) {
+  for (DeviceFunction &function : program.functions) {
+    llvm::StringSet<> seen;
+    forEachLaunch(function.cuda, [&](json::Object &launch) {
+      int64_t bytes = launch.getInteger("spilled_bytes").value_or(0);
+      StringRef kernel = launch.getString("kernel").value_or("");
+      if (bytes == 0 || !seen.insert(kernel).second)
+        return;
+      Operation *op = module.lookupSymbol(function.name);
+      emitWarning(op ? op->getLoc() : module.getLoc())
+          << "kernel '" << kernel << "' of '" << function.name << "' spills "
+          << bytes << " bytes of registers, which makes it slow";
+    });
+  }
+}
+
 llvm::Error fuse::runTasks(size_t count,
                            function_ref<llvm::Error(size_t)> task) {
   std::vector<std::string> problems(count);
