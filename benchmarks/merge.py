@@ -27,8 +27,12 @@ def merge(target: Results, source: Path) -> None:
         target.add_row(row)
     for row in data["checks"]:
         target.add_check(row)
-    target.data.update({name: value for name, value in data.items()
-                        if name not in _LISTS and value})
+    for name, value in data.items():
+        if name in _LISTS or not value:
+            continue
+        # A run without the stage of ceilings has some of them.
+        target.data[name] = {**target.data.get(name, {}), **value} \
+            if isinstance(value, dict) else value
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The parts of the benchmarks that need no GPU."""
 
+import contextlib
+import io
 import json
 import sys
 import tempfile
@@ -15,7 +17,8 @@ from .support import ROOT, fuse_opt
 sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
-from benchmarks import data, packing, peers, sweep, sweep_plot  # noqa: E402
+from benchmarks import (data, merge, packing, peers, stale,  # noqa: E402
+                        sweep, sweep_plot)
 from benchmarks.cases import SETS, Case, all_cases  # noqa: E402
 from benchmarks.plan import Plan, PlanError  # noqa: E402
 from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
@@ -321,6 +324,38 @@ class ResultFiles(unittest.TestCase):
                              [("fuse", 15.0), ("torch-compile", 30.0)])
             table = summary(rows)
             self.assertIn("| 2.00 | 10.0 | 1.50 |", table)
+
+    def test_merged_runs_keep_what_they_do_not_have(self):
+        row = {"K": 16, "H": 32, "M": 1, "act": "silu", "dtype": "bf16",
+               "scales": "none", "system": "fuse", "protocol": "single"}
+        with tempfile.TemporaryDirectory() as folder:
+            first, second = (Path(folder) / f"{i}.json" for i in range(2))
+            results = Results(first)
+            results.add_row({**row, "median_us": 2.0})
+            results.add_row({**row, "M": 8, "median_us": 3.0})
+            results.data["ceilings"] = {"copy_tb_per_s": 4.2}
+            results.save()
+            later = Results(second)
+            later.add_row({**row, "median_us": 1.0})
+            later.data["ceilings"] = {"empty_graph_us": 3.7}
+            later.save()
+            with contextlib.redirect_stdout(io.StringIO()):
+                self.assertEqual(merge.main([str(first), str(second)]), 0)
+            merged = Results(first)
+        self.assertEqual({row["M"]: row["median_us"] for row in merged.rows},
+                         {1: 1.0, 8: 3.0})
+        self.assertEqual(merged.data["ceilings"],
+                         {"copy_tb_per_s": 4.2, "empty_graph_us": 3.7})
+
+    def test_kernels_of_rows_and_checks_are_cases(self):
+        names = {case.name() for case in all_cases(["timed"], SETS)}
+        row = {"K": 2048, "H": 16384, "M": 50, "act": "gelu_tanh", "tile": 56,
+               "dtype": "fp8", "system": "fuse"}
+        check = {"case": "gated_mlp-4096x12288-bf16-silu-rms0", "tile": 8,
+                 "M": 7}
+        self.assertIn(stale.kernel_of(row), names)
+        self.assertIn(stale.kernel_of(check), names)
+        self.assertIsNone(stale.kernel_of({**row, "system": "torch-eager"}))
 
     def test_a_missing_kernel_has_a_row(self):
         missing = self.row("fuse", 0.0) | {"note": "no kernel"}
