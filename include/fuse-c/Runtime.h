@@ -219,7 +219,9 @@ FUSE_C_EXPORT void fuse_shared_weights_destroy(fuse_shared_weights *shared);
 FUSE_C_EXPORT fuse_status fuse_instance_prepare_shared(
     fuse_instance *instance, fuse_shared_weights *shared);
 
-/* Inputs of a launch are the arguments that are not bound, in their order. */
+/* Inputs of a launch are the arguments that are not bound, in their order. On a
+ * CUDA device tensors begin at multiples of 16 bytes where the signature has
+ * most tokens: kernels read vectors then. */
 FUSE_C_EXPORT fuse_status
 fuse_instance_num_inputs(const fuse_instance *instance, size_t *num_inputs);
 
@@ -235,10 +237,11 @@ FUSE_C_EXPORT fuse_status fuse_instance_workspace_size(
     const fuse_instance *instance, const DLTensor *const *inputs,
     size_t num_inputs, size_t *bytes);
 
-/* Allocates a workspace on the device of an instance and initializes it. One
- * workspace serves one launch at a time: launches that may overlap, on
- * different streams, need one each. A launch on another stream than the last
- * one is FUSE_ERROR_STATE until fuse_device_wait has seen the end of that. */
+/* Allocates a workspace on the device of an instance and initializes it, for
+ * all instances of the same function of an artefact. One workspace serves one
+ * launch at a time: launches that may overlap, on different streams, need one
+ * each. A launch on another stream than the last one is FUSE_ERROR_STATE until
+ * fuse_device_wait has seen the end of that. */
 FUSE_C_EXPORT fuse_status fuse_workspace_create(fuse_instance *instance,
                                                 size_t bytes,
                                                 fuse_workspace **workspace);
@@ -261,7 +264,8 @@ typedef struct fuse_launch_args {
   size_t size;
   const DLTensor *const *inputs;
   size_t num_inputs;
-  /* Tensors of the caller that the results are written to. */
+  /* Tensors of the caller that the results are written to, and that overlap
+   * neither arguments nor each other. */
   const DLTensor *const *outputs;
   size_t num_outputs;
   /* Null where no workspace is needed. On the CPU null stands for memory that
@@ -272,9 +276,10 @@ typedef struct fuse_launch_args {
   uint32_t flags;
 } fuse_launch_args;
 
-/* Runs the function. On a CUDA device this enqueues kernels on the stream,
- * allocates nothing and waits for nothing, so that it can be captured in a
- * graph. On the CPU the results are complete on return. */
+/* Runs the function, unless no result has an element. On a CUDA device this
+ * enqueues kernels on the stream, allocates nothing and waits for nothing, so
+ * that it can be captured in a graph. On the CPU the results are complete on
+ * return. */
 FUSE_C_EXPORT fuse_status fuse_launch(fuse_instance *instance,
                                       const fuse_launch_args *args);
 

@@ -196,12 +196,14 @@ public:
     const char *text = nullptr;
     size_t length = 0;
     checkStatus(source.compile(source.data, number, &text, &length));
+    requireAll("text", text);
     return {text, length};
   }
   std::string_view getFile() const override {
     const void *bytes = nullptr;
     size_t size = 0;
     checkStatus(source.complete(source.data, &bytes, &size));
+    requireAll("bytes", bytes);
     return {static_cast<const char *>(bytes), size};
   }
 

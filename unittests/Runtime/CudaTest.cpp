@@ -6,6 +6,7 @@
 
 #include "CudaFixture.h"
 #include "fuse/Runtime/Host/Instance.h"
+#include "nlohmann/json.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -209,15 +210,86 @@ TEST(CudaTest, NamesRangesForProfilers) {
             std::count(ranges.begin(), ranges.end(), ']'));
 }
 
-TEST(CudaTest, SkipsEmptyGrids) {
+TEST(CudaTest, LaunchesNothingForNoTokens) {
   const FakeCuda &fake = getFake();
   CudaSession session;
   session.open();
   session.prepare(/*tokens=*/0);
   fake.reset();
   session.launch();
+  EXPECT_EQ(fake.countLaunches(), 0);
+}
+
+// A launch may have nothing to do where others of its function do.
+TEST(CudaTest, SkipsEmptyGrids) {
+  const FakeCuda &fake = getFake();
+  std::string manifest = kManifest;
+  std::string grid = R"([["ceildiv", "s0", 2], 2, 1])";
+  manifest.replace(manifest.find(grid), grid.size(),
+                   R"([["floordiv", "s0", 8], 2, 1])");
+  CudaSession session(manifest);
+  session.open();
+  session.prepare(/*tokens=*/3);
+  fake.reset();
+  session.launch();
   ASSERT_EQ(fake.countLaunches(), 1);
   EXPECT_STREQ(fake.getLaunch(0)->kernel, "first");
+}
+
+// Its words and tensor maps are those of one function: another one would count
+// from what it finds, and wait for ever.
+TEST(CudaTest, RefusesTheWorkspaceOfAnotherFunction) {
+  const FakeCuda &fake = getFake();
+  nlohmann::json manifest = nlohmann::json::parse(kManifest);
+  manifest["functions"].push_back(manifest["functions"][0]);
+  manifest["functions"][1]["name"] = "g";
+  CudaSession session(manifest.dump());
+  session.open();
+  cxx::Program program(session.artifact, session.device);
+  cxx::Instance f(program, "f"), g(program, "g"), again(program, "f");
+  for (int i : {1, 2})
+    for (cxx::Instance *instance : {&f, &g, &again})
+      instance->bind(i, session.getView(i, kDLCPU));
+  for (cxx::Instance *instance : {&f, &g, &again})
+    instance->prepare();
+  DLTensor input = session.getView(0, kDLCUDA);
+  DLTensor output = session.getView(3, kDLCUDA);
+  cxx::Workspace workspace = f.createWorkspace({&input});
+  fake.reset();
+  again.launch({&input}, {&output}, workspace, nullptr, /*flags=*/0);
+  EXPECT_EQ(fake.countLaunches(), 2);
+  auto [status, message] =
+      getStatus([&] { g.launch({&input}, {&output}, workspace, nullptr, 0); });
+  EXPECT_EQ(status, FUSE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(message, "the workspace is of another function, f; make one for g");
+}
+
+TEST(CudaTest, RefusesWhatWouldBeOverwritten) {
+  getFake();
+  CudaSession session;
+  session.open();
+  session.prepare();
+  DLTensor input = session.getView(0, kDLCUDA);
+  DLTensor output = session.getView(0, kDLCUDA);
+  auto launch = [&](uint32_t flags) {
+    return getStatus([&] {
+      session.instance->launch({&input}, {&output}, session.workspace,
+                               session.stream, flags);
+    });
+  };
+  EXPECT_EQ(launch(0).second, "result 0 of f overlaps argument 0 of f");
+  output.byte_offset = 3 * 64 * 2 - 16;
+  EXPECT_EQ(launch(0).second, "result 0 of f overlaps argument 0 of f");
+  // The next byte is its own.
+  output.byte_offset += 16;
+  EXPECT_EQ(launch(0).first, FUSE_OK);
+  output.byte_offset += 2;
+  EXPECT_EQ(launch(0).second,
+            "result 0 of f begins 2 bytes behind a multiple of 16, where "
+            "kernels of f need one");
+  auto [status, message] = launch(/*flags=*/9);
+  EXPECT_EQ(status, FUSE_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(message, "'flags' has 8, which is no flag of this version");
 }
 
 TEST(CudaTest, LoadsModulesOnceAndLazily) {

@@ -26,9 +26,10 @@ namespace {
 class CudaWorkspace : public Workspace {
 public:
   CudaWorkspace(std::shared_ptr<const CudaDevice> device, size_t bytes,
-                size_t zeroed)
+                const Function &function)
       : device(device), memory(std::move(device), bytes, "a workspace"),
-        zeroed(zeroed) {
+        function(function), zeroed(function.device->zeroedBytes),
+        maps(function.device->numMaps) {
     memory.zero(zeroed);
   }
 
@@ -41,6 +42,8 @@ public:
 
   std::shared_ptr<const CudaDevice> device;
   DeviceMemory memory;
+  /// Others would find words and maps that are not theirs.
+  const Function &function;
   size_t zeroed;
   /// By their number among the tensor maps of all launches, with the address
   /// that they are of. They are made once, as addresses seldom change.
@@ -135,6 +138,15 @@ void CudaInstance::checkPlace(const TensorView &view, bool isBound,
             std::to_string(place.device_id) +
             ", expected CUDA (2:" + std::to_string(device->getOrdinal()) + ")" +
             (isBound ? " or the CPU" : ""));
+  // Scheduled kernels read vectors, and an address that does not suit them ends
+  // the context. Those of the portable path read single elements.
+  constexpr uintptr_t vectorBytes = 16;
+  uintptr_t rest = reinterpret_cast<uintptr_t>(view.data) % vectorBytes;
+  if (onDevice && function.maxTokens > 0 && rest != 0)
+    throw Failure(FUSE_ERROR_TENSOR,
+                  what + " begins " + std::to_string(rest) +
+                      " bytes behind a multiple of 16, where kernels of " +
+                      function.name + " need one");
 }
 
 std::vector<char> CudaInstance::download(const TensorView &view,
@@ -298,12 +310,12 @@ std::unique_ptr<Workspace> CudaInstance::createWorkspace(size_t bytes) {
   if (code.zeroedBytes > bytes)
     throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
                   "a workspace of " + std::to_string(bytes) +
-                      " bytes is too small for " + function.name);
-  auto workspace =
-      std::make_unique<CudaWorkspace>(device, bytes, code.zeroedBytes);
+                      " bytes is too small for " + function.name +
+                      ", which needs " + std::to_string(code.zeroedBytes) +
+                      " for words alone");
+  auto workspace = std::make_unique<CudaWorkspace>(device, bytes, function);
   // A kernel that starts before would count from anything, and wait for ever.
   device->settle();
-  workspace->maps.resize(code.numMaps);
   return workspace;
 }
 
@@ -540,6 +552,11 @@ void CudaInstance::launchCode(const Views &tensors,
       (!workspace || workspace->device->getOrdinal() != device->getOrdinal()))
     throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
                   "the workspace is of another device");
+  if (workspace && &workspace->function != &function)
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  "the workspace is of another function, " +
+                      workspace->function.name + "; make one for " +
+                      function.name);
   DevicePtr base = workspace ? workspace->memory.get() : 0;
   const LaunchPlan &plan = getPlan(scratch.symbols);
   if (kernels[&plan - code.plans.data()].size() != plan.launches.size())

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Runtime/Host/Instance.h"
+#include "fuse-c/Runtime.h"
 #include "fuse/Runtime/Host/Failure.h"
 
 #include <mutex>
@@ -208,8 +209,38 @@ size_t Instance::getWorkspaceSize(const DLTensor *const *inputs,
   return computeWorkspaceSize(views);
 }
 
+/// Kernels read arguments while they write results.
+void Instance::checkOverlap(const Views &views) const {
+  size_t numArguments = function.arguments.size();
+  auto getEnd = [&](size_t i) {
+    const TensorSpec &spec = i < numArguments
+                                 ? function.arguments[i]
+                                 : function.results[i - numArguments];
+    return views[i].data + getNumBytes(spec, views[i].shape);
+  };
+  for (size_t i = numArguments; i < views.size(); ++i) {
+    const char *begin = views[i].data, *end = getEnd(i);
+    for (size_t j = 0; j < i; ++j) {
+      const char *other = views[j].data, *otherEnd = getEnd(j);
+      if (begin == end || other == otherEnd || end <= other ||
+          otherEnd <= begin)
+        continue;
+      throw Failure(FUSE_ERROR_TENSOR,
+                    nameResult(function, i - numArguments) + " overlaps " +
+                        (j < numArguments
+                             ? nameArgument(function, j)
+                             : nameResult(function, j - numArguments)));
+    }
+  }
+}
+
 void Instance::launch(const DLTensor *const *inputs, size_t numInputs,
                       const LaunchOptions &options) {
+  constexpr uint32_t known = FUSE_LAUNCH_OVERLAP | FUSE_LAUNCH_ORDERED;
+  if (options.flags & ~known)
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  "'flags' has " + std::to_string(options.flags & ~known) +
+                      ", which is no flag of this version");
   SharedLock lock(mutex);
   requirePrepared();
   thread_local Views views;
@@ -243,5 +274,12 @@ void Instance::launch(const DLTensor *const *inputs, size_t numInputs,
                     nameResult(function, i) + failure.getMessage());
     }
   }
-  launchCode(views, options);
+  checkOverlap(views);
+  // Kernels on no tokens have nothing to do, and no data to begin with.
+  bool isEmpty = options.numOutputs > 0;
+  for (size_t i = 0; i < options.numOutputs; ++i)
+    isEmpty &= getNumBytes(function.results[i],
+                           views[function.arguments.size() + i].shape) == 0;
+  if (!isEmpty)
+    launchCode(views, options);
 }

@@ -170,6 +170,7 @@ private:
   void collectArguments(const DLTensor *const *inputs, size_t numInputs,
                         bool needsData, Views &views) const;
   void requirePrepared() const;
+  void checkOverlap(const Views &views) const;
 
   /// Held while code is prepared or loaded; taken before `mutex`.
   std::mutex loading;

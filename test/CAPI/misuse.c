@@ -1,0 +1,263 @@
+// RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda \
+// RUN:   FAKE_CUDA_SCRIPT=/dev/null fuse-c-misuse-test 2>&1 | FileCheck %s
+// What a host should not do, and what it is told: on the CPU, and on the
+// stand-in for a GPU. Each line is one mistake; nothing crashes.
+
+#include "Linear.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void report(const char *what, fuse_status status) {
+  printf("%s: %s%s%s\n", what, fuse_status_name(status),
+         status == FUSE_OK ? "" : ": ",
+         status == FUSE_OK ? "" : fuse_last_error());
+  fflush(stdout);
+}
+
+static void expect(fuse_status status) {
+  if (status == FUSE_OK)
+    return;
+  report("unexpected", status);
+  exit(1);
+}
+
+static const char *const mlp =
+    "func.func @mlp(%x: tensor<?x64xbf16>,\n"
+    "    %up: tensor<64x64xbf16> {fuse.parameter = \"up\"},\n"
+    "    %down: tensor<64x64xbf16> {fuse.parameter = \"down\"})\n"
+    "    -> tensor<?x64xbf16> {\n"
+    "  %0 = fuse.mlp %x up(%up) down(%down) act(relu) rounding(exact)\n"
+    "    : (tensor<?x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>)\n"
+    "      -> tensor<?x64xbf16>\n"
+    "  return %0 : tensor<?x64xbf16>\n"
+    "}\n";
+
+static fuse_artifact *compile(const char *text, const char *chip) {
+  fuse_context *context = NULL;
+  fuse_module *module = NULL;
+  fuse_artifact *artifact = NULL;
+  fuse_compile_options options;
+  fuse_compile_options_init(&options);
+  options.chip = chip;
+  options.cpu = chip ? "" : "native";
+  options.tokens = 16;
+  expect(fuse_context_create(&context));
+  expect(fuse_module_parse(context, text, strlen(text), &module));
+  expect(fuse_module_compile(module, &options, &artifact));
+  fuse_module_destroy(module);
+  fuse_context_destroy(context);
+  return artifact;
+}
+
+static void compileWrongly(void) {
+  fuse_context *context = NULL;
+  fuse_module *module = NULL;
+  fuse_artifact *artifact = NULL;
+  fuse_compile_options options;
+  expect(fuse_context_create(&context));
+  // CHECK: no text: FUSE_ERROR_INVALID_ARGUMENT
+  report("no text", fuse_module_parse(context, NULL, 3, &module));
+  // CHECK: bad text: FUSE_ERROR_PARSE
+  report("bad text", fuse_module_parse(context, "func", 4, &module));
+  expect(fuse_module_parse(context, mlp, strlen(mlp), &module));
+  // CHECK: bad pipeline: FUSE_ERROR_INVALID_ARGUMENT
+  report("bad pipeline", fuse_module_run(module, "builtin.module(nothing)"));
+  memset(&options, 0, sizeof(options));
+  // CHECK: no size: FUSE_ERROR_INVALID_ARGUMENT: 'size' is 0
+  report("no size", fuse_module_compile(module, &options, &artifact));
+  fuse_compile_options_init(&options);
+  options.chip = "sm_1";
+  // CHECK: bad chip: FUSE_ERROR_PASS: {{.*}}sm_1
+  report("bad chip", fuse_module_compile(module, &options, &artifact));
+  fuse_compile_options_init(&options);
+  options.cpu = "z80";
+  // CHECK: bad processor: FUSE_ERROR_PASS: unknown processor 'z80'; there are
+  report("bad processor", fuse_module_compile(module, &options, &artifact));
+  fuse_compile_options_init(&options);
+  options.cpu = "";
+  options.chip = "sm_90a";
+  options.tokens = -5;
+  // CHECK: bad tokens: FUSE_ERROR_PASS: {{.*}}-5
+  report("bad tokens", fuse_module_compile(module, &options, &artifact));
+  fuse_module_destroy(module);
+  fuse_context_destroy(context);
+}
+
+static void loadWrongly(const fuse_artifact *artifact) {
+  fuse_artifact *other = NULL;
+  fuse_device *device = NULL;
+  fuse_program *program = NULL;
+  size_t size = 0;
+  const char *bytes = fuse_artifact_bytes(artifact, &size);
+  char *copy = malloc(size);
+  memcpy(copy, bytes, size);
+  // CHECK: nothing: FUSE_ERROR_FORMAT
+  report("nothing", fuse_artifact_from_bytes(copy, 0, &other));
+  // CHECK: truncated: FUSE_ERROR_FORMAT
+  report("truncated", fuse_artifact_from_bytes(copy, size - 1, &other));
+  copy[8] = 99;
+  // CHECK: newer: FUSE_ERROR_VERSION: the artefact has version 99
+  report("newer", fuse_artifact_from_bytes(copy, size, &other));
+  copy[8] = bytes[8];
+  copy[size - 1] ^= 1;
+  // CHECK: damaged: FUSE_ERROR_FORMAT
+  report("damaged", fuse_artifact_from_bytes(copy, size, &other));
+  free(copy);
+  expect(fuse_device_open_cpu(&device));
+  // CHECK: no code for it: FUSE_ERROR_TARGET
+  report("no code for it", fuse_program_load(artifact, device, &program));
+  fuse_device_destroy(device);
+  // CHECK: no such device: FUSE_ERROR_{{[A-Z_]+}}: {{.*}}-1
+  report("no such device", fuse_device_open_cuda(-1, &device));
+}
+
+/* Tensors begin where vectors may. */
+static union {
+  char bytes[64 * 64 * 2];
+  long double vector;
+} room[3];
+
+static DLTensor view(int index, int64_t *shape, DLDeviceType type) {
+  DLTensor tensor = makeTensor(room[index].bytes, shape, 2);
+  tensor.device.device_type = type;
+  tensor.dtype.code = kDLBfloat;
+  tensor.dtype.bits = 16;
+  return tensor;
+}
+
+static void launchWrongly(const fuse_artifact *artifact) {
+  fuse_device *device = NULL;
+  fuse_program *program = NULL;
+  fuse_instance *instance = NULL;
+  fuse_workspace *workspace = NULL, *small = NULL;
+  fuse_signature signature;
+  int64_t weights[2] = {64, 64}, tokens[2] = {16, 64}, result[2] = {16, 64};
+  DLTensor weight = view(0, weights, kDLCPU);
+  DLTensor x = view(1, tokens, kDLCUDA), y = view(2, result, kDLCUDA);
+  const DLTensor *inputs[1] = {&x}, *outputs[1] = {&y};
+  fuse_launch_args args;
+  size_t bytes = 0;
+  memset(&args, 0, sizeof(args));
+  args.size = sizeof(args);
+  args.inputs = inputs;
+  args.num_inputs = 1;
+  args.outputs = outputs;
+  args.num_outputs = 1;
+
+  expect(fuse_device_open_cuda(0, &device));
+  expect(fuse_program_load(artifact, device, &program));
+  // CHECK: no such function: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}'g'; there are mlp
+  report("no such function", fuse_instance_create(program, "g", &instance));
+  // CHECK: no such signature: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}1 functions
+  report("no such signature", fuse_program_signature(program, 1, &signature));
+  expect(fuse_instance_create(program, NULL, &instance));
+  // CHECK: early size: FUSE_ERROR_STATE: {{.*}}not prepared
+  report("early size",
+         fuse_instance_workspace_size(instance, inputs, 1, &bytes));
+  // CHECK: no such argument: FUSE_ERROR_INVALID_ARGUMENT: mlp has 3 arguments
+  report("no such argument", fuse_instance_bind_view(instance, 3, &weight));
+  // CHECK: no such parameter: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}there are up, down
+  report("no such parameter",
+         fuse_instance_bind_parameter(instance, "gate", &weight));
+  weight.dtype.bits = 32;
+  // CHECK: wrong type: FUSE_ERROR_TENSOR
+  report("wrong type", fuse_instance_bind_view(instance, 1, &weight));
+  weight.dtype.bits = 16;
+  weight.data = room[0].bytes + 1;
+  // CHECK: unaligned: FUSE_ERROR_TENSOR: {{.*}}not aligned
+  report("unaligned", fuse_instance_bind_view(instance, 1, &weight));
+  weight.data = NULL;
+  // CHECK: no data: FUSE_ERROR_TENSOR: {{.*}}no data
+  report("no data", fuse_instance_bind_view(instance, 1, &weight));
+  weight.data = room[0].bytes;
+  expect(fuse_instance_bind_parameter(instance, "up", &weight));
+  // CHECK: half bound: FUSE_ERROR_STATE: argument 2 of mlp (down)
+  report("half bound", fuse_instance_prepare(instance));
+  expect(fuse_instance_bind_parameter(instance, "down", &weight));
+  // CHECK: no limit: FUSE_ERROR_INVALID_ARGUMENT: a limit of -1 tokens
+  report("no limit", fuse_instance_limit_tokens(instance, -1));
+  expect(fuse_instance_limit_tokens(instance, 8));
+  expect(fuse_instance_prepare(instance));
+  expect(fuse_instance_workspace_size(instance, inputs, 1, &bytes));
+  expect(fuse_workspace_create(instance, bytes, &workspace));
+  // CHECK: tiny: FUSE_ERROR_INVALID_ARGUMENT: a workspace of 1 bytes is too small
+  report("tiny", fuse_workspace_create(instance, 1, &small));
+  // CHECK: huge: FUSE_ERROR_DEVICE_MEMORY
+  report("huge", fuse_workspace_create(instance, (size_t)1 << 62, &small));
+  // CHECK: no workspace: FUSE_ERROR_INVALID_ARGUMENT: mlp needs a workspace of
+  tokens[0] = result[0] = 8;
+  report("no workspace", fuse_launch(instance, &args));
+  args.workspace = workspace;
+  // CHECK: good: FUSE_OK
+  report("good", fuse_launch(instance, &args));
+  tokens[0] = result[0] = 0;
+  // CHECK: no tokens: FUSE_OK
+  report("no tokens", fuse_launch(instance, &args));
+  tokens[0] = result[0] = 16;
+  // CHECK: over the limit: FUSE_ERROR_STATE: {{.*}}limited to 8 tokens, got 16
+  report("over the limit", fuse_launch(instance, &args));
+  tokens[0] = result[0] = 17;
+  // CHECK: over the most: FUSE_ERROR_TENSOR: mlp takes at most 16 tokens, got 17
+  report("over the most", fuse_launch(instance, &args));
+  tokens[0] = result[0] = -1;
+  // CHECK: negative: FUSE_ERROR_TENSOR: argument 0 of mlp has size -1
+  report("negative", fuse_launch(instance, &args));
+  tokens[0] = result[0] = 8;
+  x.device.device_id = 5;
+  // CHECK: other device: FUSE_ERROR_TENSOR: {{.*}}on device 2:5, expected CUDA (2:0)
+  report("other device", fuse_launch(instance, &args));
+  x.device.device_id = 0;
+  x.device.device_type = kDLCPU;
+  // CHECK: host tensor: FUSE_ERROR_TENSOR: {{.*}}on device 1:0, expected CUDA (2:0)
+  report("host tensor", fuse_launch(instance, &args));
+  x.device.device_type = kDLCUDA;
+  y.data = room[1].bytes;
+  // CHECK: in place: FUSE_ERROR_TENSOR: result 0 of mlp overlaps argument 0 of mlp
+  report("in place", fuse_launch(instance, &args));
+  y.data = room[2].bytes;
+  inputs[0] = NULL;
+  // CHECK: null input: FUSE_ERROR_TENSOR: argument 0 of mlp is null
+  report("null input", fuse_launch(instance, &args));
+  inputs[0] = &x;
+  args.num_outputs = 2;
+  // CHECK: two outputs: FUSE_ERROR_INVALID_ARGUMENT: mlp has 1 results, got 2
+  report("two outputs", fuse_launch(instance, &args));
+  args.num_outputs = 1;
+  x.byte_offset = 2;
+  // CHECK: odd address: FUSE_ERROR_TENSOR: {{.*}}begins 2 bytes behind a multiple
+  report("odd address", fuse_launch(instance, &args));
+  x.byte_offset = 0;
+  args.flags = 64;
+  // CHECK: unknown flag: FUSE_ERROR_INVALID_ARGUMENT: 'flags' has 64
+  report("unknown flag", fuse_launch(instance, &args));
+  args.flags = 0;
+  args.size = 8;
+  // CHECK: old header: FUSE_ERROR_INVALID_ARGUMENT: 'size' is 8
+  report("old header", fuse_launch(instance, &args));
+  args.size = sizeof(args);
+
+  // Everything goes while its launch may still be on the device.
+  expect(fuse_launch(instance, &args));
+  fuse_program_destroy(program);
+  fuse_instance_destroy(instance);
+  fuse_workspace_destroy(workspace);
+  // CHECK: at last: FUSE_OK
+  report("at last", fuse_device_wait(device, NULL, 1000));
+  fuse_device_destroy(device);
+}
+
+int main(void) {
+  fuse_artifact *artifact = NULL;
+  compileWrongly();
+  artifact = compile(mlp, "sm_90a");
+  loadWrongly(artifact);
+  launchWrongly(artifact);
+  fuse_artifact_destroy(artifact);
+  // CHECK: nobody: FUSE_ERROR_INVALID_ARGUMENT
+  report("nobody", fuse_launch(NULL, NULL));
+  fuse_instance_destroy(NULL);
+  // CHECK: done
+  puts("done");
+  return 0;
+}
