@@ -20,11 +20,9 @@ using namespace fuse;
 using namespace fuse::test;
 using nlohmann::json;
 
-namespace {
-
 /// The function of kManifest with a kernel for up to 8 tokens and one for up to
 /// 64, neither of which is compiled yet.
-json makeManifest() {
+static json makeManifest() {
   json manifest = json::parse(kManifest);
   json &cuda = manifest["functions"][0]["cuda"];
   cuda.erase("launches");
@@ -42,6 +40,8 @@ json makeManifest() {
   cuda["alternatives"] = {plan(8, 0, "eight"), plan(64, 1, "sixtyfour")};
   return manifest;
 }
+
+namespace {
 
 /// What the source of an artefact was asked for.
 struct Source {
