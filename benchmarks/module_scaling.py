@@ -7,10 +7,12 @@
 """Measure how long fuse-opt takes per layer to fuse a model and undo it.
 
 Every layer has three modules; norm and MLP are fused by one pattern. The table
-shows MLIR's own timing of each phase per layer, the least of --repeat runs
-(more of small models). With --limit the script fails when the total times per
-layer differ by more than that factor; with --output it writes what it measured
-as JSON.
+shows MLIR's own timing of each phase per layer, the least of --repeat rounds,
+in each of which all sizes take turns, small ones many times. Below it stands
+how many times as long as in the smallest model a layer took in each round, by
+medians: both had the same neighbours then. With --limit the script fails when
+the total times per layer of the table differ by more than that factor; with
+--output it writes what it measured as JSON.
 
 --instructions counts instructions by valgrind too, and the loads and stores
 that miss a cache of 2 MiB, in the smallest model and in the largest of no more
@@ -23,6 +25,7 @@ import json
 import os
 import platform
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -111,17 +114,31 @@ def write_model(path, layers):
         file.write(f"    return %x{layers} : tensor<?x8xbf16>\n  }}\n}}\n")
 
 
-def time_phases(command, repeat):
-    """Seconds of each phase, the least of some runs."""
-    best = {}
+def time_phases(command):
+    """Seconds of each phase of one run."""
+    done = subprocess.run(command, check=True, stderr=subprocess.PIPE,
+                          text=True)
+    return {NAMES[phase["name"]]: phase["wall"]["duration"]
+            for phase in json.loads(done.stderr)}
+
+
+def time_rounds(command, paths, repeat):
+    """Microseconds per layer of each size and phase, the least of all runs,
+    and of each size the medians of the rounds' totals."""
+    best = {size: {} for size in paths}
+    totals = {size: [] for size in paths}
     for _ in range(repeat):
-        done = subprocess.run(command, check=True, stderr=subprocess.PIPE,
-                              text=True)
-        for phase in json.loads(done.stderr):
-            name = NAMES[phase["name"]]
-            spent = phase["wall"]["duration"]
-            best[name] = min(spent, best.get(name, spent))
-    return best
+        for size, path in paths.items():
+            # A short run is easily disturbed, so that there are more of them.
+            runs = [time_phases([*command, path])
+                    for _ in range(max(1, 1000 // size))]
+            for run in runs:
+                for name, spent in run.items():
+                    best[size][name] = min(1e6 * spent / size,
+                                           best[size].get(name, float("inf")))
+            totals[size].append(1e6 / size * statistics.median(
+                run["total"] for run in runs))
+    return best, totals
 
 
 def run_once(command):
@@ -176,7 +193,7 @@ def commit():
     return done.stdout.strip() or None
 
 
-def write_result(args, sizes, rows, growth, memory, instructions):
+def write_result(args, sizes, rows, growth, rounds, memory, instructions):
     result = {
         "benchmark": "module_scaling",
         "commit": commit(),
@@ -188,6 +205,7 @@ def write_result(args, sizes, rows, growth, memory, instructions):
         "phases": {name: [round(value, 2) for value in values]
                    for name, values in rows.items()},
         "growth": {name: round(value, 3) for name, value in growth.items()},
+        "growth_of_rounds": rounds,
         "memory": memory,
     }
     if instructions:
@@ -206,7 +224,7 @@ def main(argv):
     parser.add_argument("--layers", default="100,1000,3000,10000,30000",
                         help="sizes of the models (default %(default)s)")
     parser.add_argument("--repeat", type=int, default=3,
-                        help="runs of which the fastest counts")
+                        help="rounds, of which the fastest counts")
     parser.add_argument("--limit", type=float, metavar="FACTOR",
                         help="largest ratio of times per layer")
     parser.add_argument("--instructions", action="store_true",
@@ -217,22 +235,21 @@ def main(argv):
                         help="JSON file for the result")
     args = parser.parse_args(argv)
     sizes = [int(text) for text in args.layers.split(",")]
-    rows = {name: [] for name in NAMES.values()}
     memory = {"peak_kib": [], "page_faults": []}
     instructions = {}
     with tempfile.TemporaryDirectory(prefix="fuse-scaling-") as directory:
-        path = os.path.join(directory, "model.mlir")
-        command = [args.fuse_opt, path, "-o", os.devnull, *PASSES,
+        paths = {}
+        for size in sizes:
+            paths[size] = os.path.join(directory, f"{size}.mlir")
+            write_model(paths[size], size)
+        command = [args.fuse_opt, "-o", os.devnull, *PASSES,
                    "--mlir-disable-threading", "--mlir-timing",
                    "--mlir-output-format=json"]
-        # A short run is easily disturbed, so that there are more of them.
-        short = 1000
-        for size in sizes:
-            write_model(path, size)
-            repeat = args.repeat * max(1, short // size)
-            for name, spent in time_phases(command, repeat).items():
-                rows[name].append(1e6 * spent / size)
-            peak, faults = run_once(command)
+        best, totals = time_rounds(command, paths, args.repeat)
+        rows = {name: [best[size].get(name, 0.0) for size in sizes]
+                for name in NAMES.values()}
+        for path in paths.values():
+            peak, faults = run_once([*command, path])
             memory["peak_kib"].append(peak)
             memory["page_faults"].append(faults)
         if args.instructions:
@@ -240,12 +257,12 @@ def main(argv):
                           default=min(sizes))
             for size in sorted({min(sizes), largest}):
                 print(f"counting instructions of {size} layers", flush=True)
-                write_model(path, size)
                 instructions[str(size)] = {
                     phase: {name: round(count / size)
                             for name, count in counts.items()}
                     for phase, counts
-                    in count_instructions(command, directory).items()}
+                    in count_instructions([*command, paths[size]],
+                                              directory).items()}
     print("microseconds per layer")
     print(f"{'layers':20}" + "".join(f"{size:>10}" for size in sizes))
     for name, values in rows.items():
@@ -259,8 +276,15 @@ def main(argv):
               if min(values) > 0}
     largest = growth["total"]
     print(f"largest total per layer over the smallest: {largest:.2f}x")
+    rounds = {str(size): sorted(round(long / short, 3) for long, short
+                                in zip(totals[size], totals[sizes[0]]))
+              for size in sizes[1:]}
+    for size, ratios in rounds.items():
+        print(f"{size} layers to {sizes[0]}, by rounds: median "
+              f"{statistics.median(ratios):.2f}x of {ratios}")
     if args.output:
-        write_result(args, sizes, rows, growth, memory, instructions)
+        write_result(args, sizes, rows, growth, rounds, memory,
+                     instructions)
     if args.limit and largest > args.limit:
         print(f"error: more than {args.limit}x", file=sys.stderr)
         return 1
