@@ -67,7 +67,7 @@ llvm::Error assemble(DeviceModule &module, llvm::StringRef chip,
                      llvm::ArrayRef<llvm::json::Object *> launches);
 
 /// Warns of each kernel that spills registers, as far as ptxas has been asked:
-/// it works, but slowly. Choices of the cost model do not spill; schedules in
+/// it works, but slowly. Schedules of the cost model seldom do; those in
 /// the text of an op may.
 void reportSpills(mlir::ModuleOp module, DeviceProgram &program);
 
