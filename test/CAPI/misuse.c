@@ -147,7 +147,8 @@ static void launchWrongly(const fuse_artifact *artifact) {
 
   expect(fuse_device_open_cuda(0, &device));
   expect(fuse_program_load(artifact, device, &program));
-  // CHECK: no such function: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}'g'; there are mlp
+  // CHECK: no such function: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}'g'; there
+  // CHECK-SAME: are mlp
   report("no such function", fuse_instance_create(program, "g", &instance));
   // CHECK: no such signature: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}1 functions
   report("no such signature", fuse_program_signature(program, 1, &signature));
@@ -157,7 +158,8 @@ static void launchWrongly(const fuse_artifact *artifact) {
          fuse_instance_workspace_size(instance, inputs, 1, &bytes));
   // CHECK: no such argument: FUSE_ERROR_INVALID_ARGUMENT: mlp has 3 arguments
   report("no such argument", fuse_instance_bind_view(instance, 3, &weight));
-  // CHECK: no such parameter: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}there are up, down
+  // CHECK: no such parameter: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}there are
+  // CHECK-SAME: up, down
   report("no such parameter",
          fuse_instance_bind_parameter(instance, "gate", &weight));
   weight.dtype.bits = 32;
@@ -181,7 +183,8 @@ static void launchWrongly(const fuse_artifact *artifact) {
   expect(fuse_instance_prepare(instance));
   expect(fuse_instance_workspace_size(instance, inputs, 1, &bytes));
   expect(fuse_workspace_create(instance, bytes, &workspace));
-  // CHECK: tiny: FUSE_ERROR_INVALID_ARGUMENT: a workspace of 1 bytes is too small
+  // CHECK: tiny: FUSE_ERROR_INVALID_ARGUMENT: a workspace of 1 bytes is too
+  // CHECK-SAME: small
   report("tiny", fuse_workspace_create(instance, 1, &small));
   // CHECK: huge: FUSE_ERROR_DEVICE_MEMORY
   report("huge", fuse_workspace_create(instance, (size_t)1 << 62, &small));
@@ -198,22 +201,26 @@ static void launchWrongly(const fuse_artifact *artifact) {
   // CHECK: over the limit: FUSE_ERROR_STATE: {{.*}}limited to 8 tokens, got 16
   report("over the limit", fuse_launch(instance, &args));
   tokens[0] = result[0] = 17;
-  // CHECK: over the most: FUSE_ERROR_TENSOR: mlp takes at most 16 tokens, got 17
+  // CHECK: over the most: FUSE_ERROR_TENSOR: mlp takes at most 16 tokens,
+  // CHECK-SAME: got 17
   report("over the most", fuse_launch(instance, &args));
   tokens[0] = result[0] = -1;
   // CHECK: negative: FUSE_ERROR_TENSOR: argument 0 of mlp has size -1
   report("negative", fuse_launch(instance, &args));
   tokens[0] = result[0] = 8;
   x.device.device_id = 5;
-  // CHECK: other device: FUSE_ERROR_TENSOR: {{.*}}on device 2:5, expected CUDA (2:0)
+  // CHECK: other device: FUSE_ERROR_TENSOR: {{.*}}on device 2:5, expected
+  // CHECK-SAME: CUDA (2:0)
   report("other device", fuse_launch(instance, &args));
   x.device.device_id = 0;
   x.device.device_type = kDLCPU;
-  // CHECK: host tensor: FUSE_ERROR_TENSOR: {{.*}}on device 1:0, expected CUDA (2:0)
+  // CHECK: host tensor: FUSE_ERROR_TENSOR: {{.*}}on device 1:0, expected
+  // CHECK-SAME: CUDA (2:0)
   report("host tensor", fuse_launch(instance, &args));
   x.device.device_type = kDLCUDA;
   y.data = room[1].bytes;
-  // CHECK: in place: FUSE_ERROR_TENSOR: result 0 of mlp overlaps argument 0 of mlp
+  // CHECK: in place: FUSE_ERROR_TENSOR: result 0 of mlp overlaps argument 0
+  // CHECK-SAME: of mlp
   report("in place", fuse_launch(instance, &args));
   y.data = room[2].bytes;
   inputs[0] = NULL;
@@ -225,7 +232,8 @@ static void launchWrongly(const fuse_artifact *artifact) {
   report("two outputs", fuse_launch(instance, &args));
   args.num_outputs = 1;
   x.byte_offset = 2;
-  // CHECK: odd address: FUSE_ERROR_TENSOR: {{.*}}begins 2 bytes behind a multiple
+  // CHECK: odd address: FUSE_ERROR_TENSOR: {{.*}}begins 2 bytes behind a
+  // CHECK-SAME: multiple
   report("odd address", fuse_launch(instance, &args));
   x.byte_offset = 0;
   args.flags = 64;
