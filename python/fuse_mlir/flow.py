@@ -20,6 +20,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 from fuse_mlir.emulation import emulated
+from fuse_mlir.watch import SCALARS, STANDARD
 
 # Calls that read the shape or type of a tensor and not its values.
 METADATA = frozenset({
@@ -74,6 +75,8 @@ class Flow:
     #: Ids of tensors that pass through a dropout, which in eval mode does
     #: nothing.
     dropped: set[int] = field(default_factory=set)
+    #: Attributes that forwards changed, by the paths of modules.
+    changed: dict[str, str] = field(default_factory=dict)
     # Keeps ids unique.
     kept: list[torch.Tensor] = field(default_factory=list)
 
@@ -232,10 +235,12 @@ def _failure(model: nn.Module, error: Exception) -> FlowError:
 def _run(model: nn.Module, args: tuple, kwargs: dict) -> Flow:
     flow = Flow()
     recorder = _Recorder(flow)
+    before = _attributes(model)
     # A model under torch.compile would be compiled with the recorder in it.
     with torch.compiler.set_stance("force_eager"), torch.no_grad(), \
             _hooks_suspended(model), _recording(model, recorder), recorder:
         output = model(*args, **kwargs)
+    _find_changed(model, before, flow)
     flow.results = {id(t) for t in tree_leaves(_plain(output))
                     if isinstance(t, torch.Tensor)}
     flow.kept.extend(t for t in tree_leaves(_plain(output))
@@ -299,3 +304,32 @@ def _hooks_suspended(model: nn.Module) -> Iterator[None]:
             hooks.clear()
             hooks.update(items)
             hooks.update(added)
+
+
+def _attributes(model: nn.Module) -> dict[str, dict[str, Any]]:
+    """Numbers and texts that modules hold themselves, by their paths."""
+    return {path: {name: value for name, value in vars(module).items()
+                   if name not in STANDARD and isinstance(value, SCALARS)}
+            for path, module in model.named_modules()}
+
+
+def _find_changed(model: nn.Module, before: dict[str, dict[str, Any]],
+                  flow: Flow) -> None:
+    """Notes attributes that a forward counts up, say, and puts them back.
+
+    What a forward makes when it runs first, which has no value before, is
+    left.
+    """
+    for path, module in model.named_modules():
+        held, kind = before.get(path, {}), type(module)
+        for name, value in list(vars(module).items()):
+            if name in STANDARD or not isinstance(value, SCALARS):
+                continue
+            if name in held and held[name] is not value \
+                    and held[name] != value:
+                setattr(module, name, held[name])
+            elif name not in held and getattr(kind, name, value) != value:
+                delattr(module, name)
+            else:
+                continue
+            flow.changed[path] = name

@@ -196,6 +196,8 @@ def _check(model: nn.Module, site: Site, flow: Flow,
         if site.refusal is None:
             _check_hooks(site, module, path, index == 0)
         if site.refusal is None:
+            _check_attributes(site, module, path, flow)
+        if site.refusal is None:
             _check_distributed(site, module, path)
 
 
@@ -388,6 +390,17 @@ def _check_hooks(site: Site, member: nn.Module, path: str,
         if hook is not None:
             where = join(path, below) if below else path
             site.refuse("FUSE-N208", "has-hooks", f"'{where}' has {hook}")
+            return
+
+
+def _check_attributes(site: Site, member: nn.Module, path: str,
+                      flow: Flow) -> None:
+    for below, _ in member.named_modules():
+        where = join(path, below) if below else path
+        if where in flow.changed:
+            site.refuse("FUSE-N212", "member-without-body",
+                        f"the forward of '{where}' changes its attribute "
+                        f"'{flow.changed[where]}', which no kernel does")
             return
 
 

@@ -21,13 +21,14 @@ from torch import nn
 STANDARD = frozenset(vars(nn.Module()))
 _HOOKS = ("_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 _PRE_HOOKS = "_forward_pre_hooks"
-_SCALARS = (bool, int, float, str, type(None), torch.dtype)
+#: Values that are compared as they are.
+SCALARS = (bool, int, float, str, type(None), torch.dtype)
 
 
 def plain(value: Any) -> Any:
     """A value that can be compared, for numbers, texts, and lists and mappings
     of them; None for anything else, and as the value of None."""
-    if isinstance(value, _SCALARS):
+    if isinstance(value, SCALARS):
         return type(value).__name__, value
     if isinstance(value, (tuple, list, set, frozenset)):
         found = [plain(v) for v in value]

@@ -549,6 +549,23 @@ class Refusals(unittest.TestCase):
         self.refused(r"FUSE-N212 .*test_modules.py:\d+ \(module 'mlp'\): no "
                      "translation for 'aten.sort.default'", OddBlock)
 
+    def test_forwards_that_count(self):
+        class CountingMLP(MLP):
+            calls = 0
+
+            def forward(self, x):
+                self.calls += 1
+                return super().forward(x)
+
+        class Counting(Block):
+            def __init__(self):
+                super().__init__()
+                self.mlp = CountingMLP(8, 16)
+
+        model, _ = self.refused("FUSE-N212 .*the forward of 'layers.0.mlp' "
+                                "changes its attribute 'calls'", Counting)
+        self.assertEqual(model.layers[0].mlp.calls, 0)
+
     def test_overlaps_and_shared_modules(self):
         model, x = net(1)
         fuse(model, x)
