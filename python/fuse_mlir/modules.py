@@ -334,7 +334,7 @@ class FusedModule(FusedPlace):
         return [inputs[i] for i in range(len(self.plan.inputs))]
 
     def _check_autocast(self, x: torch.Tensor) -> None:
-        if torch.is_autocast_enabled(x.device.type) \
+        if not x.is_meta and torch.is_autocast_enabled(x.device.type) \
                 and x.dtype is not torch.get_autocast_dtype(x.device.type):
             raise FuseError(
                 f"site '{self.site}' is fused for {x.dtype}, and autocast "
@@ -379,7 +379,10 @@ class FusedModule(FusedPlace):
 
 def _is_transformed(inputs: Sequence[torch.Tensor]) -> bool:
     """Whether a call is one of `torch.func`, or in forward-mode
-    differentiation, which see through members and not through kernels."""
+    differentiation, which see through members and not through kernels, or has
+    no data."""
+    if inputs[0].is_meta:
+        return True
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return True
     return forward_ad._current_level >= 0 and any(

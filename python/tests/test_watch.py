@@ -234,6 +234,14 @@ class Transforms(unittest.TestCase):
         fuse_mlir.unfuse_modules(self.model)
         torch.testing.assert_close(ours, self.tangent())
 
+    def test_models_without_data(self):
+        expected = self.model(self.x)
+        state = self.model.state_dict()
+        self.model.to("meta")
+        self.assertEqual(self.model(self.x.to("meta")).shape, self.x.shape)
+        self.model.to_empty(device="cpu").load_state_dict(state)
+        self.assertTrue(torch.equal(self.model(self.x), expected))
+
     def test_autocast_to_another_type_is_refused(self):
         with torch.no_grad(), torch.autocast("cpu", dtype=torch.bfloat16):
             with self.assertRaisesRegex(
