@@ -266,6 +266,11 @@ void PrefillKernelBuilder::copyWeights(const Unit &unit, Value step,
                                        Value stage) {
   int64_t part = product().rows * 128 / s.getCluster();
   Value offset = getWeights(unit, step);
+  // Few token tiles want a tile of weights at about the same time, and never
+  // again: it need not drive anything else out of L2.
+  CachePolicy policy = product().getTokenTiles(s.getTokens()) < kSharers
+                           ? CachePolicy::EvictFirst
+                           : CachePolicy::Normal;
   auto copy = [&](int64_t index, IntegerAttr multicast) {
     Value source = offset;
     if (index > 0)
@@ -274,7 +279,7 @@ void PrefillKernelBuilder::copyWeights(const Unit &unit, Value step,
           arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(index * part)));
     CopyOp::create(b, loc, phase->weights, source, stage,
                    b.getI64IntegerAttr(kTokenTile * 128 + index * part),
-                   b.getI64IntegerAttr(part), multicast, CachePolicy::Normal);
+                   b.getI64IntegerAttr(part), multicast, policy);
   };
   if (!rank)
     return copy(0, {});
@@ -456,6 +461,8 @@ void PrefillKernelBuilder::buildProducts() {
     turns =
         RingCreateOp::create(b, loc, RingType::get(b.getContext(), kTurns, 0),
                              /*offset=*/0, /*consumers=*/kMathWarps);
+  if (hasFirst() && activatesLater())
+    places = makeScratch(b.getI32Type(), kPlaceWords * kMathWarps);
   if (hasLast() && last.product.isEven) {
     phase = &last;
     deal();

@@ -120,6 +120,14 @@ private:
   };
   bool activatesLater() const;
   int64_t getShadows() const;
+  int64_t getShadowOf(int64_t action) const;
+  /// What a math warp remembers in shared memory, so that it takes no
+  /// registers: the unit that it is at, and its use of the ring.
+  enum class Place { TokenTile, Tile, Use, Range };
+  static constexpr int64_t kPlaceWords = 4;
+  Value placeOf(Place word);
+  void keepPlace(const Unit &unit);
+  Unit recallPlace();
   void finishWaiting(int64_t action, const Waiting &waiting);
   void announce(Value turn);
   /// Both begin with a use of the ring.
@@ -179,6 +187,7 @@ private:
   Phase first, last;
   Deal dealt;
   Value dealtBuffer;
+  Value places;
   /// The one that is being built.
   Phase *phase;
 

@@ -36,9 +36,22 @@ void PrefillKernelBuilder::release(Value condition, Value use) {
 /// k-steps of the next tile.
 static constexpr int64_t kQuarters = 4;
 
-/// First k-steps of a tile that shadow the epilogue of the tile before.
+/// First k-steps of a tile that shadow the epilogue of the tile before. A
+/// quarter of it takes longer than a k-step, so that there are two k-steps for
+/// each where the first product has so many. The last product has an epilogue
+/// to hide once, and may wait for what its first k-steps need.
 int64_t PrefillKernelBuilder::getShadows() const {
-  return std::min(kQuarters, product().getLeastSteps());
+  int64_t least = product().getLeastSteps();
+  if (phase == &first && least >= 2 * kQuarters)
+    return 2 * kQuarters;
+  return std::min(kQuarters, least);
+}
+
+/// The k-step during which a quarter, or last the announcement, is done.
+int64_t PrefillKernelBuilder::getShadowOf(int64_t action) const {
+  int64_t shadows = getShadows();
+  int64_t distance = std::max<int64_t>(1, shadows / kQuarters);
+  return std::min(distance * (action + 1), shadows) - 1;
 }
 
 /// The sums of 64 tokens by the rows of a tile that a thread has. One group of
@@ -64,11 +77,17 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
   int64_t shadows = 0;
   if (meanwhile) {
     shadows = getShadows();
+    // With the stages of as many steps known at once, their addresses would
+    // take registers that the sums need.
+    Value at = placeOf(Place::Use);
+    if (shadows > kQuarters)
+      store(use, places, at);
     for (int64_t step = 0; step < shadows; ++step) {
+      if (step > 0 && step % kQuarters == 0)
+        use = load(b.getI32Type(), places, at);
       sums = multiply(sums, add(use, step));
-      // The announcement comes last.
       for (int64_t action = 0; action <= kQuarters; ++action)
-        if (std::min(action, shadows - 1) == step)
+        if (getShadowOf(action) == step)
           meanwhile(action);
       MmaWaitOp::create(b, loc, 1);
       if (step > 0)
@@ -147,13 +166,31 @@ void PrefillKernelBuilder::announce(Value turn) {
   });
 }
 
+Value PrefillKernelBuilder::placeOf(Place word) {
+  return add(mul(warpIndex, kPlaceWords), static_cast<int64_t>(word));
+}
+
+/// Where a unit lies takes divisions, for which there is time during the main
+/// loop, and registers, for which there is none: the warp has it in shared
+/// memory.
+void PrefillKernelBuilder::keepPlace(const Unit &unit) {
+  store(unit.tokenTile, places, placeOf(Place::TokenTile));
+  store(unit.tile, places, placeOf(Place::Tile));
+}
+
+PrefillKernelBuilder::Unit PrefillKernelBuilder::recallPlace() {
+  Unit unit;
+  unit.tokenTile = load(b.getI32Type(), places, placeOf(Place::TokenTile));
+  unit.tile = load(b.getI32Type(), places, placeOf(Place::Tile));
+  return unit;
+}
+
 PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
-  // Where a unit lies is computed after its products, which leave few registers
-  // for it.
   if (!activatesLater()) {
     auto visit = [&](Value index, ValueRange carried) -> Values {
       Value use = carried[0];
       Values sums = mainLoop(use, c(product().steps), {});
+      // The products leave few registers for it before.
       Unit unit = locate(index);
       Value column = mul(unit.tile, tiling.hiddenPerTile);
       for (int64_t index = 0; index < kQuarters; ++index)
@@ -165,25 +202,31 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
     use = visitUnits(phase->firstUnit, {use, c(0)}, visit)[0];
     return {};
   }
-  // Carried: uses, the number of the tile that waits, where it lies, and its
-  // quarters. Before the first one, no token of it exists.
-  Values carried = {use, c(-1), count, c(0)};
+  // Carried: uses and the quarters of the tile that waits. Before the first
+  // one, no token of it exists.
+  Values carried = {use};
   Value zero = arith::ConstantOp::create(
       b, loc, b.getZeroAttr(VectorType::get(2, bf16)));
   carried.append(product().rows / 4, zero);
-  auto getWaiting = [](ValueRange carried) -> Waiting {
-    return {carried[1], carried[2], carried[3],
-            llvm::to_vector_of<Value>(carried.drop_front(4))};
+  Unit none;
+  none.tokenTile = mul(phase->tokenTiles, s.getCluster());
+  none.tile = c(0);
+  keepPlace(none);
+  auto getWaiting = [&](ValueRange carried) -> Waiting {
+    Unit unit = recallPlace();
+    Value turn = sub(div(carried[0], product().steps), c(1));
+    return {turn, firstToken(unit), mul(unit.tile, tiling.hiddenPerTile),
+            llvm::to_vector_of<Value>(carried.drop_front())};
   };
   auto visit = [&](Value index, ValueRange carried) -> Values {
     Value use = carried[0];
-    Waiting waiting = getWaiting(carried);
     Values sums = mainLoop(use, c(product().steps), [&](int64_t action) {
-      finishWaiting(action, waiting);
+      finishWaiting(action, getWaiting(carried));
+      if (action == kQuarters)
+        keepPlace(locate(index));
     });
-    Unit unit = locate(index);
-    Value column = mul(unit.tile, tiling.hiddenPerTile);
-    Values next = {use, add(waiting.turn, 1), firstToken(unit), column};
+    Value column = mul(recallPlace().tile, tiling.hiddenPerTile);
+    Values next = {use};
     for (int64_t index = 0; index < kQuarters; ++index)
       llvm::append_range(
           next, roundQuarter(getQuarter(index), column, sums).getPairs());
@@ -278,6 +321,8 @@ void PrefillKernelBuilder::finishLast(const Unit &unit, ArrayRef<Value> sums) {
   Value first = mul(unit.index, product().ranges);
   SmallVector<Values> own = getShare(unit, sums);
   storePartials(unit, add(first, unit.range), sums, !own.empty());
+  if (places)
+    store(unit.range, places, placeOf(Place::Range));
   WarpSyncOp::create(b, loc);
   when(equal(lane, 0), [&] {
     Value word =
@@ -286,7 +331,11 @@ void PrefillKernelBuilder::finishLast(const Unit &unit, ArrayRef<Value> sums) {
     WordMeetOp::create(b, loc, word, product().ranges);
   });
   WarpSyncOp::create(b, loc);
-  sumPartials(unit, first, own);
+  // What others have summed up needs all registers.
+  Unit same = unit;
+  if (places)
+    same.range = load(b.getI32Type(), places, placeOf(Place::Range));
+  sumPartials(same, first, own);
 }
 
 //===----------------------------------------------------------------------===//

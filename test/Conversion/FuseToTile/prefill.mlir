@@ -63,23 +63,23 @@ func.func @clusters(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[NORM:[0-9]+]](
 // CHECK-SAME:      {kind = "workspace", offset = [[READY:[0-9]+]] : i64}, {kind = "tokens"}
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[JOINT:[0-9]+]](
-// CHECK-SAME:      columns = 256 : i64, element = bf16, kind = "tensor_map"
+// CHECK-SAME:      columns = 512 : i64, element = bf16, kind = "tensor_map"
 // CHECK-SAME:      recipe = "gate_up_256"
 // CHECK-SAME:      {kind = "workspace", offset = [[HIDDEN:[0-9]+]] : i64}
 // CHECK-SAME:      columns = 4096 : i64, element = bf16, kind = "tensor_map", offset = [[HIDDEN]] : i64
 // CHECK-SAME:      recipe = "rows_256"
 // CHECK-SAME:      {kind = "workspace", offset = [[READY]] : i64}, {kind = "tokens"}
 // CHECK-SAME:      blocks = 8 : i64, cooperative = true
-func.func @joint(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
-                 %u: tensor<4096x256xbf16>, %d: tensor<256x4096xbf16>)
-    -> tensor<?x256xbf16> {
+func.func @joint(%x: tensor<?x512xbf16>, %g: tensor<4096x512xbf16>,
+                 %u: tensor<4096x512xbf16>, %d: tensor<512x4096xbf16>)
+    -> tensor<?x512xbf16> {
   %y = fuse.gated_mlp %x norm(rms eps 1.0e-6) gate(%g) up(%u) down(%d)
          act(silu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 8,
           split = 2, stages = 3, group = 16, launches = 1, dependent = true>}
-    : (tensor<?x256xbf16>, tensor<4096x256xbf16>, tensor<4096x256xbf16>,
-       tensor<256x4096xbf16>) -> tensor<?x256xbf16>
-  return %y : tensor<?x256xbf16>
+    : (tensor<?x512xbf16>, tensor<4096x512xbf16>, tensor<4096x512xbf16>,
+       tensor<512x4096xbf16>) -> tensor<?x512xbf16>
+  return %y : tensor<?x512xbf16>
 }
 
 // The last product dealt out evenly: three token tiles on eight blocks make two
@@ -114,7 +114,7 @@ func.func @even(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:           tile.store %{{.*}} : vector<8xf8E4M3FN>
 
 // One warp fills the ring. The weights of the first stages do not wait for the
-// norm. The hidden units of a tile are activated after the first k-steps of the
+// norm; few token tiles share them, so that they need not stay in L2. The hidden units of a tile are activated after the first k-steps of the
 // next have been issued and before they are waited for, those of the last tile
 // in the end.
 
@@ -122,7 +122,7 @@ func.func @even(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK-SAME:    blocks(8) threads(384) shared_bytes(147456) {
 // CHECK:         %[[RING:.*]] = tile.ring.create at(0) consumers(2) : !tile.ring<3 x 49152>
 // CHECK:         role "stream" warps(4)
-// CHECK:           tile.copy %{{.*}} at(16384) bytes(32768)
+// CHECK:           tile.copy %{{.*}} at(16384) bytes(32768) evict_first
 // CHECK-NOT:       tile.copy_tensor
 // CHECK:           tile.grid_dependency wait
 // CHECK-NEXT:      tile.fence_async
@@ -157,7 +157,7 @@ func.func @even(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:         tile.ring.create at(0) consumers(4) : !tile.ring<2 x 32768>
 // CHECK:         tile.cluster_barrier
 // CHECK:         %[[RANK:.*]] = tile.id cluster_rank
-// CHECK:           tile.copy %{{.*}} at(16384) bytes(8192) multicast(3)
+// CHECK:           tile.copy %{{.*}} at(16384) bytes(8192) multicast(3) normal
 // CHECK:           tile.copy %{{.*}} at(24576) bytes(8192) multicast(3)
 // CHECK:           tile.ring.release %{{.*}} in(%{{.*}})
 // CHECK:           } {tile.rolled}
@@ -173,7 +173,8 @@ func.func @even(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // hidden units are there. A warp of its own announces these: it waits for the
 // math warps to pass a turn. The last tile's hidden units are finished at once
 // where blocks could wait for each other, else under the first k-steps of the
-// last product.
+// last product. In the first product, only every other k-step hides a quarter of
+// an epilogue.
 
 // CHECK:       tile.kernel @gated_mlp_prefill_{{[0-9]+}}({{.*}} cooperative {
 // CHECK:         %[[RING:.*]] = tile.ring.create at(0) consumers(2) : !tile.ring<3 x 49152>
@@ -193,6 +194,12 @@ func.func @even(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:         role "multiply" warps(8)
 // CHECK:           scf.for
 // CHECK:             tile.mma.commit
+// CHECK-NEXT:        tile.mma.wait 1
+// CHECK:             tile.mma.commit
+// CHECK:             arith.mulf %{{.*}} : vector<2xbf16>
+// CHECK:             tile.mma.wait 1
+// CHECK:             tile.mma.commit
+// CHECK-NEXT:        tile.mma.wait 1
 // CHECK:             tile.ring.wait %[[TURNS]]
 // CHECK-NEXT:        tile.fence_async
 // CHECK-NEXT:        tile.warp_sync
