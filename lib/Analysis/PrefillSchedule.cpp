@@ -290,9 +290,24 @@ static bool canBeEven(const DecodeProblem &problem) {
          });
 }
 
+/// Multiprocessors that a schedule uses at least.
+static constexpr double kLeastUsed = 0.95;
+
+/// Blocks of a launch of both products. Where a few fewer of them have equal
+/// numbers of tiles, the others would only draw power, and wait.
+static int64_t selectBlocks(const PrefillTiling &tiling, int64_t tokens,
+                            int64_t multiprocessors) {
+  int64_t units = tiling.first.getUnits(tokens);
+  int64_t rounds = llvm::divideCeil(units, multiprocessors);
+  int64_t blocks = llvm::divideCeil(units, rounds);
+  bool isEqual = units % rounds == 0 && tiling.last.getUnits(tokens) <= blocks;
+  return isEqual && blocks >= kLeastUsed * multiprocessors ? blocks
+                                                           : multiprocessors;
+}
+
 /// Even shares have to be expected to be so much faster than ranges: what
 /// blocks wait for each other is not in the model.
-static constexpr double kEvenMargin = 0.98;
+static constexpr double kEvenMargin = 0.987;
 
 tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
                                               int64_t tokens,
@@ -301,10 +316,16 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
   double bestTime = 0;
   auto consider = [&](int64_t rows, int64_t split, int64_t launches,
                       bool even) {
-    auto schedule = tile::PrefillScheduleAttr::get(
-        problem.op->getContext(), tokens, gpu.multiprocessors, split, rows,
-        /*stages=*/4, /*group=*/even ? 32 : 16, /*cluster=*/1, launches, even,
-        /*dependent=*/true);
+    auto get = [&](int64_t blocks) {
+      return tile::PrefillScheduleAttr::get(
+          problem.op->getContext(), tokens, blocks, split, rows,
+          /*stages=*/4, /*group=*/even ? 32 : 16, /*cluster=*/1, launches, even,
+          /*dependent=*/true);
+    };
+    tile::PrefillScheduleAttr schedule = get(gpu.multiprocessors);
+    if (launches == 1 && !even)
+      schedule = get(selectBlocks(PrefillTiling(problem, schedule), tokens,
+                                  gpu.multiprocessors));
     // Splits that leave ranges empty are the same as a smaller one.
     if (PrefillTiling(problem, schedule).getSplit() != split ||
         !getScheduleProblem(problem, schedule).empty())

@@ -15,7 +15,7 @@
 // CHECK-SAME:  32 : #tile.schedule<tokens = 32,
 // CHECK-SAME:  64 : #tile.schedule<tokens = 64,
 // CHECK-SAME:  128 : #tile.schedule<tokens = 128,
-// CHECK-SAME:  #tile.prefill_schedule<tokens = 256, blocks = 132, split = 8,
+// CHECK-SAME:  #tile.prefill_schedule<tokens = 256, blocks = 128, split = 8,
 // CHECK-SAME:  16384 : #tile.prefill_schedule<tokens = 16384, blocks = 132, split = 1,
 
 // Fewer tokens have fewer ranges, and the last one ends where they do.

@@ -283,10 +283,11 @@ func.func @ragged(%x: tensor<768x4096xbf16>, %g: tensor<12304x4096xbf16>,
 }
 
 // More than 256 tokens take a kernel for both products: 128 units of the last
-// one in 4 ranges.
+// one in 4 ranges, and 512 tiles of the first one, which are four for each of 128
+// blocks.
 
 // CHECK-LABEL: func @many
-// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4, group = 16, launches = 1, dependent = true>
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 128, split = 4, stages = 4, group = 16, launches = 1, dependent = true>
 // REMARK: [[@LINE+4]]:8: remark: [Passed] schedule | Category:codegen | microseconds={{.*}}, weight_bytes=100663296
 func.func @many(%x: tensor<512x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
                 %u: tensor<16384x2048xf8E4M3FN>,
