@@ -509,11 +509,20 @@ def _may_be_member(module: nn.Module) -> bool:
 
 
 def _matrices(module: nn.Module) -> int:
-    """Weights of linears and experts, whatever the classes are called."""
+    """Weights of linears and experts, whatever the classes are called, and
+    linears whose weights are packed into something else."""
+    return sum(_own_matrices(m) or _is_packed(m) for m in module.modules()
+               if not isinstance(m, nn.Embedding))
+
+
+def _is_packed(module: nn.Module) -> bool:
+    return "Linear" in type(module).__name__ \
+        and all(p.dim() < 2 for p in module.parameters())
+
+
+def _own_matrices(module: nn.Module) -> int:
     return sum(p.dim() in (2, 3) and p.shape[0] > 1
-               for m in module.modules()
-               if not isinstance(m, nn.Embedding)
-               for name, p in m.named_parameters(recurse=False)
+               for name, p in module.named_parameters(recurse=False)
                if "scale" not in name)
 
 

@@ -896,6 +896,26 @@ class Candidates(unittest.TestCase):
             "which no kernel has"])
         export.assert_not_called()
 
+    def test_packed_linears_are_named(self):
+        class PackedLinear(nn.Module):
+            """As linears of GPTQ and AWQ, which hold buffers alone."""
+
+            def __init__(self, linear):
+                super().__init__()
+                self.register_buffer("packed", linear.weight.mul(9).char())
+
+            def forward(self, x):
+                return nn.functional.linear(x, self.packed.to(x.dtype) / 9)
+
+        model, x = net(1)
+        mlp = model.layers[0].mlp
+        for name in ("gate", "up", "down"):
+            setattr(mlp, name, PackedLinear(getattr(mlp, name)))
+        found = fuse_mlir.explain(model, inputs=x)
+        self.assertEqual([s.id for s in found], ["norm+mlp#0"])
+        self.assertRegex(found[0].reason, r"FUSE-N212 .*module 'mlp.gate'\): "
+                         "no translation for 'aten.to.dtype' with .*i8")
+
     def test_models_of_sound_need_no_inputs(self):
         import transformers
         from fuse_mlir.blocks import seed_weights
