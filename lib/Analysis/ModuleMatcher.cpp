@@ -384,6 +384,20 @@ static std::string makeSiteId(const ModuleNode &parent,
   return id;
 }
 
+/// Whether an earlier run has made a child part of a fused call.
+static bool isFusedIn(ModuleNode &parent, const ModuleNode &child) {
+  if (!parent.hasFusedCalls)
+    return false;
+  auto isMember = [&](FusedCallOp call) {
+    auto members = call.getMembers().getAsRange<SymbolRefAttr>();
+    bool isOne = llvm::any_of(members, [&](SymbolRefAttr member) {
+      return member == FlatSymbolRefAttr::get(child.name);
+    });
+    return isOne ? WalkResult::interrupt() : WalkResult::advance();
+  };
+  return parent.forward->walk(isMember).wasInterrupted();
+}
+
 /// All sites below one parent.
 void ModuleMatcher::matchParent(const ModulePattern &pattern,
                                 const ParentHits &hits,
@@ -437,8 +451,12 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
     start.members.front() = head;
     if (head->calls.empty()) {
       start.id = makeSiteId(*hits.parent, start.members);
-      refuse(start, RefusalKind::MemberNotCalled, head->op,
-             "no forward calls '" + head->getPath() + "'");
+      if (isFusedIn(*hits.parent, *head))
+        refuse(start, RefusalKind::AlreadyFused, head->op,
+               "'" + head->getPath() + "' belongs to another site");
+      else
+        refuse(start, RefusalKind::MemberNotCalled, head->op,
+               "no forward calls '" + head->getPath() + "'");
       sites.push_back(std::move(start));
       continue;
     }

@@ -4,6 +4,11 @@
 // RUN: fuse-opt %t.fused --fuse-unfuse='sites=a+b#1' | FileCheck %s --check-prefix=ONE
 // RUN: fuse-opt %t.fused --fuse-unfuse -o %t.undone
 // RUN: fuse-opt %s -o %t.plain && diff %t.plain %t.undone
+// RUN: fuse-opt %s -o /dev/null --fuse-match-modules='patterns=((*,a),(*,b))->group' \
+// RUN:     --fuse-match-modules='patterns=((*,a),(*,b))->group' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=TWICE
+
+// TWICE: warning: pattern '((*,a),(*,b))->group' fuses nothing; site 'a+b' is refused: FUSE-N213 already-fused: 'a' belongs to another site
 
 // A later run numbers the calls that an earlier one has left after those that
 // it fused: no id is given twice, and each site can be undone by itself. The
