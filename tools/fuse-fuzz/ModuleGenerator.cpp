@@ -279,7 +279,9 @@ Value FunctionGenerator::view(RankedTensorType type) {
     } else {
       offset = random.oneOf<int64_t>({0, 0, 1, 3});
       stride = random.oneOf<int64_t>({1, 1, 2, 3});
-      whole[dim] = offset + size * stride + random.oneOf<int64_t>({0, 1, 5});
+      // A view of nothing begins inside, too.
+      whole[dim] = offset + std::max<int64_t>(size, 1) * stride +
+                   random.oneOf<int64_t>({0, 1, 5});
     }
     offsets.push_back(builder.getIndexAttr(offset));
     sizes.push_back(builder.getIndexAttr(size));
