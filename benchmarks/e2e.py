@@ -149,8 +149,8 @@ def main(path: str, seconds: float = 600.0) -> int:
 
     for system in SYSTEMS:
         attempt(system, "systems", lambda: wide.become(system))
-        measure(system, system != "unfused", compiled=True)
         measure(system, False, compiled=False)
+        measure(system, system != "unfused", compiled=True)
     # The same without the adds in the kernel.
     measure("bf16", False, compiled=True)
     report["state_after"] = read_device()
