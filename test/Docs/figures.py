@@ -248,17 +248,23 @@ def models(root):
     def steps(rows, system, compiled, **more):
         return [one(rows, sequences=count, system=system, compiled=compiled,
                     **more)["microseconds"] for count in (1, 16)]
-    now, before = page.result["steps"], page.result["before"]["steps"]
-    fast, plain = steps(now, "bf16", True), steps(now, "unfused", True)
-    eager, unfused = steps(now, "bf16", False), steps(now, "unfused", False)
+    now, earlier = page.result["steps"], page.result["earlier"]["steps"]
+    plain, fast, small = (steps(now, "unfused", True),
+                          steps(now, "bf16", True, residual=True),
+                          steps(now, "fp8", True, residual=True))
     page.sentence(
-        "takes # us with fused blocks and # us without for one sequence, # and "
-        "# us for 16; eager, # and # us, # and # us.",
-        fast[0], plain[0], fast[1], plain[1],
-        eager[0], unfused[0], eager[1], unfused[1])
-    page.sentence("Static FP8 blocks took # and # us beside # and # us at an",
-                  *steps(before, "fp8", True, residual=True),
-                  *steps(before, "unfused", True))
+        "takes # us with fused blocks in bf16, # us with blocks in static FP8 "
+        "and # us without fusion for one sequence (# and # times as fast), #, "
+        "# and # us for 16 (# and # times).",
+        fast[0], small[0], plain[0], plain[0] / fast[0], plain[0] / small[0],
+        fast[1], small[1], plain[1], plain[1] / fast[1], plain[1] / small[1])
+    small, plain = steps(now, "fp8", False), steps(now, "unfused", False)
+    page.sentence("Eager, static FP8 takes # of # us and # of # us;",
+                  small[0], plain[0], small[1], plain[1])
+    fast, plain = steps(earlier, "bf16", False), steps(earlier, "unfused",
+                                                       False)
+    page.sentence("bf16 took # of # and # of # us at an earlier commit.",
+                  fast[0], plain[0], fast[1], plain[1])
     return page
 
 
