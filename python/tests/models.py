@@ -8,6 +8,7 @@ import unittest
 import torch
 from torch import nn
 
+import fuse_mlir
 from fuse_mlir import native
 
 SIZES = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 4,
@@ -20,6 +21,24 @@ NORM_MLP = {(("RMSNorm", "model.layers.*.post_attention_layernorm"),
 def needs_library(test):
     """Skips a test class where libfuse is not built."""
     return unittest.skipUnless(native.available(), "no libfuse.so")(test)
+
+
+def snapshot(model):
+    """Everything of a module tree that undoing must bring back."""
+    return [(path, id(module), type(module), module.training,
+             [(n, id(p), p.data_ptr()) for n, p in
+              module._parameters.items() if p is not None],
+             [(n, id(b)) for n, b in module._buffers.items()],
+             list(module._modules), list(module._forward_pre_hooks),
+             list(module._forward_hooks))
+            for path, module in model.named_modules()]
+
+
+def fuse(model, x, patterns=None, **options):
+    """Fuses a model in place, by default where it has CHAIN."""
+    return fuse_mlir.fuse_modules(
+        model, {CHAIN: "fuse"} if patterns is None else patterns, inputs=x,
+        **options)
 
 
 def transformer(kind: str, dtype=torch.bfloat16, **settings) -> nn.Module:

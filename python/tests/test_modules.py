@@ -9,8 +9,6 @@ import subprocess
 import sys
 import tempfile
 import unittest
-import warnings
-from collections import OrderedDict
 from pathlib import Path
 from unittest import mock
 
@@ -18,30 +16,14 @@ import torch
 from torch import nn
 
 import fuse_mlir
-from fuse_mlir import (FlowError, FuseError, KernelConfig, KernelError,
-                       ModuleSpec, PatternError)
+from fuse_mlir import (FuseError, KernelConfig, KernelError, ModuleSpec,
+                       PatternError)
 from fuse_mlir.modules import FusedIdentity, FusedModule, fused_sites
-from tests.models import CHAIN, MLP, Block, Net, Norm, needs_library, net
+from tests.models import (CHAIN, MLP, Block, Net, Norm, fuse, needs_library,
+                          net, snapshot)
 from tests.support import ROOT
 
 torch.set_num_threads(1)
-
-
-def snapshot(model):
-    """Everything of a module tree that undoing must bring back."""
-    return [(path, id(module), type(module), module.training,
-             [(n, id(p), p.data_ptr()) for n, p in
-              module._parameters.items() if p is not None],
-             [(n, id(b)) for n, b in module._buffers.items()],
-             list(module._modules), list(module._forward_pre_hooks),
-             list(module._forward_hooks))
-            for path, module in model.named_modules()]
-
-
-def fuse(model, x, patterns=None, **options):
-    return fuse_mlir.fuse_modules(
-        model, {CHAIN: "fuse"} if patterns is None else patterns, inputs=x,
-        **options)
 
 
 @needs_library
@@ -342,300 +324,6 @@ assert torch.equal(program(x), expected)
             for result in pool.map(lambda _: self.model(self.x), range(16)):
                 torch.testing.assert_close(result, self.expected, atol=1e-6,
                                            rtol=1e-5)
-
-
-class Cast(Block):
-    def forward(self, x):
-        return x + self.mlp(self.norm(x) * 1.0)
-
-
-class TwoReaders(Block):
-    def forward(self, x):
-        n = self.norm(x)
-        return n + self.mlp(n)
-
-
-class Unused(Block):
-    def forward(self, x):
-        return x
-
-
-class Tuple(Block):
-    class Norm(Norm):
-        def forward(self, x):
-            return (super().forward(x),)
-
-    def __init__(self):
-        super().__init__()
-        self.norm = Tuple.Norm(8)
-
-    def forward(self, x):
-        return self.mlp(self.norm(x)[0])
-
-
-class ScaledMLP(MLP):
-    def forward(self, x, scale):
-        return super().forward(x) * scale
-
-
-class SideInput(Block):
-    def __init__(self):
-        super().__init__()
-        self.mlp = ScaledMLP(8, 16)
-
-    def forward(self, x):
-        return self.mlp(self.norm(x), x)
-
-
-class LateInput(SideInput):
-    def forward(self, x):
-        return self.mlp(self.norm(x), torch.ones_like(x))
-
-
-class OddMLP(MLP):
-    def forward(self, x):
-        return super().forward(torch.sort(x).values)
-
-
-class OddBlock(Block):
-    def __init__(self):
-        super().__init__()
-        self.mlp = OddMLP(8, 16)
-
-
-@needs_library
-class Refusals(unittest.TestCase):
-    """Each predicate, in its order, with the name and both values."""
-
-    def refused(self, message, block=Block, change=None, pattern=CHAIN):
-        model, x = net(1, block)
-        if change is not None:
-            change(model)
-        before = snapshot(model)
-        with self.assertRaisesRegex((FuseError, PatternError), message):
-            fuse(model, x, {pattern: "fuse"})
-        self.assertEqual(snapshot(model), before)
-        return model, x
-
-    def test_paths(self):
-        self.refused(r"FUSE-N201 .*'layers.7.norm'; modules of class 'Norm': "
-                     "layers.0.norm", pattern=(("Norm", "layers.7.norm"),))
-        self.refused("FUSE-N202", pattern=(("Norm", "layers.0.norm"),
-                                           ("Linear", "**.gate")))
-        self.refused("no module has class 'Nurm'; there are ",
-                     pattern=(("Nurm", "norm"),))
-
-    def test_children_and_classes(self):
-        model, x = net(2)
-        del model.layers[1].mlp
-        model.layers[1].forward = lambda x: x
-        result = fuse(model, x, strict=False)
-        self.assertEqual([s.status for s in result], ["fused", "refused"])
-        self.assertIn("FUSE-N203 child-missing: 'layers.1' has no child for "
-                      "path 'layers.*.mlp'", result[1].reason)
-        self.refused("FUSE-N204 class-differs: 'layers.0.mlp' is a MLP, the "
-                     "pattern says FFN",
-                     pattern=(CHAIN[0], ("FFN", "layers.*.mlp")))
-
-    def test_flow(self):
-        self.refused("FUSE-N205 member-not-called: no forward calls "
-                     "'layers.0.norm'", Unused)
-        self.refused("FUSE-N206 not-a-chain: the result of 'layers.0.norm' "
-                     "does not go to 'layers.0.mlp', which reads a result of "
-                     "'mul' in module 'layers.0'", Cast)
-        self.refused("FUSE-N002 intermediate-has-other-users: the result of "
-                     "'layers.0.norm' is also read by 'add' in module "
-                     "'layers.0'", TwoReaders)
-        self.refused("FUSE-N207 side-input-made-later: argument 1 of "
-                     "'layers.0.mlp'", LateInput)
-        self.refused("FUSE-N214 no-result: 'layers.0.norm' returns a tuple",
-                     Tuple)
-
-    def test_a_side_input_that_the_first_member_reads_too(self):
-        model, x = net(1, SideInput)
-        expected = model(x)
-        fuse(model, x)
-        torch.testing.assert_close(model(x), expected, atol=1e-6, rtol=1e-5)
-
-    def test_hooks(self):
-        def watch(*_):
-            pass
-
-        self.refused("FUSE-N208 has-hooks: 'layers.0.mlp.gate' has a forward "
-                     "hook, watch", change=lambda m:
-                     m.layers[0].mlp.gate.register_forward_hook(watch))
-        self.refused("'layers.0.mlp' has a forward pre-hook, watch",
-                     change=lambda m:
-                     m.layers[0].mlp.register_forward_pre_hook(watch))
-        self.refused("'layers.0.norm' has a forward hook, watch",
-                     change=lambda m:
-                     m.layers[0].norm.register_forward_hook(watch))
-        self.refused("'layers.0.mlp' has a backward hook",
-                     change=lambda m:
-                     m.layers[0].mlp.register_full_backward_hook(watch))
-
-        def own_forward(model):
-            mlp = model.layers[0].mlp
-            mlp.forward = mlp.forward
-
-        self.refused("'layers.0.mlp' has a forward of its own",
-                     change=own_forward)
-
-        def accelerate(model):
-            model.layers[0].mlp._hf_hook = OrderedDict()
-
-        self.refused("a hook of accelerate, OrderedDict", change=accelerate)
-
-    def test_pre_hooks_of_the_first_member_are_kept(self):
-        model, x = net(1)
-        seen = []
-        norm = model.layers[0].norm
-        handle = norm.register_forward_pre_hook(
-            lambda m, args: seen.append(1) or (2 * args[0],))
-        expected = model(x)
-        fuse(model, x)
-        self.assertEqual(seen, [1])
-        torch.testing.assert_close(model(x), expected, atol=1e-6, rtol=1e-5)
-        self.assertEqual(seen, [1, 1])
-        fuse_mlir.unfuse_modules(model)
-        self.assertEqual(list(norm._forward_pre_hooks), [handle.id])
-        handle.remove()
-        self.assertFalse(norm._forward_pre_hooks)
-
-    def test_hooks_that_come_later_are_not_lost(self):
-        model, x = net(1)
-        fuse(model, x)
-        handle = model.layers[0].mlp.up.register_forward_hook(print)
-        with self.assertRaisesRegex(FuseError, "'mlp.up' of site "
-                                    r"'norm\+mlp#0' got a forward hook, "
-                                    "print after it was fused"):
-            model(x)
-        handle.remove()
-        model(x)
-
-    def test_distribution(self):
-        def plan(model):
-            model.layers[0].mlp.up._hf_tp_plan = "colwise"
-
-        self.refused("FUSE-N209 tensor-parallel: 'layers.0.mlp.up' has the "
-                     "plan 'colwise'", change=plan)
-
-        def zero3(model):
-            model.layers[0].mlp.up.weight.ds_id = 1
-
-        self.refused("'layers.0.mlp.up.weight' is partitioned by ZeRO-3",
-                     change=zero3)
-
-        class DTensor(nn.Parameter):
-            pass
-
-        def sharded(model):
-            up = model.layers[0].mlp.up
-            up.weight = DTensor(up.weight.detach(), requires_grad=False)
-
-        self.refused("FUSE-N209 tensor-parallel: 'layers.0.mlp.up.weight' is "
-                     "a DTensor", change=sharded)
-
-    def test_kernels(self):
-        model, x = net(1)
-        with self.assertRaisesRegex(PatternError, "unknown kernel 'org/r:K'; "
-                                    "expected 'fuse', a family"):
-            fuse(model, x, {CHAIN: "org/r:K"})
-        with self.assertRaisesRegex(FuseError, "form gated_mlp, the pattern "
-                                    "asks for mlp"):
-            fuse(model, x, {CHAIN: "fuse:mlp"})
-
-    def test_bodies(self):
-        self.refused(r"FUSE-N212 .*test_modules.py:\d+ \(module 'mlp'\): no "
-                     "translation for 'aten.sort.default'", OddBlock)
-
-    def test_forwards_that_count(self):
-        class CountingMLP(MLP):
-            calls = 0
-
-            def forward(self, x):
-                self.calls += 1
-                return super().forward(x)
-
-        class Counting(Block):
-            def __init__(self):
-                super().__init__()
-                self.mlp = CountingMLP(8, 16)
-
-        model, _ = self.refused("FUSE-N212 .*the forward of 'layers.0.mlp' "
-                                "changes its attribute 'calls'", Counting)
-        self.assertEqual(model.layers[0].mlp.calls, 0)
-
-    def test_overlaps_and_shared_modules(self):
-        model, x = net(1)
-        fuse(model, x)
-        with self.assertRaisesRegex(FuseError, "FUSE-N213 already-fused: "
-                                    "'layers.0.norm' is a member of site"):
-            fuse(model, x)
-
-        def share(model):
-            model.again = model.layers[0].mlp
-
-        self.refused("'layers.0.mlp' is the same module as 'again'",
-                     change=share)
-
-    def test_dropout_in_training(self):
-        class Dropping(Block):
-            def __init__(self):
-                super().__init__()
-                self.mlp = nn.Sequential(nn.Linear(8, 16), nn.ReLU(),
-                                         nn.Dropout(0.5), nn.Linear(16, 8))
-
-        pattern = (CHAIN[0], ("Sequential", "layers.*.mlp"))
-        self.refused("training mode", Dropping, lambda m: m.train(), pattern)
-        model, x = net(1, Dropping)
-        fuse(model, x, {pattern: "fuse"})
-        model(x)
-        model.train()
-        with self.assertRaisesRegex(FuseError, "has dropout or batch "
-                                    "statistics and is in training mode"):
-            model(x)
-
-    def test_another_flow_in_a_later_call(self):
-        class Fickle(Block):
-            again = False
-
-            def forward(self, x):
-                n = self.norm(x)
-                return self.mlp(n * 2 if self.again else n)
-
-        model, x = net(1, Fickle)
-        fuse(model, x)
-        model(x)
-        model.layers[0].again = True
-        with self.assertRaisesRegex(FuseError, "FUSE-N206 not-a-chain: in "
-                                    "this call the input of FusedIdentity"):
-            model(x)
-
-    def test_models_without_known_inputs(self):
-        model, _ = net(1)
-        with self.assertRaisesRegex(FlowError, "Net does not say what it "
-                                    "takes; pass inputs="):
-            fuse_mlir.fuse_modules(model, {CHAIN: "fuse"})
-        with self.assertRaisesRegex(FlowError, "Net fails on its example "
-                                    "inputs, so that its data flow is"):
-            fuse(model, torch.randn(3, 5))
-
-    def test_linears_that_are_no_kernel(self):
-        model = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 8)).eval()
-        found = fuse_mlir.explain(model, inputs=torch.randn(3, 8))
-        self.assertRegex(found[0].reason, "FUSE-N212 member-without-body: no "
-                         "kernel forms: the members are linear, linear, and "
-                         r"no family is that \(gated_mlp, ")
-
-    def test_inputs_that_a_model_fails_on(self):
-        with self.assertRaisesRegex(FlowError, "Linear fails on its example "
-                                    "inputs, .*; inputs= gives others"):
-            fuse_mlir.explain(nn.Linear(8, 8), inputs=torch.randn(3, 9))
-
-    def test_models_without_chains(self):
-        with self.assertRaisesRegex(FuseError, "Linear has no chain to fuse"):
-            fuse_mlir.fuse_modules(nn.Linear(8, 8), inputs=torch.ones(1, 8))
 
 
 @needs_library
@@ -952,7 +640,8 @@ class Dropouts(unittest.TestCase):
                                     "statistics and is in training mode"):
             model.train()(x)
         unfused, x = net(1, Dropped)
-        with self.assertRaisesRegex(FuseError, "which reads a result of 'dropout'"):
+        with self.assertRaisesRegex(
+                FuseError, "which reads a result of 'dropout'"):
             fuse_mlir.fuse_modules(unfused.train(), CHAIN, inputs=x)
 
 
