@@ -180,7 +180,8 @@ def Tile_MarkOp : Tile_Op<"mark", [
   }];
   let arguments = (ins AnyVectorOfNonZeroRank:$vector, I32:$epoch);
   let results = (outs AnyVectorOfNonZeroRank:$result);
-  let assemblyFormat = "$vector `epoch` `(` $epoch `)` attr-dict `:` type($vector)";
+  let assemblyFormat =
+      "$vector `epoch` `(` $epoch `)` attr-dict `:` type($vector)";
   let hasVerifier = 1;
 }
 
