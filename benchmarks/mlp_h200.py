@@ -31,7 +31,8 @@ from .cases import (CHECKED_TOKENS, MIDDLE_TILES, TIMED_SHAPES, TIMED_TOKENS,
                     timed_problem)
 from .checks import Checker, short
 from .driver import CudaError, Module, Runner, Weights
-from .peers import library_products, make_peers, parameters
+from .peers import (library_products, make_peers, parameters,
+                    peer_modes)
 from .plan import Plan, PlanError, load_plans
 from .prefill_cases import (PREFILL_CHECKED_TOKENS, PREFILL_SHAPES,
                             PREFILL_TOKENS)
@@ -46,10 +47,6 @@ from .timing import (DeviceReader, Floor, Timer, capture, ceilings,
 ROOT = Path(__file__).resolve().parents[1]
 _HANG = 3
 LAYERS = 8
-#: Where peers are tuned too, which takes long: the first shapes, with these
-#: numbers of tokens.
-AUTOTUNED_SHAPES = [shape[:2] for shape in TIMED_SHAPES[:2]]
-AUTOTUNED_TOKENS = (1, 16, 50, 128, 512, 4096)
 #: More tokens are no decode step: nothing is timed as a chain, the library's
 #: products are timed beside, and rows have rates.
 FEW_TOKENS = 128
@@ -266,12 +263,6 @@ class Bench:
         gc.collect()
         torch.cuda.empty_cache()
 
-    def modes(self, problem: Problem, m: int) -> list[str]:
-        tuned = (m in AUTOTUNED_TOKENS and
-                 (problem.width, problem.hidden) in AUTOTUNED_SHAPES)
-        return [mode for mode in self.options.peers
-                if mode != "autotune" or tuned]
-
     def time_tokens(self, problem: Problem, m: int, weights: list[Weights],
                     scales: list[dict[str, float]],
                     peers: list[dict[str, Tensor]], raw: Tensor) -> None:
@@ -300,7 +291,8 @@ class Bench:
         if relaxed is not None:
             self.add_ours(relaxed, x, weights, scales, truth, own, calls,
                           errors, "fuse-relaxed")
-        for peer in make_peers(problem, self.modes(problem, m)):
+        for peer in make_peers(problem, peer_modes(
+                problem, m, self.options.peers)):
             bound = [peer.bind(values) for values in peers]
             self.watch.start(f"compile {peer.system} M={m}", 240)
             try:

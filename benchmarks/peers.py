@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
+from .cases import TIMED_SHAPES
 from .problem import Problem
 from .reference import E4M3_MAX
 
@@ -27,6 +28,10 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu2": lambda x: functional.relu(x).square(),
     "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x),
 }
+#: Where peers are tuned too, which takes long: the first shapes, with these
+#: numbers of tokens.
+AUTOTUNED_SHAPES = [shape[:2] for shape in TIMED_SHAPES[:2]]
+AUTOTUNED_TOKENS = (50, 16, 512, 1, 128, 4096)
 
 
 @dataclass
@@ -55,6 +60,14 @@ def parameters(problem: Problem, tensors: dict[str, Tensor],
         result[f"{name}_scale"] = torch.tensor(
             value, dtype=torch.float32, device=tensors["up"].device)
     return result
+
+
+def peer_modes(problem: Problem, tokens: int,
+               wanted: Sequence[str]) -> list[str]:
+    """Those of the modes of `make_peers` that a problem is timed with."""
+    tuned = (tokens in AUTOTUNED_TOKENS and
+             (problem.width, problem.hidden) in AUTOTUNED_SHAPES)
+    return [mode for mode in wanted if mode != "autotune" or tuned]
 
 
 def supports(problem: Problem) -> bool:
@@ -141,7 +154,7 @@ def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
         if "compile" in modes:
             peers.append(Peer("torch-compile", scales,
                               compiled(function, None), names))
-        if "autotune" in modes and scales != "dynamic":
+        if "autotune" in modes:
             peers.append(Peer("torch-compile-autotune", scales,
                               compiled(function, autotune), names))
     return peers

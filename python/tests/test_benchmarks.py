@@ -2,11 +2,14 @@
 """The parts of the benchmarks that need no GPU."""
 
 import contextlib
+import fcntl
 import io
 import json
+import os
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
 from benchmarks import (data, merge, packing, peers, stale,  # noqa: E402
-                        sweep, sweep_plot)
+                        sweep, sweep_plot, tune_peers)
 from benchmarks.cases import SETS, Case, all_cases  # noqa: E402
 from benchmarks.plan import Plan, PlanError  # noqa: E402
 from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
@@ -230,7 +233,47 @@ class Peers(unittest.TestCase):
         self.assertEqual(names, {
             ("torch-eager", "static"), ("torch-eager", "dynamic"),
             ("torch-compile", "static"), ("torch-compile", "dynamic"),
-            ("torch-compile-autotune", "static")})
+            ("torch-compile-autotune", "static"),
+            ("torch-compile-autotune", "dynamic")})
+
+    def test_few_are_tuned_and_those_come_first(self):
+        found = list(tune_peers.tasks(["compile", "autotune"]))
+        tuned = [(problem.label(), m) for problem, m, modes in found
+                 if modes == ["compile", "autotune"]]
+        self.assertEqual(len(tuned), 2 * 2 * len(peers.AUTOTUNED_TOKENS))
+        self.assertEqual(len(found), 104)
+        self.assertTrue(all(modes == ["compile"]
+                            for _, _, modes in found[len(tuned):]))
+        self.assertEqual(len(list(tune_peers.tasks(["autotune"]))),
+                         len(tuned))
+
+    def test_one_process_times_at_a_time(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "lock"
+            turn, other = tune_peers.Turn(path), path.open("w")
+
+            def is_free() -> bool:
+                try:
+                    fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    return False
+                fcntl.flock(other, fcntl.LOCK_UN)
+                return True
+
+            self.assertTrue(is_free())
+            self.assertFalse(turn.wrap(turn.wrap(is_free))())
+            self.assertTrue(is_free())
+            other.close()
+            turn.close()
+
+    def test_tuning_wants_a_place_for_its_cache(self):
+        output = io.StringIO()
+        with unittest.mock.patch.dict("os.environ"), \
+                contextlib.redirect_stderr(output):
+            os.environ.pop(tune_peers.CACHE, None)
+            self.assertEqual(tune_peers.main([]), 1)
+        self.assertIn("TORCHINDUCTOR_CACHE_DIR is not set: it names the "
+                      "folder", output.getvalue())
 
     def test_no_peers_for_a_dense_block(self):
         self.assertEqual(peers.make_peers(small("mlp", BF16, "rms0"),
