@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from .problem import ACTIVATIONS, BF16, FP8, NORMS, Problem
@@ -62,38 +62,43 @@ def relaxed_cases() -> Iterator[Case]:
                            tile(tokens))
 
 
+def blocks() -> Iterator[Problem]:
+    """The plain block of each family and type."""
+    for family, act, norm in (("gated_mlp", "silu", "rms0"),
+                              ("mlp", "gelu", "layer")):
+        for dtype in DTYPES:
+            yield Problem(family, *CHECKED_WIDTHS[0], dtype, act, NORMS[norm])
+
+
+def in_all_widths(base: Problem, tokens: Iterable[int]) -> Iterator[Case]:
+    """A block in the widths that are checked."""
+    for width, hidden in CHECKED_WIDTHS:
+        for most in tokens:
+            yield Case(replace(base, width=width, hidden=hidden), most)
+
+
 def checked_cases() -> Iterator[Case]:
     """Every family, type, activation and norm; widths and tiles in turn."""
     widest = max(CHECKED_TOKENS)
     index = 0
-    for family in ("gated_mlp", "mlp"):
-        for dtype in DTYPES:
-            for act in ACTIVATIONS:
-                for norm in NORMS.values():
-                    width, hidden = CHECKED_WIDTHS[index % 4]
-                    problem = Problem(family, width, hidden, dtype, act, norm)
-                    yield Case(problem, widest)
-                    index += 1
-                # Activations and norms meet all widths over the families.
+    for base in blocks():
+        for act in ACTIVATIONS:
+            for norm in NORMS.values():
+                width, hidden = CHECKED_WIDTHS[index % 4]
+                yield Case(replace(base, width=width, hidden=hidden, act=act,
+                                   norm=norm), widest)
                 index += 1
-            base = Problem(family, 256, 768, dtype,
-                           "silu" if family == "gated_mlp" else "gelu",
-                           NORMS["rms0" if family == "gated_mlp" else
-                                 "layer"])
-            for width, hidden in CHECKED_WIDTHS:
-                for tokens in CHECKED_TOKENS:
-                    yield Case(replace(base, width=width, hidden=hidden),
-                               tile(tokens))
-                for tokens in MIDDLE_TILES:
-                    yield Case(replace(base, width=width, hidden=hidden),
-                               tokens)
-            for variant in variants(base):
-                for tokens in (16, widest):
-                    yield Case(variant, tokens)
-            # Widths whose tiles make two equal parts.
-            for variant in variants(base, CHECKED_WIDTHS[2]):
-                for tokens in (widest, MIDDLE_TILES[0]):
-                    yield Case(variant, tokens)
+            # Activations and norms meet all widths over the families.
+            index += 1
+        yield from in_all_widths(base, [*map(tile, CHECKED_TOKENS),
+                                        *MIDDLE_TILES])
+        for variant in variants(base):
+            for tokens in (16, widest):
+                yield Case(variant, tokens)
+        # Widths whose tiles make two equal parts.
+        for variant in variants(base, CHECKED_WIDTHS[2]):
+            for tokens in (widest, MIDDLE_TILES[0]):
+                yield Case(variant, tokens)
 
 
 def variants(base: Problem, widths: tuple[int, int] = CHECKED_WIDTHS[1]

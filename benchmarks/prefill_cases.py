@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .cases import (CHECKED_WIDTHS, DTYPES, TIMED_SHAPES, Case, timed_problem,
-                    variants)
-from .problem import ACTIVATIONS, NORMS, Problem
+from .cases import (CHECKED_WIDTHS, DTYPES, TIMED_SHAPES, Case, blocks,
+                    in_all_widths, timed_problem, variants)
+from .problem import ACTIVATIONS, NORMS
 
 PREFILL_SHAPES = TIMED_SHAPES[:2]
 PREFILL_TOKENS = (256, 512, 1024, 2048, 4096, 8192)
@@ -38,25 +38,17 @@ def checked_cases() -> Iterator[Case]:
     """Every family, type, activation, norm and optional part."""
     index = 0
     norms = list(NORMS.values())
-    for family in ("gated_mlp", "mlp"):
-        for dtype in DTYPES:
-            for act in ACTIVATIONS:
-                width, hidden = CHECKED_WIDTHS[index % 4]
-                yield Case(Problem(family, width, hidden, dtype, act,
-                                   norms[index % len(norms)]), 512)
-                # Activations and norms meet all widths over the families.
-                index += 1
+    for base in blocks():
+        for act in ACTIVATIONS:
+            width, hidden = CHECKED_WIDTHS[index % 4]
+            yield Case(replace(base, width=width, hidden=hidden, act=act,
+                               norm=norms[index % len(norms)]), 512)
+            # Activations and norms meet all widths over the families.
             index += 1
-            base = Problem(family, 256, 768, dtype,
-                           "silu" if family == "gated_mlp" else "gelu",
-                           NORMS["rms0" if family == "gated_mlp" else
-                                 "layer"])
-            for width, hidden in CHECKED_WIDTHS:
-                for tokens in (256, 1000, 4096):
-                    yield Case(replace(base, width=width, hidden=hidden),
-                               tokens)
-            for variant in variants(base):
-                yield Case(variant, 300)
+        index += 1
+        yield from in_all_widths(base, (256, 1000, 4096))
+        for variant in variants(base):
+            yield Case(variant, 300)
 
 
 PREFILL_SETS = {"prefill": timed_cases, "prefill-sweep": swept_cases,
