@@ -35,7 +35,7 @@ import transformers
 
 import fuse_mlir
 
-from benchmarks.timing import read_device
+from benchmarks.timing import capture, read_device
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SMALL = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4,
@@ -133,27 +133,19 @@ class Replay:
 
     def __init__(self, step: Callable[[], torch.Tensor]) -> None:
         self._step = step
-        self._graph: torch.cuda.CUDAGraph | None = None
         self.result = torch.empty(0)
-        if DEVICE == "cpu":
-            return
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            for _ in range(3):
-                step()
-        torch.cuda.current_stream().wait_stream(stream)
-        torch.cuda.synchronize()
-        self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
-            self.result = step()
+        #: None where every replay is a call.
+        self.graph = None if DEVICE == "cpu" else capture(self._run)
+
+    def _run(self) -> None:
+        self.result = self._step()
 
     def replay(self) -> None:
         """Runs the step again on what its tensors hold now."""
-        if self._graph is None:
-            self.result = self._step()
+        if self.graph is None:
+            self._run()
         else:
-            self._graph.replay()
+            self.graph.replay()
 
 
 def greedy(model: torch.nn.Module) -> tuple[list[int], list[float]]:

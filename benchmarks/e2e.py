@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import sys
 import time
 import traceback
@@ -30,28 +29,12 @@ import transformers
 import fuse_mlir
 
 from benchmarks.architectures import Replay, build
-from benchmarks.timing import read_device
+from benchmarks.timing import read_device, replay_us
 
 WIDE = {"hidden_size": 4096, "intermediate_size": 12288,
         "num_hidden_layers": 8, "num_attention_heads": 32,
         "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 32000}
 SYSTEMS = ("unfused", "fp8", "bf16")
-
-
-def microseconds(graph: Replay, batches: int = 20,
-                 replays: int = 10) -> float:
-    """Median time of a replay."""
-    graph.replay()
-    times = []
-    for _ in range(batches):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        for _ in range(replays):
-            graph.replay()
-        end.record()
-        end.synchronize()
-        times.append(1e3 * start.elapsed_time(end) / replays)
-    return statistics.median(times)
 
 
 class Wide:
@@ -103,7 +86,7 @@ class Wide:
                                      options=options)
             graph = Replay(step)
             row["seconds_to_capture"] = time.monotonic() - start
-            row["microseconds"] = microseconds(graph)
+            row["microseconds"] = replay_us(graph.graph, replays=10)
             logits = graph.result.double()
         reference = self.reference.setdefault(sequences, logits)
         row["cosine"] = float(torch.nn.functional.cosine_similarity(

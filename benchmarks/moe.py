@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -35,7 +34,7 @@ from transformers.models.mixtral.modeling_mixtral import MixtralExperts
 
 import fuse_mlir
 
-from benchmarks.timing import read_device
+from benchmarks.timing import capture, read_device, replay_us
 
 #: Features, hidden features, experts, experts of a token.
 SHAPES = {"qwen3_moe": (2048, 768, 128, 8), "mixtral": (4096, 14336, 8, 2),
@@ -106,26 +105,8 @@ def reference(layer: Layer, x: torch.Tensor, index: torch.Tensor,
 
 def microseconds(call: Call, inputs: Sequence[tuple]) -> float:
     """Median time of a call in a graph of one call for each input."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for values in inputs[:3]:
-            call(*values)
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for values in inputs:
-            call(*values)
-    graph.replay()
-    times = []
-    for _ in range(20):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        graph.replay()
-        end.record()
-        end.synchronize()
-        times.append(1e3 * start.elapsed_time(end) / len(inputs))
-    return round(statistics.median(times), 1)
+    graph = capture(lambda: [call(*values) for values in inputs])
+    return round(replay_us(graph) / len(inputs), 1)
 
 
 def systems(layer: Layer, kind: str, tokens: int) -> dict[str, Call]:
