@@ -4,6 +4,12 @@
 # CHECK-DAG: docs/HostKernels.md: nothing says what frozen of Qwen3-0.6B f32 1 is, 0.684
 # CHECK-DAG: docs/HostKernels.md: no row of Qwen3-4B f32 16, which host-cpu.json has
 # CHECK-NOT: eager
+#
+# Times that are compared are of one call.
+# RUN: not python3 %s %S/Inputs/wrong-figures variants | FileCheck %s --check-prefix=CALL
+# CALL-DAG: no call of decode-variants-h200.json has 27.7 to 26.5 for 2048/16384 fp8 M = 16
+# CALL-DAG: no call of decode-variants-h200.json has 36.5 to 35.9 for 2048/16384 fp8 M = 50
+# CALL-NOT: {{33.5|50.0}}
 """Figures that the documentation quotes are those of the files it cites.
 
 usage: figures.py ROOT [check...]
@@ -84,14 +90,28 @@ class Page:
         for key in sorted(set(map(str, wanted)) - set(map(str, seen))):
             self.fail(f"no row of {key}, which {self.file} has")
 
-    def sentence(self, text, *values):
-        """`text` has a # for each number."""
+    @staticmethod
+    def find(text, where):
+        """`text`, which has a # for each number, in another text."""
         words = [re.escape(word).replace(r"\#", f"({NUMBER})")
                  for word in text.split()]
-        found = re.search(r"\s+".join(words), self.text)
+        return re.search(r"\s+".join(words), where)
+
+    def quoted(self, key, text):
+        """The numbers of a sentence of the file itself."""
+        found = self.find(text, self.result[key])
+        if not found:
+            self.fail(f"'{key}' of {self.file} does not say '{text}'")
+        return [number(group) for group in found.groups()] if found else []
+
+    def sentence(self, text, *values):
+        """`text` has a # for each number."""
+        found = self.find(text, self.text)
         if not found:
             self.fail(f"nothing says '{text}'")
             return
+        if len(values) != len(found.groups()):
+            self.fail(f"{self.file} has {len(values)} numbers for '{text}'")
         for i, (quoted, value) in enumerate(zip(found.groups(), values)):
             self.check(f"number {i + 1} of '{text}'", quoted, value)
 
@@ -102,11 +122,12 @@ def one(rows, **wanted):
                  if all(row.get(key) == wanted[key] for key in wanted)), None)
 
 
-def mlp_rows(page, shape, dtype, tokens):
+def mlp_rows(page, shape, dtype, tokens, protocol="single"):
+    """Ours, the times of peers of the same type, and those of bf16 eager."""
     k, h = map(int, shape.split("/"))
     rows = [row for row in page.result["rows"]
             if (row["K"], row["H"], row["M"]) == (k, h, tokens)
-            and row["protocol"] == "single"]
+            and row["protocol"] == protocol]
     same = [row for row in rows if row["dtype"] == dtype
             and row["scales"] != "dynamic"]
     peers = [row["median_us"] for row in same
@@ -137,6 +158,131 @@ def prefill(root):
     return page
 
 
+LARGE = "2048/16384", "4096/12288"
+FEW = 1, 8, 16, 32, 50, 64, 96, 128
+
+
+def decode(root):
+    page = Page(root, "docs/Kernels.md", "mlp-h200")
+
+    def ranges(shapes, dtypes, tokens, peer=False):
+        found = []
+        for shape in shapes:
+            for dtype in dtypes:
+                for m in tokens:
+                    ours, peers, _ = mlp_rows(page, shape, dtype, m)
+                    us = ours["median_us"]
+                    found.append(min(peers) / us if peer
+                                 else us / ours["floor_us"])
+        return min(found), max(found)
+
+    def rate(shape, dtype, tokens):
+        ours, _, _ = mlp_rows(page, shape, dtype, tokens, "chain")
+        return ours["weight_bytes"] / ours["median_us"] / 1e6
+
+    both = "fp8", "bf16"
+    page.sentence(
+        "at both large shapes a single launch takes # to # times a plain read "
+        "of the weights with up to 16 tokens, # to # with 50 and # to # with "
+        "128; with 1, 16, 50 and 128 it is # to # times as fast as the fastest "
+        "peer in FP8, # to # in bf16.",
+        *ranges(LARGE, both, (1, 8, 16)), *ranges(LARGE, both, (50,)),
+        *ranges(LARGE, both, (128,)),
+        *ranges(LARGE, ("fp8",), (1, 16, 50, 128), True),
+        *ranges(LARGE, ("bf16",), (1, 16, 50, 128), True))
+    page.sentence(
+        "2064/8208 takes # to # times the read in bf16 and # to # in FP8, "
+        "8192/28672 # to #.", *ranges(("2064/8208",), ("bf16",), FEW),
+        *ranges(("2064/8208",), ("fp8",), FEW),
+        *ranges(("8192/28672",), both, FEW))
+    page.sentence(
+        "In a chain, FP8 2048/16384 reads # TB/s of weights at M = 16 and # at "
+        "M = 50, 4096/12288 # and #; bf16 # and # at M = 50.",
+        *(rate(shape, "fp8", m) for shape in LARGE for m in (16, 50)),
+        *(rate(shape, "bf16", 50) for shape in LARGE))
+    return page
+
+
+def variants(root):
+    """Times "A to B" in the table of what was tried: of one call."""
+    page = Page(root, "docs/Kernels.md", "decode-variants-h200")
+    calls = {}
+    for row in page.result["rows"]:
+        _, shape, dtype = row["case"].split("-")[:3]
+        key = row["call"], shape.replace("x", "/"), dtype, row["M"]
+        calls.setdefault(key, set()).update(
+            value for value in (row.get("single_us"), row.get("chain_us"),
+                                *row.get("chains_us", {}).values()) if value)
+
+    def has(values, text):
+        return any(is_rounded(text, value) for value in values)
+
+    recorded = False
+    for row in page.rows("change", "predicted"):
+        recorded |= "`polled`" in row["change"]
+        if not recorded:
+            continue
+        shape = dtype = tokens = None
+        for found in re.finditer(
+                r"\b(f8|FP8|bf16)\b|\b(\d+/\d+)|M = (\d+)"
+                r"|(\d+\.\d) to (\d+\.\d)",
+                f"{row['change']} | {row['measured (H200, single launch, us)']}"):
+            if found[1]:
+                dtype = "bf16" if found[1] == "bf16" else "fp8"
+            elif found[2]:
+                shape = found[2]
+            elif found[3]:
+                tokens = int(found[3])
+            elif not any(has(values, found[4]) and has(values, found[5])
+                         for key, values in calls.items()
+                         if key[1:] == (shape, dtype, tokens)):
+                page.fail(f"no call of {page.file} has {found[0]} for {shape} "
+                          f"{dtype} M = {tokens}")
+    return page
+
+
+def stamps(root):
+    page = Page(root, "docs/Kernels.md", "decode-variants-h200")
+    rows = {tuple(row[:3]): row for row in page.result["time_stamps"]["rows"]}
+
+    def parts(tokens):
+        row = rows[2048, 16384, tokens]
+        return [row[i] for i in (4, 5, 6, 9, 10, 13)]
+
+    page.sentence(
+        "M = 128: tokens normalized everywhere #, tile multiplied #, its hidden "
+        "units on their way #, those of a range there #, last product #, sums "
+        "exchanged #;", *parts(128))
+    page.sentence("M = 16: #, #, #, #, #, #. So the meeting", *parts(16))
+
+    def chain(tokens, variant):
+        columns = page.result["chain_stamps"]["columns"]
+        return dict(zip(columns, next(
+            row for row in page.result["chain_stamps"]["rows"]
+            if row[:5] == [2048, 16384, tokens, variant, "fast"])))
+
+    few, more, marked = (chain(16, "main"), chain(50, "main"),
+                         chain(50, "tag"))
+    page.sentence(
+        "M = 16: weights begin at #, the first stage has landed at #, #, #",
+        few["weights begin"][0], *few["first stage landed"])
+    page.sentence("the last one at #, #, #, and the last block ends at #.",
+                  *few["landed"], few["end"][2])
+    page.sentence(
+        "M = 50: the last stage has landed at #, its products are done at #, "
+        "the sums at # (# when marked)", more["landed"][1],
+        more["last product"][1], more["end"][1], marked["end"][1])
+    return page
+
+
+def sweep_times(page, shape, dtype):
+    k, h = map(int, shape.split("/"))
+    dtype = {"FP8": "f8E4M3FN"}.get(dtype, dtype)
+    return {row["M"]: row["median_us"] for row in page.result["rows"]
+            if (row["K"], row["H"], row["dtype"]) == (k, h, dtype)
+            and row["system"] == "fuse"}
+
+
 def sweep(root):
     page = Page(root, "docs/Kernels.md", "sweep-h200")
     heading = re.search(r"\| K/H \| type \| (us at ([\d, ]+) tokens [^|]*) \|",
@@ -147,13 +293,10 @@ def sweep(root):
     borders = [int(text) for text in heading[2].split(",")]
     # Where no range ends, the next number of tokens that was measured counts.
     later = [int(text) for text in re.findall(r"\d+", heading[1])][len(borders):]
+    beyond = {512: [], 768: [], 896: []}
     for row in page.rows("K/H", "type", heading[1]):
         key = f"{row['K/H']} {row['type']}"
-        k, h = map(int, row["K/H"].split("/"))
-        dtype = {"FP8": "f8E4M3FN", "bf16": "bf16"}[row["type"]]
-        times = {r["M"]: r["median_us"] for r in page.result["rows"]
-                 if (r["K"], r["H"], r["dtype"]) == (k, h, dtype)
-                 and r["system"] == "fuse"}
+        times = sweep_times(page, row["K/H"], row["type"])
         for tokens, text in zip(borders, row[heading[1]].split(", ")):
             around = [tokens, *(m for m in later if 0 < m - tokens < 32)]
             if not any(is_rounded(text, times[m]) for m in around
@@ -162,10 +305,106 @@ def sweep(root):
         page.check(f"128 tokens of {key}", row["128 tokens more, on average"],
                    (times[1024] - times[128]) / 7)
         steps = {m: times[m + 1] - times[m] for m in times if m + 1 in times}
+        for m, found in beyond.items():
+            after = min(other for other in times if other > m)
+            found.append(700 * (times[after] - times[m])
+                         / (times[1024] - times[128]) - 100)
         size, where = row["largest step"].split(", behind ")
         page.check(f"largest step of {key}", size, max(steps.values()))
         page.check(f"place of the largest step of {key}", where,
                    max(steps, key=steps.get))
+    page.sentence("A step is more than an average tile behind 512 tokens, by # "
+                  "to # %", min(beyond[512]), max(beyond[512]))
+    page.sentence("by up to # % behind 768 and 896",
+                  max(beyond[768] + beyond[896]))
+    return page
+
+
+def earlier_sweep(root):
+    page = Page(root, "docs/Kernels.md", "sweep-schedules-h200")
+    found = [sweep_times(page, "4096/12288", dtype)
+             for dtype in ("FP8", "bf16")]
+    page.sentence("those of 4096/12288 were # and # us.",
+                  *(times[513] - times[512] for times in found))
+    return page
+
+
+def tuning(root):
+    page = Page(root, "docs/Tuning.md", "tuning-h200")
+    ops = page.result["ops"]
+    candidates = [candidate for op in ops for candidate in op["candidates"]]
+    page.sentence("# candidates for each of # problems", min(
+        len(op["candidates"]) for op in ops), len(ops))
+    page.sentence("All # computed the same", sum(
+        candidate["status"] == "ok" for candidate in candidates))
+    # The first candidate is the model's choice.
+    fastest = {op["text"]: min(c["median_us"] for c in op["candidates"])
+               for op in ops}
+    behind = {op["text"]: op["candidates"][0]["median_us"] / fastest[
+        op["text"]] for op in ops}
+    worst = max(behind, key=behind.get)
+    page.sentence(
+        "The model's choice is the fastest candidate, or within # %, in # of "
+        "# problems.", 2, sum(ratio <= 1.02 for ratio in behind.values()),
+        len(ops))
+    page.sentence("in FP8 with 128 tokens, it took # us and the fastest #:",
+                  fastest[worst] * behind[worst], fastest[worst])
+    apart = [100 * (c["median_us"] / fastest[op["text"]] - 1) for op in ops
+             for c in op["candidates"] if "launches = 2" in c["schedule"]]
+    page.sentence("`launches = 2` was never the fastest, and # to # % slower.",
+                  min(apart), max(apart))
+    return page
+
+
+def distances(root):
+    page = Page(root, "docs/numerics.md", "reliability-h200")
+    modules = page.result["random_modules"]
+    page.sentence("# random modules on an H200", modules["modules"])
+    page.sentence("2026-11-21), # results, against", modules["results"])
+    bounds = {"equal": 1, "within 1": 2, "within 3": 4, "within 15": 16}
+    seen = []
+    for row in page.rows("result", "finite values"):
+        name = row["result"]
+        seen.append(name)
+        counts = {int(place[1:]): count
+                  for place, count in modules["ulps"][name].items()}
+        values = sum(counts.values())
+        page.check(f"values of {name}", row["finite values"], values)
+        for column, bound in bounds.items():
+            near = sum(count for place, count in counts.items()
+                       if place <= bound)
+            text = row[column]
+            if text.startswith("all but "):
+                page.check(f"{column} of {name}", text[8:], values - near)
+            elif text.endswith("%"):
+                page.check(f"{column} of {name}", text, 100 * near / values)
+            elif text == "all" and near != values:
+                page.fail(f"{column} of {name}: not all, but {near}")
+        page.check(f"part of the bound of {name}",
+                   row["part of the bound that the worst result reaches"],
+                   modules["ratio"][name]["max"])
+    page.check_rows(seen, modules["ulps"])
+    page.sentence("of a hundred bf16 results 99 reach #.",
+                  modules["ratio"]["bf16"]["p99"])
+    page.sentence("The # results that were outside",
+                  len(modules["failures"]))
+    outside = modules["values_outside_contract"]
+    page.sentence("Of # values # were outside", modules["values"], outside)
+    # The rest stands in words in the file, too.
+    page.sentence("# of # results", *page.quoted("contracts",
+                  "Of values outside, # are of # results of the portable path"))
+    page.sentence("all others, in # modules,", *page.quoted("contracts",
+                  "the others are of the scheduled path, in # modules"))
+    return page
+
+
+def later_distances(root):
+    page = Page(root, "docs/numerics.md", "reliability-schedules-h200")
+    results, values, other = page.quoted(
+        "contracts", "scheduled results with f8E4M3FN products #, # values, # "
+        "other than the CPU's, none outside")
+    page.sentence("none of # values of # results with such products is "
+                  "outside, of which # differ", values, results, other)
     return page
 
 
@@ -268,6 +507,60 @@ def models(root):
     return page
 
 
+def steps(root):
+    page = Page(root, "benchmarks/README.md", "e2e-h200")
+    seen = []
+    for row in page.rows("B", "the rest", "unfused"):
+        compiled = row["the rest"] != "eager"
+        key = f"{row['B']} {row['the rest']}"
+        seen.append((int(row["B"]), compiled))
+
+        def us(system, rows=page.result["steps"]):
+            found = [step["microseconds"] for step in rows
+                     if (step["sequences"], step["system"], step["compiled"])
+                     == (int(row["B"]), system, compiled)]
+            return min(found, default=None)
+
+        page.check(f"unfused of {key}", row["unfused"], us("unfused"))
+        for system, name, times in (("bf16", "bf16", "times"),
+                                    ("fp8", "static FP8", "times, FP8")):
+            plain, own = us("unfused"), us(system)
+            # A run that was cut off has them at another commit.
+            if " of " in row[name]:
+                rows = page.result["earlier"]["steps"]
+                plain, own = us("unfused", rows), us(system, rows)
+                page.check(f"unfused of {key} then",
+                           row[name].split(" of ")[1], plain)
+            page.check(f"{system} of {key}", row[name], own)
+            page.check(f"{system} of {key}, times", row[times], plain / own)
+    page.check_rows(seen, {(step["sequences"], step["compiled"])
+                           for step in page.result["steps"]})
+    return page
+
+
+def checks(root):
+    page = Page(root, "benchmarks/README.md", "mlp-h200")
+    found = page.result["checks"]
+    page.sentence("# of # checks pass, of # kernels",
+                  sum(check["ok"] for check in found), len(found),
+                  len({(check["case"], check["tile"]) for check in found}))
+    return page
+
+
+def row_checks(root):
+    page = Page(root, "benchmarks/README.md", "rows-h200")
+    rows = page.result["rows"]
+    page.sentence("other fused ops: # checks of # kernels pass",
+                  sum(row["ok"] for row in rows),
+                  len({row["case"] for row in rows}))
+    large = [row["copy_us"] / row["median_us"] for row in rows
+             if row.get("median_us") and row["mbytes"] >= 8
+             and "quantize" in row["case"]]
+    page.sentence("run at # to # of the rate of a copy", min(large),
+                  max(large))
+    return page
+
+
 def experts(root):
     page = Page(root, "docs/Architectures.md", "moe-h200")
 
@@ -280,6 +573,16 @@ def experts(root):
         *(us("qwen3_moe", tokens, system)
           for system in ("fused", "compiled grouped_mm")
           for tokens in (1, 16)))
+    page.sentence(
+        "those of Mixtral-8x7B take # us for one token, grouped products # us, "
+        "and # us for four, uncompiled ones # us.",
+        us("mixtral", 1, "fused"), us("mixtral", 1, "compiled grouped_mm"),
+        us("mixtral", 4, "fused"), us("mixtral", 4, "grouped_mm"))
+    page.sentence(
+        "for eight tokens the kernel would still be faster (# us, grouped "
+        "products under torch.compile # us), for 16 slower (# and # us).",
+        *(us("mixtral", tokens, system) for tokens in (8, 16)
+          for system in ("kernel", "compiled grouped_mm")))
     return page
 
 
@@ -292,8 +595,9 @@ def scaling(root):
     return page
 
 
-CHECKS = [prefill, sweep, host_cpu, host_compile, accuracy, readme, models,
-          experts, scaling]
+CHECKS = [prefill, decode, variants, stamps, sweep, earlier_sweep, tuning,
+          distances, later_distances, host_cpu, host_compile, accuracy,
+          readme, models, steps, checks, row_checks, experts, scaling]
 
 
 def main(argv):
