@@ -12,6 +12,11 @@
 // Weights are random and bound once; then batches of different sizes are
 // served. On a GPU every batch is compared with the CPU, once launched, once
 // captured in a CUDA graph and replayed, and once on four streams at a time.
+// For tools under which kernels take a thousand times as long:
+//
+//   --tokens=N    serves only batches of N tokens
+//   --rounds=N    launches N times on each of the four streams, instead of 50
+//   --wait=N      waits N seconds for a launch, instead of 10
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +33,22 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 
 using namespace embed;
 using namespace fuse::cxx;
+
+namespace {
+/// What the command line asks for.
+struct Options {
+  std::vector<std::string> arguments;
+  std::vector<int64_t> tokens = {1, 3, 16, 200};
+  int rounds = 50;
+  uint64_t waitMs = 10000;
+};
+} // namespace
 
 #ifdef EMBED_COMPILER
 using Context = Handle<fuse_context, fuse_context_destroy>;
@@ -98,7 +114,8 @@ static double compare(const Tensor &left, const Tensor &right) {
 
 /// Serves one batch from device memory and brings the result back.
 static void serveOnGPU(Server &server, const Device &device,
-                       const Tensor &input, Tensor &output, bool inGraph) {
+                       const Tensor &input, Tensor &output, bool inGraph,
+                       uint64_t waitMs) {
   DeviceMemory in(input.bytes.size()), out(output.bytes.size());
   in.upload(input.bytes.data());
   DLTensor inputView = input.view, outputView = output.view;
@@ -118,12 +135,12 @@ static void serveOnGPU(Server &server, const Device &device,
     Driver::check(driver.instantiate(&executable, graph, 0), "a graph");
     for (int replay = 0; replay < 3; ++replay)
       Driver::check(driver.graphLaunch(executable, stream), "replaying");
-    device.wait(stream, /*timeoutMs=*/10000);
+    device.wait(stream, waitMs);
     (void)driver.graphExecDestroy(executable);
     (void)driver.graphDestroy(graph);
   } else {
     server.instance.launch({&inputView}, {&outputView}, workspace, stream);
-    device.wait(stream, /*timeoutMs=*/10000);
+    device.wait(stream, waitMs);
   }
   (void)driver.streamDestroy(stream);
   out.download(output.bytes.data());
@@ -156,18 +173,19 @@ struct Lane {
 /// Serves a batch on several streams at once, many times; gives the largest
 /// difference from `expected`.
 static double serveOnStreams(Server &server, const Device &device,
-                             const Tensor &input, const Tensor &expected) {
-  constexpr int kStreams = 4, kRounds = 50;
+                             const Tensor &input, const Tensor &expected,
+                             const Options &options) {
+  constexpr int kStreams = 4;
   std::vector<std::unique_ptr<Lane>> lanes;
   for (int i = 0; i < kStreams; ++i)
     lanes.push_back(std::make_unique<Lane>(server, input, expected));
-  for (int round = 0; round < kRounds; ++round)
+  for (int round = 0; round < options.rounds; ++round)
     for (const std::unique_ptr<Lane> &lane : lanes)
       server.instance.launch({&lane->inputView}, {&lane->outputView},
                              lane->workspace, lane->stream);
   double largest = 0;
   for (const std::unique_ptr<Lane> &lane : lanes) {
-    device.wait(lane->stream, /*timeoutMs=*/10000);
+    device.wait(lane->stream, options.waitMs);
     Tensor output(expected.view.dtype, expected.shape);
     lane->output.download(output.bytes.data());
     double difference = compare(output, expected);
@@ -176,8 +194,11 @@ static double serveOnStreams(Server &server, const Device &device,
   return largest;
 }
 
-static int serve(const std::string &path, bool onGPU,
-                 const std::string &hostPath) {
+static int serve(const Options &options) {
+  const std::vector<std::string> &arguments = options.arguments;
+  const std::string &path = arguments[0];
+  bool onGPU = arguments.size() > 1 && arguments[1] == "cuda";
+  std::string hostPath = arguments.size() > 2 ? arguments[2] : "";
   bool isArtifact = path.size() > 5 && path.substr(path.size() - 5) == ".fuse";
   Artifact artifact = isArtifact ? Artifact::load(path) : compile(path, onGPU);
   std::optional<Artifact> separate;
@@ -210,7 +231,7 @@ static int serve(const std::string &path, bool onGPU,
     device = std::make_unique<Server>(artifact, *gpu, weights);
 
   bool good = true;
-  for (int64_t tokens : {1, 3, 16, 200}) {
+  for (int64_t tokens : options.tokens) {
     const fuse_tensor_type &type = signature.arguments[0];
     Tensor input(type.dtype, getShape(type, tokens));
     input.fill(random, 1.7);
@@ -227,7 +248,7 @@ static int serve(const std::string &path, bool onGPU,
       if (!gpu)
         break;
       Tensor output(expected.view.dtype, expected.shape);
-      serveOnGPU(*device, *gpu, input, output, inGraph);
+      serveOnGPU(*device, *gpu, input, output, inGraph, options.waitMs);
       double difference = compare(output, expected);
       // Sums run in another order, which may move a value that is rounded to
       // 8 bits on the way to its neighbour.
@@ -238,7 +259,8 @@ static int serve(const std::string &path, bool onGPU,
       good &= close;
     }
     if (gpu) {
-      double difference = serveOnStreams(*device, *gpu, input, expected);
+      double difference =
+          serveOnStreams(*device, *gpu, input, expected, options);
       bool close = difference < 0.03;
       std::printf("cuda, 4 streams: %d tokens, differs by %.2g from the CPU: "
                   "%s\n",
@@ -249,15 +271,44 @@ static int serve(const std::string &path, bool onGPU,
   return good ? 0 : 1;
 }
 
+/// False where an option is none, or its number is none above 0.
+static bool parse(int argc, char **argv, Options &options) {
+  for (int i = 1; i < argc; ++i) {
+    std::string argument = argv[i];
+    if (argument.compare(0, 2, "--") != 0) {
+      options.arguments.push_back(argument);
+      continue;
+    }
+    size_t equals = argument.find('=');
+    std::string name = argument.substr(0, equals);
+    char *end = nullptr;
+    long number = equals == std::string::npos
+                      ? 0
+                      : std::strtol(argv[i] + equals + 1, &end, 10);
+    if (!end || *end || number < 1 || number > 1000000)
+      return false;
+    if (name == "--tokens")
+      options.tokens = {number};
+    else if (name == "--rounds")
+      options.rounds = int(number);
+    else if (name == "--wait")
+      options.waitMs = uint64_t(number) * 1000;
+    else
+      return false;
+  }
+  return !options.arguments.empty() && options.arguments.size() <= 3;
+}
+
 int main(int argc, char **argv) {
-  if (argc < 2) {
+  Options options;
+  if (!parse(argc, argv, options)) {
     std::fprintf(stderr,
-                 "usage: embed file.fuse|file.mlir [cpu|cuda [host.fuse]]\n");
+                 "usage: embed [--tokens=N] [--rounds=N] [--wait=SECONDS]\n"
+                 "  file.fuse|file.mlir [cpu|cuda [host.fuse]]\n");
     return 2;
   }
   try {
-    return serve(argv[1], argc > 2 && std::string(argv[2]) == "cuda",
-                 argc > 3 ? argv[3] : "");
+    return serve(options);
   } catch (const std::exception &error) {
     std::fprintf(stderr, "embed: %s\n", error.what());
     return 1;
