@@ -9,7 +9,7 @@
     cmake --build build/dev
     scripts/bundle.py out/bundle --strip
     scp -r out/bundle host: && ssh host bundle/unpack.sh /opt/fuse
-    ssh host /opt/fuse/fx fuse-compile layer.mlir --target=sm_90a -o layer.fuse
+    ssh host /opt/fuse/fx fuse-compile layer.mlir --chip=sm_90a -o layer.fuse
 
 The folder has the programs of BUILD, the libraries that they load and the C
 library that they were linked with, about 45 MB that unpack.sh makes 280 MB in

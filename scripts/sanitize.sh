@@ -5,7 +5,7 @@
 #
 #===------------------------------------------------------------------------===#
 #
-# usage: scripts/sanitize.sh [address | thread | compiler | python]...
+# usage: scripts/sanitize.sh [address | thread | compiler | threads | python]...
 #
 # Installs the sanitizers' runtime, builds the tests of the runtime, which link
 # no LLVM, and runs them:
@@ -13,6 +13,9 @@
 #   thread    with ThreadSanitizer
 #   compiler  as address, for the tests of compiling in many threads, which need
 #             all of the compiler: two cores build it in ten minutes
+#   threads   as thread, for the same tests; LLVM, MLIR and what of the compiler
+#             has no threads go without instrumentation, and what they do is
+#             not looked at
 #   python    as compiler, for the Python tests, which load it as a library; the
 #             interpreter and PyTorch have no instrumentation
 # Without arguments it does the first two. The last line is the sum over all;
@@ -105,13 +108,19 @@ llvm_options=$asan_options:allow_user_poisoning=0:detect_container_overflow=0
 llvm_options=$llvm_options:detect_odr_violation=0
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 # A test makes threads in a process that was forked from one with threads.
-export TSAN_OPTIONS=halt_on_error=1:die_after_fork=0
+tsan_options=halt_on_error=1:die_after_fork=0
 [ $# -gt 0 ] || set -- address thread
 for what in "$@"; do
+  export TSAN_OPTIONS=$tsan_options
   case $what in
   address) preset=asan tests=FuseRuntimeTests options=$asan_options ;;
   thread) preset=tsan tests=FuseRuntimeTests options= ;;
   compiler) preset=asan tests=FuseCompilerTests options=$llvm_options ;;
+  threads)
+    preset=tsan-compiler tests=FuseCompilerTests options=
+    # Locks of LLVM are not seen, so that what they guard looks like a race.
+    TSAN_OPTIONS=$tsan_options:ignore_noninstrumented_modules=1
+    ;;
   python)
     preset=asan tests="fuse-c fuse-rt fuse-opt fuse-run fuse-explain"
     # Python and PyTorch keep what they have until the end.
@@ -119,7 +128,7 @@ for what in "$@"; do
     ;;
   *)
     printf "error: unknown argument '%s', expected %s\n" "$what" \
-      "address, thread, compiler or python" >&2
+      "address, thread, compiler, threads or python" >&2
     exit 2
     ;;
   esac
