@@ -31,6 +31,17 @@ namespace fuse {
 
 #define DEBUG_TYPE "fuse-attach-launch-plan"
 
+/// A plan is a list: it has no loops and no branches.
+static LogicalResult checkFlow(func::FuncOp function) {
+  WalkResult result = function.walk([&](gpu::LaunchFuncOp launch) {
+    if (launch->getParentOp() == function && function.getBody().hasOneBlock())
+      return WalkResult::advance();
+    launch.emitOpError("is under control flow, which a plan does not have");
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
 namespace {
 
 /// Writes the plan of one function.
@@ -65,7 +76,11 @@ public:
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       auto launches = function.getOps<gpu::LaunchFuncOp>();
-      if (function.isExternal() || launches.empty())
+      if (function.isExternal())
+        continue;
+      if (failed(checkFlow(function)))
+        return signalPassFailure();
+      if (launches.empty())
         continue;
       DictionaryAttr plan = PlanBuilder(function).build();
       if (!plan)

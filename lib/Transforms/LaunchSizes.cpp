@@ -33,6 +33,11 @@ static memref::SubViewOp getWholeView(Value buffer) {
   return nullptr;
 }
 
+LogicalResult LaunchSizes::emitHidden(BlockArgument argument, StringRef what) {
+  return function.emitOpError("cannot launch kernels whose sizes depend on ")
+         << what << " of argument " << argument.getArgNumber();
+}
+
 FailureOr<AffineExpr> LaunchSizes::evaluateDim(Value buffer, unsigned dim) {
   auto type = cast<MemRefType>(buffer.getType());
   if (!type.isDynamicDim(dim))
@@ -77,6 +82,8 @@ FailureOr<AffineExpr> LaunchSizes::evaluateStride(Value buffer, unsigned dim) {
     return builder.getAffineConstantExpr(strides[dim]);
   if (type.getLayout().isIdentity())
     return multiplySizes(buffer, dim + 1, type.getRank());
+  if (auto argument = dyn_cast<BlockArgument>(buffer))
+    return emitHidden(argument, "the strides");
   // The stride of another buffer, times something.
   FailureOr<AffineExpr> stride = failure();
   FailureOr<AffineExpr> factor = builder.getAffineConstantExpr(1);
@@ -113,6 +120,8 @@ FailureOr<AffineExpr> LaunchSizes::evaluateOffset(Value buffer) {
       cast<MemRefType>(buffer.getType()).getStridesAndOffset();
   if (!ShapedType::isDynamic(constant))
     return builder.getAffineConstantExpr(constant);
+  if (auto argument = dyn_cast<BlockArgument>(buffer))
+    return emitHidden(argument, "the offset");
   Operation *producer = buffer.getDefiningOp();
   if (isa<memref::CastOp, memref::CollapseShapeOp, memref::ExpandShapeOp>(
           producer))
@@ -154,9 +163,7 @@ FailureOr<AffineExpr> LaunchSizes::evaluate(Value value) {
     return builder.getAffineConstantExpr(*constant);
   Operation *op = value.getDefiningOp();
   if (!op)
-    return function.emitOpError("cannot launch kernels whose sizes depend on "
-                                "the value of argument ")
-           << cast<BlockArgument>(value).getArgNumber();
+    return emitHidden(cast<BlockArgument>(value), "the value");
   if (auto dim = dyn_cast<memref::DimOp>(op)) {
     std::optional<int64_t> index = dim.getConstantIndex();
     if (index && isa<MemRefType>(dim.getSource().getType()))

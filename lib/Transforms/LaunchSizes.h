@@ -43,6 +43,8 @@ private:
   llvm::FailureOr<mlir::AffineExpr> multiplySizes(mlir::Value buffer,
                                                   int64_t from, int64_t to);
   mlir::AffineExpr getSymbol(Symbol symbol);
+  llvm::LogicalResult emitHidden(mlir::BlockArgument argument,
+                                 llvm::StringRef what);
 
   mlir::func::FuncOp function;
   mlir::Builder builder;

@@ -98,6 +98,9 @@ private:
   /// two reductions start from would have to be copied.
   void repeatFills() {
     getOperation()->walk([](linalg::FillOp fill) {
+      // Fills of buffers have no results.
+      if (fill->use_empty())
+        return;
       OpBuilder builder(fill);
       for (OpOperand &use :
            llvm::make_early_inc_range(llvm::drop_begin(fill->getUses())))

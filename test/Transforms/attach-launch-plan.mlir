@@ -231,3 +231,64 @@ module attributes {gpu.container_module} {
     }
   }
 }
+
+// -----
+
+module attributes {gpu.container_module} {
+  // expected-error@+1 {{cannot launch kernels whose sizes depend on the offset of argument 0}}
+  func.func @offset(%x: memref<?x4xf32, strided<[?, 1], offset: ?>>) {
+    %c1 = arith.constant 1 : index
+    %base, %offset, %sizes:2, %strides:2 =
+      memref.extract_strided_metadata %x
+      : memref<?x4xf32, strided<[?, 1], offset: ?>>
+      -> memref<f32>, index, index, index, index, index
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+      threads in (%c1, %c1, %c1) args(%base : memref<f32>, %offset : index)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k(%x: memref<f32>, %offset: index) kernel {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  // expected-error@+1 {{cannot launch kernels whose sizes depend on the strides of argument 0}}
+  func.func @stride(%x: memref<?x4xf32, strided<[?, 1]>>) {
+    %c1 = arith.constant 1 : index
+    %base, %offset, %sizes:2, %strides:2 =
+      memref.extract_strided_metadata %x : memref<?x4xf32, strided<[?, 1]>>
+      -> memref<f32>, index, index, index, index, index
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+      threads in (%c1, %c1, %c1) args(%base : memref<f32>, %strides#0 : index)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k(%x: memref<f32>, %stride: index) kernel {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func @loop(%x: memref<f32>, %n: index) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    scf.for %i = %c0 to %n step %c1 {
+      // expected-error@+1 {{is under control flow, which a plan does not have}}
+      gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+        threads in (%c1, %c1, %c1) args(%x : memref<f32>)
+    }
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k(%x: memref<f32>) kernel {
+      gpu.return
+    }
+  }
+}

@@ -106,3 +106,14 @@ func.func @two_users(%x: tensor<?x8xf32>, %o: tensor<?x8xf32>)
   } -> tensor<?x8xf32>
   return %2, %3 : tensor<?x8xf32>, tensor<?x8xf32>
 }
+
+// Fills of buffers have no result that others could read.
+// CHECK-LABEL: func.func @fills(
+// CHECK:         linalg.fill {{.*}} outs(%{{.*}} : memref<4xf32>)
+func.func @fills(%buffer: memref<4xf32>, %x: tensor<4xf32>) {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%buffer : memref<4xf32>)
+  %unused = linalg.fill ins(%zero : f32) outs(%x : tensor<4xf32>)
+    -> tensor<4xf32>
+  return
+}
