@@ -64,7 +64,7 @@ public:
       return signalPassFailure();
 
     WalkResult result = getOperation()->walk([](Operation *op) {
-      if (!isa<math::MathDialect>(op->getDialect()) ||
+      if (!isa_and_present<math::MathDialect>(op->getDialect()) ||
           contains(kKept, op->getName().getStringRef()))
         return WalkResult::advance();
       op->emitOpError("has no expansion for operands of type ")

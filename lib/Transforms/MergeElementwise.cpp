@@ -32,7 +32,7 @@ static bool isCheap(linalg::GenericOp op) {
                     isa<math::AbsFOp, math::FmaOp, math::RoundEvenOp>(bodyOp);
                 bool isExpensive =
                     isa<arith::DivFOp>(bodyOp) ||
-                    (isa<math::MathDialect>(bodyOp->getDialect()) &&
+                    (isa_and_present<math::MathDialect>(bodyOp->getDialect()) &&
                      !isCheapMath);
                 return isExpensive ? WalkResult::interrupt()
                                    : WalkResult::advance();

@@ -62,18 +62,19 @@ struct ObserveActivations
                                            : "the linear is quantized already");
     }
     func::ReturnOp terminator = *returns.begin();
-    FunctionType type = function.getFunctionType();
-    SmallVector<Type> results(type.getResults());
-    unsigned firstResult = results.size();
+    // An earlier run has observers already.
+    for (auto [index, value] : llvm::enumerate(terminator.getOperands()))
+      if (function.getResultAttr(index, "fuse.observed"))
+        readers.erase(value);
     for (auto &[value, names] : readers) {
       terminator.getOperandsMutable().append(value);
-      results.push_back(value.getType());
+      NamedAttribute observed =
+          builder.getNamedAttr("fuse.observed", builder.getArrayAttr(names));
+      if (failed(function.insertResult(function.getNumResults(),
+                                       value.getType(),
+                                       builder.getDictionaryAttr(observed))))
+        return signalPassFailure();
     }
-    function.setFunctionType(
-        builder.getFunctionType(type.getInputs(), results));
-    for (auto [index, entry] : llvm::enumerate(readers))
-      function.setResultAttr(firstResult + index, "fuse.observed",
-                             builder.getArrayAttr(entry.second));
     numObserved += readers.size();
   }
 };

@@ -1,5 +1,5 @@
 // RUN: fuse-opt %s --split-input-file --fuse-expand-math \
-// RUN:   --verify-diagnostics | FileCheck %s
+// RUN:   --allow-unregistered-dialect --verify-diagnostics | FileCheck %s
 
 // CHECK-LABEL: func @functions(
 // CHECK-NOT:     math.{{exp|tanh|erf|log|rsqrt|powf}}
@@ -49,6 +49,15 @@ func.func @kept(%x: f32) -> f32 {
   %1 = math.roundeven %0 : f32
   %2 = math.absf %1 : f32
   return %2 : f32
+}
+
+// So do ops of other dialects, known or not.
+
+// CHECK-LABEL: func @unknown(
+// CHECK:         "someone.else"
+func.func @unknown(%x: f32) -> f32 {
+  %0 = "someone.else"(%x) : (f32) -> f32
+  return %0 : f32
 }
 
 // -----

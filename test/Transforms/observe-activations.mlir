@@ -1,10 +1,13 @@
 // RUN: fuse-opt %s --fuse-observe-activations -split-input-file \
 // RUN:   -verify-diagnostics | FileCheck %s
+// RUN: fuse-opt %s --fuse-observe-activations --fuse-observe-activations \
+// RUN:   -split-input-file -verify-diagnostics | FileCheck %s
 // RUN: not fuse-opt %s --fuse-observe-activations -split-input-file \
 // RUN:   --remarks-filter=quant --remark-format=emitRemark -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=REMARK
 
-// A value that two linears read is observed once, under both names.
+// A value that two linears read is observed once, under both names. A second
+// run finds nothing to observe.
 
 // CHECK-LABEL: func @mlp
 // CHECK-SAME:    -> (tensor<?x4xf32>,

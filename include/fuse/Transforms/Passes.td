@@ -241,7 +241,7 @@ def ObserveActivationsPass
 
     Linears in nested regions and linears that are quantized already are left
     out with a remark of category `quant`. A function with several blocks is
-    an error.
+    an error. Values that an earlier run observes are not observed again.
 
     After this pass running the function shows what calibration has to see.
 

@@ -253,7 +253,7 @@ static bool isHostOp(Operation *op) {
              memref::SubViewOp, memref::ReinterpretCastOp,
              memref::ExtractStridedMetadataOp, affine::AffineApplyOp,
              affine::AffineMinOp, affine::AffineMaxOp, gpu::LaunchFuncOp>(op) ||
-         (isa<arith::ArithDialect>(op->getDialect()) &&
+         (isa_and_present<arith::ArithDialect>(op->getDialect()) &&
           llvm::all_of(op->getResultTypes(),
                        [](Type type) { return !isa<ShapedType>(type); }));
 }

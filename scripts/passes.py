@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+#===- passes.py - Run passes on what is not made for them -----------------===#
+#
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+#===------------------------------------------------------------------------===#
+"""Run passes of fuse on modules that have come any part of another way.
+
+    scripts/passes.py --seed 1 --count 1000
+
+Each case takes an input of the tests, the first passes of a pipeline, and then
+one to three passes of fuse in any order. Passes may refuse what they find, and
+mostly do; they may not crash, hang or leave a module that does not verify.
+What does is printed with the command that repeats it.
+"""
+
+import argparse
+import concurrent.futures
+import pathlib
+import random
+import re
+import shlex
+import subprocess
+import sys
+import time
+from typing import List, NamedTuple, Optional
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PIPELINES = ("fuse-cpu-pipeline", "fuse-gpu-pipeline=chip=sm_90a",
+             "fuse-hopper-pipeline", "fuse-host-kernels-pipeline",
+             "fuse-linalg-pipeline")
+# Passes of fuse in the list of all passes.
+OURS = re.compile(
+    r"^ +--((?:fuse-|convert-(?:fuse|tile|kernels|small-floats|linalg-to-gpu))"
+    r"\S*)", re.MULTILINE)
+
+
+class Case(NamedTuple):
+    """A run of the tool."""
+    file: pathlib.Path
+    pipeline: str
+
+
+class Generator:
+    """Draws cases, each from its seed alone."""
+
+    def __init__(self, tool: str, inputs: pathlib.Path) -> None:
+        """Ask `tool` for its passes and list the modules below `inputs`."""
+        self.tool = tool
+        self.files = sorted(inputs.rglob("*.mlir"))
+        if not self.files:
+            raise ValueError(f"no .mlir file below '{inputs}'")
+        names = OURS.findall(self.run("--help"))
+        self.passes = [self.dump(name)[0] for name in sorted(names)
+                       if not name.endswith("-pipeline")]
+        if not self.passes:
+            raise ValueError(f"'{tool}' has no passes of fuse")
+        self.pipelines = [self.dump("fuse-kernel-formation-pipeline") +
+                          self.dump(name) for name in PIPELINES]
+
+    def run(self, *arguments: str) -> str:
+        """What the tool says to arguments, on an empty module."""
+        result = subprocess.run([self.tool, *arguments], capture_output=True,
+                                text=True, input="", check=False)
+        return result.stdout + result.stderr
+
+    def dump(self, name: str) -> List[str]:
+        """The passes of a pipeline, each with the ops that it runs on."""
+        text = self.run(f"--{name}", "--dump-pass-pipeline")
+        text = text[text.index("builtin.module(") + 15:text.index("\n)")]
+        parts, depth = [""], 0
+        for char in text:
+            depth += (char in "({") - (char in ")}")
+            if char == "," and depth == 0:
+                parts.append("")
+            else:
+                parts[-1] += char
+        return [" ".join(part.split()) for part in parts]
+
+    def draw(self, seed: int) -> Case:
+        """The case of a seed."""
+        draw = random.Random(seed)
+        passes: List[str] = []
+        if draw.random() < 0.7:
+            pipeline = draw.choice(self.pipelines)
+            passes += pipeline[:draw.randrange(len(pipeline))]
+        passes += draw.choices(self.passes, k=draw.randint(1, 3))
+        return Case(draw.choice(self.files),
+                    f"builtin.module({','.join(passes)})")
+
+
+def find_problem(tool: str, case: Case, timeout: float) -> Optional[str]:
+    """Run a case; say what is wrong, or give the command with None.
+
+    Several modules in a file run one by one. An error is a line `error:`, and
+    an exit status of 1.
+    """
+    command = [tool, str(case.file), f"--pass-pipeline={case.pipeline}",
+               "--split-input-file", "--mlir-disable-threading",
+               "--allow-unregistered-dialect", "-o", "/dev/null"]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True,
+                                errors="replace", timeout=timeout, check=False)
+    except subprocess.TimeoutExpired:
+        return f"hangs: {shlex.join(command)}"
+    if result.returncode < 0 or "Stack dump" in result.stderr:
+        reasons = [line for line in result.stderr.splitlines()
+                   if "Assertion" in line or "LLVM ERROR" in line]
+        reason = reasons[0] if reasons else f"status {result.returncode}"
+        return f"crashes ({reason}): {shlex.join(command)}"
+    if result.returncode and "error:" not in result.stderr:
+        return f"fails without an error: {shlex.join(command)}"
+    return None
+
+
+def parse_args() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__.splitlines()[0])
+    parser.add_argument("--fuse-opt", default=str(ROOT / "build/dev/bin/fuse-opt"))
+    parser.add_argument("--inputs", type=pathlib.Path, default=ROOT / "test",
+                        help="folder of modules (default: the tests)")
+    parser.add_argument("--seed", type=int, default=0, help="of the first case")
+    parser.add_argument("--count", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=float("inf"),
+                        help="begin no case after this time")
+    parser.add_argument("--timeout", type=float, default=120,
+                        help="seconds after which a case hangs")
+    parser.add_argument("--jobs", type=int, default=2)
+    return parser.parse_args()
+
+
+def main() -> int:
+    """Run the cases; the exit status is 1 if one is wrong."""
+    args = parse_args()
+    try:
+        generator = Generator(args.fuse_opt, args.inputs)
+    except (OSError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    end = time.monotonic() + args.seconds
+    done = wrong = 0
+
+    def check(seed: int) -> Optional[str]:
+        if time.monotonic() > end:
+            return ""
+        return find_problem(args.fuse_opt, generator.draw(seed), args.timeout)
+
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        seeds = range(args.seed, args.seed + args.count)
+        for seed, problem in zip(seeds, pool.map(check, seeds)):
+            done += problem != ""
+            if problem:
+                wrong += 1
+                print(f"seed {seed} {problem}", flush=True)
+            elif sys.stderr.isatty():
+                print(f"\r{done} of {args.count}", end="", file=sys.stderr)
+    print(f"{done} cases of {len(generator.passes)} passes on "
+          f"{len(generator.files)} files, {wrong} wrong")
+    return int(wrong > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
