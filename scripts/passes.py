@@ -8,10 +8,11 @@
 
     scripts/passes.py --seed 1 --count 1000
 
-Each case takes an input of the tests, the first passes of a pipeline, and then
-one to three passes of fuse in any order. Passes may refuse what they find, and
-mostly do; they may not crash, hang or leave a module that does not verify.
-What does is printed with the command that repeats it.
+Each case takes an input of the tests, with some types and sizes exchanged for
+others throughout, the first passes of a pipeline, and then one to three passes
+of fuse in any order. Passes may refuse what they find, and mostly do; they may
+not crash, hang or fail without an error. What does is printed with its seed and
+passes; `--seed SEED --count 1 --print` prints the input.
 """
 
 import argparse
@@ -35,10 +36,31 @@ OURS = re.compile(
     r"\S*)", re.MULTILINE)
 
 
+# What stands for what in types, and whole numbers that sizes become.
+TYPES = ("f32", "bf16", "f16", "f64", "i8", "i32", "index", "f8E4M3FN",
+         "f8E5M2")
+SIZES = ("0", "1", "3", "16", "?")
+
+
 class Case(NamedTuple):
     """A run of the tool."""
     file: pathlib.Path
+    text: str
     pipeline: str
+
+
+def exchange(text: str, draw: random.Random) -> str:
+    """Replace a type, and a size in tensors, wherever they stand."""
+    if draw.random() < 0.5:
+        old, new = draw.sample(TYPES, 2)
+        # Not in `array<...>`: MLIR's own parser does not live through all.
+        text = re.sub(rf"(?<!array<)(?<![A-Za-z_])(\d*x?){old}\b",
+                      rf"\g<1>{new}", text)
+    sizes = sorted(set(re.findall(r"(?<=[<x])(\d+|\?)(?=x)", text)))
+    if sizes and draw.random() < 0.5:
+        old, new = draw.choice(sizes), draw.choice(SIZES)
+        text = re.sub(rf"(?<=[<x]){re.escape(old)}(?=x)", new, text)
+    return text
 
 
 class Generator:
@@ -85,31 +107,35 @@ class Generator:
             pipeline = draw.choice(self.pipelines)
             passes += pipeline[:draw.randrange(len(pipeline))]
         passes += draw.choices(self.passes, k=draw.randint(1, 3))
-        return Case(draw.choice(self.files),
+        file = draw.choice(self.files)
+        text = file.read_text(encoding="utf-8", errors="surrogateescape")
+        return Case(file, exchange(text, draw),
                     f"builtin.module({','.join(passes)})")
 
 
 def find_problem(tool: str, case: Case, timeout: float) -> Optional[str]:
-    """Run a case; say what is wrong, or give the command with None.
+    """Run a case; say what is wrong with it, or nothing.
 
-    Several modules in a file run one by one. An error is a line `error:`, and
-    an exit status of 1.
+    Several modules in a file run one by one. What is refused says why in a line
+    with `error:`, and the exit status is 1.
     """
-    command = [tool, str(case.file), f"--pass-pipeline={case.pipeline}",
-               "--split-input-file", "--mlir-disable-threading",
-               "--allow-unregistered-dialect", "-o", "/dev/null"]
+    command = [tool, f"--pass-pipeline={case.pipeline}", "--split-input-file",
+               "--mlir-disable-threading", "--allow-unregistered-dialect",
+               "-o", "/dev/null"]
+    shown = f"{case.file.name}: {shlex.join(command)}"
     try:
-        result = subprocess.run(command, capture_output=True, text=True,
-                                errors="replace", timeout=timeout, check=False)
+        result = subprocess.run(command, input=case.text, capture_output=True,
+                                encoding="utf-8", errors="surrogateescape",
+                                timeout=timeout, check=False)
     except subprocess.TimeoutExpired:
-        return f"hangs: {shlex.join(command)}"
+        return f"hangs: {shown}"
     if result.returncode < 0 or "Stack dump" in result.stderr:
         reasons = [line for line in result.stderr.splitlines()
                    if "Assertion" in line or "LLVM ERROR" in line]
         reason = reasons[0] if reasons else f"status {result.returncode}"
-        return f"crashes ({reason}): {shlex.join(command)}"
+        return f"crashes ({reason}): {shown}"
     if result.returncode and "error:" not in result.stderr:
-        return f"fails without an error: {shlex.join(command)}"
+        return f"fails without an error: {shown}"
     return None
 
 
@@ -117,7 +143,8 @@ def parse_args() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0])
-    parser.add_argument("--fuse-opt", default=str(ROOT / "build/dev/bin/fuse-opt"))
+    parser.add_argument("--fuse-opt",
+                        default=str(ROOT / "build/dev/bin/fuse-opt"))
     parser.add_argument("--inputs", type=pathlib.Path, default=ROOT / "test",
                         help="folder of modules (default: the tests)")
     parser.add_argument("--seed", type=int, default=0, help="of the first case")
@@ -127,6 +154,8 @@ def parse_args() -> argparse.Namespace:
     parser.add_argument("--timeout", type=float, default=120,
                         help="seconds after which a case hangs")
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--print", action="store_true",
+                        help="print the input of the first case")
     return parser.parse_args()
 
 
@@ -138,23 +167,27 @@ def main() -> int:
     except (OSError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    if args.print:
+        sys.stdout.write(generator.draw(args.seed).text)
+        return 0
     end = time.monotonic() + args.seconds
     done = wrong = 0
-
-    def check(seed: int) -> Optional[str]:
-        if time.monotonic() > end:
-            return ""
-        return find_problem(args.fuse_opt, generator.draw(seed), args.timeout)
-
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
-        seeds = range(args.seed, args.seed + args.count)
-        for seed, problem in zip(seeds, pool.map(check, seeds)):
-            done += problem != ""
-            if problem:
-                wrong += 1
-                print(f"seed {seed} {problem}", flush=True)
-            elif sys.stderr.isatty():
-                print(f"\r{done} of {args.count}", end="", file=sys.stderr)
+        while done < args.count and time.monotonic() < end:
+            # A few at a time: there may be very many.
+            seeds = range(args.seed + done, args.seed +
+                          min(args.count, done + 8 * args.jobs))
+            problems = pool.map(
+                lambda seed: find_problem(args.fuse_opt, generator.draw(seed),
+                                          args.timeout), seeds)
+            for seed, problem in zip(seeds, problems):
+                done += 1
+                if problem:
+                    wrong += 1
+                    print(f"seed {seed} {problem}", flush=True)
+                elif sys.stderr.isatty():
+                    print(f"\r{done} of {args.count}", end="",
+                          file=sys.stderr)
     print(f"{done} cases of {len(generator.passes)} passes on "
           f"{len(generator.files)} files, {wrong} wrong")
     return int(wrong > 0)

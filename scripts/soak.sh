@@ -21,7 +21,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 minutes=${1:-30}
 seed=${2:-$(date +%s)}
-share=$((minutes * 60 / 16))
+share=$((minutes * 60 / 17))
 passed=0
 failed=0
 
@@ -71,6 +71,8 @@ for stratum in models slots; do
     --seconds=$((share / 2)) --count=$many --regress=build/regress
 done
 step "damaged text" fuse-fuzz --mutate=test/Dialect/Fuse --seed="$seed" \
+  --seconds="$share" --count=$many
+step "passes on what is not made for them" scripts/passes.py --seed="$seed" \
   --seconds="$share" --count=$many
 # 10,000 in half an hour; the check of growth begins at 100.
 step "cycles" fuse-c-cycles-test $((100 + minutes * 330))
