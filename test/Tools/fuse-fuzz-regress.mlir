@@ -1,5 +1,6 @@
 // RUN: rm -rf %t
-// RUN: not fuse-fuzz %s --run --seed=3 --regress=%t | FileCheck %s
+// RUN: not fuse-fuzz %s --run --seed=3 --regress=%t --reduce-seconds=100 \
+// RUN:   | FileCheck %s
 // RUN: FileCheck %s --check-prefix=TEST --input-file=%t/interpreter-3.mlir
 // RUN: not fuse-fuzz %t/interpreter-3.mlir --run --seed=3 \
 // RUN:   | FileCheck %s --check-prefix=AGAIN

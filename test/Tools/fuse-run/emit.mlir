@@ -4,6 +4,8 @@
 // RUN: fuse-run %s --emit=nvvm --entry=f | FileCheck %s --check-prefix=NVVM
 // RUN: fuse-run %s --emit=ptx --chip=sm_80 | FileCheck %s --check-prefix=PTX
 // RUN: not fuse-run %s --emit=ptx --chip=sm_1 2>&1 | FileCheck %s --check-prefix=CHIP
+// RUN: fuse-run %s --dim=3 --bench --iterations=2 \
+// RUN:   | FileCheck %s --check-prefix=TIME
 // RUN: rm -rf %t && fuse-run %s --dump-phases-to=%t
 // RUN: ls %t | FileCheck %s --check-prefix=PHASES
 
@@ -15,6 +17,7 @@
 // PTX: .target sm_80
 // PTX: .entry
 // CHIP: error: {{.*}}sm_1
+// TIME: time: median {{[0-9.]+}} us, min {{[0-9.]+}} us, 2 calls
 // PHASES: 1.input.mlir
 // PHASES-NEXT: 2.linalg.mlir
 // PHASES-NEXT: 3.buffers.mlir

@@ -77,6 +77,9 @@
 // RUN: fuse-tune table %t.close.json -o %t.close.table
 // RUN: FileCheck %s --check-prefix=CLOSE < %t.close.table
 // CLOSE: "schedule":"#tile.schedule<tokens = 8, blocks = 1,
+// RUN: fuse-tune table %t.close.json --margin=0 -o %t.any.table
+// RUN: FileCheck %s --check-prefix=ANY < %t.any.table
+// ANY: "schedule":"#tile.schedule<tokens = 8, blocks = 3,
 
 // All on one machine.
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.fast \
