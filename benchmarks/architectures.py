@@ -35,6 +35,7 @@ import transformers
 
 import fuse_mlir
 
+from benchmarks.environment import run_models
 from benchmarks.timing import capture, read_device
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -441,4 +442,4 @@ def main(path: str, seconds: float = 600.0, only: str = "") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], *map(float, sys.argv[2:3]), *sys.argv[3:4]))
+    sys.exit(run_models(main, __doc__, "names of steps"))

@@ -29,6 +29,7 @@ import transformers
 import fuse_mlir
 
 from benchmarks.architectures import Replay, build
+from benchmarks.environment import require_gpu, run_models
 from benchmarks.timing import read_device, replay_us
 
 WIDE = {"hidden_size": 4096, "intermediate_size": 12288,
@@ -97,6 +98,7 @@ class Wide:
 
 def main(path: str, seconds: float = 600.0) -> int:
     """Runs everything; the status is 1 when a step failed."""
+    require_gpu()
     start, failed = time.monotonic(), False
     properties = torch.cuda.get_device_properties(0)
     report: dict[str, Any] = {
@@ -142,4 +144,4 @@ def main(path: str, seconds: float = 600.0) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], *map(float, sys.argv[2:3])))
+    sys.exit(run_models(main, __doc__))

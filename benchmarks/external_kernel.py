@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .environment import require_gpu
 from .slot_kernels import evaluate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -224,6 +225,7 @@ def main() -> int:
         compile_all(options.directory.resolve(), options.bin.resolve())
         print(f"{options.directory}: compiled")
         return 0
+    require_gpu()
     rows = check(options.directory)
     report = {"gpu": torch.cuda.get_device_name(),
               "kernel": "rms_norm_f32 of docs/AddAKernel.md", "rows": rows}

@@ -28,6 +28,8 @@ from typing import Any
 
 import numpy as np
 
+from .environment import require_gpu
+
 ROOT = Path(__file__).resolve().parents[1]
 STORED = ("f8E4M3FN", "f8E5M2", "i8")
 FLOATS = ("bf16", "f16", "f32")
@@ -265,6 +267,7 @@ class Checker:
 
 
 def check_all(options: argparse.Namespace) -> int:
+    require_gpu()
     import torch
 
     begin = time.time()

@@ -26,6 +26,7 @@ from typing import Any
 
 from .cases import SETS as DECODE_SETS
 from .cases import Case, all_cases
+from .environment import pattern
 from .plan import digest, read_launches
 from .prefill_cases import PREFILL_SETS
 from .reference import kernel_scalars
@@ -182,7 +183,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                                      description=__doc__.split("\n")[0])
     parser.add_argument("--set", action="append", choices=list(SETS),
                         dest="sets", help="cases to compile (default: all)")
-    parser.add_argument("--only", default="", help="regular expression that "
+    parser.add_argument("--only", default="", type=pattern,
+                        help="regular expression that "
                         "the name of a case must contain")
     parser.add_argument("--part", type=read_part, default=(1, 1),
                         metavar="I/N", help="compile the I-th of N parts of "

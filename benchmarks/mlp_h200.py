@@ -31,6 +31,7 @@ from .cases import (CHECKED_TOKENS, MIDDLE_TILES, TIMED_SHAPES, TIMED_TOKENS,
                     timed_problem)
 from .checks import Checker, short
 from .driver import CudaError, Module, Runner, Weights
+from .environment import gpu_problem, pattern
 from .peers import (library_products, make_peers, parameters,
                     peer_modes)
 from .plan import Plan, PlanError, load_plans
@@ -432,6 +433,15 @@ class Bench:
         self.say(f"{self.results.data['gpu']}, driver "
                  f"{self.results.data['driver']}, torch "
                  f"{torch.__version__}, {len(self.plans)} kernels")
+        if self.plans:
+            # Otherwise every single check would say so.
+            try:
+                Module(self.plans[0].binary)
+            except CudaError as error:
+                self.say(f"the driver does not load "
+                         f"{self.plans[0].binary.name}: {error}; expected one "
+                         "for the CUDA of the ptxas that made it, or newer")
+                return 1
         if "ceilings" in self.options.stages:
             self.results.data["ceilings"].update(ceilings())
             self.results.data["ceilings"]["fp8_sums_of_interval"] = short(
@@ -455,15 +465,36 @@ class Bench:
         return 0
 
 
+def kernel_problem(options: argparse.Namespace) -> str:
+    """Why there is nothing to check or time; empty where there is."""
+    folder = options.kernels
+    names = [] if str(folder) == "none" else sorted(
+        path.stem for path in folder.glob("*.json") if path.name[0] != "_")
+    if not names and str(folder) != "none":
+        return (f"no kernels in {folder}: expected those of python3 -m "
+                "benchmarks.kernels, or --kernels none")
+    names += [timed_problem(*shape, dtype).label()
+              for shape in TIMED_SHAPES for dtype in (FP8, BF16)]
+    if not any(re.search(options.only, name) for name in names):
+        return (f"no problem is called '{options.only}': expected part of a "
+                f"name such as {names[0]}")
+    return ""
+
+
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="benchmarks.mlp_h200", description=__doc__.split("\n")[0])
     stages = ("ceilings", "check", "single", "chain")
-    parser.add_argument("--kernels", type=Path, default=ROOT / "out/kernels")
+    parser.add_argument("--kernels", type=Path, default=ROOT / "out/kernels",
+                        help="folder that benchmarks.kernels filled; 'none' "
+                        "times the other systems alone")
     parser.add_argument("--output", type=Path,
-                        default=ROOT / "benchmarks/results/mlp-h200.json")
+                        default=ROOT / "benchmarks/results/mlp-h200.json",
+                        help="rows and checks replace those of the same "
+                        "problem in this file (default: %(default)s)")
     parser.add_argument("--start", type=Path, help="results to begin with")
-    parser.add_argument("--only", default="", help="regular expression that "
+    parser.add_argument("--only", default="", type=pattern,
+                        help="regular expression that "
                         "the name of a problem must contain")
     parser.add_argument("--stages", nargs="+", choices=stages,
                         default=list(stages))
@@ -486,7 +517,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         help="seconds after which a check counts as hanging")
     parser.add_argument("--seed", type=int, default=None,
                         help="default: from the clock, printed")
-    parser.add_argument("--commit", default="")
+    parser.add_argument("--commit", default="",
+                        help="default: what the kernels were compiled of")
     parser.add_argument("--resume", action="store_true",
                         help="keep checks that the output already has")
     parser.add_argument("--worker", action="store_true",
@@ -494,6 +526,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--begin", type=float, default=time.time(),
                         help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    if not options.worker:
+        problem = gpu_problem() or kernel_problem(options)
+        if problem:
+            parser.error(problem)
     if options.seed is None:
         options.seed = int(time.time()) % 100000
         print(f"seed {options.seed}", flush=True)

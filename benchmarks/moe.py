@@ -34,6 +34,7 @@ from transformers.models.mixtral.modeling_mixtral import MixtralExperts
 
 import fuse_mlir
 
+from benchmarks.environment import require_gpu, run_models
 from benchmarks.timing import capture, read_device, replay_us
 
 #: Features, hidden features, experts, experts of a token.
@@ -138,6 +139,7 @@ def systems(layer: Layer, kind: str, tokens: int) -> dict[str, Call]:
 
 def main(path: str, seconds: float = 120.0, only: str = "") -> int:
     """Measures all rows; the status is 1 when a result is wrong."""
+    require_gpu()
     start, wrong = time.monotonic(), False
     report: dict[str, Any] = {
         "device": torch.cuda.get_device_name(), "state": read_device(),
@@ -174,5 +176,4 @@ def main(path: str, seconds: float = 120.0, only: str = "") -> int:
 
 if __name__ == "__main__":
     with torch.no_grad():
-        sys.exit(main(sys.argv[1], *map(float, sys.argv[2:3]),
-                      *sys.argv[3:4]))
+        sys.exit(run_models(main, __doc__, "kinds of experts"))

@@ -9,6 +9,7 @@ where rows have the products of the library alone beside them, over these.
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import sys
@@ -142,16 +143,21 @@ def draw(data: dict[str, Any]) -> str:
 
 
 def write_plot(draw_results: Callable[[dict[str, Any]], str],
-               source: Path) -> int:
+               source: Path, description: str) -> int:
     """Draws the file of the first argument, or `source`, into the second."""
-    if len(sys.argv) > 1:
-        source = Path(sys.argv[1])
-    target = Path(sys.argv[2]) if len(sys.argv) > 2 else \
-        source.with_suffix(".svg")
-    target.write_text(draw_results(json.loads(source.read_text())))
+    parser = argparse.ArgumentParser(
+        prog=f"benchmarks.{Path(sys.argv[0]).stem}",
+        description=description.split("\n")[0])
+    parser.add_argument("source", type=Path, nargs="?", default=source,
+                        help="results (default: %(default)s)")
+    parser.add_argument("target", type=Path, nargs="?",
+                        help="default: beside the results, .svg")
+    options = parser.parse_args()
+    target = options.target or options.source.with_suffix(".svg")
+    target.write_text(draw_results(json.loads(options.source.read_text())))
     print(f"written to {target}")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(write_plot(draw, RESULTS))
+    sys.exit(write_plot(draw, RESULTS, __doc__))

@@ -21,6 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .cases import CHECKED_TOKENS
+from .environment import require_gpu
 from .kernels import (ROOT, CompileError, _run, add_compiler_options,
                       assemble, read_commit)
 from .plan import Plan, digest, read_launches
@@ -169,6 +170,7 @@ def compile_all(options: argparse.Namespace) -> int:
 
 
 def measure_all(options: argparse.Namespace) -> int:
+    require_gpu()
     import torch
 
     from . import data

@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .environment import require_gpu
 from .kernels import read_commit
 from .slot_cases import Case, Error, all_cases, error
 from .timing import read_device
@@ -207,6 +208,7 @@ def main() -> int:
             compile_case(case, options.directory / case.name(), options.bin)
             print(f"{case.name()}: compiled", flush=True)
         return 0
+    require_gpu()
     rows = []
     for case in cases:
         rows += check(case, options.directory / case.name())

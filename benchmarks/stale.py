@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .cases import Case, all_cases, timed_problem
+from .environment import pattern
 from .kernels import SETS, add_compiler_options, build, read_commit, run_all
 from .problem import BF16, FP8
 from .results import Results
@@ -67,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("results", type=Path)
     parser.add_argument("--kernels", type=Path,
                         help="where compiled kernels are, and go to")
-    parser.add_argument("--only", default="", help="regular expression that "
+    parser.add_argument("--only", default="", type=pattern,
+                        help="regular expression that "
                         "what is looked at must contain")
     parser.add_argument("--drop", action="store_true",
                         help="remove what is stale from the file")

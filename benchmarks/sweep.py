@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from .cases import DTYPES, TIMED_SHAPES, timed_problem
+from .environment import pattern, require_gpu
 from .problem import NORMS, ROW_OPERANDS, Problem
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -380,7 +381,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--assemble", default="never",
                         choices=("never", "auto", "always"))
     parser.add_argument("--output", type=Path, default=RESULTS)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", type=pattern,
+                        help="regular expression that the name of a problem "
+                        "must contain")
     parser.add_argument("--alone", default=True,
                         action=argparse.BooleanOptionalAction,
                         help="also every schedule alone, for all numbers")
@@ -394,6 +397,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.step == "table":
         print(jumps(json.loads(chosen.output.read_text())["rows"]))
         return 0
+    require_gpu()
     sys.path.insert(0, str(ROOT / "python"))
     return Sweep(chosen).run()
 

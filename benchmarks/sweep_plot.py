@@ -100,4 +100,4 @@ def draw(data: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(write_plot(draw, RESULTS))
+    sys.exit(write_plot(draw, RESULTS, __doc__))

@@ -9,6 +9,7 @@ import statistics
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -208,13 +209,16 @@ def read_device() -> dict[str, str]:
 
 def describe_device() -> dict[str, Any]:
     """What numbers were read on, for the head of a results file."""
-    import transformers
-    import triton
+    def version(package: str) -> str:
+        try:
+            return metadata.version(package)
+        except metadata.PackageNotFoundError:
+            return "not installed"
 
     return {"gpu": torch.cuda.get_device_name(0),
             "driver": read_device().get("driver_version", ""),
             "versions": {"torch": torch.__version__,
                          "cuda": torch.version.cuda,
-                         "triton": triton.__version__,
-                         "transformers": transformers.__version__,
+                         "triton": version("triton"),
+                         "transformers": version("transformers"),
                          "python": platform.python_version()}}

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from .cases import DTYPES, TIMED_SHAPES, TIMED_TOKENS, timed_problem
+from .environment import pattern, require_gpu
 from .peers import AUTOTUNED_TOKENS, peer_modes
 from .prefill_cases import PREFILL_SHAPES, PREFILL_TOKENS
 from .problem import Problem
@@ -119,8 +120,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.tune_peers",
                                      description=__doc__.split("\n")[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--only", default="", help="regular expression that "
-                        "'NAME M=TOKENS' of a problem must contain")
+    parser.add_argument("--only", default="", type=pattern,
+                        help="regular expression that 'NAME M=TOKENS' of a "
+                        "problem must contain")
     parser.add_argument("--peers", nargs="*", choices=("compile", "autotune"),
                         default=["compile", "autotune"])
     parser.add_argument("--budget", type=float, default=540,
@@ -135,6 +137,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{CACHE} is not set: it names the folder that what is compiled "
               "goes to, for benchmarks.mlp_h200 to find", file=sys.stderr)
         return 1
+    require_gpu()
     Path(folder).mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "2")
     begin = time.monotonic()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The parts of the benchmarks that need no GPU."""
 
+import argparse
 import contextlib
 import fcntl
 import io
@@ -20,8 +21,8 @@ from .support import ROOT, fuse_opt
 sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
-from benchmarks import (data, merge, packing, peers, stale,  # noqa: E402
-                        sweep, sweep_plot, tune_peers)
+from benchmarks import (data, environment, merge,  # noqa: E402
+                        packing, peers, stale, sweep, sweep_plot, tune_peers)
 from benchmarks.cases import SETS, Case, all_cases  # noqa: E402
 from benchmarks.plan import Plan, PlanError  # noqa: E402
 from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
@@ -278,6 +279,59 @@ class Peers(unittest.TestCase):
     def test_no_peers_for_a_dense_block(self):
         self.assertEqual(peers.make_peers(small("mlp", BF16, "rms0"),
                                           ["eager"]), [])
+
+
+class Environment(unittest.TestCase):
+
+    def gpu(self, **values) -> str:
+        """What is said of a GPU like this one."""
+        device = {"init.return_value": None,
+                  "get_device_name.return_value": "NVIDIA H200",
+                  "get_device_capability.return_value": (9, 0), **values}
+        with unittest.mock.patch.object(
+                torch, "cuda", unittest.mock.Mock(**device)), \
+                unittest.mock.patch.object(torch.version, "cuda", "13.0"):
+            return environment.gpu_problem()
+
+    def test_what_a_gpu_lacks(self):
+        self.assertEqual(self.gpu(), "")
+        self.assertEqual(
+            self.gpu(**{"get_device_capability.return_value": (8, 0),
+                        "get_device_name.return_value": "NVIDIA A100"}),
+            "NVIDIA A100 has compute capability 8.0: expected 9.0, which "
+            "Hopper GPUs have")
+        self.assertEqual(
+            self.gpu(**{"init.side_effect": RuntimeError(
+                "The NVIDIA driver on your system is too old (found version "
+                "12040).\nUpdate it.")}),
+            "no GPU: The NVIDIA driver on your system is too old (found "
+            "version 12040)")
+
+    @unittest.skipIf(torch.version.cuda, "for a PyTorch without CUDA")
+    def test_programs_end_without_a_gpu(self):
+        with self.assertRaisesRegex(SystemExit, "error: torch .* is built "
+                                    "without CUDA: expected a build for"):
+            environment.require_gpu()
+
+    def test_nothing_to_time_is_an_error(self):
+        from benchmarks.mlp_h200 import kernel_problem
+
+        def problem(kernels, only=""):
+            return kernel_problem(unittest.mock.Mock(
+                kernels=Path(kernels), only=only))
+        self.assertEqual(problem("none"), "")
+        self.assertIn("no kernels in /nowhere: expected those of python3 -m "
+                      "benchmarks.kernels, or --kernels none",
+                      problem("/nowhere"))
+        self.assertIn("no problem is called '7x7': expected part of a name "
+                      "such as gated_mlp-2048x16384-fp8-gelu_tanh-rms0",
+                      problem("none", "7x7"))
+
+    def test_options_are_regular_expressions(self):
+        self.assertEqual(environment.pattern("2048x"), "2048x")
+        with self.assertRaisesRegex(argparse.ArgumentTypeError,
+                                    r"'\(' is no regular expression"):
+            environment.pattern("(")
 
 
 class Problems(unittest.TestCase):

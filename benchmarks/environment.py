@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What benchmarks need of the machine, and the options they share."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+#: Of Hopper GPUs, sm_90a.
+CAPABILITY = (9, 0)
+
+
+def gpu_problem() -> str:
+    """Why no kernel can run here; empty where they can."""
+    import torch
+
+    if torch.version.cuda is None:
+        return (f"torch {torch.__version__} is built without CUDA: expected a "
+                "build for CUDA 13")
+    try:
+        torch.cuda.init()
+    except (AssertionError, RuntimeError) as error:
+        return f"no GPU: {str(error).strip().splitlines()[0].rstrip('.')}"
+    found = torch.cuda.get_device_capability()
+    if found != CAPABILITY:
+        return (f"{torch.cuda.get_device_name()} has compute capability "
+                f"{'.'.join(map(str, found))}: expected "
+                f"{'.'.join(map(str, CAPABILITY))}, which Hopper GPUs have")
+    return ""
+
+
+def require_gpu() -> None:
+    """Ends the program where no kernel can run."""
+    problem = gpu_problem()
+    if problem:
+        sys.exit(f"error: {problem}")
+
+
+def pattern(text: str) -> str:
+    """A regular expression, as an option."""
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no regular expression: {error}") from None
+    return text
+
+
+def run_models(main: Callable[..., int], description: str, names: str = "",
+               arguments: Sequence[str] | None = None) -> int:
+    """Calls the main function of a benchmark of models with its options.
+
+    With `names`, which says of what, some may be chosen.
+    """
+    parser = argparse.ArgumentParser(
+        prog=f"benchmarks.{Path(sys.argv[0]).stem}",
+        description=" ".join(description.split("\n\n")[1].split()))
+    parser.add_argument("output", help="JSON, written after every step")
+    parser.add_argument("seconds", type=float, nargs="?", default=600.0,
+                        help="no step starts later (default: %(default)s)")
+    if names:
+        parser.add_argument("only", nargs="?", default="",
+                            help=f"{names}, with commas (default: all)")
+    return main(*vars(parser.parse_args(arguments)).values())
