@@ -7,6 +7,10 @@
 them: most of it is work of the CPU. `benchmarks.mlp_h200` finds in DIR what was
 chosen and begins with its rows. Processes time in turn: a choice that is made
 beside another one's launches is none.
+
+`--untimed` only compiles what would be tried, while the GPU times something
+else. It needs another DIR, since it chooses nothing, and a TRITON_CACHE_DIR
+in which a later call with the same one finds the kernels.
 """
 
 from __future__ import annotations
@@ -73,47 +77,63 @@ def time_in_turn(turn: Turn) -> None:
             setattr(benchmarker, name, turn.wrap(getattr(benchmarker, name)))
 
 
-def start(lock: Path) -> None:
+def time_nothing() -> None:
+    """Has this process compile what it chooses among, and take any."""
+    from torch._inductor.runtime.benchmarking import benchmarker
+
+    for name in ("benchmark", *_TIMERS):
+        setattr(benchmarker, name, lambda *_, **__: 1.0)
+
+
+def start(lock: Path, timed: bool) -> None:
     """Prepares a process that tunes."""
     import torch
 
     # Every problem is another specialization of the same functions.
     torch._dynamo.config.cache_size_limit = 256
-    time_in_turn(Turn(lock))
+    if timed:
+        time_in_turn(Turn(lock))
+    else:
+        time_nothing()
 
 
-def tune(problem: Problem, tokens: int, modes: Sequence[str],
+def tune(problem: Problem, tokens: int, modes: Sequence[str], scales: str,
          device: str = "cuda") -> float:
-    """Compiles the peers of a problem as the tables will. Seconds it took."""
+    """Compiles the peers of a problem that have such scales, as the tables
+    will. Seconds it took."""
     from . import data
     from .peers import make_peers, parameters
 
     begin = time.monotonic()
-    tensors, scales = data.make_weights(problem, 0, device, one_scale=True)
+    tensors, values = data.make_weights(problem, 0, device, one_scale=True)
     x = data.make_activations(problem, tokens, 0, device)["x"]
     if problem.fp8:
-        scales |= {"input": 1.0, "hidden": 1.0}
-    operands = parameters(problem, tensors, scales)
+        values |= {"input": 1.0, "hidden": 1.0}
+    operands = parameters(problem, tensors, values)
     for peer in make_peers(problem, modes):
-        peer.bind(operands)(x)
+        if peer.scales == scales:
+            peer.bind(operands)(x)
     return time.monotonic() - begin
 
 
-def tasks(wanted: Sequence[str]) -> Iterator[tuple[Problem, int, list[str]]]:
-    """What to compile, what takes longest first: FP8 has five times as many
-    kernels to choose from."""
+def tasks(wanted: Sequence[str]
+          ) -> Iterator[tuple[Problem, int, list[str], str]]:
+    """What to compile: what is tuned, then what takes longest, FP8, which has
+    five times as many kernels to choose from; dynamic scales, which take more
+    time than static ones in every row, last."""
     problems = [(shape, timed_problem(*shape, dtype))
                 for shape in TIMED_SHAPES for dtype in reversed(DTYPES)]
     every = [(problem, m) for shape, problem in problems
              for m in TIMED_TOKENS + (PREFILL_TOKENS if shape in
                                       PREFILL_SHAPES else ())]
-    for problem, m in sorted(every, key=lambda task: (
-            "autotune" not in peer_modes(task[0], task[1], wanted),
-            not task[0].fp8, AUTOTUNED_TOKENS.index(task[1])
-            if task[1] in AUTOTUNED_TOKENS else task[1])):
-        modes = peer_modes(problem, m, wanted)
-        if modes:
-            yield problem, m, modes
+    found = [(problem, m, peer_modes(problem, m, wanted), scales)
+             for problem, m in every
+             for scales in (("static", "dynamic") if problem.fp8 else
+                            ("none",))]
+    yield from sorted((task for task in found if task[2]), key=lambda task: (
+        "autotune" not in task[2], task[3] == "dynamic", not task[0].fp8,
+        AUTOTUNED_TOKENS.index(task[1]) if task[1] in AUTOTUNED_TOKENS
+        else task[1]))
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -127,6 +147,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         default=["compile", "autotune"])
     parser.add_argument("--budget", type=float, default=540,
                         help="seconds after which nothing new is begun")
+    parser.add_argument("--untimed", action="store_true",
+                        help="compile what would be tried, choose nothing")
     return parser.parse_args(arguments)
 
 
@@ -146,10 +168,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed = 0
     with ProcessPoolExecutor(
             options.jobs, get_context("spawn"), start,
-            (Path(folder) / "turn.lock",)) as pool:
+            (Path(folder) / "turn.lock", not options.untimed)) as pool:
         futures = {pool.submit(tune, *task): task for task in wanted}
         for done, future in enumerate(as_completed(futures), 1):
-            problem, m, modes = futures[future]
+            problem, m, modes, scales = futures[future]
             try:
                 state = f"{future.result():.1f} s"
             except Exception as error:
@@ -157,8 +179,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 failed += 1
             now = time.monotonic() - begin
             print(f"[{now:5.0f} s] {done} of {len(wanted)}: "
-                  f"{problem.label()} M={m} {', '.join(modes)}: {state}",
-                  flush=True)
+                  f"{problem.label()} M={m} {', '.join(modes)} {scales}: "
+                  f"{state}", flush=True)
             if now > options.budget:
                 pool.shutdown(wait=False, cancel_futures=True)
                 print("budget reached", flush=True)

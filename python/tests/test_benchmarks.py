@@ -239,12 +239,13 @@ class Peers(unittest.TestCase):
 
     def test_few_are_tuned_and_those_come_first(self):
         found = list(tune_peers.tasks(["compile", "autotune"]))
-        tuned = [(problem.label(), m) for problem, m, modes in found
-                 if modes == ["compile", "autotune"]]
-        self.assertEqual(len(tuned), 2 * 2 * len(peers.AUTOTUNED_TOKENS))
-        self.assertEqual(len(found), 104)
-        self.assertTrue(all(modes == ["compile"]
-                            for _, _, modes in found[len(tuned):]))
+        tuned = [task for task in found
+                 if task[2] == ["compile", "autotune"]]
+        # Of bf16, static and dynamic FP8.
+        self.assertEqual(len(tuned), 2 * 3 * len(peers.AUTOTUNED_TOKENS))
+        self.assertEqual(len(found), 3 * 52)
+        self.assertEqual(tuned, found[:len(tuned)])
+        self.assertEqual({task[3] for task in tuned[-12:]}, {"dynamic"})
         self.assertEqual(len(list(tune_peers.tasks(["autotune"]))),
                          len(tuned))
 
