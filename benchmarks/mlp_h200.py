@@ -32,7 +32,7 @@ from .cases import (CHECKED_TOKENS, MIDDLE_TILES, TIMED_SHAPES, TIMED_TOKENS,
 from .checks import Checker, short
 from .driver import CudaError, Module, Runner, Weights
 from .environment import gpu_problem, pattern
-from .peers import (library_products, make_peers, parameters,
+from .peers import (MODES, library_products, make_peers, parameters,
                     peer_modes)
 from .plan import Plan, PlanError, load_plans
 from .prefill_cases import (PREFILL_CHECKED_TOKENS, PREFILL_SHAPES,
@@ -505,8 +505,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--check-tokens", nargs="+", type=int,
                         default=list(CHECKED_TOKENS))
     parser.add_argument("--peers", nargs="*",
-                        choices=("eager", "compile", "autotune"),
-                        default=["eager", "compile", "autotune"])
+                        choices=MODES, default=list(MODES))
     parser.add_argument("--budget", type=float, default=540,
                         help="seconds after which nothing new is begun")
     parser.add_argument("--rounds", type=int, default=40,

@@ -62,12 +62,18 @@ def parameters(problem: Problem, tensors: dict[str, Tensor],
     return result
 
 
+#: What `--peers` may name. Tuned dynamic scales are apart, since they take as
+#: long to tune as static ones, and more time in every row.
+MODES = ("eager", "compile", "autotune", "autotune-dynamic")
+
+
 def peer_modes(problem: Problem, tokens: int,
                wanted: Sequence[str]) -> list[str]:
     """Those of the modes of `make_peers` that a problem is timed with."""
     tuned = (tokens in AUTOTUNED_TOKENS and
              (problem.width, problem.hidden) in AUTOTUNED_SHAPES)
-    return [mode for mode in wanted if mode != "autotune" or tuned]
+    return [mode for mode in wanted
+            if tuned or not mode.startswith("autotune")]
 
 
 def supports(problem: Problem) -> bool:
@@ -78,7 +84,7 @@ def supports(problem: Problem) -> bool:
 
 
 def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
-    """Systems for the problem's type; `modes` from eager, compile, autotune.
+    """Systems for the problem's type; `modes` are some of MODES.
 
     The compiled ones are new on each call.
     """
@@ -154,7 +160,8 @@ def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
         if "compile" in modes:
             peers.append(Peer("torch-compile", scales,
                               compiled(function, None), names))
-        if "autotune" in modes:
+        if ("autotune-dynamic" if scales == "dynamic" else
+                "autotune") in modes:
             peers.append(Peer("torch-compile-autotune", scales,
                               compiled(function, autotune), names))
     return peers

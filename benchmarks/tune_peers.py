@@ -4,9 +4,9 @@
     TORCHINDUCTOR_CACHE_DIR=DIR python3 -m benchmarks.tune_peers --jobs 12
 
 `max-autotune` compiles about a hundred kernels for a product before it times
-them: most of it is work of the CPU. `benchmarks.mlp_h200` finds in DIR what was
-chosen and begins with its rows. Processes time in turn: a choice that is made
-beside another one's launches is none.
+them: most of it is work of the CPU. `benchmarks.mlp_h200` finds in DIR what
+was chosen and begins with its rows. Processes time in turn: a choice that is
+made beside another one's launches is none.
 
 `--untimed` only compiles what would be tried, while the GPU times something
 else. It needs another DIR, since it chooses nothing, and a TRITON_CACHE_DIR
@@ -30,7 +30,7 @@ from typing import Any
 
 from .cases import DTYPES, TIMED_SHAPES, TIMED_TOKENS, timed_problem
 from .environment import pattern, require_gpu
-from .peers import AUTOTUNED_TOKENS, peer_modes
+from .peers import AUTOTUNED_TOKENS, MODES, peer_modes
 from .prefill_cases import PREFILL_SHAPES, PREFILL_TOKENS
 from .problem import Problem
 
@@ -126,13 +126,17 @@ def tasks(wanted: Sequence[str]
     every = [(problem, m) for shape, problem in problems
              for m in TIMED_TOKENS + (PREFILL_TOKENS if shape in
                                       PREFILL_SHAPES else ())]
-    found = [(problem, m, peer_modes(problem, m, wanted), scales)
-             for problem, m in every
-             for scales in (("static", "dynamic") if problem.fp8 else
-                            ("none",))]
-    yield from sorted((task for task in found if task[2]), key=lambda task: (
-        "autotune" not in task[2], task[3] == "dynamic", not task[0].fp8,
-        AUTOTUNED_TOKENS.index(task[1]) if task[1] in AUTOTUNED_TOKENS
+    found = []
+    for problem, m in every:
+        for scales in ("static", "dynamic") if problem.fp8 else ("none",):
+            other = "autotune" if scales == "dynamic" else "autotune-dynamic"
+            modes = [mode for mode in peer_modes(problem, m, wanted)
+                     if mode != other]
+            if modes:
+                found.append((problem, m, modes, scales))
+    yield from sorted(found, key=lambda task: (
+        not task[2][-1].startswith("autotune"), task[3] == "dynamic",
+        not task[0].fp8, AUTOTUNED_TOKENS.index(task[1]) if task[1] in AUTOTUNED_TOKENS
         else task[1]))
 
 
@@ -143,8 +147,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--only", default="", type=pattern,
                         help="regular expression that 'NAME M=TOKENS' of a "
                         "problem must contain")
-    parser.add_argument("--peers", nargs="*", choices=("compile", "autotune"),
-                        default=["compile", "autotune"])
+    parser.add_argument("--peers", nargs="*", choices=MODES[1:],
+                        default=list(MODES[1:]))
     parser.add_argument("--budget", type=float, default=540,
                         help="seconds after which nothing new is begun")
     parser.add_argument("--untimed", action="store_true",
