@@ -21,7 +21,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 minutes=${1:-30}
 seed=${2:-$(date +%s)}
-share=$((minutes * 60 / 17))
+share=$((minutes * 60 / 18))
 passed=0
 failed=0
 
@@ -74,6 +74,8 @@ step "damaged text" fuse-fuzz --mutate=test/Dialect/Fuse --seed="$seed" \
   --seconds="$share" --count=$many
 step "passes on what is not made for them" scripts/passes.py --seed="$seed" \
   --seconds="$share" --count=$many
+step "random PyTorch models" env PYTHONPATH=python .venv/bin/python \
+  -m tests.random_models --seed "$seed" --seconds "$share" --count $many
 # 10,000 in half an hour; the check of growth begins at 100.
 step "cycles" fuse-c-cycles-test $((100 + minutes * 330))
 step "compile time per layer" python3 benchmarks/module_scaling.py \
