@@ -136,8 +136,8 @@ def tasks(wanted: Sequence[str]
                 found.append((problem, m, modes, scales))
     yield from sorted(found, key=lambda task: (
         not task[2][-1].startswith("autotune"), task[3] == "dynamic",
-        not task[0].fp8, AUTOTUNED_TOKENS.index(task[1]) if task[1] in AUTOTUNED_TOKENS
-        else task[1]))
+        not task[0].fp8, AUTOTUNED_TOKENS.index(task[1])
+        if task[1] in AUTOTUNED_TOKENS else task[1]))
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
