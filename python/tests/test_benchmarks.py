@@ -462,6 +462,22 @@ class ResultFiles(unittest.TestCase):
         self.assertIn("torch-compile 30.0", table)
 
 
+class Schedules(unittest.TestCase):
+
+    def test_the_committed_table_is_taken(self):
+        path = ROOT / "benchmarks/results/schedules-h200.json"
+        for row in json.loads(path.read_text())["rows"]:
+            width, hidden, _ = row["widths"]
+            problem = Problem(row["family"], width, hidden, row["element"],
+                              "silu", NORMS["rms0"])
+            with self.subTest(problem.label(), tokens=row["tokens"]):
+                text = fuse_opt(problem.to_mlir(row["tokens"]),
+                                f"--fuse-select-schedules=table={path}")
+                self.assertIn(f"tile.schedule = {row['schedule']}", text)
+                self.assertLessEqual(row["median_us"],
+                                     row["model_choice_us"])
+
+
 class Sweep(unittest.TestCase):
 
     @staticmethod
