@@ -68,7 +68,8 @@ typedef enum fuse_section_kind {
   FUSE_SECTION_MANIFEST = 1,     /* JSON: signatures, plans, provenance */
   FUSE_SECTION_IR = 2,           /* the fused IR as text */
   FUSE_SECTION_HOST_LIBRARY = 3, /* an ELF shared object */
-  FUSE_SECTION_HOST_OBJECT = 4,  /* an ELF relocatable object */
+  FUSE_SECTION_HOST_OBJECT = 4,  /* an ELF relocatable object or, for code that
+                                  * several threads made, an ar archive */
   FUSE_SECTION_PTX = 5,          /* text */
   FUSE_SECTION_CUBIN = 6,        /* code for one chip */
   FUSE_SECTION_SLOTS = 7         /* JSON: what slots are bound to */

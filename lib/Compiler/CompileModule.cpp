@@ -186,9 +186,6 @@ llvm::Error ArtifactBuilder::lowerForHost() {
   return llvm::Error::success();
 }
 
-/// Of the symbols of kernels for the CPU in an object.
-static constexpr StringLiteral kKernelPrefix = "__fuse_";
-
 static json::Object &getOrMakeObject(json::Object &parent, StringRef key) {
   json::Value &value = parent[key];
   if (!value.getAsObject())
@@ -238,10 +235,9 @@ static json::Object writeHostPlan(DictionaryAttr plan, func::FuncOp function,
           json::Object{{isTensor ? StringRef("tensor") : kind, index}});
     }
     std::string symbol = "fuse_entry_" + std::to_string(entries.size());
-    entries.push_back(
-        {(kKernelPrefix + cast<StringAttr>(phase.get("function")).getValue())
-             .str(),
-         symbol});
+    entries.push_back({cast<StringAttr>(phase.get("function")).getValue().str(),
+                       symbol,
+                       /*isKernel=*/true});
     phases.push_back(json::Object{{"symbol", symbol},
                                   {"panels", getInt(phase, "panels")},
                                   {"tokens", getInt(phase, "tokens")},
@@ -251,23 +247,6 @@ static json::Object writeHostPlan(DictionaryAttr plan, func::FuncOp function,
                       {"packed", std::move(packed)},
                       {"workspace", std::move(workspace)},
                       {"phases", std::move(phases)}};
-}
-
-/// Gives `kernels` names of their own, and moves all into a module.
-static llvm::Error moveKernels(ModuleOp kernels, ModuleOp module) {
-  constexpr StringLiteral wrapper = "_mlir_ciface_";
-  SymbolTable symbols(kernels);
-  for (Operation &op : llvm::make_early_inc_range(*kernels.getBody())) {
-    StringRef name = SymbolTable::getSymbolName(&op).getValue();
-    bool isWrapper = name.consume_front(wrapper);
-    std::string unique = (isWrapper ? wrapper : StringLiteral("")).str() +
-                         kKernelPrefix.str() + name.str();
-    if (module.lookupSymbol(unique) || failed(symbols.rename(&op, unique)))
-      return createStringError("'@" + unique + "' is the name of a kernel");
-  }
-  module.getBody()->getOperations().splice(module.getBody()->end(),
-                                           kernels.getBody()->getOperations());
-  return llvm::Error::success();
 }
 
 /// Writes kernels for the functions that the scheduled path takes, and their
@@ -323,10 +302,9 @@ llvm::Error ArtifactBuilder::compileForHost() {
   if (options.scheduled)
     if (llvm::Error error = scheduleForHost(entries, kernels))
       return error;
-  if (llvm::Error error = runPhases(*lowered, "buffers", "llvm"))
-    return error;
-  if (kernels)
-    if (llvm::Error error = moveKernels(*kernels, *lowered))
+  bool isPortable = !lowered->getBody()->empty();
+  if (isPortable)
+    if (llvm::Error error = runPhases(*lowered, "buffers", "llvm"))
       return error;
   for (auto [function, description] :
        llvm::zip_equal(functions, descriptions)) {
@@ -338,8 +316,11 @@ llvm::Error ArtifactBuilder::compileForHost() {
     getOrMakeObject(description, "cpu")["symbol"] = symbol;
   }
   Expected<std::string> code = "";
-  runPhase(module.getContext(), "LLVM for the CPU",
-           [&] { code = emitHostObject(*lowered, options.cpu, entries); });
+  runPhase(module.getContext(), "LLVM for the CPU", [&] {
+    code = emitHostObject(isPortable ? *lowered : ModuleOp(),
+                          kernels ? *kernels : ModuleOp(), options.cpu, entries,
+                          runTasks);
+  });
   if (!code)
     return code.takeError();
   uint32_t kind = FUSE_SECTION_HOST_OBJECT;

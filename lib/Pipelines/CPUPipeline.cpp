@@ -115,10 +115,14 @@ void fuse::buildHostKernelsPipeline(OpPassManager &pm,
   convert.dot = options.dot;
   pm.addPass(createConvertFuseToHostPass(convert));
   OpPassManager &kernels = pm.nest<ModuleOp>();
-  kernels.addPass(createCanonicalizerPass());
   kernels.addPass(createCSEPass());
   // Vectors have no library to call.
   kernels.addPass(createExpandMathPass());
   kernels.addPass(createExpandSmallFloatsPass());
-  addLoweringToLLVM(kernels);
+  // Every pass counts for the time to a first kernel: kernels are written in
+  // ops with one pattern into the LLVM dialect, and LLVM folds what is left.
+  kernels.addPass(createSCFToControlFlowPass());
+  kernels.addPass(createConvertToLLVMPass());
+  kernels.addPass(createReconcileUnrealizedCastsPass());
+  kernels.addPass(createCSEPass());
 }

@@ -6,17 +6,19 @@
 
 #include "fuse/Target/HostObject.h"
 #include "fuse/Support/LLVMPasses.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
-#include "llvm/ADT/StringSet.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/MCSubtargetInfo.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Object/Archive.h"
+#include "llvm/Object/ArchiveWriter.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -48,6 +50,16 @@ static constexpr StringLiteral kPasses =
     "loop-mssa(loop-rotate,licm),loop(indvars),"
     "instcombine<no-verify-fixpoint;max-iterations=1>,gvn,loop-vectorize,"
     "loop-unroll<O3;no-runtime>,instsimplify,simplifycfg)";
+
+/// Kernels are written as vectors and loops that should stay as they are.
+static constexpr StringLiteral kKernelPasses =
+    "function<eager-inv>(early-cse<memssa>,simplifycfg,"
+    "loop-mssa(loop-rotate,licm),"
+    "instcombine<no-verify-fixpoint;max-iterations=1>,early-cse,simplifycfg)";
+
+/// Operations of a module of kernels that one thread compiles, at least: its
+/// target machine and its passes have to be made first.
+static constexpr size_t kPartSize = 250;
 
 static Expected<std::unique_ptr<llvm::TargetMachine>>
 createMachine(StringRef cpu) {
@@ -104,10 +116,85 @@ Expected<HostFeatures> fuse::getHostFeatures(StringRef cpu) {
   return features;
 }
 
-/// Makes a function `symbol` that calls the C interface of an entry with
-/// pointers from an array.
-static llvm::Error addEntry(llvm::Module &module, const HostEntry &entry) {
-  llvm::Function *callee = module.getFunction("_mlir_ciface_" + entry.function);
+namespace {
+
+/// What one thread compiles.
+struct HostPart {
+  OwningOpRef<ModuleOp> owned;
+  ModuleOp module;
+  bool isKernels = false;
+  std::unique_ptr<llvm::LLVMContext> context;
+  std::unique_ptr<llvm::Module> translated;
+  std::string object;
+};
+
+} // namespace
+
+/// Cuts a module of kernels into parts of similar size, the same ones on every
+/// machine. Functions that another part calls are declared there.
+static std::vector<HostPart> cutKernels(ModuleOp kernels) {
+  struct Piece {
+    LLVM::LLVMFuncOp function;
+    size_t index, size = 0;
+  };
+  SmallVector<Piece> pieces;
+  size_t total = 0;
+  bool isCut = true;
+  for (Operation &op : *kernels.getBody()) {
+    Piece piece = {dyn_cast<LLVM::LLVMFuncOp>(op), pieces.size()};
+    isCut &= piece.function && !piece.function.isExternal();
+    op.walk([&](Operation *) { ++piece.size; });
+    total += piece.size;
+    pieces.push_back(piece);
+  }
+  size_t count = std::clamp<size_t>(total / kPartSize, 1,
+                                    std::max<size_t>(pieces.size(), 1));
+  std::vector<HostPart> parts(isCut ? count : 1);
+  if (parts.size() == 1) {
+    parts.front().module = kernels;
+  } else {
+    llvm::sort(pieces, [](const Piece &first, const Piece &second) {
+      return std::tie(second.size, first.index) <
+             std::tie(first.size, second.index);
+    });
+    std::vector<size_t> sizes(count);
+    for (HostPart &part : parts)
+      part.module = *(part.owned = ModuleOp::create(kernels.getLoc()));
+    for (Piece &piece : pieces) {
+      size_t least = llvm::min_element(sizes) - sizes.begin();
+      sizes[least] += piece.size;
+      piece.function->moveBefore(parts[least].module.getBody(),
+                                 parts[least].module.getBody()->end());
+    }
+    llvm::StringMap<LLVM::LLVMFuncOp> functions;
+    for (Piece &piece : pieces)
+      functions[piece.function.getSymName()] = piece.function;
+    for (HostPart &part : parts) {
+      SymbolTable symbols(part.module);
+      part.module.walk([&](LLVM::CallOp call) {
+        std::optional<StringRef> name = call.getCallee();
+        if (!name || symbols.lookup(*name))
+          return;
+        LLVM::LLVMFuncOp callee = functions.lookup(*name);
+        if (!callee)
+          return;
+        callee.setVisibility_(LLVM::Visibility::Hidden);
+        symbols.insert(callee.cloneWithoutRegions().getOperation());
+      });
+    }
+  }
+  for (HostPart &part : parts)
+    part.isKernels = true;
+  return parts;
+}
+
+/// Makes a function of an entry that calls its function with pointers from an
+/// array: with those themselves, or those in the descriptors that they are of.
+static llvm::Error addEntry(llvm::Module &module, const HostEntry &entry,
+                            bool isKernel) {
+  std::string name =
+      isKernel ? entry.function : "_mlir_ciface_" + entry.function;
+  llvm::Function *callee = module.getFunction(name);
   if (!callee || callee->isDeclaration())
     return createStringError("'" + entry.function + "' has no C interface");
   llvm::LLVMContext &context = module.getContext();
@@ -118,13 +205,17 @@ static llvm::Error addEntry(llvm::Module &module, const HostEntry &entry) {
       llvm::GlobalValue::ExternalLinkage, entry.symbol, module);
   builder.SetInsertPoint(llvm::BasicBlock::Create(context, "", wrapper));
   SmallVector<llvm::Value *> arguments;
+  auto load = [&](llvm::Value *from, unsigned index) -> llvm::Value * {
+    return builder.CreateLoad(
+        pointer, builder.CreateConstInBoundsGEP1_64(pointer, from, index));
+  };
   for (llvm::Argument &argument : callee->args()) {
     if (!argument.getType()->isPointerTy())
       return createStringError("'" + entry.function +
                                "' takes something that is no tensor");
-    llvm::Value *slot = builder.CreateConstInBoundsGEP1_64(
-        pointer, wrapper->getArg(0), argument.getArgNo());
-    arguments.push_back(builder.CreateLoad(pointer, slot));
+    llvm::Value *value = load(wrapper->getArg(0), argument.getArgNo());
+    // The second pointer of a descriptor is that of the first element.
+    arguments.push_back(isKernel ? load(value, 1) : value);
   }
   if (!callee->getReturnType()->isVoidTy())
     return createStringError("'" + entry.function +
@@ -134,35 +225,77 @@ static llvm::Error addEntry(llvm::Module &module, const HostEntry &entry) {
   return llvm::Error::success();
 }
 
-Expected<std::string> fuse::emitHostObject(ModuleOp module, StringRef cpu,
-                                           ArrayRef<HostEntry> entries) {
+/// Makes LLVM IR of a part, in which only the entries are visible.
+static llvm::Error translatePart(HostPart &part, ArrayRef<HostEntry> entries) {
+  part.context = std::make_unique<llvm::LLVMContext>();
+  part.translated = translateModuleToLLVMIR(part.module, *part.context);
+  if (!part.translated)
+    return createStringError("module is not in the LLVM dialect");
+  for (llvm::GlobalObject &object : part.translated->global_objects())
+    if (!object.isDeclaration() && !object.hasHiddenVisibility())
+      object.setLinkage(llvm::GlobalValue::InternalLinkage);
+  for (const HostEntry &entry : entries)
+    if (entry.isKernel == part.isKernels &&
+        (!part.isKernels || part.module.lookupSymbol(entry.function)))
+      if (llvm::Error error = addEntry(*part.translated, entry, part.isKernels))
+        return error;
+  return llvm::Error::success();
+}
+
+/// Compiles a part, which shares nothing with others.
+static llvm::Error compilePart(HostPart &part, StringRef cpu) {
   auto machine = createMachine(cpu);
   if (!machine)
     return machine.takeError();
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> translated =
-      translateModuleToLLVMIR(module, context);
-  if (!translated)
-    return createStringError("module is not in the LLVM dialect");
-  translated->setDataLayout((*machine)->createDataLayout());
-  translated->setTargetTriple((*machine)->getTargetTriple());
-  for (llvm::GlobalObject &object : translated->global_objects())
-    if (!object.isDeclaration())
-      object.setLinkage(llvm::GlobalValue::InternalLinkage);
-  for (const HostEntry &entry : entries)
-    if (llvm::Error error = addEntry(*translated, entry))
-      return std::move(error);
-  if (llvm::Error error = runLLVMPasses(*translated, **machine, kPasses))
-    return std::move(error);
-
+  llvm::Module &module = *part.translated;
+  module.setDataLayout((*machine)->createDataLayout());
+  module.setTargetTriple((*machine)->getTargetTriple());
+  if (llvm::Error error = runLLVMPasses(
+          module, **machine, part.isKernels ? kKernelPasses : kPasses))
+    return error;
   SmallString<0> object;
   llvm::raw_svector_ostream os(object);
   llvm::legacy::PassManager passes;
   if ((*machine)->addPassesToEmitFile(passes, os, nullptr,
                                       llvm::CodeGenFileType::ObjectFile))
     return createStringError("LLVM can not write objects for this machine");
-  passes.run(*translated);
-  return std::string(object);
+  passes.run(module);
+  part.object = std::string(object);
+  return llvm::Error::success();
+}
+
+/// An object, or an archive of several.
+static Expected<std::string> joinObjects(ArrayRef<HostPart> parts) {
+  if (parts.size() == 1)
+    return parts.front().object;
+  std::vector<llvm::NewArchiveMember> members;
+  for (const HostPart &part : parts)
+    members.emplace_back(llvm::MemoryBufferRef(part.object, "code.o"));
+  auto archive = llvm::writeArchiveToBuffer(
+      members, llvm::SymtabWritingMode::NoSymtab, llvm::object::Archive::K_GNU,
+      /*Deterministic=*/true, /*Thin=*/false);
+  if (!archive)
+    return archive.takeError();
+  return (*archive)->getBuffer().str();
+}
+
+Expected<std::string> fuse::emitHostObject(ModuleOp portable, ModuleOp kernels,
+                                           StringRef cpu,
+                                           ArrayRef<HostEntry> entries,
+                                           TaskRunner runTasks) {
+  std::vector<HostPart> parts;
+  if (kernels)
+    parts = cutKernels(kernels);
+  if (portable)
+    parts.emplace_back().module = portable;
+  for (HostPart &part : parts)
+    if (llvm::Error error = translatePart(part, entries))
+      return std::move(error);
+  if (llvm::Error error = runTasks(parts.size(), [&](size_t index) {
+        return compilePart(parts[index], cpu);
+      }))
+    return std::move(error);
+  return joinObjects(parts);
 }
 
 //===----------------------------------------------------------------------===//
@@ -253,7 +386,9 @@ Expected<std::string> fuse::linkHostObject(StringRef object,
                                       "fuse-code.so",
                                       "-o",
                                       output,
+                                      "--whole-archive",
                                       input,
+                                      "--no-whole-archive",
                                       "--as-needed",
                                       math,
                                       c};

@@ -14,9 +14,11 @@
 // CHECK-NOT: llvm.intr.fma{{.*}} vector<4xf32>
 // CHECK-NOT: fastmath
 // CHECK-NOT: @exp
-// CHECK: llvm.func @_mlir_ciface_f_rows
-// CHECK: llvm.func @_mlir_ciface_f_hidden
-// CHECK: llvm.func @_mlir_ciface_f_output0
+// CHECK: llvm.func @f_rows(%{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: !llvm.ptr, %{{[^:]*}}: !llvm.ptr) attributes
+// CHECK-NOT: unrealized_conversion_cast
+// CHECK: llvm.func @f_hidden(
+// CHECK: llvm.func @f_output0(
+// CHECK-NOT: unrealized_conversion_cast
 
 // AVX512: llvm.call_intrinsic "llvm.x86.avx512bf16.dpbf16ps.512"({{.*}}) : (vector<16xf32>, vector<32xbf16>, vector<32xbf16>) -> vector<16xf32>
 func.func @f(%x: tensor<?x16xbf16>, %w: tensor<16xbf16>,

@@ -25,6 +25,8 @@ namespace fuse {
 struct HostEntry {
   std::string function;
   std::string symbol;
+  /// A phase of a kernel, which takes pointers to first elements.
+  bool isKernel = false;
 };
 
 /// The vector instructions of a processor that kernels are written for.
@@ -40,17 +42,26 @@ struct HostFeatures {
 /// What `cpu` has, as `emitHostObject` names it.
 llvm::Expected<HostFeatures> getHostFeatures(llvm::StringRef cpu);
 
-/// Compiles a module in the state in which `fuse-cpu-pipeline` leaves it to an
-/// ELF relocatable object. Nothing but the entries is visible in it.
+/// Runs a task with each number below a count, on several threads.
+using TaskRunner = llvm::function_ref<llvm::Error(
+    size_t, llvm::function_ref<llvm::Error(size_t)>)>;
+
+/// Compiles `portable`, in the state in which `fuse-cpu-pipeline` leaves it,
+/// and `kernels`, that in which `fuse-host-kernels-pipeline` does, to an ELF
+/// relocatable object, or an archive of several where there is enough for
+/// several threads. Either module may be null; neither is of use afterwards.
+/// Nothing but the entries can be seen from the outside.
 ///
 /// `cpu` is a processor as LLVM names it, or "native" for this one with all of
 /// its instructions.
-llvm::Expected<std::string> emitHostObject(mlir::ModuleOp module,
+llvm::Expected<std::string> emitHostObject(mlir::ModuleOp portable,
+                                           mlir::ModuleOp kernels,
                                            llvm::StringRef cpu,
-                                           llvm::ArrayRef<HostEntry> entries);
+                                           llvm::ArrayRef<HostEntry> entries,
+                                           TaskRunner runTasks);
 
-/// Links an object to a shared object by LLVM's linker, which is looked for in
-/// `directories` and in PATH.
+/// Links what `emitHostObject` made to a shared object by LLVM's linker, which
+/// is looked for in `directories` and in PATH.
 llvm::Expected<std::string>
 linkHostObject(llvm::StringRef object, llvm::ArrayRef<std::string> directories);
 

@@ -111,8 +111,7 @@ void HostKernelBuilder::begin(StringRef suffix, int64_t panels,
   b.setInsertionPointToEnd(kernels.getBody());
   std::string symbol = name + "_" + suffix.str();
   auto function = func::FuncOp::create(b, symbol, b.getFunctionType(types, {}));
-  function->setAttr(LLVM::LLVMDialect::getEmitCWrapperAttrName(),
-                    b.getUnitAttr());
+  function->setAttr(kPointersAttrName, b.getUnitAttr());
   phases.push_back(b.getDictionaryAttr(
       {entry("function", symbol), entry("panels", panels),
        entry("tokens", tokensPerTask),
@@ -185,6 +184,13 @@ void HostKernelBuilder::loop(Value from, Value to, int64_t step,
   });
 }
 
+void HostKernelBuilder::forBlocks(int64_t size, int64_t step,
+                                  function_ref<void(Value)> body) {
+  if (size <= step)
+    return body(c(0));
+  loop(c(0), c(size), step, body);
+}
+
 void HostKernelBuilder::when(Value condition, function_ref<void()> body) {
   auto op = scf::IfOp::create(b, condition);
   OpBuilder::InsertionGuard guard(b);
@@ -234,6 +240,15 @@ Value HostKernelBuilder::round(Value value, Type element) {
   return widen(b, roundTo(b, value, element));
 }
 
+Value HostKernelBuilder::maskBelow(Value count) {
+  VectorType type = vectorOf(index);
+  auto numbers = llvm::to_vector(llvm::seq<int64_t>(0, vectors.lanes));
+  Value lanes = arith::ConstantOp::create(
+      b, DenseElementsAttr::get(type, ArrayRef<int64_t>(numbers)));
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::slt, lanes,
+                               vector::BroadcastOp::create(b, type, count));
+}
+
 Value HostKernelBuilder::multiplyAdd(Value x, Value y, Value sum) {
   if (vectors.fma)
     return vector::FMAOp::create(b, x, y, sum);
@@ -242,11 +257,12 @@ Value HostKernelBuilder::multiplyAdd(Value x, Value y, Value sum) {
 
 Value HostKernelBuilder::addLanes(Value vector) {
   for (int64_t width = vectors.lanes / 2; width > 0; width /= 2) {
-    Value low =
-        vector::ExtractStridedSliceOp::create(b, vector, int64_t(0), width, 1);
-    Value high =
-        vector::ExtractStridedSliceOp::create(b, vector, width, width, 1);
-    vector = arith::AddFOp::create(b, low, high);
+    auto take = [&](int64_t first) -> Value {
+      auto lanes = llvm::to_vector(llvm::seq(first, first + width));
+      return vector::ShuffleOp::create(b, vector, vector, lanes);
+    };
+    Value low = take(0);
+    vector = arith::AddFOp::create(b, low, take(width));
   }
   return vector::ExtractOp::create(b, vector, int64_t(0));
 }

@@ -49,6 +49,10 @@ private:
   using ColumnBody = llvm::function_ref<Values(Value column, Value mask,
                                                mlir::ValueRange carried)>;
 
+  static constexpr int64_t kAnySize = int64_t(1) << 40;
+  /// Of functions that take pointers instead of descriptors.
+  static constexpr llvm::StringLiteral kPointersAttrName = "llvm.bareptr";
+
   // HostKernelBuilder.cpp: phases and their arguments.
   mlir::NamedAttribute entry(llvm::StringRef name, int64_t value);
   mlir::NamedAttribute entry(llvm::StringRef name, llvm::StringRef value);
@@ -74,11 +78,15 @@ private:
               llvm::function_ref<Values(Value, mlir::ValueRange)> body);
   void loop(Value from, Value to, int64_t step,
             llvm::function_ref<void(Value)> body);
+  /// A loop from 0 below `size`, none where that is one step.
+  void forBlocks(int64_t size, int64_t step,
+                 llvm::function_ref<void(Value)> body);
   void when(Value condition, llvm::function_ref<void()> body);
 
+  /// The size is no one's: only of memrefs of static shape a function takes
+  /// plain pointers, and nothing reads it.
   mlir::MemRefType bufferOf(mlir::Type element) {
-    return mlir::MemRefType::get({mlir::ShapedType::kDynamic},
-                                 getStorage(element));
+    return mlir::MemRefType::get({kAnySize}, getStorage(element));
   }
   mlir::Type getStorage(mlir::Type element) {
     return element.isBF16() ? b.getI16Type() : element;
@@ -102,6 +110,8 @@ private:
   void store(Value value, Value buffer, Value index, Value mask = {});
   /// Rounds to a type and widens again.
   Value round(Value value, mlir::Type element);
+  /// The mask of the first `count` lanes.
+  Value maskBelow(Value count);
   Value multiplyAdd(Value x, Value y, Value sum);
   /// The sum of all lanes, in an order of its own.
   Value addLanes(Value vector);

@@ -120,6 +120,7 @@ func::FuncOp HostKernelBuilder::getMultiply(int64_t tokens) {
                                               index, bufferOf(f32), index},
                                              {}));
   function.setPrivate();
+  function->setAttr(kPointersAttrName, b.getUnitAttr());
   // The phases call it; a copy in each would double the time of LLVM.
   function->setAttr("passthrough", b.getArrayAttr(b.getStringAttr("noinline")));
   Block *body = function.addEntryBlock();
@@ -161,9 +162,11 @@ void HostKernelBuilder::multiplyRows(Value input, Value packed, int64_t terms,
   int64_t steps = getSteps(terms), stepElements = columns * perStep;
   int64_t stepBytes = stepElements * weightType.getIntOrFloatBitWidth() / 8;
   int64_t blockSteps = std::min(steps, kBlockBytes / stepBytes);
-  loop(c(0), c(steps), blockSteps, [&](Value step) {
-    Value count = arith::MinSIOp::create(
-        b, c(blockSteps), arith::SubIOp::create(b, c(steps), step).getResult());
+  forBlocks(steps, blockSteps, [&](Value step) {
+    Value count = c(steps);
+    if (blockSteps < steps)
+      count = arith::MinSIOp::create(
+          b, c(blockSteps), arith::SubIOp::create(b, count, step).getResult());
     Value at =
         plus(times(panel, steps * stepElements), times(step, stepElements));
     auto call = [&](int64_t tokens, Value token) {
@@ -196,8 +199,9 @@ void HostKernelBuilder::buildTasks(
   Value memory = memref::AllocaOp::create(
       b, MemRefType::get({kTokensPerTask * columns}, f32),
       b.getI64IntegerAttr(64));
-  tile = memref::CastOp::create(b, MemRefType::get({ShapedType::kDynamic}, f32),
-                                memory);
+  tile = memref::ReinterpretCastOp::create(
+      b, bufferOf(f32), memory, /*offset=*/int64_t(0), bufferOf(f32).getShape(),
+      ArrayRef<int64_t>{1});
   loop(firstTask, lastTask, 1, [&](Value task) {
     Value panel = arith::RemSIOp::create(b, task, c(panels));
     Value chunk = arith::DivSIOp::create(b, task, c(panels));
@@ -217,8 +221,7 @@ void HostKernelBuilder::buildTasks(
 Value HostKernelBuilder::getMask(Value column, int64_t width) {
   if (width % vectors.getPanelColumns() == 0)
     return {};
-  Value rest = arith::SubIOp::create(b, c(width), column);
-  return vector::CreateMaskOp::create(b, vectorOf(b.getI1Type()), rest);
+  return maskBelow(arith::SubIOp::create(b, c(width), column));
 }
 
 Value HostKernelBuilder::finishLinear(Value sums, Value bias, Value column,
@@ -256,7 +259,9 @@ void HostKernelBuilder::buildHidden() {
   buildTasks(
       input, packed, panels, p.width,
       [&](Value token, Value sums, Value panel) {
-        for (int64_t offset = 0; offset < width; offset += vectors.lanes) {
+        // The code of a vector is there once: most of the time to a first
+        // kernel is LLVM's.
+        forBlocks(width, vectors.lanes, [&](Value offset) {
           Value column = plus(times(panel, width), offset);
           Value mask = p.hidden % width ? getMask(column, p.hidden) : Value();
           Value at = plus(sums, offset);
@@ -271,7 +276,7 @@ void HostKernelBuilder::buildHidden() {
             value = round(mul(b, value, up), weightType);
           }
           store(value, hidden, plus(times(token, p.hidden), column), mask);
-        }
+        });
       });
   end();
 }
@@ -298,8 +303,7 @@ void HostKernelBuilder::buildOutput(unsigned number) {
   begin("output" + std::to_string(number), panels, kTokensPerTask);
   buildTasks(source, packed, panels, p.getReduction(),
              [&](Value token, Value sums, Value panel) {
-               for (int64_t offset = 0; offset < columns;
-                    offset += vectors.lanes) {
+               forBlocks(columns, vectors.lanes, [&](Value offset) {
                  Value column = plus(times(panel, columns), offset);
                  Value mask = getMask(column, linear.rows);
                  Value at = plus(times(token, linear.rows), column);
@@ -309,7 +313,7 @@ void HostKernelBuilder::buildOutput(unsigned number) {
                  if (other)
                    value = add(b, load(other, at, mask), value);
                  store(value, result, at, mask);
-               }
+               });
              });
   end();
 }

@@ -29,9 +29,7 @@ HostKernelBuilder::Values HostKernelBuilder::forColumns(ValueRange carried,
                     return body(column, Value(), carried);
                   });
   if (whole != p.width) {
-    Value mask = vector::ConstantMaskOp::create(
-        b, vectorOf(b.getI1Type()), ArrayRef<int64_t>{p.width - whole});
-    values = body(c(whole), mask, values);
+    values = body(c(whole), maskBelow(c(p.width - whole)), values);
   }
   return values;
 }
