@@ -586,6 +586,18 @@ def experts(root):
     return page
 
 
+def architectures(root):
+    page = Page(root, "docs/Architectures.md", "architectures-h200")
+    rows = page.result["rows"]
+    page.sentence("small models of # types, and layers",
+                  len({row["architecture"] for row in rows}))
+    if not all(row["passed"] for row in rows):
+        page.fail(f"not all rows of {page.file} passed")
+    tokens = max(len(row.get("tokens", [])) for row in rows)
+    page.sentence("they generate, # greedy tokens in bf16", tokens)
+    return page
+
+
 def scaling(root):
     page = Page(root, "docs/reliability.md", "module-scaling")
     times = dict(zip(page.result["layers"], page.result["phases"]["total"]))
@@ -597,7 +609,8 @@ def scaling(root):
 
 CHECKS = [prefill, decode, variants, stamps, sweep, earlier_sweep, tuning,
           distances, later_distances, host_cpu, host_compile, accuracy,
-          readme, models, steps, checks, row_checks, experts, scaling]
+          readme, models, steps, checks, row_checks, experts, architectures,
+          scaling]
 
 
 def main(argv):
