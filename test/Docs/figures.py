@@ -5,6 +5,14 @@
 # CHECK-DAG: docs/HostKernels.md: no row of Qwen3-4B f32 16, which host-cpu.json has
 # CHECK-NOT: eager
 #
+# What is wrong can be written; what is missing can not.
+# RUN: rm -rf %t && cp -r %S/Inputs/wrong-figures %t
+# RUN: not python3 %s %t --write host_cpu | FileCheck %s --check-prefix=WRITE
+# RUN: grep -q '| 0.561 | 41%' %t/docs/HostKernels.md
+# WRITE: docs/HostKernels.md: 1 numbers of host-cpu.json
+# WRITE-NOT: 0.551
+# WRITE: no row of Qwen3-4B f32 16
+#
 # Times that are compared are of one call.
 # RUN: not python3 %s %S/Inputs/wrong-figures variants | FileCheck %s --check-prefix=CALL
 # CALL-DAG: no call of decode-variants-h200.json has 27.7 to 26.5 for 2048/16384 fp8 M = 16
@@ -12,11 +20,12 @@
 # CALL-NOT: {{33.5|50.0}}
 """Figures that the documentation quotes are those of the files it cites.
 
-usage: figures.py ROOT [check...]
+usage: figures.py ROOT [--write] [check...]
 
 A check is a function of the same name: it reads a file of benchmarks/results
 and gives what each cell of a table, or each number of a sentence, has to be. A
-number is right when it is the file's, rounded to the digits that it has.
+number is right when it is the file's, rounded to the digits that it has. With
+--write, numbers become those of the files; rows and words do not.
 """
 
 import json
@@ -38,6 +47,34 @@ def is_rounded(text, value):
     return abs(number(text) - value) <= 0.5000001 * 10.0 ** -digits
 
 
+def rounded(text, value):
+    """`value` with the digits that `text` has."""
+    digits = max(0, -Decimal(text.replace(",", "")).as_tuple().exponent)
+    sign = "+" if text.startswith("+") else ""
+    return f"{value:{sign}{',' if ',' in text else ''}.{digits}f}"
+
+
+class Cell(str):
+    """Text that knows where on its page it is."""
+
+    start = None
+
+    @classmethod
+    def at(cls, text, start):
+        cell = cls(text)
+        cell.start = start
+        return cell
+
+    def split(self, separator=None):
+        if separator is None:
+            return str.split(self)
+        parts, place = [], self.start
+        for part in str.split(self, separator):
+            parts.append(Cell.at(part, place))
+            place += len(part) + len(separator)
+        return parts
+
+
 class Page:
     """A page, the file that it quotes, and what is wrong."""
 
@@ -47,6 +84,14 @@ class Page:
         self.result = json.loads(
             (root / "benchmarks" / "results" / self.file).read_text())
         self.problems = []
+        self.edits = {}
+
+    def write(self, root):
+        """Has numbers that are wrong be right."""
+        text = self.text
+        for start, (old, new) in sorted(self.edits.items(), reverse=True):
+            text = text[:start] + new + text[start + len(old):]
+        (root / self.name).write_text(text)
 
     def fail(self, what):
         self.problems.append(f"{self.name}: {what}")
@@ -55,7 +100,7 @@ class Page:
         """The rows of the table that begins with these columns, as a
         dictionary from the heading; cells without a text continue the row
         above."""
-        lines = iter(self.text.splitlines())
+        lines = re.finditer(r"^.*$", self.text, re.MULTILINE)
         for line in lines:
             heading = self.cells(line)
             if heading[:len(columns)] == list(columns):
@@ -66,7 +111,7 @@ class Page:
         next(lines)
         above = {}
         for line in lines:
-            if not line.startswith("|"):
+            if not line[0].startswith("|"):
                 return
             row = dict(zip(heading, self.cells(line)))
             above = {key: row[key] or above.get(key, "") for key in row}
@@ -74,7 +119,9 @@ class Page:
 
     @staticmethod
     def cells(line):
-        return [cell.strip() for cell in line.strip()[1:-1].split("|")]
+        return [Cell.at(cell.strip(),
+                        cell.start + len(cell) - len(cell.lstrip()))
+                for cell in Cell.at(line[0][1:-1], line.start() + 1).split("|")]
 
     def check(self, what, text, value):
         found = re.match(NUMBER, text)
@@ -85,6 +132,13 @@ class Page:
             self.fail(f"nothing says what {what} is, {found[0]}")
         elif not is_rounded(found[0], value):
             self.fail(f"{what} is {found[0]}, {self.file} says {value:.4g}")
+            if getattr(text, "start", None) is not None:
+                self.edits[text.start] = found[0], rounded(found[0], value)
+
+    def says(self, text):
+        """Words that hold for the file, such as a commit."""
+        if not self.find(text, self.text):
+            self.fail(f"nothing says '{text}'")
 
     def check_rows(self, seen, wanted):
         for key in sorted(set(map(str, wanted)) - set(map(str, seen))):
@@ -112,8 +166,9 @@ class Page:
             return
         if len(values) != len(found.groups()):
             self.fail(f"{self.file} has {len(values)} numbers for '{text}'")
-        for i, (quoted, value) in enumerate(zip(found.groups(), values)):
-            self.check(f"number {i + 1} of '{text}'", quoted, value)
+        for i, value in enumerate(values[:len(found.groups())], 1):
+            self.check(f"number {i} of '{text}'",
+                       Cell.at(found[i], found.start(i)), value)
 
 
 def one(rows, **wanted):
@@ -285,6 +340,7 @@ def sweep_times(page, shape, dtype):
 
 def sweep(root):
     page = Page(root, "docs/Kernels.md", "sweep-h200")
+    page.says(f"with kernels of {page.result['commit'][:7]}")
     heading = re.search(r"\| K/H \| type \| (us at ([\d, ]+) tokens [^|]*) \|",
                         page.text)
     if not heading:
@@ -299,9 +355,8 @@ def sweep(root):
         times = sweep_times(page, row["K/H"], row["type"])
         for tokens, text in zip(borders, row[heading[1]].split(", ")):
             around = [tokens, *(m for m in later if 0 < m - tokens < 32)]
-            if not any(is_rounded(text, times[m]) for m in around
-                       if m in times):
-                page.check(f"{key} at {tokens} tokens", text, times.get(tokens))
+            page.check(f"{key} at {tokens} tokens", text, next(
+                (times[m] for m in around if m in times), None))
         page.check(f"128 tokens of {key}", row["128 tokens more, on average"],
                    (times[1024] - times[128]) / 7)
         steps = {m: times[m + 1] - times[m] for m in times if m + 1 in times}
@@ -541,6 +596,7 @@ def steps(root):
 def checks(root):
     page = Page(root, "benchmarks/README.md", "mlp-h200")
     found = page.result["checks"]
+    page.says(f"that the compiler of {page.result['commit'][:7]} makes")
     page.sentence("# of # checks pass, of # kernels",
                   sum(check["ok"] for check in found), len(found),
                   len({(check["case"], check["tile"]) for check in found}))
@@ -615,9 +671,18 @@ CHECKS = [prefill, decode, variants, stamps, sweep, earlier_sweep, tuning,
 
 def main(argv):
     root, names = pathlib.Path(argv[0]), argv[1:]
-    problems = [problem for check in CHECKS
-                if not names or check.__name__ in names
-                for problem in check(root).problems]
+    write = "--write" in names
+    names = [name for name in names if name != "--write"]
+    problems = []
+    for check in CHECKS:
+        if names and check.__name__ not in names:
+            continue
+        page = check(root)
+        if write and page.edits:
+            page.write(root)
+            print(f"{page.name}: {len(page.edits)} numbers of {page.file}")
+            page = check(root)
+        problems += page.problems
     print("\n".join(problems))
     return len(problems) > 0
 
