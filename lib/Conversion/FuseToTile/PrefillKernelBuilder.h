@@ -126,6 +126,7 @@ private:
   enum class Place { TokenTile, Tile, Use, Range };
   static constexpr int64_t kPlaceWords = 4;
   Value placeOf(Place word);
+  void keep(std::initializer_list<std::pair<Place, Value>> values);
   void keepPlace(const Unit &unit);
   Unit recallPlace();
   void finishWaiting(int64_t action, const Waiting &waiting);

@@ -81,7 +81,7 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
     // take registers that the sums need.
     Value at = placeOf(Place::Use);
     if (shadows > kQuarters)
-      store(use, places, at);
+      keep({{Place::Use, use}});
     for (int64_t step = 0; step < shadows; ++step) {
       if (step > 0 && step % kQuarters == 0)
         use = load(b.getI32Type(), places, at);
@@ -170,12 +170,21 @@ Value PrefillKernelBuilder::placeOf(Place word) {
   return add(mul(warpIndex, kPlaceWords), static_cast<int64_t>(word));
 }
 
+/// Keeps values of a warp in shared memory. Every lane stores them, which it
+/// may not do before the others have read what was there.
+void PrefillKernelBuilder::keep(
+    std::initializer_list<std::pair<Place, Value>> values) {
+  WarpSyncOp::create(b, loc);
+  for (auto [word, value] : values)
+    store(value, places, placeOf(word));
+  WarpSyncOp::create(b, loc);
+}
+
 /// Where a unit lies takes divisions, for which there is time during the main
 /// loop, and registers, for which there is none: the warp has it in shared
 /// memory.
 void PrefillKernelBuilder::keepPlace(const Unit &unit) {
-  store(unit.tokenTile, places, placeOf(Place::TokenTile));
-  store(unit.tile, places, placeOf(Place::Tile));
+  keep({{Place::TokenTile, unit.tokenTile}, {Place::Tile, unit.tile}});
 }
 
 PrefillKernelBuilder::Unit PrefillKernelBuilder::recallPlace() {
@@ -322,8 +331,9 @@ void PrefillKernelBuilder::finishLast(const Unit &unit, ArrayRef<Value> sums) {
   SmallVector<Values> own = getShare(unit, sums);
   storePartials(unit, add(first, unit.range), sums, !own.empty());
   if (places)
-    store(unit.range, places, placeOf(Place::Range));
-  WarpSyncOp::create(b, loc);
+    keep({{Place::Range, unit.range}});
+  else
+    WarpSyncOp::create(b, loc);
   when(equal(lane, 0), [&] {
     Value word =
         WordOp::create(b, loc, WordType::get(b.getContext()), words,

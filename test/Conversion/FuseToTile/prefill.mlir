@@ -116,7 +116,8 @@ func.func @even(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // One warp fills the ring. The weights of the first stages do not wait for the
 // norm; few token tiles share them, so that they need not stay in L2. The hidden units of a tile are activated after the first k-steps of the
 // next have been issued and before they are waited for, those of the last tile
-// in the end.
+// in the end. Meanwhile every lane of a warp stores where the next tile lies: not
+// before others have read where the last one lay.
 
 // CHECK-LABEL: tile.kernel @gated_mlp_prefill_1(
 // CHECK-SAME:    blocks(8) threads(384) shared_bytes(147456) {
@@ -137,6 +138,10 @@ func.func @even(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:             tile.store %{{.*}} : vector<16xf8E4M3FN>
 // CHECK:             tile.mma.wait 1
 // CHECK:             tile.mma %
+// CHECK:             tile.warp_sync
+// CHECK-NEXT:        tile.store %{{.*}} : i32, !tile.buffer<i32, shared>
+// CHECK-NEXT:        tile.store %{{.*}} : i32, !tile.buffer<i32, shared>
+// CHECK-NEXT:        tile.warp_sync
 // CHECK:             tile.ring.release %[[RING]]
 // CHECK:             tile.acc.values
 // CHECK:             tile.pack %{{.*}} : vector<2xbf16>
