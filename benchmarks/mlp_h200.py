@@ -40,8 +40,7 @@ from .prefill_cases import (PREFILL_CHECKED_TOKENS, PREFILL_SHAPES,
 from .problem import BF16, FP8, Problem
 from .reference import (kernel_scalars, library_sum_error, real_output,
                         relative_error)
-from .results import (LIBRARY, Results, checks_summary, side_by_side,
-                      summary)
+from .results import LIBRARY, Results, tables
 from .timing import (DeviceReader, Floor, Timer, capture, ceilings,
                      describe_device)
 
@@ -453,14 +452,7 @@ class Bench:
         if self.protocols(1):
             self.time_all()
         self.results.save()
-        for dtype in ("fp8", "bf16"):
-            rows = [row for row in self.results.rows
-                    if row["dtype"] == dtype]
-            if rows:
-                print(side_by_side(rows), end="\n\n")
-        print(summary(self.results.rows))
-        if self.results.checks:
-            print(checks_summary(self.results.checks))
+        print(tables(self.results))
         print(f"written to {self.results.path}", flush=True)
         return 0
 

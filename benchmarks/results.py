@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""The results file: rows that later runs replace one by one, and tables."""
+"""The results file: rows that later runs replace one by one, and tables.
+
+    python3 -m benchmarks.results [RESULTS.json]
+
+prints the tables of a file that is there: all systems side by side for each
+type, what is fastest, and how many checks passed.
+"""
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -135,14 +143,15 @@ def summary(rows: list[Row]) -> str:
 
 
 def side_by_side(rows: list[Row]) -> str:
-    """All systems beside each other: median us, and times the floor."""
+    """All systems beside each other: median us, least and most, and per cent
+    of the floor's time; last the clock that was read behind the row."""
     groups = _groups(rows)
     columns = sorted({(row["system"], row["scales"]) for row in rows},
                      key=lambda c: (not c[0].startswith("fuse"), c))
     names = [f"{system} {scales}".replace(" none", "")
              for system, scales in columns]
-    lines = ["| protocol | K/H | dtype | M | floor | " + " | ".join(names) +
-             " |", "|---" * (5 + len(names)) + "|"]
+    lines = ["| protocol | K/H | dtype | M | floor us | " + " | ".join(names) +
+             " | MHz |", "|---" * (6 + len(names)) + "|"]
     for (protocol, k, h, _, dtype, m), group in groups.items():
         floor = next((row["floor_us"] for row in group
                       if row.get("floor_us")), None)
@@ -153,8 +162,11 @@ def side_by_side(rows: list[Row]) -> str:
                         if (row["system"], row["scales"]) == column), None)
             text = _us(row)
             if row and row.get("median_us") and floor:
-                text += f" ({row['median_us'] / floor:.2f})"
+                text += (f" ({row['min_us']:.1f}-{row['max_us']:.1f}) "
+                         f"{100 * row['median_us'] / floor:.0f} %")
             cells.append(text)
+        clocks = {row["sm_mhz"] for row in group if row.get("sm_mhz")}
+        cells.append(", ".join(f"{clock:.0f}" for clock in sorted(clocks)))
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
@@ -169,3 +181,34 @@ def checks_summary(checks: list[Row]) -> str:
         lines.append(f"FAILED {row['case']} tile {row['tile']} M={row['M']}: "
                      f"{details}")
     return "\n".join(lines)
+
+
+def tables(results: Results) -> str:
+    """All tables of a file."""
+    parts = []
+    for dtype in ("fp8", "bf16"):
+        rows = [row for row in results.rows if row["dtype"] == dtype]
+        if rows:
+            parts.append(side_by_side(rows))
+    parts.append(summary(results.rows))
+    if results.checks:
+        parts.append(checks_summary(results.checks))
+    return "\n\n".join(parts)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="benchmarks.results",
+        description="Prints the tables of a file of benchmarks.mlp_h200.")
+    parser.add_argument("results", type=Path, nargs="?", default=Path(
+        __file__).parent / "results/mlp-h200.json",
+        help="default: %(default)s")
+    path = parser.parse_args(arguments).results
+    if not path.exists():
+        parser.error(f"there is no {path}")
+    print(tables(Results(path)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

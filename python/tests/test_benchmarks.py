@@ -30,7 +30,8 @@ from benchmarks.reference import (Chain, Range, activate,  # noqa: E402
                                   aligned_sum, aligned_sum_error,
                                   kernel_scalars, quantize, real_output,
                                   relative_error)
-from benchmarks.results import Results, summary  # noqa: E402
+from benchmarks.results import (Results, side_by_side,  # noqa: E402
+                                summary)
 
 E4M3 = torch.float8_e4m3fn
 
@@ -453,6 +454,20 @@ class ResultFiles(unittest.TestCase):
         self.assertIn(stale.kernel_of(row), names)
         self.assertIn(stale.kernel_of(check), names)
         self.assertIsNone(stale.kernel_of({**row, "system": "torch-eager"}))
+
+    def test_tables_have_all_systems_side_by_side(self):
+        row = {"K": 2048, "H": 16384, "M": 16, "act": "silu", "dtype": "bf16",
+               "scales": "none", "protocol": "single", "floor_us": 40.0,
+               "rel_err": 4e-3, "weight_bytes": 1 << 27, "sm_mhz": 1980.0,
+               "run": "1"}
+        text = side_by_side([
+            {**row, "system": "fuse", "median_us": 42.0, "min_us": 41.0,
+             "max_us": 44.0},
+            {**row, "system": "torch-compile", "median_us": 60.0,
+             "min_us": 58.0, "max_us": 61.0}])
+        self.assertEqual(text.splitlines()[-1], "| single | 2048/16384 | bf16 "
+                         "| 16 | 40.0 | 42.0 (41.0-44.0) 105 % "
+                         "| 60.0 (58.0-61.0) 150 % | 1980 |")
 
     def test_a_missing_kernel_has_a_row(self):
         missing = self.row("fuse", 0.0) | {"note": "no kernel"}
