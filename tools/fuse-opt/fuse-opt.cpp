@@ -12,8 +12,14 @@
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
+#include "mlir/Pass/PassInstrumentation.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace cl = llvm::cl;
@@ -35,16 +41,85 @@ cl::list<std::string>
                 cl::desc("Files of kernels that --list-kernels lists as well"),
                 cl::value_desc("file.mlir"), cl::CommaSeparated);
 
+/// Keeps what was read until the process ends. Taking a model apart means to
+/// drop the uses in each region and then once more in all regions inside: of a
+/// large one that is several times through memory, for nothing.
+///
+/// The pass manager that owns this goes before the op that it ran on.
+class KeepInput : public mlir::PassInstrumentation {
+public:
+  ~KeepInput() override {
+    // Found from here by who looks for leaks.
+    static auto *kept = new std::vector<mlir::Region *>;
+    if (!root)
+      return;
+    for (mlir::Region &region : root->getRegions()) {
+      kept->push_back(new mlir::Region);
+      kept->back()->takeBody(region);
+    }
+  }
+
+  void runBeforePass(mlir::Pass *, mlir::Operation *op) override {
+    // The first pass, or what distributes passes, runs on all of it.
+    if (!root)
+      root = op;
+  }
+
+private:
+  mlir::Operation *root = nullptr;
+};
+
 } // namespace
+
+/// The option of MLIR's with this name.
+static cl::Option *findOption(llvm::StringRef name) {
+  return cl::getRegisteredOptions().lookup(name);
+}
 
 /// Errors show the line of an op. The op as a note is asked for: of a model it
 /// is all layers.
 static void hideOpsOfErrors() {
   mlir::registerMLIRContextCLOptions();
-  auto &options = cl::getRegisteredOptions();
-  auto it = options.find("mlir-print-op-on-diagnostic");
-  if (it != options.end())
-    static_cast<cl::opt<bool> *>(it->second)->setInitialValue(false);
+  if (auto *option = findOption("mlir-print-op-on-diagnostic"))
+    static_cast<cl::opt<bool> *>(option)->setInitialValue(false);
+}
+
+/// The printer verifies what it prints, to take the generic form for what is
+/// wrong. What comes out of a pass manager that verifies has been verified.
+static void assumeVerified(const mlir::MlirOptMainConfig &config) {
+  auto *option = findOption("mlir-print-assume-verified");
+  if (!option || option->getNumOccurrences() || !config.shouldVerifyPasses() ||
+      !config.shouldVerifyOnParsing())
+    return;
+  // What a pass left when it failed is printed as well.
+  for (const auto &other : cl::getRegisteredOptions())
+    if (other.first.starts_with("mlir-print-ir-") &&
+        other.second->getNumOccurrences())
+      return;
+  *static_cast<cl::opt<bool> *>(option) = true;
+}
+
+/// As `MlirOptMain` does it, but for what is kept.
+static llvm::LogicalResult processFile(llvm::StringRef input,
+                                       llvm::StringRef output,
+                                       mlir::DialectRegistry &registry,
+                                       mlir::MlirOptMainConfig config) {
+  std::string error;
+  auto file = mlir::openInputFile(input, &error);
+  auto out = file ? mlir::openOutputFile(output, &error) : nullptr;
+  if (!out) {
+    llvm::errs() << error << "\n";
+    return llvm::failure();
+  }
+  mlir::MlirOptMainConfig given = config;
+  config.setPassPipelineSetupFn([given](mlir::PassManager &manager) {
+    manager.addInstrumentation(std::make_unique<KeepInput>());
+    return given.setupPassPipeline(manager);
+  });
+  if (failed(mlir::MlirOptMain(out->os(), std::move(file), registry, config)))
+    return llvm::failure();
+  out->keep();
+  return llvm::success();
 }
 
 static int printKernels(const mlir::DialectRegistry &registry) {
@@ -73,6 +148,11 @@ int main(int argc, char **argv) {
       argc, argv, "fuse kernel-fusion optimizer driver\n", registry);
   if (listKernels != ListFormat::None)
     return printKernels(registry);
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, input, output, registry));
+  auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (config.shouldShowDialects() || config.shouldListPasses())
+    return mlir::asMainReturnCode(
+        mlir::MlirOptMain(argc, argv, input, output, registry));
+  llvm::InitLLVM init(argc, argv);
+  assumeVerified(config);
+  return mlir::asMainReturnCode(processFile(input, output, registry, config));
 }
