@@ -90,7 +90,7 @@ FailureOr<unsigned> fuse::inlineFusedCalls(ModelOp model) {
       return failure();
     builder.setInsertionPointAfter(function);
     symbols->insert(function);
-    call.setBodyAttr(FlatSymbolRefAttr::get(function));
+    call.setBodyAttr(FlatSymbolRefAttr::get(name));
     ++count;
     return success();
   });

@@ -51,8 +51,6 @@ static void remarkSite(const ModuleSite &site) {
     return;
   }
   CallModuleOp head = site.calls.front();
-  if (!head->getContext()->getRemarkEngine())
-    return;
   remark::passed(head.getLoc(), getRemarkOpts(site))
       << remark::metric("Kernel", site.kernel)
       << remark::metric("Members", joinPaths(site.members));
@@ -194,11 +192,12 @@ fuse::fuseModules(ModelOp model, ArrayRef<std::string> patterns,
     }
   }
   ModuleFusionCounts counts;
+  bool remarks = model.getContext()->getRemarkEngine();
   for (const ModuleSite &site : sites) {
     counts.sites.insert(site.id);
     if (site.refusal && matching.onRefusal)
       matching.onRefusal(site);
-    else
+    else if (remarks)
       remarkSite(site);
     ++(site.refusal ? counts.refused : counts.fused);
   }

@@ -6,7 +6,6 @@
 
 #include "ModuleInliner.h"
 #include "fuse/Support/Inject.h"
-#include "fuse/Transforms/ModuleFusion.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -18,16 +17,18 @@ FailureOr<ModuleInliner::Values>
 ModuleInliner::inlineForward(Operation *module, ArrayRef<Value> args) {
   FunctionOpInterface forward = getForward(tables, module);
   std::string path = getModulePath(module);
-  std::string subject = isa<ModelOp>(module) ? "the model" : "'" + path + "'";
+  auto subject = [&] {
+    return isa<ModelOp>(module) ? "the model" : "'" + path + "'";
+  };
   if (!forward)
-    return module->emitError() << subject << " has no forward to inline";
+    return module->emitError() << subject() << " has no forward to inline";
   if (forward.isExternal())
     return module->emitError()
-           << "forward of " << subject << " is declared only; nothing to "
+           << "forward of " << subject() << " is declared only; nothing to "
            << "inline";
   if (!forward.getFunctionBody().hasOneBlock())
     return forward.emitError()
-           << "forward of " << subject << " has several blocks; expected one";
+           << "forward of " << subject() << " has several blocks; expected one";
   StringAttr name = builder.getStringAttr(path);
   IRMapping mapping;
   for (auto [arg, value] : llvm::zip(forward.getArguments(), args))
@@ -37,7 +38,7 @@ ModuleInliner::inlineForward(Operation *module, ArrayRef<Value> args) {
         dyn_cast_or_null<TypedAttr>(forward.getArgAttr(i, kDefaultAttrName));
     if (!value || !arith::ConstantOp::isBuildableWith(value, value.getType()))
       return forward.emitError() << "default of argument " << i << " of "
-                                 << subject << " is no constant of arith";
+                                 << subject() << " is no constant of arith";
     Location loc = path.empty()
                        ? forward.getLoc()
                        : Location(NameLoc::get(name, forward.getLoc()));
@@ -151,12 +152,18 @@ LogicalResult ModuleInliner::copy(Operation &op, StringAttr path,
     return values;
   };
   if (auto get = dyn_cast<GetParameterOp>(op)) {
-    ParameterOp owner = getOwner(
-        tables, cast<ParameterOp>(lookupSymbol(tables, getEnclosingModule(get),
-                                               get.getParameterAttr())));
+    Operation *module = getEnclosingModule(get);
+    ParameterOp owner =
+        getOwner(tables, cast<ParameterOp>(lookupSymbol(
+                             tables, module, get.getParameterAttr())));
+    StringAttr name;
+    if (owner->getParentOp() == module && !path.empty())
+      name = builder.getStringAttr(Twine(path.getValue()) + "." +
+                                   owner.getSymName());
+    else
+      name = builder.getStringAttr(getParameterName(owner));
     mapping.map(get.getValue(),
-                getParameter(builder.getStringAttr(getParameterName(owner)),
-                             get.getType(), owner.getLoc()));
+                getParameter(name, get.getType(), owner.getLoc()));
     return success();
   }
   if (auto identity = dyn_cast<IdentityCallOp>(op)) {
@@ -186,6 +193,10 @@ LogicalResult ModuleInliner::copy(Operation &op, StringAttr path,
     if (auto call = dyn_cast<CallSlotOp>(inner))
       qualify(call, op.getParentOfType<ModelOp>());
   };
+  if (!op.getNumRegions()) {
+    relocate(builder.clone(op, mapping));
+    return success();
+  }
   if (!op.walk(isOfModules).wasInterrupted()) {
     builder.clone(op, mapping)->walk(relocate);
     return success();
@@ -224,8 +235,8 @@ Value ModuleInliner::getParameter(StringAttr name, Type type, Location loc) {
   // A stored weight and a parameter never have the same name.
   if (value && value.getType() == type)
     return value;
-  parameterAttrs.push_back(builder.getDictionaryAttr(
-      builder.getNamedAttr(kParameterAttrName, name)));
+  parameterAttrs.push_back(
+      builder.getDictionaryAttr(NamedAttribute(parameterAttrName, name)));
   return value = function.getBody().front().addArgument(type, loc);
 }
 

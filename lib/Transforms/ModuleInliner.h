@@ -8,6 +8,7 @@
 #define FUSE_LIB_TRANSFORMS_MODULEINLINER_H
 
 #include "fuse/IR/FuseModules.h"
+#include "fuse/Transforms/ModuleFusion.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -26,7 +27,8 @@ public:
   ModuleInliner(mlir::SymbolTableCollection &tables,
                 mlir::func::FuncOp function)
       : tables(tables), function(function),
-        builder(mlir::OpBuilder::atBlockEnd(&function.getBody().front())) {}
+        builder(mlir::OpBuilder::atBlockEnd(&function.getBody().front())),
+        parameterAttrName(builder.getStringAttr(kParameterAttrName)) {}
 
   /// Appends the forward of a model or module. Returns its results.
   llvm::FailureOr<Values> inlineForward(mlir::Operation *module,
@@ -54,6 +56,7 @@ private:
   mlir::SymbolTableCollection &tables;
   mlir::func::FuncOp function;
   mlir::OpBuilder builder;
+  mlir::StringAttr parameterAttrName;
   llvm::SmallDenseMap<mlir::StringAttr, mlir::Value, 8> parameters;
   /// Of the arguments that stand for parameters, in their order.
   llvm::SmallVector<mlir::DictionaryAttr> parameterAttrs;
