@@ -488,6 +488,20 @@ def host_cpu(root):
     return page
 
 
+def host_launch(root):
+    page = Page(root, "docs/Runtime.md", "host-h200")
+    launches = page.result["launches"]
+    scheduled = one(launches, file="geglu-v3.fuse", tokens=16)
+    page.sentence("a launch costs the host # us (one scheduled kernel) to # us",
+                  scheduled["host_us"],
+                  max(launch["host_us"] for launch in launches))
+    page.sentence("preparing the FP8 block of 100 MB takes # ms",
+                  scheduled["prepare_ms"])
+    page.sentence("in a graph that block takes # us at 16 tokens",
+                  scheduled["graph_us"])
+    return page
+
+
 def host_compile(root):
     page = Page(root, "docs/Runtime.md", "host-compile")
     targets = {"CPU": "cpu", "sm_90a, portable": "sm_90a portable",
@@ -664,9 +678,9 @@ def scaling(root):
 
 
 CHECKS = [prefill, decode, variants, stamps, sweep, earlier_sweep, tuning,
-          distances, later_distances, host_cpu, host_compile, accuracy,
-          readme, models, steps, checks, row_checks, experts, architectures,
-          scaling]
+          distances, later_distances, host_cpu, host_launch, host_compile,
+          accuracy, readme, models, steps, checks, row_checks, experts,
+          architectures, scaling]
 
 
 def main(argv):
