@@ -614,6 +614,10 @@ def checks(root):
     page.sentence("# of # checks pass, of # kernels",
                   sum(check["ok"] for check in found), len(found),
                   len({(check["case"], check["tile"]) for check in found}))
+    memory = page.result["compute_sanitizer"]
+    page.sentence("compute-sanitizer memcheck reports # errors in # checks of "
+                  "# small kernels", *(memory[key] for key in (
+                      "errors", "checks", "kernels")))
     return page
 
 
