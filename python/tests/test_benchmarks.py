@@ -7,6 +7,7 @@ import fcntl
 import io
 import json
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import torch
 
-from .support import ROOT, fuse_opt
+from .support import ROOT, fuse_opt, tool
 
 sys.path.insert(0, str(ROOT))
 
@@ -491,6 +492,16 @@ class Schedules(unittest.TestCase):
                 self.assertIn(f"tile.schedule = {row['schedule']}", text)
                 self.assertLessEqual(row["median_us"],
                                      row["model_choice_us"])
+
+    def test_it_is_that_of_the_measurements(self):
+        results = ROOT / "benchmarks/results"
+        with tempfile.TemporaryDirectory() as folder:
+            made = Path(folder) / "table.json"
+            subprocess.run([tool("fuse-tune"), "table",
+                            results / "tuning-h200.json", "-o", made],
+                           check=True, capture_output=True)
+            self.assertEqual(made.read_text(), (
+                results / "schedules-h200.json").read_text())
 
 
 class Sweep(unittest.TestCase):
