@@ -305,6 +305,17 @@ static int64_t selectBlocks(const PrefillTiling &tiling, int64_t tokens,
                                                            : multiprocessors;
 }
 
+/// Bytes of tokens that stay in L2 while tiles of the first product go round
+/// them. L2 has 60 MB, but keeps what both halves of the chip read twice.
+static constexpr int64_t kKeptBytes = 20 << 20;
+
+/// Token tiles that go round the weights together. Even shares, whose teams
+/// have a block for each token tile, want as many as L2 keeps.
+static int64_t selectGroup(const DecodeProblem &problem, bool even) {
+  int64_t bytes = kTokenTile * problem.width * problem.getElementBytes();
+  return even && 32 * bytes <= kKeptBytes ? 32 : 16;
+}
+
 /// Even shares have to be expected to be so much faster than ranges: what
 /// blocks wait for each other is not in the model.
 static constexpr double kEvenMargin = 0.987;
@@ -319,8 +330,8 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
     auto get = [&](int64_t blocks) {
       return tile::PrefillScheduleAttr::get(
           problem.op->getContext(), tokens, blocks, split, rows,
-          /*stages=*/4, /*group=*/even ? 32 : 16, /*cluster=*/1, launches, even,
-          /*dependent=*/true);
+          /*stages=*/4, selectGroup(problem, even), /*cluster=*/1, launches,
+          even, /*dependent=*/true);
     };
     tile::PrefillScheduleAttr schedule = get(gpu.multiprocessors);
     if (launches == 1 && !even)

@@ -84,6 +84,7 @@ private:
   void recallDeal();
   Value getBegin(Value team);
   Unit locatePiece(Value index);
+  Value getTurn(const Unit &piece, Value start);
   Value getPieceStep(const Unit &unit, Value index);
   Value getSlot(Value team);
   Value getSlotWord(Value slot);

@@ -97,9 +97,26 @@ Value PrefillKernelBuilder::getBegin(Value team) {
   return select(less(c(steps - kLeastStretch), inTile), add(start, steps), at);
 }
 
+/// The k-step of a piece's tile, which begins at `start`, that comes first, if
+/// the piece has it.
+Value PrefillKernelBuilder::getTurn(const Unit &piece, Value start) {
+  int64_t steps = product().steps, length = steps / product().passes;
+  // The beginning of a pass needs what the first product has written first.
+  if (product().passes > 1)
+    return mul(div(add(piece.from, length - 1), length), length);
+  // All teams go through the k-steps together, so that what one of them has
+  // brought into L2 serves the others. Early ones have begun before.
+  Value behind = add(start, steps);
+  Value done = select(less(behind, dealt.end), sub(dealt.end, behind), c(0));
+  Value isLate =
+      both(less(c(0), dealt.early), less(dealt.early, add(dealt.team, 1)));
+  Value turn = rem(add(done, select(isLate, dealt.more, c(0))), steps);
+  return select(less(turn, piece.from), piece.from, turn);
+}
+
 /// A stretch's tiles in turn, the last one first.
 PrefillKernelBuilder::Unit PrefillKernelBuilder::locatePiece(Value index) {
-  int64_t steps = product().steps, length = steps / product().passes;
+  int64_t steps = product().steps;
   Unit result;
   result.tile = sub(div(sub(dealt.end, c(1)), steps), index);
   result.tokenTile = dealt.member;
@@ -108,8 +125,7 @@ PrefillKernelBuilder::Unit PrefillKernelBuilder::locatePiece(Value index) {
   result.from = select(less(start, dealt.begin), sub(dealt.begin, start), c(0));
   result.to = min(sub(dealt.end, start), c(steps));
   result.steps = sub(result.to, result.from);
-  // The beginning of a pass needs what the first product has written first.
-  Value turn = mul(div(add(result.from, length - 1), length), length);
+  Value turn = getTurn(result, start);
   result.turn = select(less(turn, result.to), turn, result.from);
   return result;
 }

@@ -103,6 +103,25 @@ func.func @even(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
   return %y : tensor<?x256xbf16>
 }
 
+// In one pass, all teams are at the same k-step at the same time: a block's next
+// tile begins where the k-steps that it has had end, and blocks that come later
+// by a tile of the first product, four k-steps, begin there.
+
+// CHECK-LABEL: func @together
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[TOGETHER:[0-9]+]](
+func.func @together(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
+                    %u: tensor<4096x256xbf16>, %d: tensor<512x4096xbf16>)
+    -> tensor<?x512xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 384, blocks = 8,
+          split = 1, stages = 3, group = 16, launches = 1, even = true,
+          dependent = true>}
+    : (tensor<?x256xbf16>, tensor<4096x256xbf16>, tensor<4096x256xbf16>,
+       tensor<512x4096xbf16>) -> tensor<?x512xbf16>
+  return %y : tensor<?x512xbf16>
+}
+
 // The norm goes round the rows.
 
 // CHECK-LABEL: tile.kernel @gated_mlp_prefill_0(
@@ -240,3 +259,15 @@ func.func @even(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:         } else {
 // CHECK:           tile.store %{{.*}} : vector<4xf32>
 // CHECK:           tile.word.arrive %{{.*}}
+
+// CHECK: tile.kernel @gated_mlp_prefill_[[TOGETHER]](
+// CHECK:         role "stream"
+// CHECK:           arith.minui %{{.*}}, %c64_i32 : i32
+// CHECK-NEXT:      arith.subi
+// CHECK-NEXT:      %[[BEHIND:.*]] = arith.addi %{{.*}}, %c64_i32 : i32
+// CHECK-NEXT:      %[[MORE:.*]] = arith.cmpi ult, %[[BEHIND]], %[[END:.*]] : i32
+// CHECK-NEXT:      %[[HAD:.*]] = arith.subi %[[END]], %[[BEHIND]] : i32
+// CHECK-NEXT:      %[[DONE:.*]] = arith.select %[[MORE]], %[[HAD]], %c0_i32 : i32
+// CHECK:           %[[LATE:.*]] = arith.select %{{.*}}, %{{.*}}, %c0_i32 : i32
+// CHECK-NEXT:      %[[SUM:.*]] = arith.addi %[[DONE]], %[[LATE]] : i32
+// CHECK-NEXT:      arith.remui %[[SUM]], %c64_i32 : i32
