@@ -62,8 +62,8 @@ OTHERS = {
     "gemma2": ({**LLAMA, **FULL}, 4), "phi3": (GROUPED, 4),
     "olmo2": (GROUPED, 4), "granite": (GROUPED, 4), "cohere": (GROUPED, 4),
     "stablelm": (GROUPED, 4), "starcoder2": (GROUPED, 4),
-    "nemotron": (GROUPED, 4), "glm4": ({**LLAMA, **PAD}, 4), "smollm3": (GROUPED, 4),
-    "falcon": (SMALL, 4), "gpt_bigcode": (
+    "nemotron": (GROUPED, 4), "glm4": ({**LLAMA, **PAD}, 4),
+    "smollm3": (GROUPED, 4), "falcon": (SMALL, 4), "gpt_bigcode": (
         {"n_embd": 256, "n_layer": 4, "n_head": 4, "vocab_size": 512}, 4),
     "opt": ({**SMALL, "ffn_dim": 512, "word_embed_proj_dim": 256}, 4),
     "vit": (VISION, 4)}

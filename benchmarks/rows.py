@@ -173,7 +173,6 @@ def measure_all(options: argparse.Namespace) -> int:
     require_gpu()
     import torch
 
-    from . import data
     from .checks import short
     from .driver import Module, Runner, Weights
     from .reference import E4M3_MAX, Chain, Range

@@ -24,7 +24,7 @@ sys.path.insert(0, str(ROOT))
 # pylint: disable=wrong-import-position
 from benchmarks import (data, environment, merge,  # noqa: E402
                         packing, peers, stale, sweep, sweep_plot, tune_peers)
-from benchmarks.cases import SETS, Case, all_cases  # noqa: E402
+from benchmarks.cases import SETS, all_cases  # noqa: E402
 from benchmarks.plan import Plan, PlanError  # noqa: E402
 from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
 from benchmarks.reference import (Chain, Range, activate,  # noqa: E402
