@@ -630,6 +630,25 @@ def checks(root):
     page.sentence("# of # checks pass, of # kernels",
                   sum(check["ok"] for check in found), len(found),
                   len({(check["case"], check["tile"]) for check in found}))
+    tokens = {}
+    for check in found:
+        family, _, dtype, act, norm, *parts = check["case"].split("-")
+        few = check["M"] <= 128
+        if few and not parts:
+            tokens.setdefault((family, dtype, act, norm), set()).add(
+                check["M"])
+        if not few:
+            tokens.setdefault((family, dtype), set()).add(check["M"])
+    page.sentence(
+        "every family, type, activation and norm with #, #, #, #, #, #, #, # "
+        "and # tokens, every family and type with # to # tokens, at seven",
+        *sorted(set.intersection(*(m for key, m in tokens.items()
+                                   if len(key) == 4))),
+        *(pick(pick(m) for key, m in tokens.items() if len(key) == 2)
+          for pick in (min, max)))
+    # Of two families and types, six activations and four norms.
+    if len(tokens) != 4 + 4 * 6 * 4:
+        page.fail(f"checks of {page.file} leave something out")
     memory = page.result["compute_sanitizer"]
     page.sentence("compute-sanitizer memcheck reports # errors in # checks of "
                   "# small kernels", *(memory[key] for key in (
