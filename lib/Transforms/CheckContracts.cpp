@@ -73,7 +73,7 @@ static void addFunction(FunctionOpInterface function, Fusions &fusions) {
   (void)formKernels(cast<FunctionOpInterface>(copy.get()), formation);
 }
 
-/// Paths of the members that a site id names.
+/// Paths of the members that the id of a refused site names.
 static SmallVector<std::string> getMembers(StringRef id) {
   auto [parent, names] = id.split('#').first.rsplit('.');
   if (names.empty())
@@ -100,13 +100,40 @@ std::string fuse::describeOtherFamily(FusedCallOp call, Operation *function) {
          ", the pattern asks for " + call.getKernel().str();
 }
 
+/// The modules of which ops are in `function` beside its kernels.
+static llvm::StringSet<> collectUnfused(Operation *function) {
+  llvm::StringSet<> modules;
+  function->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (isa<FusedOpInterface>(op))
+      return WalkResult::skip();
+    op->getLoc()->walk([&](Location loc) {
+      if (auto name = dyn_cast<NameLoc>(loc))
+        modules.insert(name.getName());
+      return WalkResult::advance();
+    });
+    return WalkResult::advance();
+  });
+  return modules;
+}
+
 /// A fused call counts when its kernel exists: declared in the model, not yet
 /// inlined, or formed in its body.
 static Fusions collectModel(ModelOp model) {
   Fusions fusions;
   SymbolTableCollection tables;
   Operation *home = model->getParentOp();
+  // The members of a call and the modules inside of them.
+  auto visitModules = [&](FusedCallOp call, auto visit) {
+    for (auto name : call.getMembers().getAsRange<SymbolRefAttr>()) {
+      NetModuleOp member = lookupModule(tables, call, name);
+      member.walk([&](NetModuleOp module) {
+        visit(getModulePath(module), module == member);
+      });
+    }
+  };
   model->walk([&](FusedCallOp call) {
+    // What a kernel with code of its own leaves is nothing.
+    llvm::StringSet<> left;
     if (FlatSymbolRefAttr body = call.getBodyAttr()) {
       auto function = dyn_cast_or_null<FunctionOpInterface>(
           home && home->hasTrait<OpTrait::SymbolTable>()
@@ -126,15 +153,24 @@ static Fusions collectModel(ModelOp model) {
           if (!inside.missing.empty())
             text += "; " + inside.missing.front().text;
         }
-        for (StringRef path : getMembers(call.getSite()))
+        visitModules(call, [&](const std::string &path, bool) {
           fusions.reasons.try_emplace(path, text);
+        });
         fusions.missing.push_back({call.getLoc(), std::move(text)});
         return;
       }
+      left = collectUnfused(function);
+      for (const auto &origin : inside.modules)
+        left.erase(origin.getKey());
     }
     ++fusions.sites;
-    for (StringRef path : getMembers(call.getSite()))
-      fusions.modules.insert(path);
+    visitModules(call, [&](const std::string &path, bool isMember) {
+      if (isMember || !left.contains(path))
+        fusions.modules.insert(path);
+      else
+        fusions.reasons.try_emplace(path, call.getSite().str() +
+                                              ": the kernel does not have it");
+    });
   });
   if (auto refusals = model->getAttrOfType<DictionaryAttr>(kRefusalsAttrName))
     for (NamedAttribute refusal : refusals) {

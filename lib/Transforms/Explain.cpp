@@ -248,11 +248,16 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
         return failure();
   }
 
+  // The first refusal of each function, by which a body without a kernel is
+  // explained.
+  DenseMap<Operation *, SiteReport> reasons;
+  FunctionOpInterface current;
   KernelFormation formation;
   formation.onRefusal = [&](StringRef site, const Refusal &refusal,
                             Location loc, Operation *op) {
     refused.push_back(
         reportRefusal(site, "ops", refusal, loc, getText(refusal.kind).reason));
+    reasons.try_emplace(current, refused.back());
     refused.back().gain = predictGain(op, options.tokens);
   };
   // Forwards stay as they are; what is fused of them is in functions.
@@ -264,9 +269,11 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
       functions.push_back(function);
     return WalkResult::advance();
   });
-  for (FunctionOpInterface function : functions)
+  for (FunctionOpInterface function : functions) {
+    current = function;
     if (failed(formKernels(function, formation)))
       return failure();
+  }
   explanation.after = print(copy.get());
 
   SmallVector<FusedOpInterface> kernels;
@@ -278,12 +285,23 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
   copy->walk([&](FusedCallOp call) {
     Operation *body = getBody(call, tables);
     std::string other = body ? describeOtherFamily(call, body) : "";
+    std::optional<SiteGain> gain;
     SiteReport report;
+    if (body && !(gain = sumKernels(body, options.tokens))) {
+      auto reason = reasons.find(body);
+      if (reason != reasons.end()) {
+        report = reason->second;
+        report.detail = "no kernel forms of the members; " + report.detail;
+      } else {
+        other = "the members form no kernel, the pattern asks for " +
+                call.getKernel().str();
+      }
+    }
     if (!other.empty())
       report = reportRefusal(call.getSite(), "modules",
                              Refusal{RefusalKind::OtherFamily, call},
                              call.getLoc(), other);
-    else
+    else if (!report.refusal)
       report.kernel = call.getKernel();
     report.id = call.getSite();
     report.level = "modules";
@@ -296,9 +314,9 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
     if (ArrayAttr weights = call.getWeightsAttr())
       for (auto recipe : weights.getAsRange<RecipeAttr>())
         report.weights.push_back(toText(recipe));
-    report.location = toText(call.getLoc());
-    if (body)
-      report.gain = sumKernels(body, options.tokens);
+    if (!report.refusal)
+      report.location = toText(call.getLoc());
+    report.gain = gain;
     explanation.sites.push_back(std::move(report));
   });
   llvm::append_range(explanation.sites, formed);

@@ -229,10 +229,21 @@ fuse::fuseAllModules(Operation *root, ArrayRef<std::string> patterns,
     for (const auto &site : counts->sites)
       all.sites.insert(site.getKey());
   }
-  for (StringRef id : matching.disable)
-    if (!all.sites.contains(id))
-      return root->emitError() << "no site '" << id << "' to disable; there "
-                               << "are " << all.sites.size() << " sites";
+  for (StringRef id : matching.disable) {
+    if (all.sites.contains(id))
+      continue;
+    // An error about one site out of thousands need not name them all.
+    constexpr size_t maxNames = 32;
+    SmallVector<StringRef> known(all.sites.keys());
+    llvm::sort(known);
+    InFlightDiagnostic diag = root->emitError();
+    diag << "no site '" << id << "' to disable; "
+         << (known.empty() ? "there are none" : "expected one of ");
+    llvm::interleaveComma(ArrayRef(known).take_front(maxNames), diag);
+    if (known.size() > maxNames)
+      diag << " and " << known.size() - maxNames << " more";
+    return diag;
+  }
   return all;
 }
 

@@ -114,3 +114,63 @@ fuse.model @other class "M" attributes {fuse.must_fuse = ["mlp"]} {
     return %m : tensor<8x8xf32>
   }
 }
+
+// -----
+
+// What is inside of a member is part of its site, as far as the kernel has it.
+// A dropout leaves nothing that could be fused.
+
+// expected-error @below {{must fuse 'mlp.*': 1 of 4 modules are not fused}}
+// expected-note @below {{'mlp.extra': norm+mlp#0: the kernel does not have it}}
+fuse.model @inside class "M" attributes {fuse.must_fuse = ["mlp.*"]} {
+  fuse.module @norm class "RMSNorm" {
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %y = fuse.rms_norm %x eps 1.0e-6 : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %y : tensor<8x8xf32>
+    }
+  }
+  fuse.module @mlp class "MLP" {
+    fuse.module @up class "Linear" {
+      fuse.parameter @w : tensor<8x8xf32>
+      func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+        %w = fuse.get_parameter @w : tensor<8x8xf32>
+        %y = fuse.linear %x, %w
+          : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+        return %y : tensor<8x8xf32>
+      }
+    }
+    fuse.module @drop class "Dropout" {
+      func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+        return %x : tensor<8x8xf32>
+      }
+    }
+    fuse.module @down class "Linear" {
+      fuse.parameter @w : tensor<8x8xf32>
+      func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+        %w = fuse.get_parameter @w : tensor<8x8xf32>
+        %y = fuse.linear %x, %w
+          : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+        return %y : tensor<8x8xf32>
+      }
+    }
+    fuse.module @extra class "Negate" {
+      func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+        %y = arith.negf %x : tensor<8x8xf32>
+        return %y : tensor<8x8xf32>
+      }
+    }
+    func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+      %u = fuse.call_module @up(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      %a = fuse.activation silu %u : tensor<8x8xf32> -> tensor<8x8xf32>
+      %r = fuse.call_module @drop(%a) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      %d = fuse.call_module @down(%r) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      %e = fuse.call_module @extra(%d) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+      return %e : tensor<8x8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8x8xf32>) -> tensor<8x8xf32> {
+    %n = fuse.call_module @norm(%x) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    %m = fuse.call_module @mlp(%n) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+    return %m : tensor<8x8xf32>
+  }
+}

@@ -29,7 +29,7 @@
 // OFF-NOT:   site("outer.a+b#0")
 // OFF:       site("other.a+b#0")
 // OFF-NOT:   fuse.fused_call
-// UNKNOWN:   error: no site 'outer.a+b#7' to disable; there are 2 sites
+// UNKNOWN:   error: no site 'outer.a+b#7' to disable; expected one of other.a+b#0, outer.a+b#0
 
 fuse.model @first class "M" {
   fuse.kernel @Kernel targets(["cpu"])

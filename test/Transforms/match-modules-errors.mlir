@@ -55,7 +55,7 @@
 // PARENTS:  error: pattern '((RMSNorm,norm),(MLP,a.mlp))->mlp': FUSE-N202 different-parents: no module is the parent of all members; 'norm' has parent '', 'a.mlp' has parent 'a'
 // KERNEL:   error: pattern '@just_norm->fast_norm': FUSE-N210 unknown-kernel: no kernel 'fast_norm'; generated families are gated_mlp, mlp, norm_linear, norm_quantize, act_quantize, group; declared are FastNorm
 // TARGET:   error: pattern '@just_norm->FastNorm': FUSE-N211 kernel-not-for-target: kernel 'FastNorm' is not for target 'sm_80'; it runs on sm_90, sm_100
-// DISABLE:  error: no site 'norm#1' to disable; there are 1 sites
+// DISABLE:  error: no site 'norm#1' to disable; expected one of norm#0
 // NOFUSE:   error: 'fuse.no_fuse': no module matches path glob 'nrm'
 
 fuse.model @m class "M" {
