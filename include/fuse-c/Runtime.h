@@ -299,7 +299,7 @@ fuse_tensor_view(const struct DLManagedTensorVersioned *tensor, int writable,
 typedef struct fuse_object_linker {
   /* Gives a handle, or sets the last error and returns a status. */
   fuse_status (*link)(const void *object, size_t size, void **handle);
-  /* The address of a symbol, or null. */
+  /* The address of a symbol, or null; the last error may say why. */
   void *(*lookup)(void *handle, const char *symbol);
   void (*unlink)(void *handle);
 } fuse_object_linker;

@@ -30,7 +30,11 @@ static fuse_status linkObject(const void *object, size_t size, void **handle) {
 }
 
 static void *lookupSymbol(void *handle, const char *symbol) {
-  return static_cast<LinkedObject *>(handle)->lookup(symbol);
+  auto address = static_cast<LinkedObject *>(handle)->lookup(symbol);
+  if (address)
+    return *address;
+  fail(FUSE_ERROR_TARGET, llvm::toString(address.takeError()));
+  return nullptr;
 }
 
 static void unlinkObject(void *handle) {

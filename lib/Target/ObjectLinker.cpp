@@ -9,18 +9,39 @@
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Object/Archive.h"
+#include "llvm/Support/DynamicLibrary.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
 
 #include <mutex>
 
+#include <dlfcn.h>
+
 using namespace fuse;
 using llvm::StringRef;
 
-LinkedObject::LinkedObject(std::unique_ptr<llvm::orc::LLJIT> jit)
-    : jit(std::move(jit)) {}
+LinkedObject::LinkedObject(std::unique_ptr<llvm::orc::LLJIT> jit,
+                           std::shared_ptr<std::string> problem)
+    : problem(std::move(problem)), jit(std::move(jit)) {}
 
 LinkedObject::~LinkedObject() = default;
+
+/// A handle of the library that this is in, by which its symbols and those of
+/// what it was linked to are found; null if this is in a program. It is never
+/// closed: the library is there for as long as this code.
+static void *openThisLibrary() {
+  static void *handle = []() -> void * {
+    Dl_info info;
+    if (!::dladdr(reinterpret_cast<void *>(&openThisLibrary), &info) ||
+        !info.dli_fname)
+      return nullptr;
+    void *found = ::dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+    if (found)
+      ::dlclose(found);
+    return found;
+  }();
+  return handle;
+}
 
 llvm::Expected<std::unique_ptr<LinkedObject>>
 LinkedObject::create(StringRef object) {
@@ -32,12 +53,24 @@ LinkedObject::create(StringRef object) {
   auto jit = llvm::orc::LLJITBuilder().create();
   if (!jit)
     return jit.takeError();
-  // Functions of libc and libm are those of this process.
-  auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
-      (*jit)->getDataLayout().getGlobalPrefix());
+  // What is wrong becomes part of an error of the caller, who may have better
+  // uses for stderr.
+  auto problem = std::make_shared<std::string>();
+  (*jit)->getExecutionSession().setErrorReporter([problem](llvm::Error error) {
+    *problem = llvm::toString(std::move(error));
+  });
+  // Functions of libc and libm are those of this process, and where that has
+  // none of its own, because fuse was loaded by dlopen, those of this library.
+  char prefix = (*jit)->getDataLayout().getGlobalPrefix();
+  auto process =
+      llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(prefix);
   if (!process)
     return process.takeError();
   (*jit)->getMainJITDylib().addGenerator(std::move(*process));
+  if (void *library = openThisLibrary())
+    (*jit)->getMainJITDylib().addGenerator(
+        std::make_unique<llvm::orc::DynamicLibrarySearchGenerator>(
+            llvm::sys::DynamicLibrary(library), prefix));
   // Whether all of it can be linked shows when its symbols are looked up.
   auto add = [&](StringRef file) {
     return (*jit)->addObjectFile(
@@ -46,7 +79,8 @@ LinkedObject::create(StringRef object) {
   if (llvm::identify_magic(object) != llvm::file_magic::archive) {
     if (llvm::Error error = add(object))
       return std::move(error);
-    return std::unique_ptr<LinkedObject>(new LinkedObject(std::move(*jit)));
+    return std::unique_ptr<LinkedObject>(
+        new LinkedObject(std::move(*jit), std::move(problem)));
   }
   auto archive = llvm::object::Archive::create({object, "fuse"});
   if (!archive)
@@ -62,10 +96,11 @@ LinkedObject::create(StringRef object) {
   }
   if (error)
     return std::move(error);
-  return std::unique_ptr<LinkedObject>(new LinkedObject(std::move(*jit)));
+  return std::unique_ptr<LinkedObject>(
+      new LinkedObject(std::move(*jit), std::move(problem)));
 }
 
-void *LinkedObject::lookup(llvm::StringRef symbol) const {
+llvm::Expected<void *> LinkedObject::lookup(StringRef symbol) const {
   auto address = jit->lookup(symbol);
   if (address)
     return address->toPtr<void *>();

@@ -11,6 +11,7 @@
 #include "llvm/Support/Error.h"
 
 #include <memory>
+#include <string>
 
 namespace llvm::orc {
 class LLJIT;
@@ -25,12 +26,15 @@ public:
   create(llvm::StringRef object);
   ~LinkedObject();
 
-  /// The address of a symbol, or null.
-  void *lookup(llvm::StringRef symbol) const;
+  /// The address of a symbol, or why there is none.
+  llvm::Expected<void *> lookup(llvm::StringRef symbol) const;
 
 private:
-  explicit LinkedObject(std::unique_ptr<llvm::orc::LLJIT> jit);
+  LinkedObject(std::unique_ptr<llvm::orc::LLJIT> jit,
+               std::shared_ptr<std::string> problem);
 
+  /// The last thing that the linker reported.
+  std::shared_ptr<std::string> problem;
   std::unique_ptr<llvm::orc::LLJIT> jit;
 };
 

@@ -201,7 +201,12 @@ public:
 
 private:
   void *find(const char *symbol) const override {
-    return linker->lookup(handle, symbol);
+    fuse_set_last_error(FUSE_OK, "");
+    void *address = linker->lookup(handle, symbol);
+    if (!address && *fuse_last_error())
+      throw Failure(FUSE_ERROR_TARGET, std::string("the code has no '") +
+                                           symbol + "': " + fuse_last_error());
+    return address;
   }
 
   const fuse_object_linker *linker;
