@@ -58,14 +58,27 @@ static Expected<SmallVector<StringRef>> splitGlob(StringRef glob) {
   return segments;
 }
 
+/// Whether a bracket with this text is meant to have numbers: `10,12`, `0-`.
+/// As a class of characters it would select single digits, without a word.
+static bool looksLikeNumbers(StringRef text) {
+  return text.find_first_of("0123456789") != StringRef::npos &&
+         text.find_first_of("-,") != StringRef::npos &&
+         text.find_first_not_of("0123456789-, ") == StringRef::npos;
+}
+
 /// Appends the numbers of `range` to `text`, or nothing when it is none.
 /// Between braces that are open already they need no others.
 static Expected<bool> appendNumbers(StringRef glob, StringRef range,
                                     bool braces, std::string &text) {
   auto [low, high] = range.split('-');
   uint64_t first, last;
-  if (low.getAsInteger(10, first) || high.getAsInteger(10, last))
-    return false;
+  if (low.getAsInteger(10, first) || high.getAsInteger(10, last)) {
+    if (!looksLikeNumbers(range))
+      return false;
+    return makeError(glob, "'[" + range +
+                               "]' is no range of numbers; expected "
+                               "[first-last], or {a,b} for single ones");
+  }
   if (first > last)
     return makeError(glob, "range [" + range + "] ends before it begins");
   if (last - first >= maxAlternatives)

@@ -10,6 +10,9 @@ from functools import lru_cache
 MAX_ALTERNATIVES = 1024
 #: The body of a bracket that is a range of numbers.
 _NUMBERS = re.compile(r"([0-9]+)-([0-9]+)")
+#: One that is meant to have numbers: as a class of characters it would select
+#: single digits, without a word.
+_MEANT = re.compile(r"(?=.*[0-9])(?=.*[-,])[0-9,\- ]*")
 
 
 class GlobError(ValueError):
@@ -121,6 +124,10 @@ class PathGlob:
 
     def _bracket(self, body: str) -> str:
         numbers = _NUMBERS.fullmatch(body)
+        if (_MEANT.fullmatch(body) if not numbers
+                else max(map(int, numbers.groups())) >= 1 << 64):
+            raise self._fail(f"'[{body}]' is no range of numbers; expected "
+                             "[first-last], or {a,b} for single ones")
         if numbers:
             first, last = int(numbers[1]), int(numbers[2])
             if first > last:

@@ -25,6 +25,7 @@ SELECTS = {
     "conv1": ["conv1"],
     "conv?": ["conv1", "conv2"],
     "conv[!1]": ["conv2"],
+    "conv[12]": ["conv1", "conv2"],
     "[b-d]onv1": ["conv1"],
     "layers.1*": ["layers.11", "layers.13"],
     "*.mlp": [],
@@ -39,6 +40,10 @@ ERRORS = {
     "layers.**x": "'**' must be a segment of its own, got '**x'",
     "layers.[3-0]": "range [3-0] ends before it begins",
     "layers.[0-5000]": "range [0-5000] has more than 1024 numbers",
+    "layers.[10,12]": "'[10,12]' is no range of numbers; expected "
+                      "[first-last], or {a,b} for single ones",
+    "layers.[0-]": "'[0-]' is no range of numbers",
+    f"layers.[0-{1 << 64}]": f"'[0-{1 << 64}]' is no range of numbers",
     "layers.[0": "invalid glob pattern, unmatched '['",
     "layers.{0,1": "incomplete brace expansion",
     "layers.{0.mlp,1}": "'.' between '{' and '}'; alternatives are parts of "

@@ -20,6 +20,14 @@
 // RUN: not fuse-opt %s --fuse-list-modules='paths=layers.{a[0-3],5}' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=NESTED
 
+// RUN: not fuse-opt %s --fuse-list-modules='paths="layers.[10,12]"' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=COMMA
+// RUN: not fuse-opt %s --fuse-list-modules=paths=layers.[0-] 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=END
+// RUN: not fuse-opt %s \
+// RUN:   --fuse-list-modules=paths=layers.[0-18446744073709551616] 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=HUGE
+
 // NOTHING: error: no module matches path glob 'layers.7'
 // STARS:   error: path glob 'layers.**x': '**' must be a segment of its own, got '**x'
 // SEGMENT: error: path glob 'layers..mlp': has an empty segment
@@ -30,6 +38,12 @@
 // DOT:     error: path glob 'layers.{0.mlp,1}': '.' between '{' and '}'; alternatives are parts of one segment
 // BRACES:  error: path glob 'layers.{}': empty or singleton brace expansions are not supported
 // NESTED:  error: path glob 'layers.{a[0-3],5}': nested brace expansions are not supported
+
+// As classes of characters these would select single digits.
+
+// COMMA:   error: path glob 'layers.[10,12]': '[10,12]' is no range of numbers; expected [first-last], or {a,b} for single ones
+// END:     error: path glob 'layers.[0-]': '[0-]' is no range of numbers
+// HUGE:    error: path glob 'layers.[0-18446744073709551616]': '[0-18446744073709551616]' is no range of numbers
 
 fuse.model @tree class "Tree" {
   fuse.module @layers class "ModuleList" {
