@@ -6,13 +6,16 @@
 #===------------------------------------------------------------------------===#
 """Measure how long fuse-opt takes per layer to fuse a model and undo it.
 
-Every layer has three modules; norm and MLP are fused by one pattern. The table
-shows MLIR's own timing of each phase per layer, the least of --repeat rounds,
-in each of which all sizes take turns, small ones many times. Below it stands
-how many times as long as in the smallest model a layer took in each round, by
-medians: both had the same neighbours then. With --limit the script fails when
-the total times per layer of the table differ by more than that factor; with
---output it writes what it measured as JSON.
+Every layer has three modules; norm and MLP are fused by one pattern. In each of
+--repeat rounds all sizes take turns, small models so often that all sizes have
+as many layers: a single run of few milliseconds finds a moment in which the
+machine has nothing else to do, one of a second never does. The table shows
+MLIR's own timing of each phase per layer, the mean of a round, and of those the
+least. "fuse" is all from text to the model that is unfused again, without
+printing it. Below the table stands how many times as long as in the smallest
+model a layer took in each round: both had the same neighbours then. With
+--limit the script fails when the total times per layer of the table differ by
+more than that factor; with --output it writes what it measured as JSON.
 
 --instructions counts instructions by valgrind too, and the loads and stores
 that miss a cache of 2 MiB, in the smallest model and in the largest of no more
@@ -82,7 +85,11 @@ NAMES = {
     "Rest": "rest",
     "Total": "total",
 }
-
+# From text to the model that is unfused again.
+FUSE = ["parse", "fuse-match-modules", "fuse-inline-modules",
+        "fuse-form-kernels", "fuse-unfuse"]
+# How many layers all runs of a size have in a round, where a size is as large.
+LAYERS_OF_ROUND = 10000
 
 # Bytes of the cache whose misses are counted: between the second and the third
 # level of the machines at hand.
@@ -96,7 +103,7 @@ FUNCTIONS = {
     "fuse-unfuse": "Unfuse::runOnOperation",
     "verify": "mlir::verify(",
     "print": "mlir::Operation::print(llvm::raw_ostream&, mlir::AsmState&)",
-    "total": "mlir::MlirOptMain(int, char**, llvm::StringRef",
+    "total": "mlir::MlirOptMain(llvm::raw_ostream&",
 }
 
 
@@ -123,22 +130,19 @@ def time_phases(command):
 
 
 def time_rounds(command, paths, repeat):
-    """Microseconds per layer of each size and phase, the least of all runs,
-    and of each size the medians of the rounds' totals."""
-    best = {size: {} for size in paths}
-    totals = {size: [] for size in paths}
-    for _ in range(repeat):
+    """Microseconds per layer of each phase: of each size a list of rounds."""
+    rounds = {size: [] for size in paths}
+    layers = min(LAYERS_OF_ROUND, max(paths))
+    for number in range(repeat):
+        print(f"round {number + 1} of {repeat}", flush=True)
         for size, path in paths.items():
-            # A short run is easily disturbed, so that there are more of them.
             runs = [time_phases([*command, path])
-                    for _ in range(max(1, 1000 // size))]
-            for run in runs:
-                for name, spent in run.items():
-                    best[size][name] = min(1e6 * spent / size,
-                                           best[size].get(name, float("inf")))
-            totals[size].append(1e6 / size * statistics.median(
-                run["total"] for run in runs))
-    return best, totals
+                    for _ in range(max(1, layers // size))]
+            means = {name: 1e6 / size * statistics.fmean(
+                run.get(name, 0.0) for run in runs) for name in NAMES.values()}
+            means["fuse"] = sum(means[name] for name in FUSE)
+            rounds[size].append(means)
+    return rounds
 
 
 def run_once(command):
@@ -193,7 +197,8 @@ def commit():
     return done.stdout.strip() or None
 
 
-def write_result(args, sizes, rows, growth, rounds, memory, instructions):
+def write_result(args, sizes, rows, growth, ratios, rounds, memory,
+                 instructions):
     result = {
         "benchmark": "module_scaling",
         "commit": commit(),
@@ -205,7 +210,9 @@ def write_result(args, sizes, rows, growth, rounds, memory, instructions):
         "phases": {name: [round(value, 2) for value in values]
                    for name, values in rows.items()},
         "growth": {name: round(value, 3) for name, value in growth.items()},
-        "growth_of_rounds": rounds,
+        "growth_of_rounds": ratios,
+        "rounds": {str(size): [round(means["total"], 2) for means in of_size]
+                   for size, of_size in rounds.items()},
         "memory": memory,
     }
     if instructions:
@@ -245,9 +252,9 @@ def main(argv):
         command = [args.fuse_opt, "-o", os.devnull, *PASSES,
                    "--mlir-disable-threading", "--mlir-timing",
                    "--mlir-output-format=json"]
-        best, totals = time_rounds(command, paths, args.repeat)
-        rows = {name: [best[size].get(name, 0.0) for size in sizes]
-                for name in NAMES.values()}
+        rounds = time_rounds(command, paths, args.repeat)
+        rows = {name: [min(means[name] for means in rounds[size])
+                       for size in sizes] for name in rounds[sizes[0]][0]}
         for path in paths.values():
             peak, faults = run_once([*command, path])
             memory["peak_kib"].append(peak)
@@ -276,14 +283,15 @@ def main(argv):
               if min(values) > 0}
     largest = growth["total"]
     print(f"largest total per layer over the smallest: {largest:.2f}x")
-    rounds = {str(size): sorted(round(long / short, 3) for long, short
-                                in zip(totals[size], totals[sizes[0]]))
+    ratios = {str(size): sorted(round(long["total"] / short["total"], 3)
+                                for long, short
+                                in zip(rounds[size], rounds[sizes[0]]))
               for size in sizes[1:]}
-    for size, ratios in rounds.items():
+    for size, values in ratios.items():
         print(f"{size} layers to {sizes[0]}, by rounds: median "
-              f"{statistics.median(ratios):.2f}x of {ratios}")
+              f"{statistics.median(values):.2f}x of {values}")
     if args.output:
-        write_result(args, sizes, rows, growth, rounds, memory,
+        write_result(args, sizes, rows, growth, ratios, rounds, memory,
                      instructions)
     if args.limit and largest > args.limit:
         print(f"error: more than {args.limit}x", file=sys.stderr)
