@@ -5,12 +5,11 @@
 //===----------------------------------------------------------------------===//
 //
 // Bodies are copied, since what follows fuses and lowers them with the code
-// around them. Code in files takes addresses: its operands become buffers here,
-// which bufferization finds in place.
+// around them.
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Analysis/Chip.h"
+#include "SlotCode.h"
 #include "fuse/IR/FuseModules.h"
 #include "fuse/Registry/ResolveKernel.h"
 #include "fuse/Slots/Passes.h"
@@ -23,8 +22,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/IRMapping.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_LOWERSLOTSPASS
@@ -40,7 +37,7 @@ namespace {
 class SlotLowering {
 public:
   SlotLowering(ModuleOp module, DeviceType device, StringRef chip)
-      : module(module), device(device), chip(chip) {}
+      : module(module), device(device), code(module, chip, tables) {}
 
   LogicalResult run();
 
@@ -51,28 +48,13 @@ private:
   LogicalResult lower(CallSlotOp call);
   LogicalResult inlineBody(CallSlotOp call, SlotOp slot,
                            FunctionOpInterface body);
-  LogicalResult lower(CallSlotOp call, SlotOp slot, GPUCodeAttr code);
-  LogicalResult lower(CallSlotOp call, SlotOp slot, HostCodeAttr code);
-  FailureOr<SymbolRefAttr> getBinary(CallSlotOp call, GPUCodeAttr code);
-
-  /// Operands and results of a call in buffers.
-  void createBuffers(OpBuilder &builder, CallSlotOp call, SlotOp slot);
-  /// What code takes, in its order.
-  SmallVector<Value> createArguments(OpBuilder &builder, Location loc,
-                                     SlotOp slot, ArrayAttr sizes,
-                                     ArrayAttr args);
-  Value createSize(OpBuilder &builder, Location loc, ArrayAttr sizes,
-                   AffineMap map, unsigned result);
-  void replaceByBuffers(OpBuilder &builder, CallSlotOp call);
 
   ModuleOp module;
   DeviceType device;
-  StringRef chip;
   SymbolTableCollection tables;
-  SmallVector<Value> operandBuffers, resultBuffers;
+  SlotCodeLowering code;
   /// Calls that are still to be replaced.
   SmallVector<CallSlotOp> work;
-  llvm::DenseMap<Attribute, SymbolRefAttr> binaries;
   /// The bodies that a call was copied with.
   llvm::DenseMap<Operation *, SmallVector<Operation *>> origins;
 };
@@ -98,10 +80,6 @@ struct LowerSlots : fuse::impl::LowerSlotsPassBase<LowerSlots> {
 
 } // namespace
 
-static std::string describe(CallSlotOp call, SlotOp slot) {
-  return slot.toText() + " at '" + getCallPath(call) + "'";
-}
-
 LogicalResult SlotLowering::run() {
   module.walk([&](CallSlotOp call) {
     if (!call->getParentOfType<SlotOp>() &&
@@ -122,7 +100,7 @@ LogicalResult SlotLowering::lower(CallSlotOp call) {
   SlotOp slot = lookupSlot(tables, call, call.getCallee());
   if (!call.getBound())
     return call.emitError()
-           << describe(call, slot) << " has no kernel bound; "
+           << describeBinding(call, slot) << " has no kernel bound; "
            << "bind it with fuse-bind-slots, to eager for the slot's own body";
   Operation *bound = tables.lookupSymbolIn(slot, call.getBoundAttr().getAttr());
   if (auto function = dyn_cast<FunctionOpInterface>(bound))
@@ -131,21 +109,23 @@ LogicalResult SlotLowering::lower(CallSlotOp call) {
   DeviceType needed = kernel.getHardware().getDevice();
   if (needed != DeviceType::Any && needed != device)
     return call.emitError()
-           << describe(call, slot) << " is bound to '" << *call.getBound()
-           << "', which is for a " << stringifyDeviceType(needed)
-           << "; this lowers for a " << stringifyDeviceType(device);
+           << describeBinding(call, slot) << " is bound to '"
+           << *call.getBound() << "', which is for a "
+           << stringifyDeviceType(needed) << "; this lowers for a "
+           << stringifyDeviceType(device);
   if (Operation *body = kernel.getBodyFunction())
     return inlineBody(call, slot, cast<FunctionOpInterface>(body));
-  if (auto code = dyn_cast<GPUCodeAttr>(kernel.getCodeAttr()))
-    return lower(call, slot, code);
-  return lower(call, slot, cast<HostCodeAttr>(kernel.getCodeAttr()));
+  ++numExternal;
+  if (auto attr = dyn_cast<GPUCodeAttr>(kernel.getCodeAttr()))
+    return code.lower(call, slot, attr);
+  return code.lower(call, slot, cast<HostCodeAttr>(kernel.getCodeAttr()));
 }
 
 LogicalResult SlotLowering::inlineBody(CallSlotOp call, SlotOp slot,
                                        FunctionOpInterface body) {
   SmallVector<Operation *> origin = origins.lookup(call);
   if (llvm::is_contained(origin, body.getOperation()))
-    return call.emitError() << describe(call, slot) << ": the body of '"
+    return call.emitError() << describeBinding(call, slot) << ": the body of '"
                             << *call.getBound() << "' calls itself";
   origin.push_back(body);
   OpBuilder builder(call);
@@ -170,196 +150,5 @@ LogicalResult SlotLowering::inlineBody(CallSlotOp call, SlotOp slot,
   call->replaceAllUsesWith(results);
   call->erase();
   ++numInlined;
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Code in files
-//===----------------------------------------------------------------------===//
-
-void SlotLowering::createBuffers(OpBuilder &builder, CallSlotOp call,
-                                 SlotOp slot) {
-  Location loc = call.getLoc();
-  auto getType = [](Value value) {
-    auto type = cast<RankedTensorType>(value.getType());
-    return MemRefType::get(type.getShape(), type.getElementType());
-  };
-  operandBuffers.clear();
-  resultBuffers.clear();
-  for (Value arg : call.getArgs())
-    operandBuffers.push_back(bufferization::ToBufferOp::create(
-        builder, loc, getType(arg), arg, /*read_only=*/true));
-  for (OpResult result : call->getResults()) {
-    MemRefType type = getType(result);
-    SmallVector<Value> sizes;
-    for (int64_t dim = 0; dim < type.getRank(); ++dim)
-      if (type.isDynamicDim(dim)) {
-        unsigned operand = *getShapeOperand(slot, result.getResultNumber());
-        sizes.push_back(
-            memref::DimOp::create(builder, loc, operandBuffers[operand], dim));
-      }
-    resultBuffers.push_back(memref::AllocOp::create(builder, loc, type, sizes));
-  }
-}
-
-Value SlotLowering::createSize(OpBuilder &builder, Location loc,
-                               ArrayAttr sizes, AffineMap map,
-                               unsigned result) {
-  SmallVector<Value> symbols;
-  for (auto pair : sizes.getAsRange<ArrayAttr>())
-    symbols.push_back(memref::DimOp::create(
-        builder, loc, operandBuffers[cast<IntegerAttr>(pair[0]).getInt()],
-        cast<IntegerAttr>(pair[1]).getInt()));
-  symbols.resize(map.getNumSymbols());
-  return affine::AffineApplyOp::create(
-      builder, loc,
-      AffineMap::get(0, map.getNumSymbols(), map.getResult(result)), symbols);
-}
-
-SmallVector<Value> SlotLowering::createArguments(OpBuilder &builder,
-                                                 Location loc, SlotOp slot,
-                                                 ArrayAttr sizes,
-                                                 ArrayAttr args) {
-  SmallVector<Value> values;
-  for (Attribute attr : args) {
-    if (auto map = dyn_cast<AffineMapAttr>(attr)) {
-      values.push_back(
-          createSize(builder, loc, sizes, map.getValue(), /*result=*/0));
-      continue;
-    }
-    if (auto name = dyn_cast<StringAttr>(attr)) {
-      StringRef word = name;
-      unsigned index = 0;
-      if (word.consume_front("param.")) {
-        attr = slot.getParam(word);
-      } else if (word.consume_front("arg")) {
-        (void)word.getAsInteger(10, index);
-        values.push_back(operandBuffers[index]);
-        continue;
-      } else {
-        word.consume_front("result");
-        (void)word.getAsInteger(10, index);
-        values.push_back(resultBuffers[index]);
-        continue;
-      }
-    }
-    values.push_back(
-        arith::ConstantOp::create(builder, loc, cast<TypedAttr>(attr)));
-  }
-  return values;
-}
-
-void SlotLowering::replaceByBuffers(OpBuilder &builder, CallSlotOp call) {
-  for (auto [result, buffer] : llvm::zip(call->getResults(), resultBuffers)) {
-    auto tensor = bufferization::ToTensorOp::create(
-        builder, call.getLoc(), result.getType(), buffer, /*restrict=*/true,
-        /*writable=*/true);
-    result.replaceAllUsesWith(tensor);
-  }
-  call->erase();
-  ++numExternal;
-}
-
-FailureOr<SymbolRefAttr> SlotLowering::getBinary(CallSlotOp call,
-                                                 GPUCodeAttr code) {
-  Attribute key = StringAttr::get(module.getContext(), code.getFile());
-  if (SymbolRefAttr known = binaries.lookup(key))
-    return known;
-  auto buffer = llvm::MemoryBuffer::getFile(code.getFile());
-  if (!buffer)
-    return call.emitError()
-           << "file '" << code.getFile()
-           << "' can not be read: " << buffer.getError().message();
-  FailureOr<Chip> known = lookupChip(chip, [&](const Twine &message) {
-    return LogicalResult(module.emitError() << message);
-  });
-  if (failed(known))
-    return failure();
-  MLIRContext *context = module.getContext();
-  auto target =
-      NVVM::NVVMTargetAttr::get(context, /*optLevel=*/3, "nvptx64-nvidia-cuda",
-                                known->name, known->getFeatures());
-  auto object = gpu::ObjectAttr::get(
-      context, target,
-      code.getFormat() == CodeFormat::PTX ? gpu::CompilationTarget::Assembly
-                                          : gpu::CompilationTarget::Binary,
-      StringAttr::get(context, (*buffer)->getBuffer()),
-      /*properties=*/DictionaryAttr(), /*kernels=*/gpu::KernelTableAttr());
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto binary = gpu::BinaryOp::create(
-      builder, call.getLoc(), llvm::sys::path::stem(code.getFile()),
-      /*offloadingHandler=*/Attribute(),
-      builder.getArrayAttr({Attribute(object)}));
-  binary->setAttr("fuse.external", builder.getUnitAttr());
-  tables.getSymbolTable(module).insert(binary);
-  module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
-                  builder.getUnitAttr());
-  return binaries[key] = SymbolRefAttr::get(binary.getSymNameAttr());
-}
-
-LogicalResult SlotLowering::lower(CallSlotOp call, SlotOp slot,
-                                  GPUCodeAttr code) {
-  FailureOr<SymbolRefAttr> binary = getBinary(call, code);
-  if (failed(binary))
-    return failure();
-  OpBuilder builder(call);
-  Location loc = call.getLoc();
-  createBuffers(builder, call, slot);
-  SmallVector<Value> args =
-      createArguments(builder, loc, slot, code.getSizes(), code.getArgs());
-  SmallVector<Value, 3> blocks, threads;
-  for (unsigned i = 0; i < 3; ++i) {
-    blocks.push_back(createSize(builder, loc, code.getSizes(),
-                                code.getGrid().getValue(), i));
-    threads.push_back(arith::ConstantIndexOp::create(
-        builder, loc, cast<IntegerAttr>(code.getBlock()[i]).getInt()));
-  }
-  Value shared;
-  if (code.getShared())
-    shared = arith::ConstantOp::create(
-        builder, loc, builder.getI32IntegerAttr(code.getShared()));
-  auto kernel = SymbolRefAttr::get(
-      binary->getRootReference(),
-      FlatSymbolRefAttr::get(module.getContext(), code.getEntry()));
-  gpu::LaunchFuncOp::create(
-      builder, loc, kernel, gpu::KernelDim3{blocks[0], blocks[1], blocks[2]},
-      gpu::KernelDim3{threads[0], threads[1], threads[2]}, shared, args);
-  replaceByBuffers(builder, call);
-  return success();
-}
-
-LogicalResult SlotLowering::lower(CallSlotOp call, SlotOp slot,
-                                  HostCodeAttr code) {
-  OpBuilder builder(call);
-  Location loc = call.getLoc();
-  createBuffers(builder, call, slot);
-  // In the C calling conventions of 64-bit machines an address is passed like
-  // a 64-bit integer.
-  SmallVector<Value> args =
-      createArguments(builder, loc, slot, code.getSizes(), code.getArgs());
-  for (Value &arg : args) {
-    if (isa<MemRefType>(arg.getType()))
-      arg = memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, arg);
-    if (arg.getType().isIndex())
-      arg = arith::IndexCastOp::create(builder, loc, builder.getI64Type(), arg);
-  }
-  SymbolTable &symbols = tables.getSymbolTable(module);
-  auto type = builder.getFunctionType(TypeRange(ValueRange(args)), {});
-  auto function = symbols.lookup<func::FuncOp>(code.getSymbol());
-  if (!function) {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToEnd(module.getBody());
-    function = func::FuncOp::create(builder, loc, code.getSymbol(), type);
-    function.setPrivate();
-    function->setAttr("fuse.library", builder.getStringAttr(code.getLibrary()));
-    symbols.insert(function);
-  }
-  if (!function.isExternal() || function.getFunctionType() != type)
-    return call.emitError()
-           << describe(call, slot) << ": symbol '" << code.getSymbol()
-           << "' is already a function of type " << function.getFunctionType()
-           << ", the kernel has type " << type;
-  func::CallOp::create(builder, loc, function, args);
-  replaceByBuffers(builder, call);
   return success();
 }
