@@ -50,33 +50,38 @@ using namespace mlir;
 using namespace fuse;
 namespace cl = llvm::cl;
 
+static cl::OptionCategory category("fuse-fuzz options");
+
 static cl::opt<std::string>
-    inputFile(cl::Positional, cl::desc("[file]: check this module, with the "
-                                       "random choices of the seed"));
+    inputFile(cl::Positional, cl::cat(category),
+              cl::desc("[file]: check this module, with the "
+                       "random choices of the seed"));
 static cl::opt<std::string>
-    regress("regress",
+    regress("regress", cl::cat(category),
             cl::desc("Write failures as small tests to this folder and go on"),
             cl::value_desc("folder"));
 static cl::opt<double>
-    reduceSeconds("reduce-seconds",
+    reduceSeconds("reduce-seconds", cl::cat(category),
                   cl::desc("Time to make one failure smaller (default 300)"),
                   cl::init(300));
-static cl::opt<uint64_t> firstSeed("seed", cl::desc("First seed"), cl::init(0));
-static cl::opt<uint64_t> count("count", cl::desc("Number of seeds"),
-                               cl::init(1000));
-static cl::opt<double> seconds("seconds",
+static cl::opt<uint64_t> firstSeed("seed", cl::cat(category),
+                                   cl::desc("First seed"), cl::init(0));
+static cl::opt<uint64_t> count("count", cl::cat(category),
+                               cl::desc("Number of seeds"), cl::init(1000));
+static cl::opt<double> seconds("seconds", cl::cat(category),
                                cl::desc("Stop after this time, 0 for never"),
                                cl::init(0));
 static cl::opt<std::string>
-    mutate("mutate",
+    mutate("mutate", cl::cat(category),
            cl::desc("Check damaged copies of the .mlir files in here"),
            cl::value_desc("folder"));
 static cl::opt<bool>
-    runs("run", cl::desc("Run the modules, fused and unfused, and compare"));
-static cl::opt<bool> printOnly("print",
+    runs("run", cl::cat(category),
+         cl::desc("Run the modules, fused and unfused, and compare"));
+static cl::opt<bool> printOnly("print", cl::cat(category),
                                cl::desc("Print the module of the first seed"));
 static cl::opt<Stratum> stratum(
-    "stratum", cl::desc("What modules are made of"),
+    "stratum", cl::cat(category), cl::desc("What modules are made of"),
     cl::values(clEnumValN(Stratum::Any, "any", "chains, whole and damaged"),
                clEnumValN(Stratum::Runnable, "runnable",
                           "the same with sizes that agree"),
@@ -100,12 +105,13 @@ static cl::opt<Stratum> stratum(
                           "chains of all sizes at boundaries, by number")),
     cl::init(Stratum::Any));
 static cl::opt<std::string>
-    emit("emit",
+    emit("emit", cl::cat(category),
          cl::desc("Compile the modules for sm_90a and write them with inputs "
                   "and the CPU's results to files in here, for fuse-trial-run"),
          cl::value_desc("folder"));
-static cl::opt<unsigned>
-    perFile("per-file", cl::desc("Modules in a file of --emit"), cl::init(100));
+static cl::opt<unsigned> perFile("per-file", cl::cat(category),
+                                 cl::desc("Modules in a file of --emit"),
+                                 cl::init(100));
 
 static void loadDialects(MLIRContext &context) {
   context.disableMultithreading();
@@ -252,6 +258,7 @@ static bool processSeed(MLIRContext &context, const TextMutator &mutator,
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv, "fuse random-module checker\n");
   // What runs needs sizes that agree, which no compiled function checks.
   if (runs && stratum == Stratum::Any)

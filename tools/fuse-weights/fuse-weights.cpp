@@ -107,6 +107,9 @@ int main(int argc, char **argv) {
   cl::opt<std::string> output("o", cl::desc("Where to write the checkpoint"),
                               cl::value_desc("file"), cl::Required,
                               cl::sub(pack), cl::sub(unpack));
+  // All options are those of a command.
+  cl::OptionCategory category("fuse-weights options");
+  cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(
       argc, argv,
       "fuse-weights: convert checkpoints to the layouts that the kernels of a "
