@@ -31,7 +31,7 @@ std::string fuse::describeBinding(CallSlotOp call, SlotOp slot) {
 }
 
 void SlotCodeLowering::createBuffers(OpBuilder &builder, CallSlotOp call,
-                                 SlotOp slot) {
+                                     SlotOp slot) {
   Location loc = call.getLoc();
   auto getType = [](Value value) {
     auto type = cast<RankedTensorType>(value.getType());
@@ -56,8 +56,8 @@ void SlotCodeLowering::createBuffers(OpBuilder &builder, CallSlotOp call,
 }
 
 Value SlotCodeLowering::createSize(OpBuilder &builder, Location loc,
-                               ArrayAttr sizes, AffineMap map,
-                               unsigned result) {
+                                   ArrayAttr sizes, AffineMap map,
+                                   unsigned result) {
   SmallVector<Value> symbols;
   for (auto pair : sizes.getAsRange<ArrayAttr>())
     symbols.push_back(memref::DimOp::create(
@@ -70,9 +70,9 @@ Value SlotCodeLowering::createSize(OpBuilder &builder, Location loc,
 }
 
 SmallVector<Value> SlotCodeLowering::createArguments(OpBuilder &builder,
-                                                 Location loc, SlotOp slot,
-                                                 ArrayAttr sizes,
-                                                 ArrayAttr args) {
+                                                     Location loc, SlotOp slot,
+                                                     ArrayAttr sizes,
+                                                     ArrayAttr args) {
   SmallVector<Value> values;
   for (Attribute attr : args) {
     if (auto map = dyn_cast<AffineMapAttr>(attr)) {
@@ -113,7 +113,7 @@ void SlotCodeLowering::replaceByBuffers(OpBuilder &builder, CallSlotOp call) {
 }
 
 FailureOr<SymbolRefAttr> SlotCodeLowering::getBinary(CallSlotOp call,
-                                                 GPUCodeAttr code) {
+                                                     GPUCodeAttr code) {
   Attribute key = StringAttr::get(module.getContext(), code.getFile());
   if (SymbolRefAttr known = binaries.lookup(key))
     return known;
@@ -150,7 +150,7 @@ FailureOr<SymbolRefAttr> SlotCodeLowering::getBinary(CallSlotOp call,
 }
 
 LogicalResult SlotCodeLowering::lower(CallSlotOp call, SlotOp slot,
-                                  GPUCodeAttr code) {
+                                      GPUCodeAttr code) {
   FailureOr<SymbolRefAttr> binary = getBinary(call, code);
   if (failed(binary))
     return failure();
@@ -181,7 +181,7 @@ LogicalResult SlotCodeLowering::lower(CallSlotOp call, SlotOp slot,
 }
 
 LogicalResult SlotCodeLowering::lower(CallSlotOp call, SlotOp slot,
-                                  HostCodeAttr code) {
+                                      HostCodeAttr code) {
   OpBuilder builder(call);
   Location loc = call.getLoc();
   createBuffers(builder, call, slot);
