@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FakeCuda.h"
+#include "CudaDriver.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -14,9 +15,16 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+using namespace fuse::host::cuda;
+
 namespace {
+
+/// Of functions that only programs which measure call, as they declare them.
+using Graph = void *;
+using GraphExec = void *;
 
 /// What launches of a certain grid do, from the file that the environment
 /// variable FAKE_CUDA_SCRIPT names. A line is `grid <blocks>` and one of
@@ -108,9 +116,10 @@ static State &get() {
 static thread_local std::vector<int> contexts;
 
 /// A handle that nobody looks behind.
-static void *makeHandle() {
+template <typename Handle>
+static Handle makeHandle() {
   static uintptr_t last = 0;
-  return reinterpret_cast<void *>(++last);
+  return reinterpret_cast<Handle>(++last);
 }
 
 /// Counts a call; gives the code that it fails with.
@@ -134,8 +143,6 @@ static int run(const char *function, bool needsContext, Body body) {
   std::lock_guard<std::mutex> lock(get().mutex);
   return body(get());
 }
-
-using Ptr = unsigned long long;
 
 static int cuInit(unsigned) {
   return run("cuInit", false, [](State &) { return 0; });
@@ -174,10 +181,10 @@ static int cuDeviceGetAttribute(int *value, int attribute, int) {
     return 0;
   });
 }
-static int cuDevicePrimaryCtxRetain(void **context, int device) {
+static int cuDevicePrimaryCtxRetain(Context *context, int device) {
   return run("cuDevicePrimaryCtxRetain", false, [&](State &state) {
     ++state.contexts;
-    *context = reinterpret_cast<void *>(intptr_t(device) + 1);
+    *context = reinterpret_cast<Context>(intptr_t(device) + 1);
     return 0;
   });
 }
@@ -187,19 +194,19 @@ static int cuDevicePrimaryCtxRelease(int) {
     return 0;
   });
 }
-static int cuCtxPushCurrent(void *context) {
+static int cuCtxPushCurrent(Context context) {
   return run("cuCtxPushCurrent", false, [&](State &) {
     contexts.push_back(int(reinterpret_cast<intptr_t>(context)) - 1);
     return 0;
   });
 }
-static int cuCtxPopCurrent(void **) {
+static int cuCtxPopCurrent(Context *) {
   return run("cuCtxPopCurrent", true, [](State &) {
     contexts.pop_back();
     return 0;
   });
 }
-static int cuModuleLoadDataEx(void **module, const void *image, unsigned count,
+static int cuModuleLoadDataEx(Module *module, const void *image, unsigned count,
                               int *options, void **values) {
   return run("cuModuleLoadDataEx", true, [&](State &state) {
     const char *text = static_cast<const char *>(image);
@@ -219,18 +226,18 @@ static int cuModuleLoadDataEx(void **module, const void *image, unsigned count,
       if (options[i] == 5)
         std::strcpy(static_cast<char *>(values[i]), "log of the assembler\n");
     ++state.modules;
-    *module = makeHandle();
+    *module = makeHandle<Module>();
     state.moduleDevices[*module] = contexts.back();
     return 0;
   });
 }
-static int cuModuleUnload(void *) {
+static int cuModuleUnload(Module) {
   return run("cuModuleUnload", true, [&](State &state) {
     --state.modules;
     return 0;
   });
 }
-static int cuModuleGetFunction(void **function, void *module,
+static int cuModuleGetFunction(KernelFunction *function, Module module,
                                const char *name) {
   return run("cuModuleGetFunction", true, [&](State &state) {
     if (state.script.active)
@@ -242,14 +249,16 @@ static int cuModuleGetFunction(void **function, void *module,
     // A kernel of each device is a function of its own.
     auto entry =
         state.functions.emplace(it->first, state.moduleDevices[module]).first;
-    *function = const_cast<std::pair<std::string, int> *>(&*entry);
+    *function = reinterpret_cast<KernelFunction>(
+        const_cast<std::pair<std::string, int> *>(&*entry));
     return 0;
   });
 }
-static int cuFuncSetAttribute(void *, int, int) {
+static int cuFuncSetAttribute(KernelFunction, int, int) {
   return run("cuFuncSetAttribute", true, [](State &) { return 0; });
 }
-static int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *, int,
+static int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
+                                                       KernelFunction, int,
                                                        size_t) {
   return run("cuOccupancyMaxActiveBlocksPerMultiprocessor", true,
              [&](State &state) {
@@ -257,19 +266,19 @@ static int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *, int,
                return 0;
              });
 }
-static int cuMemAlloc(Ptr *address, size_t bytes) {
+static int cuMemAlloc(DevicePtr *address, size_t bytes) {
   return run("cuMemAlloc", true, [&](State &state) {
     void *memory = bytes > size_t(1) << 30
                        ? nullptr
                        : std::aligned_alloc(256, (bytes + 255) / 256 * 256);
     if (!memory)
       return 2;
-    *address = reinterpret_cast<Ptr>(memory);
+    *address = reinterpret_cast<DevicePtr>(memory);
     state.memory.insert(*address);
     return 0;
   });
 }
-static int cuMemFree(Ptr address) {
+static int cuMemFree(DevicePtr address) {
   return run("cuMemFree", true, [&](State &state) {
     if (state.memory.erase(address) == 0)
       return 1;
@@ -277,34 +286,34 @@ static int cuMemFree(Ptr address) {
     return 0;
   });
 }
-static int cuMemcpyHtoD(Ptr to, const void *from, size_t bytes) {
+static int cuMemcpyHtoD(DevicePtr to, const void *from, size_t bytes) {
   return run("cuMemcpyHtoD", true, [&](State &state) {
     state.unsettled = true;
     std::memcpy(reinterpret_cast<void *>(to), from, bytes);
     return 0;
   });
 }
-static int cuMemcpyDtoH(void *to, Ptr from, size_t bytes) {
+static int cuMemcpyDtoH(void *to, DevicePtr from, size_t bytes) {
   return run("cuMemcpyDtoH", true, [&](State &) {
     std::memcpy(to, reinterpret_cast<void *>(from), bytes);
     return 0;
   });
 }
-static int cuMemsetD8(Ptr to, unsigned char value, size_t bytes) {
+static int cuMemsetD8(DevicePtr to, unsigned char value, size_t bytes) {
   return run("cuMemsetD8", true, [&](State &state) {
     state.unsettled = true;
     std::memset(reinterpret_cast<void *>(to), value, bytes);
     return 0;
   });
 }
-static int cuEventCreate(void **event, unsigned) {
+static int cuEventCreate(Event *event, unsigned) {
   return run("cuEventCreate", true, [&](State &state) {
     ++state.events;
-    *event = makeHandle();
+    *event = makeHandle<Event>();
     return 0;
   });
 }
-static int cuEventRecord(void *event, void *stream) {
+static int cuEventRecord(Event event, Stream stream) {
   return run("cuEventRecord", true, [&](State &state) {
     state.settling.erase(event);
     if (!stream)
@@ -315,7 +324,7 @@ static int cuEventRecord(void *event, void *stream) {
     return 0;
   });
 }
-static int cuEventQuery(void *event) {
+static int cuEventQuery(Event event) {
   // CUDA_ERROR_NOT_READY
   return run("cuEventQuery", true, [&](State &state) {
     if (!state.settings["ready"] || !state.recorded.count(event))
@@ -325,13 +334,13 @@ static int cuEventQuery(void *event) {
     return 0;
   });
 }
-static int cuEventElapsedTime(float *ms, void *begin, void *end) {
+static int cuEventElapsedTime(float *ms, Event begin, Event end) {
   return run("cuEventElapsedTime", true, [&](State &state) {
     *ms = float((state.recorded[end] - state.recorded[begin]) / 1000);
     return 0;
   });
 }
-static int cuEventDestroy(void *) {
+static int cuEventDestroy(Event) {
   return run("cuEventDestroy", true, [&](State &state) {
     --state.events;
     return 0;
@@ -343,44 +352,45 @@ static int cuDeviceGetName(char *name, int bytes, int) {
     return 0;
   });
 }
-static int cuMemsetD8Async(Ptr to, unsigned char value, size_t bytes, void *) {
+static int cuMemsetD8Async(DevicePtr to, unsigned char value, size_t bytes,
+                           Stream) {
   return run("cuMemsetD8Async", true, [&](State &) {
     std::memset(reinterpret_cast<void *>(to), value, bytes);
     return 0;
   });
 }
-static int cuStreamCreate(void **stream, unsigned) {
+static int cuStreamCreate(Stream *stream, unsigned) {
   return run("cuStreamCreate", true, [&](State &state) {
     ++state.streams;
-    *stream = makeHandle();
+    *stream = makeHandle<Stream>();
     return 0;
   });
 }
-static int cuStreamDestroy(void *) {
+static int cuStreamDestroy(Stream) {
   return run("cuStreamDestroy", false, [](State &state) {
     --state.streams;
     return 0;
   });
 }
-static int cuStreamBeginCapture(void *, int) {
+static int cuStreamBeginCapture(Stream, int) {
   return run("cuStreamBeginCapture", true, [](State &state) {
     state.capturing = true;
     state.captured.clear();
     return 0;
   });
 }
-static int cuStreamEndCapture(void *, void **graph) {
+static int cuStreamEndCapture(Stream, Graph *graph) {
   return run("cuStreamEndCapture", true, [&](State &state) {
     state.capturing = false;
-    *graph = makeHandle();
+    *graph = makeHandle<Graph>();
     state.graphs[*graph] = state.captured;
     return 0;
   });
 }
-static int cuGraphInstantiateWithFlags(void **executable, void *graph,
+static int cuGraphInstantiateWithFlags(GraphExec *executable, Graph graph,
                                        unsigned long long) {
   return run("cuGraphInstantiateWithFlags", true, [&](State &state) {
-    *executable = makeHandle();
+    *executable = makeHandle<GraphExec>();
     state.graphs[*executable] = state.graphs[graph];
     return 0;
   });
@@ -394,26 +404,26 @@ static void execute(State &state, const Captured &kernel) {
     std::memset(kernel.target, 0x11, 4);
 }
 
-static int cuGraphLaunch(void *executable, void *) {
+static int cuGraphLaunch(GraphExec executable, Stream) {
   return run("cuGraphLaunch", true, [&](State &state) {
     for (const Captured &kernel : state.graphs[executable])
       execute(state, kernel);
     return 0;
   });
 }
-static int cuGraphDestroy(void *graph) {
+static int cuGraphDestroy(Graph graph) {
   return run("cuGraphDestroy", false, [&](State &state) {
     state.graphs.erase(graph);
     return 0;
   });
 }
-static int cuGraphExecDestroy(void *executable) {
+static int cuGraphExecDestroy(GraphExec executable) {
   return run("cuGraphExecDestroy", false, [&](State &state) {
     state.graphs.erase(executable);
     return 0;
   });
 }
-static int cuTensorMapEncodeTiled(uint64_t *map, int type, unsigned rank,
+static int cuTensorMapEncodeTiled(TensorMap *map, int type, unsigned rank,
                                   void *address, const uint64_t *,
                                   const uint64_t *, const unsigned *,
                                   const unsigned *, int, int, int, int) {
@@ -421,52 +431,39 @@ static int cuTensorMapEncodeTiled(uint64_t *map, int type, unsigned rank,
     // The driver wants 64-byte alignment, of the map here.
     if (rank != 2 || reinterpret_cast<uintptr_t>(map) % 64 != 0)
       return 1;
-    std::memset(map, 0, 128);
-    map[0] = reinterpret_cast<uint64_t>(address);
-    map[1] = type;
+    *map = {};
+    map->words[0] = reinterpret_cast<uint64_t>(address);
+    map->words[1] = type;
     return 0;
   });
 }
 
-namespace {
-
-struct Attribute {
-  int id;
-  int pad;
-  unsigned value[16];
-};
-struct Config {
-  unsigned grid[3], block[3], sharedBytes;
-  void *stream;
-  Attribute *attributes;
-  unsigned count;
-};
-
-} // namespace
-
-static int cuLaunchKernelEx(const Config *config, void *function,
+static int cuLaunchKernelEx(const LaunchConfig *config, KernelFunction function,
                             void **parameters, void **) {
   return run("cuLaunchKernelEx", true, [&](State &state) {
     const auto &[name, moduleDevice] =
-        *static_cast<std::pair<std::string, int> *>(function);
+        *reinterpret_cast<std::pair<std::string, int> *>(function);
     FakeLaunch launch = {};
     launch.device = contexts.back();
     launch.moduleDevice = moduleDevice;
     std::strncpy(launch.kernel, name.c_str(), sizeof(launch.kernel) - 1);
-    std::memcpy(launch.grid, config->grid, sizeof(launch.grid));
-    std::memcpy(launch.block, config->block, sizeof(launch.block));
+    unsigned grid[] = {config->gridX, config->gridY, config->gridZ};
+    unsigned block[] = {config->blockX, config->blockY, config->blockZ};
+    std::memcpy(launch.grid, grid, sizeof(grid));
+    std::memcpy(launch.block, block, sizeof(block));
     launch.sharedBytes = config->sharedBytes;
     launch.unsettled = config->stream && state.unsettled;
     launch.stream = config->stream;
     launch.cooperative = launch.programmatic = launch.cluster[0] = -1;
-    for (unsigned i = 0; i < config->count; ++i) {
-      const Attribute &attribute = config->attributes[i];
-      if (attribute.id == 2)
-        launch.cooperative = int(attribute.value[0]);
-      else if (attribute.id == 6)
-        launch.programmatic = int(attribute.value[0]);
-      else if (attribute.id == 4)
-        std::memcpy(launch.cluster, attribute.value, sizeof(launch.cluster));
+    for (unsigned i = 0; i < config->numAttributes; ++i) {
+      const LaunchAttribute &attribute = config->attributes[i];
+      if (attribute.id == kAttributeCooperative)
+        launch.cooperative = int(attribute.value.numbers[0]);
+      else if (attribute.id == kAttributeProgrammatic)
+        launch.programmatic = int(attribute.value.numbers[0]);
+      else if (attribute.id == kAttributeCluster)
+        std::memcpy(launch.cluster, attribute.value.numbers,
+                    sizeof(launch.cluster));
       else
         return 1;
     }
@@ -479,7 +476,7 @@ static int cuLaunchKernelEx(const Config *config, void *function,
     if (!state.script.active)
       return 0;
     Captured kernel;
-    auto rule = state.script.rules.find(config->grid[0]);
+    auto rule = state.script.rules.find(config->gridX);
     if (rule != state.script.rules.end())
       kernel.rule = rule->second;
     if (kernel.rule.dies)
@@ -546,6 +543,13 @@ static const Entry entries[] = {
     ENTRY(cuTensorMapEncodeTiled),
     ENTRY(cuLaunchKernelEx)};
 #undef ENTRY
+
+// Every function that fuse calls is here, with the parameters that it is called
+// with.
+#define CHECK(NAME, VERSION, PARAMETERS)                                       \
+  static_assert(std::is_same_v<decltype(NAME), int PARAMETERS>);
+FUSE_CUDA_FUNCTIONS(CHECK)
+#undef CHECK
 
 //===----------------------------------------------------------------------===//
 // What the library shows
