@@ -7,6 +7,9 @@
 #include "Program.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Pipelines/Pipelines.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/SetVector.h"
@@ -41,6 +44,57 @@ Expected<func::FuncOp> fuse::findFunction(ModuleOp module, StringRef name) {
   return found;
 }
 
+/// The tensor that stands for a scalar, or null where that is none.
+static RankedTensorType getLifted(Type type) {
+  if (!type.isIntOrIndexOrFloat())
+    return nullptr;
+  if (type.isIndex())
+    type = IntegerType::get(type.getContext(), 64);
+  return RankedTensorType::get({}, type);
+}
+
+llvm::Error fuse::liftScalars(func::FuncOp function) {
+  FunctionType type = function.getFunctionType();
+  auto isScalar = [](Type type) { return bool(getLifted(type)); };
+  if (function.isExternal() || (llvm::none_of(type.getInputs(), isScalar) &&
+                                llvm::none_of(type.getResults(), isScalar)))
+    return llvm::Error::success();
+  auto module = function->getParentOfType<ModuleOp>();
+  if (!SymbolTable::symbolKnownUseEmpty(function, module))
+    return createStringError("@" + function.getSymName() +
+                             " has scalars and is called in the module; run a "
+                             "function that calls it");
+  ImplicitLocOpBuilder b(function.getLoc(), function.getContext());
+  auto cast = [&](Value value, Type to) -> Value {
+    return value.getType() == to ? value
+                                 : arith::IndexCastOp::create(b, to, value);
+  };
+  SmallVector<Type> inputs, results;
+  b.setInsertionPointToStart(&function.getBody().front());
+  for (BlockArgument argument : function.getArguments()) {
+    Type scalar = argument.getType();
+    if (RankedTensorType lifted = getLifted(scalar)) {
+      argument.setType(lifted);
+      auto element = tensor::ExtractOp::create(b, argument, ValueRange());
+      argument.replaceAllUsesExcept(cast(element, scalar), element);
+    }
+    inputs.push_back(argument.getType());
+  }
+  for (Type result : type.getResults()) {
+    RankedTensorType lifted = getLifted(result);
+    results.push_back(lifted ? lifted : result);
+  }
+  function.walk([&](func::ReturnOp op) {
+    b.setInsertionPoint(op);
+    for (OpOperand &operand : op->getOpOperands())
+      if (RankedTensorType lifted = getLifted(operand.get().getType()))
+        operand.set(tensor::FromElementsOp::create(
+            b, lifted, cast(operand.get(), lifted.getElementType())));
+  });
+  function.setFunctionType(b.getFunctionType(inputs, results));
+  return llvm::Error::success();
+}
+
 static Expected<TensorSpec> getSpec(Type type, const Twine &what) {
   auto fail = [&](StringRef why) {
     std::string text;
@@ -49,10 +103,7 @@ static Expected<TensorSpec> getSpec(Type type, const Twine &what) {
   };
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!tensor)
-    return fail(type.isIntOrIndexOrFloat()
-                    ? "expected a ranked tensor; a scalar is one without "
-                      "dimensions, see tensor.from_elements and tensor.extract"
-                    : "expected a ranked tensor");
+    return fail("expected a ranked tensor or a scalar");
   std::optional<ElementType> element;
   for (ElementType candidate :
        {ElementType::F64, ElementType::F32, ElementType::F16, ElementType::BF16,

@@ -24,6 +24,9 @@ struct Signature {
 /// failure names what there is.
 llvm::Expected<mlir::func::FuncOp> findFunction(mlir::ModuleOp module,
                                                 llvm::StringRef name);
+/// Makes scalars among arguments and results tensors without dimensions, of
+/// i64 for those of type index. Fails where that would change calls.
+llvm::Error liftScalars(mlir::func::FuncOp function);
 llvm::Expected<Signature> getSignature(mlir::func::FuncOp function);
 
 /// A copy of the module with nothing public but `function`, and without what

@@ -264,6 +264,8 @@ getInputSets(func::FuncOp function, const Signature &signature,
 /// everything that was checked holds.
 static llvm::Expected<bool> runFunction(func::FuncOp function,
                                         const Options &options) {
+  if (llvm::Error error = liftScalars(function))
+    return std::move(error);
   auto signature = getSignature(function);
   if (!signature)
     return signature.takeError();
@@ -323,6 +325,8 @@ static llvm::Expected<bool> verifyAll(ModuleOp module, const Options &options) {
     return llvm::createStringError("the module has no public function");
   bool allHold = true;
   for (func::FuncOp function : functions) {
+    if (llvm::Error error = liftScalars(function))
+      return std::move(error);
     auto signature = getSignature(function);
     if (!signature)
       return signature.takeError();
@@ -390,6 +394,7 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(
       argc, argv,
       "fuse-run: compile a function on tensors for this machine and run it\n\n"
+      "Scalars are tensors without dimensions, of i64 for an index.\n"
       "Exits with 1 on errors and when a check of --verify fails.\n");
 
   DialectRegistry registry;

@@ -1,8 +1,8 @@
 // RUN: not fuse-run %t.none.mlir 2>&1 | FileCheck %s --check-prefix=NO-FILE
 // RUN: not fuse-run %s 2>&1 | FileCheck %s --check-prefix=SEVERAL
 // RUN: not fuse-run %s --entry=h 2>&1 | FileCheck %s --check-prefix=NO-ENTRY
-// RUN: not fuse-run %s --entry=scalar 2>&1 | FileCheck %s --check-prefix=SCALAR
-// RUN: not fuse-run %s --entry=scalar_result 2>&1 | FileCheck %s --check-prefix=RESULT
+// RUN: not fuse-run %s --entry=pair 2>&1 | FileCheck %s --check-prefix=PAIR
+// RUN: not fuse-run %s --entry=called 2>&1 | FileCheck %s --check-prefix=CALLED
 // RUN: not fuse-run %s --entry=f --shape=2:4x8 2>&1 | FileCheck %s --check-prefix=ARGUMENT
 // RUN: not fuse-run %s --entry=f --shape=0:4x9 2>&1 | FileCheck %s --check-prefix=SHAPE
 // RUN: not fuse-run %s --entry=f --shape=0:4xa 2>&1 | FileCheck %s --check-prefix=SIZE
@@ -16,10 +16,10 @@
 // RUN: not fuse-run %s --entry=f --verify 2>&1 | FileCheck %s --check-prefix=NO-KERNEL
 
 // NO-FILE: {{error: cannot open input file .*none.mlir}}
-// SEVERAL: error: the module has several functions, choose one with --entry: f, refined, scalar, scalar_result
-// NO-ENTRY: error: no public function 'h'; there are f, refined, scalar, scalar_result
-// SCALAR: error: argument 0 is f32, expected a ranked tensor; a scalar is one without dimensions, see tensor.from_elements and tensor.extract
-// RESULT: error: result 0 is f32, expected a ranked tensor; a scalar is one
+// SEVERAL: error: the module has several functions, choose one with --entry: f, refined, pair, called, caller
+// NO-ENTRY: error: no public function 'h'; there are f, refined, pair, called, caller
+// PAIR: error: argument 0 is complex<f32>, expected a ranked tensor or a scalar
+// CALLED: error: @called has scalars and is called in the module; run a function that calls it
 // ARGUMENT: error: --shape: expected an argument from 0 to 1, got '2'
 // SHAPE: error: --shape: argument 0 is ?x8xf32, got 4x9xf32
 // SIZE: error: --shape: expected a size, got 'a'
@@ -43,12 +43,14 @@ func.func @refined(%x: tensor<?x8xf32>) -> tensor<4x8xf32> {
   return %y : tensor<4x8xf32>
 }
 
-func.func @scalar(%x: f32) -> f32 {
-  return %x : f32
+func.func @pair(%x: complex<f32>) -> complex<f32> {
+  return %x : complex<f32>
 }
 
-func.func @scalar_result(%x: tensor<4xf32>) -> f32 {
-  %c0 = arith.constant 0 : index
-  %0 = tensor.extract %x[%c0] : tensor<4xf32>
-  return %0 : f32
+func.func @called(%x: f32) -> f32 {
+  return %x : f32
+}
+func.func @caller(%x: tensor<2xf32>, %s: f32) -> tensor<2xf32> {
+  %0 = call @called(%s) : (f32) -> f32
+  return %x : tensor<2xf32>
 }
