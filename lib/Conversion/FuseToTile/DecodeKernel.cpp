@@ -51,13 +51,7 @@ struct Workspace {
 
 static Workspace getWorkspace(const DecodeProblem &p, ScheduleAttr s,
                               const DecodeTiling &tiling) {
-  // Regions are whole lines of 256 bytes.
-  int64_t end = 0;
-  auto reserve = [&](int64_t bytes) {
-    int64_t offset = end;
-    end += llvm::alignTo(bytes, 256);
-    return offset;
-  };
+  WorkspaceLayout layout;
   Workspace w;
   // What must be zero before the first launch comes first: words, and partial
   // sums that are found by looking at them. A kernel has a ticket, the word of
@@ -65,43 +59,34 @@ static Workspace getWorkspace(const DecodeProblem &p, ScheduleAttr s,
   // one that late blocks wait for.
   int64_t lines = 2 + tiling.parts * tiling.ranges +
                   tiling.tiles2 * kMathWarps + tiling.waitsLate(s);
-  w.words1 = reserve(lines * 128);
-  w.words2 = s.getLaunches() == 1 ? w.words1 : reserve(lines * 128);
+  w.words1 = layout.reserve(lines * 128);
+  w.words2 = s.getLaunches() == 1 ? w.words1 : layout.reserve(lines * 128);
   int64_t sums = tiling.tiles2 * tiling.ranges * tiling.rows * s.getTokens() *
                  s.getPartials().getIntOrFloatBitWidth() / 8;
   if (s.getPolled())
-    w.partials = reserve(sums);
-  w.zeroed = end;
+    w.partials = layout.reserve(sums);
+  w.zeroed = layout.getEnd();
   int64_t rowBytes = s.getTokens() * p.getElementBytes();
-  w.input = reserve(rowBytes * p.width);
-  w.hidden = reserve(p.hasFirst() ? rowBytes * p.hidden : 0);
+  w.input = layout.reserve(rowBytes * p.width);
+  w.hidden = layout.reserve(p.hasFirst() ? rowBytes * p.hidden : 0);
   if (!s.getPolled())
-    w.partials = reserve(sums);
-  w.end = end;
+    w.partials = layout.reserve(sums);
+  w.end = layout.getEnd();
   return w;
 }
 
 void DecodeKernelBuilder::addWorkspaces() {
   Workspace w = getWorkspace(p, s, tiling);
-  auto add = [&](Value &slot, Type type, int64_t offset) {
-    addArgument(slot, bufferOf(type),
-                {kind("workspace"), entry("offset", offset)});
-  };
   auto addMapped = [&](Value &map, Value &buffer, int64_t columns,
                        int64_t offset) {
-    add(buffer, element, offset);
-    addArgument(
-        map, TensorMapType::get(b.getContext()),
-        {kind("tensor_map"), entry("offset", offset), entry("rows", tokens),
-         entry("columns", columns), entry("element", TypeAttr::get(element)),
-         entry("box_rows", tokens), entry("box_columns", 128 / elementBytes),
-         entry("swizzle", 128)});
+    addWorkspace(buffer, element, offset);
+    addTokenMap(map, offset, tokens, columns, tokens);
   };
-  add(words, b.getI32Type(), part == Part::Last ? w.words2 : w.words1);
+  addWorkspace(words, b.getI32Type(), part == Part::Last ? w.words2 : w.words1);
   addMapped(inputMap, input, p.width, w.input);
   if (p.hasFirst())
     addMapped(hiddenMap, hidden, p.hidden, w.hidden);
-  add(partials, s.getPartials(), w.partials);
+  addWorkspace(partials, s.getPartials(), w.partials);
 }
 
 void DecodeKernelBuilder::addWeights() {
@@ -258,10 +243,7 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   tile2 = rem(block, tiling.tiles2);
   range = div(block, tiling.tiles2);
 
-  auto roles =
-      SpecializeOp::create(b, loc, b.getStrArrayAttr({"stream", "multiply"}),
-                           b.getDenseI64ArrayAttr({kCopyWarps, kMathWarps}),
-                           b.getDenseI64ArrayAttr({40, 232}), 2);
+  SpecializeOp roles = makeRoles();
   b.createBlock(&roles.getRoles()[0]);
   {
     Value thread = id(IdKind::Thread);

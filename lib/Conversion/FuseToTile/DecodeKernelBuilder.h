@@ -11,10 +11,6 @@
 
 namespace fuse {
 
-constexpr int64_t kCopyWarps = 4, kMathWarps = 8;
-constexpr int64_t kMathThreads = kMathWarps * 32;
-/// Named barrier of the math warps; barrier 0 is the whole block's.
-constexpr int64_t kMathBarrier = 1;
 /// Barriers at which a warp waits for the first and the second deferred tile.
 constexpr int64_t kTileBarrier = 2;
 

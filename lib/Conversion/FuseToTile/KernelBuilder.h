@@ -12,6 +12,21 @@
 
 namespace fuse {
 
+/// Lays out a workspace: its parts are whole lines of 256 bytes.
+class WorkspaceLayout {
+public:
+  /// Returns where the next `bytes` begin.
+  int64_t reserve(int64_t bytes) {
+    int64_t offset = end;
+    end += llvm::alignTo(bytes, 256);
+    return offset;
+  }
+  int64_t getEnd() const { return end; }
+
+private:
+  int64_t end = 0;
+};
+
 /// Tile ops in short, and the arguments of a kernel with their plan.
 class KernelBuilder : protected IndexBuilder {
 public:
@@ -48,6 +63,10 @@ protected:
   /// An operand as it is; none when the fused op has none.
   void addOperand(Value &slot, Value operand);
   void addResult(Value &slot, int64_t index);
+  void addWorkspace(Value &slot, mlir::Type element, int64_t offset) {
+    addArgument(slot, bufferOf(element),
+                {kind("workspace"), entry("offset", offset)});
+  }
   void addTokens(Value &slot) {
     addArgument(slot, b.getI32Type(), kind("tokens"));
   }

@@ -26,7 +26,6 @@ using namespace mlir;
 using namespace fuse;
 using namespace tile;
 
-static constexpr int64_t kCopyWarps = 4, kMathWarps = 8, kMathBarrier = 1;
 /// k-steps of weights on their way into L2 before their copy, where so many
 /// token tiles share them that device memory has time. With fewer, it is busy
 /// with what is needed sooner.
@@ -81,72 +80,53 @@ static int64_t countReady(PrefillScheduleAttr s, const PrefillTiling &tiling) {
 
 static Workspace getWorkspace(const DecodeProblem &p, PrefillScheduleAttr s,
                               const PrefillTiling &tiling) {
-  int64_t end = 0;
-  auto reserve = [&](int64_t bytes) {
-    int64_t offset = end;
-    end += llvm::alignTo(bytes, 256);
-    return offset;
-  };
+  WorkspaceLayout layout;
   Workspace w;
   // Words come first: they are the part that must be zero before the first
   // launch. Each warp of a tile has one, behind the line of the ticket.
   const PrefillProduct &last = tiling.last;
   int64_t units = last.ranges > 1 ? last.getUnits(s.getTokens()) : 0;
   int64_t words = units / last.ranges * kMathWarps;
-  w.words = reserve(units ? (1 + words) * 128 : 0);
-  w.zeroed = end;
+  w.words = layout.reserve(units ? (1 + words) * 128 : 0);
+  w.zeroed = layout.getEnd();
   int64_t ready = countReady(s, tiling);
-  w.ready = reserve(ready ? (1 + ready) * 128 : 0);
+  w.ready = layout.reserve(ready ? (1 + ready) * 128 : 0);
   // Of an even product each block has at most one tile that others finish.
   if (last.isEven)
     units = s.getBlocks();
-  w.partials = reserve(units * kTokenTile * last.rows *
-                       static_cast<int64_t>(sizeof(float)));
+  w.partials = layout.reserve(units * kTokenTile * last.rows *
+                              static_cast<int64_t>(sizeof(float)));
   // What has rows for tokens comes last, so that hosts can do with rows for
   // the tokens there are.
   int64_t rowBytes = s.getTokens() * tiling.bytes;
-  w.input = reserve(rowBytes * p.width);
-  w.hidden = reserve(rowBytes * p.hidden);
-  w.end = end;
+  w.input = layout.reserve(rowBytes * p.width);
+  w.hidden = layout.reserve(rowBytes * p.hidden);
+  w.end = layout.getEnd();
   return w;
-}
-
-void PrefillKernelBuilder::addBuffer(Value &slot, Type type, int64_t offset) {
-  addArgument(slot, bufferOf(type),
-              {kind("workspace"), entry("offset", offset)});
-}
-
-void PrefillKernelBuilder::addTokenMap(Phase &phase, int64_t columns,
-                                       int64_t offset) {
-  addArgument(
-      phase.tokenMap, TensorMapType::get(b.getContext()),
-      {kind("tensor_map"), entry("offset", offset),
-       entry("rows", s.getTokens()), entry("columns", columns),
-       entry("element", TypeAttr::get(element)), entry("box_rows", kTokenTile),
-       entry("box_columns", 128 / elementBytes), entry("swizzle", 128)});
 }
 
 void PrefillKernelBuilder::addArguments() {
   Workspace w = getWorkspace(p, s, tiling);
   if (isNorm()) {
-    addBuffer(input, element, w.input);
+    addWorkspace(input, element, w.input);
     addNormOperands();
     addNormResults();
     if (isJoint())
-      addBuffer(ready, b.getI32Type(), w.ready);
+      addWorkspace(ready, b.getI32Type(), w.ready);
     addTokens(count);
     if (p.isF8())
       addQuantizer(inputScale, "input", p.scales);
     return;
   }
   if (hasFirst()) {
-    addTokenMap(first, p.width, w.input);
+    addTokenMap(first.tokenMap, w.input, s.getTokens(), p.width, kTokenTile);
     addFirstWeights(first.weights, tiling.tiles1, tiling.steps1);
     addHiddenBiases();
-    addBuffer(hidden, element, w.hidden);
+    addWorkspace(hidden, element, w.hidden);
   }
   if (hasLast()) {
-    addTokenMap(last, p.getReduction(), p.hasFirst() ? w.hidden : w.input);
+    addTokenMap(last.tokenMap, p.hasFirst() ? w.hidden : w.input, s.getTokens(),
+                p.getReduction(), kTokenTile);
     addLastWeights(last.weights, tiling.packedTiles2, tiling.steps2);
     if (p.addStream) {
       addOperand(x, p.x);
@@ -154,12 +134,12 @@ void PrefillKernelBuilder::addArguments() {
     }
     addOutputOperands();
     if (last.product.ranges > 1)
-      addBuffer(words, b.getI32Type(), w.words);
+      addWorkspace(words, b.getI32Type(), w.words);
     if (last.product.ranges > 1 || last.product.isEven)
-      addBuffer(partials, f32, w.partials);
+      addWorkspace(partials, f32, w.partials);
   }
   if (isJoint())
-    addBuffer(ready, b.getI32Type(), w.ready);
+    addWorkspace(ready, b.getI32Type(), w.ready);
   addTokens(count);
   if (hasFirst())
     addHiddenScalars();
@@ -475,10 +455,7 @@ void PrefillKernelBuilder::buildProducts() {
   }
   if (s.getDependent())
     GridDependencyOp::create(b, loc, Dependency::Launch);
-  auto roles =
-      SpecializeOp::create(b, loc, b.getStrArrayAttr({"stream", "multiply"}),
-                           b.getDenseI64ArrayAttr({kCopyWarps, kMathWarps}),
-                           b.getDenseI64ArrayAttr({40, 232}), 2);
+  SpecializeOp roles = makeRoles();
   b.createBlock(&roles.getRoles()[0]);
   when(equal(id(IdKind::Thread), 0), [&] { stream(); });
   if (part == Part::Both)

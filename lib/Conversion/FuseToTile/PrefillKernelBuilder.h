@@ -42,8 +42,6 @@ private:
 
   // Arguments.
   void addArguments();
-  void addBuffer(Value &slot, mlir::Type type, int64_t offset);
-  void addTokenMap(Phase &phase, int64_t columns, int64_t offset);
 
   // Units of a product: a token tile, a tile of weights and a range.
   struct Unit {

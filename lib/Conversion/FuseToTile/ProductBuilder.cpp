@@ -14,6 +14,16 @@ using namespace tile;
 // Arguments
 //===----------------------------------------------------------------------===//
 
+void ProductBuilder::addTokenMap(Value &slot, int64_t offset, int64_t tokens,
+                                 int64_t columns, int64_t boxTokens) {
+  addArgument(
+      slot, TensorMapType::get(b.getContext()),
+      {kind("tensor_map"), entry("offset", offset), entry("rows", tokens),
+       entry("columns", columns), entry("element", TypeAttr::get(element)),
+       entry("box_rows", boxTokens),
+       entry("box_columns", 128 / p.getElementBytes()), entry("swizzle", 128)});
+}
+
 void ProductBuilder::addPacked(Value &slot, StringRef recipe,
                                ArrayRef<Value> sources, int64_t tiles,
                                int64_t steps) {
@@ -198,4 +208,14 @@ void ProductBuilder::storeOutputs(size_t index, Value token, Value row,
   if (!other.empty())
     values = addEach(other, round("down", values));
   store(pack(bf16, values), outputs[index], at);
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+SpecializeOp ProductBuilder::makeRoles() {
+  return SpecializeOp::create(b, loc, b.getStrArrayAttr({"stream", "multiply"}),
+                              b.getDenseI64ArrayAttr({kCopyWarps, kMathWarps}),
+                              b.getDenseI64ArrayAttr({40, 232}), 2);
 }

@@ -14,6 +14,12 @@ namespace fuse {
 /// Bytes of 256 packed rows of a k-step.
 constexpr int64_t kWeightStage = 256 * 128;
 
+/// Warps of a block: some copy, two warpgroups multiply.
+constexpr int64_t kCopyWarps = 4, kMathWarps = 8;
+constexpr int64_t kMathThreads = kMathWarps * 32;
+/// Named barrier of the math warps; barrier 0 is the whole block's.
+constexpr int64_t kMathBarrier = 1;
+
 /// Sums of the first product after their rounding point.
 struct Rounded {
   using Values = llvm::SmallVector<mlir::Value>;
@@ -40,6 +46,10 @@ public:
 
 protected:
   // Arguments.
+  /// A matrix of `tokens` rows in the workspace, of which copies take
+  /// `boxTokens` and a k-step of columns at a time.
+  void addTokenMap(Value &slot, int64_t offset, int64_t tokens, int64_t columns,
+                   int64_t boxTokens);
   void addFirstWeights(Value &slot, int64_t tiles, int64_t steps);
   void addLastWeights(Value &slot, int64_t tiles, int64_t steps);
   void addHiddenBiases();
@@ -67,6 +77,9 @@ protected:
   /// Stores neighbouring outputs of a token, finished from their sums.
   void storeOutputs(size_t index, Value token, Value row,
                     llvm::ArrayRef<Value> sums);
+
+  /// Roles of copying and of math warps, with their registers.
+  tile::SpecializeOp makeRoles();
 
   /// Arguments; null where the problem has none.
   Value gateBias, upBias, outputResidual;
