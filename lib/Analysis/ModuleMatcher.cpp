@@ -120,6 +120,7 @@ LogicalResult ModuleMatcher::checkKernel(const ModulePattern &pattern) {
       diag << separator << kernel.getSymName();
       separator = ", ";
     }
+    declarations.noteOthers(diag);
     return diag;
   }
   kernelReturnsIntermediates = declaredKernel.getReturnsIntermediates();

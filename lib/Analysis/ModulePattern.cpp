@@ -179,6 +179,7 @@ void PatternReader::listDeclared(InFlightDiagnostic &diag) {
   }
   if (!any)
     diag << "declare one with fuse.fusion_pattern";
+  declarations.noteOthers(diag);
 }
 
 FailureOr<std::vector<ModulePattern>>
@@ -200,8 +201,8 @@ FailureOr<Declarations> Declarations::create(ModelOp model,
     if (!glob)
       return library.emitError()
              << "class of a library: " << llvm::toString(glob.takeError());
-    if (glob->matchChild(model.getClassName()))
-      sources.push_back(library);
+    bool isForModel = glob->matchChild(model.getClassName());
+    (isForModel ? sources : declarations.others).push_back(library);
   }
   llvm::StringMap<Operation *> seen;
   for (ModelOp source : sources)
@@ -223,6 +224,14 @@ FailureOr<Declarations> Declarations::create(ModelOp model,
         declarations.kernels.push_back(kernel);
     }
   return declarations;
+}
+
+void Declarations::noteOthers(InFlightDiagnostic &diag) const {
+  for (ModelOp library : others)
+    diag.attachNote(library->getLoc())
+        << "this library is for models of class '"
+        << ModelOp(library).getClassName() << "', the model has class '"
+        << ModelOp(model).getClassName() << "'";
 }
 
 FailureOr<std::vector<OwningOpRef<ModuleOp>>>

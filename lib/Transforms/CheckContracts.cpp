@@ -75,7 +75,11 @@ static void addFunction(FunctionOpInterface function, Fusions &fusions) {
 
 /// Paths of the members that the id of a refused site names.
 static SmallVector<std::string> getMembers(StringRef id) {
-  auto [parent, names] = id.split('#').first.rsplit('.');
+  // A site has a number behind it, and names may have such a sign as well.
+  auto [members, number] = id.rsplit('#');
+  if (unsigned value; number.getAsInteger(10, value))
+    members = id;
+  auto [parent, names] = members.rsplit('.');
   if (names.empty())
     std::swap(parent, names);
   SmallVector<StringRef> parts;

@@ -174,3 +174,26 @@ fuse.model @inside class "M" attributes {fuse.must_fuse = ["mlp.*"]} {
     return %m : tensor<8x8xf32>
   }
 }
+
+// -----
+
+// Names may have the signs that ids of sites have.
+
+// expected-warning @below {{fuses nothing}}
+// expected-error @below {{must fuse 'c#1.mlp': 1 of 1 modules are not fused}}
+// expected-note @below {{'c#1.mlp': c#1.norm+mlp#0: FUSE-N208 has-hooks}}
+fuse.model @names class "M" attributes {fuse.must_fuse = ["c#1.mlp"]} {
+  fuse.module @"c#1" class "Layer" {
+    fuse.module @norm class "RMSNorm" {
+      func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+    }
+    fuse.module @mlp class "MLP" hooks(["accelerate"]) {
+      func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
+    }
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
+      %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
+      return %m : tensor<8xf32>
+    }
+  }
+}

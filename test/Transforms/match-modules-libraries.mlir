@@ -19,6 +19,12 @@
 // RUN:   | FileCheck %s --check-prefix=EMPTY
 // RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/Inputs/libraries/none.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=FILE
+// RUN: sed 's/class "Qwen3For/class "LlamaFor/' %s \
+// RUN:   | not fuse-opt --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/Inputs/libraries/qwen.mlir' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=OTHER
+// RUN: sed 's/class "Qwen3For/class "LlamaFor/' %s \
+// RUN:   | not fuse-opt --fuse-match-modules='patterns=((*,norm))->NormMLP libraries=%S/Inputs/libraries/qwen.mlir' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=KERNEL
 
 // Patterns and kernels can come from outside: a library file declares them for
 // models of a class, and the model stays what it is.
@@ -35,6 +41,10 @@
 // FUNCTION: error: in library '{{.*}}function.mlir'; expected fuse.model
 // EMPTY:    error: library '{{.*}}empty.mlir' has no fuse.model
 // FILE:     error: library '{{.*}}none.mlir' can not be read: cannot open input file '{{.*}}none.mlir': No such file or directory
+// OTHER:    the model declares no pattern 'norm_mlp'; declare one with fuse.fusion_pattern
+// OTHER:    qwen.mlir:2:1: note: this library is for models of class 'Qwen*', the model has class 'LlamaForCausalLM'
+// KERNEL:   FUSE-N210 unknown-kernel: no kernel 'NormMLP'
+// KERNEL:   qwen.mlir:2:1: note: this library is for models of class 'Qwen*'
 
 fuse.model @m class "Qwen3ForCausalLM" {
   fuse.module @norm class "Qwen3RMSNorm" {

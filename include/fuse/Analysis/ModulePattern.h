@@ -48,9 +48,12 @@ public:
   ModelOp getModel() const { return model; }
   llvm::ArrayRef<FusionPatternOp> getPatterns() const { return patterns; }
   llvm::ArrayRef<KernelOp> getKernels() const { return kernels; }
+  /// Adds a note for each library that is for models of another class.
+  void noteOthers(mlir::InFlightDiagnostic &diag) const;
 
 private:
   ModelOp model;
+  llvm::SmallVector<ModelOp> others;
   llvm::SmallVector<FusionPatternOp> patterns;
   llvm::SmallVector<KernelOp> kernels;
 };
