@@ -27,8 +27,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tensor.h"
-#include "fuse-c/Compiler.h"
-#include "fuse-c/Fuse.hpp"
+#include "fuse-c/Compiler.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -42,9 +41,6 @@
 
 using namespace embed;
 using namespace fuse::cxx;
-
-using Context = Handle<fuse_context, fuse_context_destroy>;
-using Module = Handle<fuse_module, fuse_module_destroy>;
 
 static constexpr int kRounds = 11;
 static constexpr int64_t kFewTokens = 8;
@@ -142,28 +138,22 @@ static std::vector<Step> measure(const std::string &source,
                                  const Target &target, const char *trace,
                                  const std::optional<Device> &gpu) {
   Clock clock;
-  Context context(Context::create(fuse_context_create));
+  Context context;
   if (trace)
-    check(fuse_context_set_trace(context.get(), trace));
+    context.trace(trace);
   clock.mark("context");
-  Module module(Module::create([&](fuse_module **made) {
-    return fuse_module_parse(context.get(), source.data(), source.size(), made);
-  }));
+  Module module(context, source);
   clock.mark("parse");
-  check(fuse_module_run(module.get(),
-                        "builtin.module(fuse-kernel-formation-pipeline)"));
+  module.run("builtin.module(fuse-kernel-formation-pipeline)");
   clock.mark("form");
-  fuse_compile_options options;
-  fuse_compile_options_init(&options);
+  CompileOptions options;
   options.cpu = target.cpu;
   options.chip = target.chip;
   options.portable = target.portable;
   options.assemble = target.assemble;
   if (target.tokens)
     options.tokens = target.tokens;
-  Artifact artifact(Artifact::create([&](fuse_artifact **made) {
-    return fuse_module_compile(module.get(), &options, made);
-  }));
+  Artifact artifact = module.compile(options);
   clock.mark("compile");
   bool onCPU = *target.cpu != '\0';
   if (!onCPU && !gpu)

@@ -25,7 +25,7 @@
 #include "fuse-c/Fuse.hpp"
 
 #ifdef EMBED_COMPILER
-#include "fuse-c/Compiler.h"
+#include "fuse-c/Compiler.hpp"
 
 #include <fstream>
 #include <sstream>
@@ -51,34 +51,21 @@ struct Options {
 } // namespace
 
 #ifdef EMBED_COMPILER
-using Context = Handle<fuse_context, fuse_context_destroy>;
-using Module = Handle<fuse_module, fuse_module_destroy>;
-
 /// Parses a module, fuses what can be fused, and compiles it.
 static Artifact compile(const std::string &path, bool forGPU) {
   std::ifstream file(path);
   std::stringstream text;
   text << file.rdbuf();
-  std::string source = text.str();
-  Context context(Context::create(fuse_context_create));
+  Context context;
   // Every site that was fused or not, with the reason.
-  check(fuse_context_set_remark_handler(
-      context.get(),
-      [](const fuse_remark *remark, void *) {
-        std::printf("%s %s: %s\n", remark->kind, remark->name, remark->text);
-      },
-      nullptr));
-  Module module(Module::create([&](fuse_module **made) {
-    return fuse_module_parse(context.get(), source.data(), source.size(), made);
-  }));
-  check(fuse_module_run(module.get(),
-                        "builtin.module(fuse-kernel-formation-pipeline)"));
-  fuse_compile_options options;
-  fuse_compile_options_init(&options);
+  context.onRemark([](const fuse_remark &remark) {
+    std::printf("%s %s: %s\n", remark.kind, remark.name, remark.text);
+  });
+  Module module(context, text.str());
+  module.run("builtin.module(fuse-kernel-formation-pipeline)");
+  CompileOptions options;
   options.chip = forGPU ? "sm_90a" : "";
-  return Artifact(Artifact::create([&](fuse_artifact **made) {
-    return fuse_module_compile(module.get(), &options, made);
-  }));
+  return module.compile(options);
 }
 #else
 static Artifact compile(const std::string &path, bool) {
