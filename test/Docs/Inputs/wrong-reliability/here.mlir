@@ -1,0 +1,1 @@
+// RUN: fuse-fuzz --seed=8
