@@ -17,9 +17,8 @@ using namespace mlir;
 using namespace fuse;
 
 static bool isReshape(Operation *op) {
-  return op &&
-         isa<tensor::CastOp, tensor::CollapseShapeOp, tensor::ExpandShapeOp>(
-             op);
+  return isa_and_nonnull<tensor::CastOp, tensor::CollapseShapeOp,
+                         tensor::ExpandShapeOp>(op);
 }
 
 /// The layer op that computes `value`, reshapes aside, or null.
