@@ -93,3 +93,23 @@ fails(npy("<f4", "(1, 2)", struct.pack("<2f", 1000.0, 1.0)),
 # Wherever the header is cut off, it is an error.
 for length in range(0, 60, 7):
     fails(good[:length], "bad.npy: ")
+
+
+def header(text):
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+for text, problem in (
+        ("('descr': '<f4')", "expected '{' before '('descr': '<f4')'"),
+        ("{descr: '<f4'}", "expected ''' before 'descr: '<f4'}'"),
+        ("{'descr", "string without an end"),
+        ("{'descr' '<f4'}", "expected ':' before ''<f4'}'"),
+        ("{'descr': <f4}", "expected ''' before '<f4}'"),
+        ("{'fortran_order': 0}", "expected 'False' before '0}'"),
+        ("{'shape': [2]}", "expected '(' before '[2]}'"),
+        ("{'shape': (2 2)}", "expected ')' before '2)}'"),
+        ("{'order': 'C'}", "unknown key 'order'"),
+        ("{'descr': '<f4', 'shape': (2, 2)}",
+         "expected the keys descr, fortran_order and shape")):
+    fails(header(text), "header: " + problem)
+fails(b"\x93NUMPY\x02\x00\x01\x00", "file ends in its header")
