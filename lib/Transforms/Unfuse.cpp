@@ -185,17 +185,15 @@ LogicalResult Selection::verify(Operation *root) const {
   return success();
 }
 
-/// Paths of the members of a fused call.
-static SmallVector<std::string> getMemberPaths(FusedCallOp call) {
-  std::string scope = getModulePath(getEnclosingModule(call));
+/// Paths of the members of a fused call and of the modules inside of them: what
+/// its kernel has as origins, so that both go together.
+static SmallVector<std::string> getMemberPaths(FusedCallOp call,
+                                               SymbolTableCollection &tables) {
   SmallVector<std::string> paths;
-  for (auto member : call.getMembers().getAsRange<SymbolRefAttr>()) {
-    std::string path = scope.empty() ? "" : scope + ".";
-    path += member.getRootReference().getValue();
-    for (FlatSymbolRefAttr nested : member.getNestedReferences())
-      path += "." + nested.getValue().str();
-    paths.push_back(std::move(path));
-  }
+  for (auto member : call.getMembers().getAsRange<SymbolRefAttr>())
+    lookupModule(tables, call, member).walk([&](NetModuleOp module) {
+      paths.push_back(getModulePath(module));
+    });
   return paths;
 }
 
@@ -237,7 +235,7 @@ FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
     } else if (auto call = dyn_cast<FusedCallOp>(op)) {
       SmallVector<std::string> members;
       if (selection.hasPaths())
-        members = getMemberPaths(call);
+        members = getMemberPaths(call, tables);
       SmallVector<StringRef> origins(members.begin(), members.end());
       if (selection.contains(call.getSiteAttr(), origins))
         calls.push_back(call);
