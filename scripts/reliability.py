@@ -6,15 +6,15 @@
 #===------------------------------------------------------------------------===#
 """Keep benchmarks/results/reliability.json, and the table that shows it.
 
-    scripts/reliability.py run "E, H" -- fuse-fuzz --run --seed=2000 --seconds=600
+    scripts/reliability.py run "E, H" -- fuse-fuzz --run --seed=7 --seconds=60
     scripts/reliability.py add FILE...    # runs of another machine
     scripts/reliability.py write          # the tables of docs/reliability.md
     scripts/reliability.py check          # whether they agree, as lit does
 
 `run` takes the time of a command, reads from its output how far it came, and
-appends both to a row of the file; with --output it writes them to a file of their
-own, which `add` appends. A command that fails is recorded as one that does, and its status
-is that of `run`.
+appends both to a row of the file; with --output it writes them to a file of
+their own, which `add` appends. A command that fails is recorded as one that
+does, and its status is that of `run`.
 
 `check` compares the tables with the file, and looks for every regression test
 that the file names: PATH of a test, or PATH#TEXT where TEXT stands in it.
@@ -57,11 +57,13 @@ PATTERNS = (
     r"(?P<steps>\d+) steps passed, 0 failed",
     r"^(?P<cases>\d+) cases of \d+ passes on ",
     r"^(?P<plans>\d+) plans: ",
+    r"^(?P<models>\d+) models, (?P<fused_models>\d+) with fused sites, 0 wrong",
     r"^(?P<layers>\d+) layers to \d+, by rounds",
 )
 # A unit of the file and how it is printed, where these differ.
 NAMES = {"input_sets": "sets of inputs", "exact_values": "of them to the bit",
-         "sites": "sites fused", "valid_texts": "valid texts",
+         "sites": "sites fused", "fused_models": "of them with fused sites",
+         "valid_texts": "valid texts",
          "first_kib": "KiB at the start", "last_kib": "KiB at the end",
          "bugs": "bugs noticed", "by_fuzz": "of them by random modules",
          "covered": "lines run", "lines": "of them in all"}
@@ -127,8 +129,9 @@ def append(runs: list[tuple[str, dict[str, Any]]], output: Path | None) -> None:
             raise SystemExit(f"error: no row '{name}'; expected one of "
                              + ", ".join(rows))
         if entry["machine"] not in results["machines"]:
-            raise SystemExit(f"error: no machine '{entry['machine']}'; expected "
-                             "one of " + ", ".join(results["machines"]))
+            raise SystemExit(f"error: no machine '{entry['machine']}'; "
+                             "expected one of "
+                             + ", ".join(results["machines"]))
         rows[name]["runs"].append(entry)
     save(results)
 
@@ -231,11 +234,11 @@ def check(root: Path) -> Iterator[str]:
             yield f"row {row['id']} has no wall time"
         for entry in row["runs"]:
             if entry["machine"] not in results["machines"]:
-                yield f"row {row['id']} ran on '{entry['machine']}', which is " \
-                    "no machine of the file"
+                yield (f"row {row['id']} ran on '{entry['machine']}', which "
+                       "is no machine of the file")
             if entry.get("status") and "note" not in entry:
-                yield f"row {row['id']} has a run that failed: " \
-                    f"{entry['command']}"
+                yield (f"row {row['id']} has a run that failed: "
+                       f"{entry['command']}")
         for bug in row["found"]:
             if not bug["tests"]:
                 yield f"row {row['id']}: nothing tests '{bug['what'][:60]}'"
