@@ -3,8 +3,8 @@
 
     python3 -m benchmarks.merge benchmarks/results/mlp-h200.json RUN.json...
 
-A row or check replaces the one of the same problem; the GPU, its clocks and
-ceilings are those of the last run that has them.
+A row or check replaces the one of the same problem; the GPU and its ceilings
+are those of the last run that has them, its clocks the least and most of all.
 """
 
 from __future__ import annotations
@@ -30,8 +30,13 @@ def merge(target: Results, source: Path) -> None:
     for name, value in data.items():
         if name in _LISTS or not value:
             continue
+        known = target.data.get(name)
+        if name == "clocks" and known:
+            pick = {"sm_mhz_min": min, "sm_mhz_max": max}
+            value = {key: pick[key](known.get(key, mhz), mhz)
+                     for key, mhz in value.items()}
         # A run without the stage of ceilings has some of them.
-        target.data[name] = {**target.data.get(name, {}), **value} \
+        target.data[name] = {**(known or {}), **value} \
             if isinstance(value, dict) else value
 
 

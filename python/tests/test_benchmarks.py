@@ -433,10 +433,14 @@ class ResultFiles(unittest.TestCase):
             results.add_row({**row, "median_us": 2.0})
             results.add_row({**row, "M": 8, "median_us": 3.0})
             results.data["ceilings"] = {"copy_tb_per_s": 4.2}
+            results.data["clocks"] = {"sm_mhz_min": 1500.0,
+                                      "sm_mhz_max": 1965.0}
             results.save()
             later = Results(second)
             later.add_row({**row, "median_us": 1.0})
             later.data["ceilings"] = {"empty_graph_us": 3.7}
+            later.data["clocks"] = {"sm_mhz_min": 1650.0,
+                                    "sm_mhz_max": 1980.0}
             later.save()
             with contextlib.redirect_stdout(io.StringIO()):
                 self.assertEqual(merge.main([str(first), str(second)]), 0)
@@ -445,6 +449,8 @@ class ResultFiles(unittest.TestCase):
                          {1: 1.0, 8: 3.0})
         self.assertEqual(merged.data["ceilings"],
                          {"copy_tb_per_s": 4.2, "empty_graph_us": 3.7})
+        self.assertEqual(merged.data["clocks"],
+                         {"sm_mhz_min": 1500.0, "sm_mhz_max": 1980.0})
 
     def test_kernels_of_rows_and_checks_are_cases(self):
         names = {case.name() for case in all_cases(["timed"], SETS)}
