@@ -528,10 +528,11 @@ def UnfusePass : Pass<"fuse-unfuse"> {
 
     In a model, every fused call becomes the calls of its members again, each in
     its place, and the function with their bodies is removed. `paths` selects
-    sites by the paths of their members (docs/PathGlobs.md).
+    sites by the paths of their members and of what is inside of them
+    (docs/PathGlobs.md).
 
     An id in `sites` that no fused op has is an error that lists those that
-    exist, and so is a glob in `paths` that matches no member.
+    exist, and so is a glob in `paths` that matches none of these modules.
 
     After this pass no fused op and no fused call remains, or none that was
     selected.
