@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse-c/Compiler.h"
+#include "fuse-c/Compiler.hpp"
 #include "fuse-c/Fuse.hpp"
 #include "fuse/Runtime/Host/Container.h"
 #include "gtest/gtest.h"
@@ -21,9 +21,6 @@
 using namespace fuse;
 
 namespace {
-
-using Context = cxx::Handle<fuse_context, fuse_context_destroy>;
-using Module = cxx::Handle<fuse_module, fuse_module_destroy>;
 
 constexpr const char *kBlock = R"mlir(
 func.func @block(%x: tensor<?x1024xbf16>,
@@ -59,21 +56,14 @@ func.func @portable(%x: tensor<?x1024xf32>, %y: tensor<?x1024xf32>)
 /// The bytes that the compiler makes of the block.
 const std::string &getBytes() {
   static const std::string bytes = [] {
-    Context context(Context::create(fuse_context_create));
-    Module module(Module::create([&](fuse_module **made) {
-      return fuse_module_parse(context.get(), kBlock, std::strlen(kBlock),
-                               made);
-    }));
-    cxx::check(fuse_module_run(
-        module.get(), "builtin.module(fuse-kernel-formation-pipeline)"));
-    fuse_compile_options options;
-    fuse_compile_options_init(&options);
+    cxx::Context context;
+    cxx::Module module(context, kBlock);
+    module.run("builtin.module(fuse-kernel-formation-pipeline)");
+    cxx::CompileOptions options;
     options.chip = "sm_90a";
     options.tokens = 8;
     options.link = 1;
-    cxx::Artifact artifact(cxx::Artifact::create([&](fuse_artifact **made) {
-      return fuse_module_compile(module.get(), &options, made);
-    }));
+    cxx::Artifact artifact = module.compile(options);
     size_t size = 0;
     const void *data = fuse_artifact_bytes(artifact.get(), &size);
     return std::string(static_cast<const char *>(data), size);

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaFixture.h"
-#include "fuse-c/Compiler.h"
+#include "fuse-c/Compiler.hpp"
 #include "fuse/Runtime/Host/Container.h"
 
 #include <cstdlib>
@@ -23,9 +23,6 @@ using namespace fuse;
 using namespace fuse::test;
 
 namespace {
-
-using Context = cxx::Handle<fuse_context, fuse_context_destroy>;
-using Module = cxx::Handle<fuse_module, fuse_module_destroy>;
 
 /// Two ops with kernels for three ranges, and one between them that the
 /// portable path takes.
@@ -43,19 +40,14 @@ constexpr const char *kMixed = R"(
   })";
 
 std::string compile() {
-  Context context(Context::create(fuse_context_create));
-  Module module(Module::create([&](fuse_module **made) {
-    return fuse_module_parse(context.get(), kMixed, std::strlen(kMixed), made);
-  }));
-  fuse_compile_options options;
-  fuse_compile_options_init(&options);
+  cxx::Context context;
+  cxx::Module module(context, kMixed);
+  cxx::CompileOptions options;
   options.cpu = "";
   options.chip = "sm_90a";
   options.mixed = 1;
   options.tokens = 64;
-  cxx::Artifact artifact(cxx::Artifact::create([&](fuse_artifact **made) {
-    return fuse_module_compile(module.get(), &options, made);
-  }));
+  cxx::Artifact artifact = module.compile(options);
   size_t size = 0;
   const void *data = fuse_artifact_bytes(artifact.get(), &size);
   return std::string(static_cast<const char *>(data), size);

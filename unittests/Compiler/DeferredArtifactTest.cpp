@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaFixture.h"
-#include "fuse-c/Compiler.h"
+#include "fuse-c/Compiler.hpp"
 
 #include <cstdlib>
 #include <filesystem>
@@ -18,9 +18,6 @@ using namespace fuse;
 using namespace fuse::test;
 
 namespace {
-
-using Context = cxx::Handle<fuse_context, fuse_context_destroy>;
-using Module = cxx::Handle<fuse_module, fuse_module_destroy>;
 
 constexpr const char *kBlock = R"(
   func.func @mlp(%x: tensor<?x64xbf16>, %up: tensor<256x64xbf16>,
@@ -49,20 +46,14 @@ constexpr const char *kMixed = R"(
 /// context are gone when this returns.
 cxx::Artifact compile(const char *trace = nullptr,
                       const std::string &text = kBlock) {
-  Context context(Context::create(fuse_context_create));
+  cxx::Context context;
   if (trace)
-    cxx::check(fuse_context_set_trace(context.get(), trace));
-  Module module(Module::create([&](fuse_module **made) {
-    return fuse_module_parse(context.get(), text.data(), text.size(), made);
-  }));
-  fuse_compile_options options;
-  fuse_compile_options_init(&options);
+    context.trace(trace);
+  cxx::CompileOptions options;
   options.cpu = "";
   options.chip = "sm_90a";
   options.mixed = 1;
-  return cxx::Artifact(cxx::Artifact::create([&](fuse_artifact **made) {
-    return fuse_module_compile(module.get(), &options, made);
-  }));
+  return cxx::Module(context, text).compile(options);
 }
 
 std::string getBytes(const cxx::Artifact &artifact) {
