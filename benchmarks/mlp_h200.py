@@ -41,7 +41,7 @@ from .problem import BF16, FP8, Problem
 from .reference import (kernel_scalars, library_sum_error, real_output,
                         relative_error)
 from .results import LIBRARY, Results, tables
-from .timing import (DeviceReader, Floor, Timer, capture, ceilings,
+from .timing import (DeviceReader, Floor, Sample, Timer, capture, ceilings,
                      describe_device)
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,6 +50,10 @@ LAYERS = 8
 #: More tokens are no decode step: nothing is timed as a chain, the library's
 #: products are timed beside, and rows have rates.
 FEW_TOKENS = 128
+#: From here on, power limits the clock: systems also run for some time each.
+MANY_TOKENS = 2048
+_SUSTAINED = ("fuse", LIBRARY, "torch-eager", "torch-compile",
+              "torch-compile-autotune")
 
 
 class Watch:
@@ -319,7 +323,11 @@ class Bench:
         self.measure(base, calls, errors, raw, problem)
 
     def protocols(self, tokens: int) -> list[str]:
-        stages = ("single", "chain") if tokens <= FEW_TOKENS else ("single",)
+        stages = ["single"]
+        if tokens <= FEW_TOKENS:
+            stages.append("chain")
+        if tokens >= MANY_TOKENS:
+            stages.append("sustained")
         return [stage for stage in stages if stage in self.options.stages]
 
     def add_ours(self, plan: Plan, x: Tensor, weights: list[Weights],
@@ -372,9 +380,11 @@ class Bench:
                 calls: dict[tuple[str, str, str], Callable[[], Any]],
                 errors: dict[tuple[str, str], float], raw: Tensor,
                 problem: Problem) -> None:
-        relaxed_problem = timed_problem(problem.width, problem.hidden,
-                                        problem.act, problem.dtype, True)
+        graphs: dict[str, torch.cuda.CUDAGraph] = {}
         for protocol in self.protocols(base["M"]):
+            if protocol == "sustained":
+                self.measure_sustained(base, graphs, errors, problem)
+                continue
             layers = 1 if protocol == "single" else LAYERS
             graphs = {}
             self.watch.start(f"capture {base} {protocol}", 120)
@@ -390,40 +400,70 @@ class Bench:
             self.watch.start(f"time {base} {protocol}", 120)
             samples = self.timer.interleave(graphs, self.options.rounds)
             self.watch.stop()
-            clock = self.read_clock()
-            power = self.reader.power()
-            floor = samples.pop("floor").per(layers)
-            library = samples[f"{LIBRARY}/none"].per(1)["median_us"] \
-                if f"{LIBRARY}/none" in samples else None
-            plans = {plan_system: plan for plan_system, plan in (
-                ("fuse", self.find(problem, base["M"])),
-                ("fuse-relaxed", self.find(relaxed_problem, base["M"])))
-                if plan is not None}
-            for name, sample in samples.items():
-                system, scales = name.split("/")
-                error = errors[system, scales]
-                row = {**base, "scales": scales, "system": system,
-                       "protocol": protocol, **sample.per(layers),
-                       "floor_us": floor["median_us"],
-                       "rel_err": short(error) if error < 1e9 else None,
-                       "weight_bytes": problem.weight_bytes,
-                       "sm_mhz": clock, "run": self.began}
-                if library is not None:
-                    rate = problem.flop(base["M"]) / row["median_us"] * 1e-6
-                    row |= {"tflop_per_s": round(rate, 1), "power_w": power,
-                            "of_library_products":
-                            round(library / row["median_us"], 3)}
-                if system in plans:
-                    row |= {"tile": plans[system].max_tokens,
-                            "commit": plans[system].commit,
-                            "digest": plans[system].digest}
-                self.results.add_row(row)
-                self.say(f"{protocol} {base['K']}/{base['H']} "
-                         f"{base['dtype']} M={base['M']} {system} {scales}: "
-                         f"{row['median_us']:.1f} us ({row['min_us']:.1f}-"
-                         f"{row['max_us']:.1f}), "
-                         f"{row['median_us'] / row['floor_us']:.2f} x floor, "
-                         f"error {error:.1e}")
+            self.add_rows({**base, "protocol": protocol}, samples, errors,
+                          problem, layers, {"sm_mhz": self.read_clock()},
+                          {"power_w": self.reader.power()})
+
+    def measure_sustained(self, base: dict[str, Any],
+                          graphs: dict[str, torch.cuda.CUDAGraph],
+                          errors: dict[tuple[str, str], float],
+                          problem: Problem) -> None:
+        """The graphs of single calls, each for some time."""
+        chosen = {name: graph for name, graph in graphs.items()
+                  if name.split("/")[0] in _SUSTAINED and
+                  not name.endswith("/dynamic")}
+        if not chosen:
+            return
+        self.watch.start(f"sustain {base}", 120)
+        samples = self.timer.sustain(chosen, self.options.sustained_rounds,
+                                     self.reader)
+        self.watch.stop()
+        self.add_rows({**base, "protocol": "sustained"}, samples, errors,
+                      problem)
+
+    def add_rows(self, base: dict[str, Any], samples: dict[str, Sample],
+                 errors: dict[tuple[str, str], float], problem: Problem,
+                 layers: int = 1, clock: dict[str, Any] | None = None,
+                 power: dict[str, Any] | None = None) -> None:
+        """A row for each system that was timed."""
+        m, protocol = base["M"], base["protocol"]
+        read = samples.pop("floor", None)
+        floor = read and read.per(layers)["median_us"]
+        library = samples.get(f"{LIBRARY}/none")
+        ours = next((sample for name, sample in samples.items()
+                     if name.split("/")[0] == "fuse"), None)
+        plans = {"fuse": self.find(problem, m), "fuse-relaxed": self.find(
+            timed_problem(problem.width, problem.hidden, problem.act,
+                          problem.dtype, True), m)}
+        for name, sample in samples.items():
+            system, scales = name.split("/")
+            error = errors[system, scales]
+            row = {**base, "scales": scales, "system": system,
+                   **sample.per(layers), "floor_us": floor,
+                   "rel_err": short(error) if error < 1e9 else None,
+                   "weight_bytes": problem.weight_bytes,
+                   **(clock or {}), "run": self.began}
+            if ours is not None and sample is not ours:
+                row["over_fuse"] = round(sample.over(ours), 4)
+            if library is not None:
+                rate = problem.flop(m) / row["median_us"] * 1e-6
+                row |= {"tflop_per_s": round(rate, 1), **(power or {}),
+                        "of_library_products":
+                        round(library.per(1)["median_us"] /
+                              row["median_us"], 3)}
+            if sample.rounds:
+                row |= {"rounds": len(sample.rounds), **sample.state()}
+            plan = plans.get(system)
+            if plan is not None:
+                row |= {"tile": plan.max_tokens, "commit": plan.commit,
+                        "digest": plan.digest}
+            self.results.add_row(row)
+            self.say(f"{protocol} {base['K']}/{base['H']} {base['dtype']} "
+                     f"M={m} {system} {scales}: {row['median_us']:.1f} us "
+                     f"({row['min_us']:.1f}-{row['max_us']:.1f})" +
+                     (f", {row['median_us'] / floor:.2f} x floor"
+                      if floor else f", {row.get('sm_mhz')} MHz, "
+                      f"{row.get('power_w')} W") + f", error {error:.1e}")
 
     # The run ---------------------------------------------------------------
 
@@ -476,7 +516,7 @@ def kernel_problem(options: argparse.Namespace) -> str:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="benchmarks.mlp_h200", description=__doc__.split("\n")[0])
-    stages = ("ceilings", "check", "single", "chain")
+    stages = ("ceilings", "check", "single", "chain", "sustained")
     parser.add_argument("--kernels", type=Path, default=ROOT / "out/kernels",
                         help="folder that benchmarks.kernels filled; 'none' "
                         "times the other systems alone")
@@ -500,8 +540,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         choices=MODES, default=list(MODES))
     parser.add_argument("--budget", type=float, default=540,
                         help="seconds after which nothing new is begun")
-    parser.add_argument("--rounds", type=int, default=40,
+    parser.add_argument("--rounds", type=int, default=100,
                         help="replays of each graph")
+    parser.add_argument("--sustained-rounds", type=int, default=8,
+                        help="how often each graph runs for 80 ms, with "
+                        f"{MANY_TOKENS} tokens and more")
     parser.add_argument("--repeats", type=int, default=200,
                         help="launches that must agree bit by bit")
     parser.add_argument("--hang", type=float, default=30,
@@ -517,6 +560,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--begin", type=float, default=time.time(),
                         help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
+    if "sustained" in options.stages and "single" not in options.stages:
+        parser.error("--stages sustained replays the graphs of single: "
+                     "expected both")
     if not options.worker:
         problem = gpu_problem() or kernel_problem(options)
         if problem:

@@ -118,8 +118,8 @@ def _us(row: Row | None) -> str:
 def summary(rows: list[Row]) -> str:
     """One line per shape, type and M: ours, the best peer, the floor."""
     lines = ["| protocol | K/H | dtype | M | fuse us (min-max) | best peer | "
-             "x faster | floor us | x floor | TB/s | rel err |",
-             "|---|---|---|---|---|---|---|---|---|---|---|"]
+             "x faster | by rounds | floor us | x floor | TB/s | rel err |",
+             "|---" * 12 + "|"]
     for (protocol, k, h, _, dtype, m), group in _groups(rows).items():
         ours = next((row for row in group if row["system"] == "fuse"), None)
         best = best_peer(group, ours)
@@ -127,7 +127,7 @@ def summary(rows: list[Row]) -> str:
         if ours is None or not ours.get("median_us"):
             note = ours.get("note", "no row") if ours else "no row"
             cells += [note, f"{best['system']} {_us(best)}" if best else "-",
-                      "-", "-", "-", "-", "-"]
+                      "-", "-", "-", "-", "-", "-"]
         else:
             time, floor = ours["median_us"], ours["floor_us"]
             size = ours["weight_bytes"]
@@ -135,8 +135,11 @@ def summary(rows: list[Row]) -> str:
                 f"{time:.1f} ({ours['min_us']:.1f}-{ours['max_us']:.1f})",
                 f"{best['system']} {best['scales']} {_us(best)}"
                 if best else "-",
-                f"{best['median_us'] / time:.2f}" if best else "-",
-                f"{floor:.1f}", f"{time / floor:.2f}",
+                f"{best['median_us'] / time:.3f}" if best else "-",
+                f"{best['over_fuse']:.3f}" if best and "over_fuse" in best
+                else "-",
+                *((f"{floor:.1f}", f"{time / floor:.2f}") if floor else
+                  ("-", "-")),
                 f"{size / time / 1e6:.2f}", f"{ours['rel_err']:.1e}"]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines)
@@ -164,6 +167,9 @@ def side_by_side(rows: list[Row]) -> str:
             if row and row.get("median_us") and floor:
                 text += (f" ({row['min_us']:.1f}-{row['max_us']:.1f}) "
                          f"{100 * row['median_us'] / floor:.0f} %")
+            elif row and protocol == "sustained":
+                text += "".join(f", {row[key]:.0f} {unit}" for key, unit in (
+                    ("sm_mhz", "MHz"), ("power_w", "W")) if row.get(key))
             cells.append(text)
         clocks = {row["sm_mhz"] for row in group if row.get("sm_mhz")}
         cells.append(", ".join(f"{clock:.0f}" for clock in sorted(clocks)))

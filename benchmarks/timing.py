@@ -4,11 +4,15 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
+import math
 import platform
+import random
 import statistics
 import subprocess
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -24,9 +28,34 @@ _READ_BLOCKS, _READ_THREADS = 264, 512
 
 @dataclass
 class Sample:
-    """Microseconds of many replays."""
+    """Microseconds of many replays, those of a round beside each other."""
 
     times: list[float]
+    #: What was read while they ran, in MHz and W.
+    clocks: list[float] = field(default_factory=list)
+    powers: list[float] = field(default_factory=list)
+    #: How many there are of each round.
+    rounds: list[int] = field(default_factory=list)
+
+    def of_rounds(self) -> list[float]:
+        """The median of each round."""
+        if not self.rounds:
+            return self.times
+        ends = list(itertools.accumulate(self.rounds))
+        return [statistics.median(self.times[end - count:end])
+                for end, count in zip(ends, self.rounds)]
+
+    def state(self) -> dict[str, float | None]:
+        """Median clock and power, None where they are not known."""
+        return {name: statistics.median(values) if values else None
+                for name, values in (("sm_mhz", self.clocks),
+                                     ("power_w", self.powers))}
+
+    def over(self, other: Sample) -> float:
+        """Median of the ratios of rounds, which see the same clocks."""
+        return statistics.median(
+            own / its for own, its in zip(self.of_rounds(),
+                                          other.of_rounds()))
 
     def per(self, layers: int) -> dict[str, float]:
         scaled = [time / layers for time in self.times]
@@ -66,6 +95,13 @@ def replay_us(graph: torch.cuda.CUDAGraph, replays: int = 1,
     return statistics.median(times)
 
 
+Events = tuple[torch.cuda.Event, torch.cuda.Event]
+
+
+def _microseconds(pairs: Sequence[Events]) -> list[float]:
+    return [begin.elapsed_time(end) * 1e3 for begin, end in pairs]
+
+
 class Timer:
     """Replays graphs in turn; before each one, 256 MB are overwritten."""
 
@@ -73,23 +109,63 @@ class Timer:
         self._flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8,
                                   device="cuda")
 
+    def _replay(self, graph: torch.cuda.CUDAGraph) -> Events:
+        begin = torch.cuda.Event(enable_timing=True)
+        end = torch.cuda.Event(enable_timing=True)
+        self._flush.zero_()
+        begin.record()
+        graph.replay()
+        end.record()
+        return begin, end
+
     def interleave(self, graphs: Mapping[str, torch.cuda.CUDAGraph],
                    rounds: int, warmup: int = 3) -> dict[str, Sample]:
-        events: dict[str, list[tuple[torch.cuda.Event, torch.cuda.Event]]]
-        events = {name: [] for name in graphs}
+        """Each graph once in a round, in another order each time: what ran
+        before a graph has set the clock that it finds."""
+        events: dict[str, list[Events]] = {name: [] for name in graphs}
+        order = list(graphs)
+        shuffle = random.Random(0).shuffle
         for _ in range(rounds + warmup):
-            for name, graph in graphs.items():
-                begin = torch.cuda.Event(enable_timing=True)
-                end = torch.cuda.Event(enable_timing=True)
-                self._flush.zero_()
-                begin.record()
-                graph.replay()
-                end.record()
-                events[name].append((begin, end))
+            shuffle(order)
+            for name in order:
+                events[name].append(self._replay(graphs[name]))
         torch.cuda.synchronize()
-        return {name: Sample([begin.elapsed_time(end) * 1e3
-                              for begin, end in pairs[warmup:]])
+        return {name: Sample(_microseconds(pairs[warmup:]))
                 for name, pairs in events.items()}
+
+    def sustain(self, graphs: Mapping[str, torch.cuda.CUDAGraph],
+                rounds: int, reader: DeviceReader,
+                seconds: float = 0.08) -> dict[str, Sample]:
+        """Each graph for some time in a round, so that it runs at the clock
+        that its own power leaves it; clock and power are read meanwhile.
+
+        The first half of each time is left out."""
+        samples = {name: Sample([]) for name in graphs}
+        counts = {}
+        for name, graph in graphs.items():
+            pairs = [self._replay(graph) for _ in range(4)]
+            torch.cuda.synchronize()
+            whole = pairs[1][0].elapsed_time(pairs[3][0]) / 2e3
+            counts[name] = max(4, math.ceil(seconds / whole))
+        order = list(graphs)
+        shuffle = random.Random(0).shuffle
+        for _ in range(rounds):
+            shuffle(order)
+            for name in order:
+                sample, half = samples[name], counts[name] // 2
+                first = [self._replay(graphs[name]) for _ in range(half)]
+                pairs = [self._replay(graphs[name])
+                         for _ in range(counts[name] - half)]
+                first[-1][1].synchronize()
+                time.sleep(seconds / 4)
+                for values, value in ((sample.clocks, reader.clock()),
+                                      (sample.powers, reader.power())):
+                    if value is not None:
+                        values.append(value)
+                torch.cuda.synchronize()
+                sample.times += _microseconds(pairs)
+                sample.rounds.append(len(pairs))
+        return samples
 
 
 class Floor:
@@ -153,6 +229,15 @@ def ceilings() -> dict[str, float]:
             "fp8_tflop_per_s": round(fp8 / 1e12, 1)}
 
 
+class _FieldValue(ctypes.Structure):
+    """nvmlFieldValue_t."""
+
+    _fields_ = [("field", ctypes.c_uint), ("scope", ctypes.c_uint),
+                ("timestamp", ctypes.c_longlong),
+                ("latency_us", ctypes.c_longlong), ("kind", ctypes.c_uint),
+                ("status", ctypes.c_uint), ("value", ctypes.c_ulonglong)]
+
+
 class DeviceReader:
     """Clock and power of the first GPU, from NVML; None where it is absent.
 
@@ -161,6 +246,8 @@ class DeviceReader:
     """
 
     _SM_CLOCK = 1
+    #: The power now; what drivers call the usage is the mean of a second.
+    _POWER_INSTANT, _UNSIGNED = 186, 1
 
     def __init__(self) -> None:
         self._device = ctypes.c_void_p()
@@ -183,11 +270,12 @@ class DeviceReader:
 
     def power(self) -> float | None:
         """The power in W."""
-        value = ctypes.c_uint()
-        if not self._device or self._library.nvmlDeviceGetPowerUsage(
-                self._device, ctypes.byref(value)):
+        field = _FieldValue(field=self._POWER_INSTANT)
+        if not self._device or self._library.nvmlDeviceGetFieldValues(
+                self._device, 1, ctypes.byref(field)) or field.status or \
+                field.kind != self._UNSIGNED:
             return None
-        return value.value / 1000
+        return (field.value & 0xffffffff) / 1000
 
 
 _QUERY = ("name", "driver_version", "clocks.sm", "clocks.mem", "power.draw",

@@ -6,7 +6,8 @@
 `max-autotune` compiles about a hundred kernels for a product before it times
 them: most of it is work of the CPU. `benchmarks.mlp_h200` finds in DIR what
 was chosen and begins with its rows. Processes time in turn: a choice that is
-made beside another one's launches is none.
+made beside another one's launches is none. The file of times is theirs
+together: products with static and with dynamic scales are the same.
 
 `--untimed` only compiles what would be tried, while the GPU times something
 else. It needs another DIR, since it chooses nothing, and a TRITON_CACHE_DIR
@@ -77,6 +78,28 @@ def time_in_turn(turn: Turn) -> None:
             setattr(benchmarker, name, turn.wrap(getattr(benchmarker, name)))
 
 
+def merge(found: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """`found` with what `more` adds to it, at any depth."""
+    return {key: merge(found[key], more[key])
+            if isinstance(found.get(key), dict) and
+            isinstance(more.get(key), dict)
+            else more.get(key, found.get(key))
+            for key in {**found, **more}}
+
+
+def share_times(turn: Turn) -> None:
+    """Has times join those of other processes. PyTorch would write its file
+    as it was before it measured them, and what others did is lost."""
+    from torch._inductor.codecache import CacheBase
+
+    write = CacheBase.update_local_cache
+
+    def join(self: CacheBase, times: dict[str, Any]) -> None:
+        with turn.take():
+            write(self, merge(self.get_local_cache(), times))
+    setattr(CacheBase, "update_local_cache", join)
+
+
 def time_nothing() -> None:
     """Has this process compile what it chooses among, and take any."""
     from torch._inductor.runtime.benchmarking import benchmarker
@@ -92,7 +115,9 @@ def start(lock: Path, timed: bool) -> None:
     # Every problem is another specialization of the same functions.
     torch._dynamo.config.cache_size_limit = 256
     if timed:
-        time_in_turn(Turn(lock))
+        turn = Turn(lock)
+        time_in_turn(turn)
+        share_times(turn)
     else:
         time_nothing()
 

@@ -23,7 +23,8 @@ sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
 from benchmarks import (data, environment, merge,  # noqa: E402
-                        packing, peers, stale, sweep, sweep_plot, tune_peers)
+                        packing, peers, stale, sweep, sweep_plot, timing,
+                        tune_peers)
 from benchmarks.cases import SETS, all_cases  # noqa: E402
 from benchmarks.plan import Plan, PlanError  # noqa: E402
 from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
@@ -269,6 +270,12 @@ class Peers(unittest.TestCase):
             other.close()
             turn.close()
 
+    def test_processes_add_to_the_times_of_others(self):
+        self.assertEqual(tune_peers.merge(
+            {"mm": {"a": {"x": 1.0}}, "flag": True},
+            {"mm": {"a": {"y": 2.0}, "b": {}}, "flag": False}),
+            {"mm": {"a": {"x": 1.0, "y": 2.0}, "b": {}}, "flag": False})
+
     def test_tuning_wants_a_place_for_its_cache(self):
         output = io.StringIO()
         with unittest.mock.patch.dict("os.environ"), \
@@ -281,6 +288,68 @@ class Peers(unittest.TestCase):
     def test_no_peers_for_a_dense_block(self):
         self.assertEqual(peers.make_peers(small("mlp", BF16, "rms0"),
                                           ["eager"]), [])
+
+
+class Clock:
+    """The time of a GPU that does nothing but replay graphs."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.order: list[str] = []
+        self.graphs = {name: unittest.mock.Mock(
+            replay=lambda name=name, ms=ms: self.replay(name, ms))
+            for name, ms in (("ours", 1.0), ("theirs", 3.0))}
+
+    def replay(self, name: str, ms: float) -> None:
+        # Everything takes longer later, as where power limits the clock.
+        self.now += ms * (1 + self.now / 1e4)
+        self.order.append(name)
+
+    def event(self, **_) -> unittest.mock.Mock:
+        event = unittest.mock.Mock()
+
+        def record() -> None:
+            event.at = self.now
+        event.record = record
+        event.elapsed_time = lambda end: end.at - event.at
+        return event
+
+    @contextlib.contextmanager
+    def timer(self):
+        with unittest.mock.patch.multiple(
+                timing.torch.cuda, Event=self.event,
+                synchronize=lambda: None), \
+                unittest.mock.patch.object(timing.torch, "empty"), \
+                unittest.mock.patch.object(timing.time, "sleep"):
+            yield timing.Timer()
+
+
+class Timing(unittest.TestCase):
+
+    def test_rounds_have_every_graph_once_in_changing_order(self):
+        clock = Clock()
+        with clock.timer() as timer:
+            samples = timer.interleave(clock.graphs, 20, warmup=1)
+        rounds = [tuple(clock.order[i:i + 2]) for i in range(0, 42, 2)]
+        self.assertEqual(set(rounds), {("ours", "theirs"),
+                                       ("theirs", "ours")})
+        self.assertEqual(len(samples["ours"].times), 20)
+        self.assertAlmostEqual(samples["theirs"].over(samples["ours"]), 3,
+                               places=2)
+
+    def test_sustained_graphs_run_for_a_time_each(self):
+        clock = Clock()
+        reader = unittest.mock.Mock(**{"clock.return_value": 1500.0,
+                                       "power.return_value": None})
+        with clock.timer() as timer:
+            samples = timer.sustain(clock.graphs, 5, reader, seconds=0.3)
+        ours, theirs = samples["ours"], samples["theirs"]
+        # The first half of each time is left out.
+        self.assertEqual((ours.rounds, theirs.rounds), ([150] * 5, [50] * 5))
+        self.assertEqual(len(theirs.times), 250)
+        self.assertEqual(ours.state(), {"sm_mhz": 1500.0, "power_w": None})
+        self.assertGreater(ours.of_rounds()[-1], 1.05 * ours.of_rounds()[0])
+        self.assertAlmostEqual(theirs.over(ours), 3, delta=0.2)
 
 
 class Environment(unittest.TestCase):
@@ -422,7 +491,7 @@ class ResultFiles(unittest.TestCase):
                               for row in rows],
                              [("fuse", 15.0), ("torch-compile", 30.0)])
             table = summary(rows)
-            self.assertIn("| 2.00 | 10.0 | 1.50 |", table)
+            self.assertIn("| 2.000 | - | 10.0 | 1.50 |", table)
 
     def test_merged_runs_keep_what_they_do_not_have(self):
         row = {"K": 16, "H": 32, "M": 1, "act": "silu", "dtype": "bf16",
@@ -475,6 +544,17 @@ class ResultFiles(unittest.TestCase):
         self.assertEqual(text.splitlines()[-1], "| single | 2048/16384 | bf16 "
                          "| 16 | 40.0 | 42.0 (41.0-44.0) 105 % "
                          "| 60.0 (58.0-61.0) 150 % | 1980 |")
+
+    def test_sustained_rows_have_clock_and_power(self):
+        row = {**self.row("torch-compile", 1300.0), "M": 4096,
+               "protocol": "sustained", "floor_us": None, "sm_mhz": 1410.0,
+               "power_w": 698.0, "over_fuse": 1.31}
+        table = side_by_side([row, {**row, "system": "fuse",
+                                    "median_us": 1000.0, "power_w": None}])
+        self.assertIn("| 1000.0, 1410 MHz | 1300.0, 1410 MHz, 698 W |", table)
+        self.assertIn("| 1.300 | 1.310 | - | - |", summary(
+            [row, self.row("fuse", 1000.0) | {
+                "M": 4096, "protocol": "sustained", "floor_us": None}]))
 
     def test_a_missing_kernel_has_a_row(self):
         missing = self.row("fuse", 0.0) | {"note": "no kernel"}
