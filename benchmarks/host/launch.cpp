@@ -12,6 +12,7 @@
 //   host_us     time of the host in one call of fuse_launch
 //   graph_us    time of the device per launch, in a graph of 20
 //   chain_us    the same, each allowed to start while the one before it ends
+//   exclusive_us  the same on an exclusive device
 //
 //===----------------------------------------------------------------------===//
 
@@ -136,11 +137,16 @@ static void run(const char *path, const std::vector<int64_t> &sizes) {
     double graphUs = bench.measureGraph([&](int) { launch(0); });
     double chainUs = bench.measureGraph(
         [&](int i) { launch(i > 0 ? FUSE_LAUNCH_OVERLAP : 0); });
+    device.setExclusive(true);
+    double exclusiveUs = bench.measureGraph(
+        [&](int i) { launch(i > 0 ? FUSE_LAUNCH_OVERLAP : 0); });
+    device.setExclusive(false);
     std::printf("{\"file\": \"%s\", \"tokens\": %d, \"load_ms\": %.2f, "
                 "\"prepare_ms\": %.1f, \"host_us\": %.2f, "
-                "\"graph_us\": %.2f, \"chain_us\": %.2f}\n",
+                "\"graph_us\": %.2f, \"chain_us\": %.2f, "
+                "\"exclusive_us\": %.2f}\n",
                 path, int(tokens), loadMs, prepareMs,
-                hostMs * 1000.0 / kHostCalls, graphUs, chainUs);
+                hostMs * 1000.0 / kHostCalls, graphUs, chainUs, exclusiveUs);
   }
 }
 

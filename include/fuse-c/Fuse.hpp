@@ -90,6 +90,10 @@ public:
   void wait(void *stream, uint64_t timeoutMs) const {
     check(fuse_device_wait(get(), stream, timeoutMs));
   }
+  /// No two kernels whose blocks wait for each other run at the same time.
+  void setExclusive(bool isExclusive) const {
+    check(fuse_device_set_exclusive(get(), isExclusive));
+  }
 };
 
 /// Threads of launches on the CPU, 0 for as many as at first.

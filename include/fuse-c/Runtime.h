@@ -110,6 +110,23 @@ FUSE_C_EXPORT fuse_status fuse_device_check(const fuse_device *device);
 FUSE_C_EXPORT fuse_status fuse_device_wait(fuse_device *device, void *stream,
                                            uint64_t timeout_ms);
 
+/* Nonzero is the caller's promise that no two kernels whose blocks wait for
+ * each other run on a CUDA device at the same time: those of this library are
+ * launched on one stream, or in an order that events or waiting make, and
+ * nobody else's run there meanwhile, such as collectives or those of another
+ * process under MPS. Launches that overlap the one before them are then not
+ * cooperative: their blocks start as others end, instead of when there is room
+ * for all. Where the promise is broken, kernels may wait for ever.
+ *
+ * Other launches and those in clusters stay as they are, and results do not
+ * change. A launch through this handle on another stream than the last one is
+ * FUSE_ERROR_STATE until fuse_device_wait has seen the end of that, or with
+ * FUSE_LAUNCH_ORDERED; those that a graph captures are not counted, nor are its
+ * replays. Every call forgets the last launch: call it while none runs.
+ * FUSE_ERROR_UNSUPPORTED for the CPU. */
+FUSE_C_EXPORT fuse_status fuse_device_set_exclusive(fuse_device *device,
+                                                    int32_t exclusive);
+
 /* Threads that launches on the CPU share, the calling one among them: at first
  * as many as FUSE_NUM_THREADS says, or as there are processors that the process
  * may run on. 0 stands for that number again, 1024 is the most. Waits for
@@ -262,8 +279,9 @@ typedef enum fuse_launch_flags {
    * where the code is not made for it. */
   FUSE_LAUNCH_OVERLAP = 1,
   /* The caller has ordered this launch behind the last one with the same
-   * workspace, if that was on another stream: by an event, by waiting for it
-   * without fuse_device_wait, or because it was only captured in a graph. */
+   * workspace, and behind the last one of an exclusive device, if that was on
+   * another stream: by an event, by waiting for it without fuse_device_wait, or
+   * because it was only captured in a graph. */
   FUSE_LAUNCH_ORDERED = 2
 } fuse_launch_flags;
 

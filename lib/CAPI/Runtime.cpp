@@ -301,6 +301,13 @@ fuse_status fuse_device_wait(fuse_device *device, void *stream,
   });
 }
 
+fuse_status fuse_device_set_exclusive(fuse_device *device, int32_t exclusive) {
+  return guard([&] {
+    requireAll("device", device);
+    device->value->setExclusive(exclusive != 0);
+  });
+}
+
 fuse_status fuse_set_num_threads(uint32_t num_threads) {
   return guard([&] { ThreadPool::get().setNumThreads(num_threads); });
 }

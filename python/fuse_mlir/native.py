@@ -445,6 +445,26 @@ def _device(kind: str, index: int) -> c_void_p:
         return _DEVICES[kind, index].pointer
 
 
+def set_exclusive(device: torch.device | str, exclusive: bool = True) -> None:
+    """Promises that no two kernels whose blocks wait for each other run on a
+    GPU at the same time, so that overlapping launches need not be cooperative.
+
+    `fuse_device_set_exclusive` in `fuse-c/Runtime.h` says what this takes.
+    Every call forgets on which stream the last launch was: after a change of
+    streams that PyTorch has put in order, call it again.
+
+    Args:
+        device: such as `cuda:0`.
+        exclusive: whether the promise holds from now on.
+
+    Raises:
+        NativeError: the device is the CPU, or there is no such GPU.
+    """
+    device = torch.device(device)
+    _check(library().fuse_device_set_exclusive(
+        _device(device.type, device.index or 0), c_int32(exclusive)))
+
+
 def _tensor_type(found: _TensorType) -> TensorType:
     key = (found.dtype.code, found.dtype.bits)
     dtype = next(d for d, k in DLPACK_TYPES.items() if k == key)

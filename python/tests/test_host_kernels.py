@@ -194,6 +194,13 @@ class HostKernelsTest(unittest.TestCase):
                                     "2000 threads, expected at most 1024"):
             native.set_num_threads(2000)
 
+    def test_only_gpus_are_exclusive(self) -> None:
+        with self.assertRaisesRegex(native.NativeError,
+                                    "only a CUDA device can be exclusive"):
+            native.set_exclusive("cpu")
+        with self.assertRaisesRegex(native.NativeError, "NO_DRIVER"):
+            native.set_exclusive("cuda:0")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -240,6 +240,13 @@ static void launchWrongly(const fuse_artifact *artifact) {
   // CHECK: unknown flag: FUSE_ERROR_INVALID_ARGUMENT: 'flags' has 64
   report("unknown flag", fuse_launch(instance, &args));
   args.flags = 0;
+  expect(fuse_device_set_exclusive(device, 1));
+  expect(fuse_launch(instance, &args));
+  args.stream = &room;
+  // CHECK: two streams: FUSE_ERROR_STATE: device 0 is exclusive, and kernels
+  report("two streams", fuse_launch(instance, &args));
+  args.stream = NULL;
+  expect(fuse_device_set_exclusive(device, 0));
   args.size = 8;
   // CHECK: old header: FUSE_ERROR_INVALID_ARGUMENT: 'size' is 8
   report("old header", fuse_launch(instance, &args));

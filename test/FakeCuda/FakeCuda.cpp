@@ -13,6 +13,7 @@
 #include <fstream>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <type_traits>
@@ -77,7 +78,7 @@ struct State {
   /// Microseconds since the start on the one queue that there is.
   double clock = 0;
   bool hangs = false;
-  bool capturing = false;
+  std::optional<void *> capturing;
   std::vector<Captured> captured;
   std::map<void *, std::vector<Captured>> graphs;
   /// When events were recorded, or nothing behind what hangs.
@@ -95,7 +96,7 @@ struct State {
   std::map<std::string, int> settings = {
       {"devices", 1},     {"capability", 90}, {"multiprocessors", 132},
       {"version", 12040}, {"blocks", 1},      {"ready", 1},
-      {"cubin", 1},       {"ptx", 990}};
+      {"cubin", 1},       {"ptx", 990},       {"capturing", 0}};
   std::set<uint64_t> memory;
   int contexts = 0, modules = 0, events = 0;
   std::map<std::string, std::vector<int>> kernels;
@@ -372,16 +373,25 @@ static int cuStreamDestroy(Stream) {
     return 0;
   });
 }
-static int cuStreamBeginCapture(Stream, int) {
-  return run("cuStreamBeginCapture", true, [](State &state) {
-    state.capturing = true;
+static int cuStreamBeginCapture(Stream stream, int) {
+  return run("cuStreamBeginCapture", true, [&](State &state) {
+    state.capturing = stream;
     state.captured.clear();
+    return 0;
+  });
+}
+static int cuStreamIsCapturing(Stream stream, int *status) {
+  return run("cuStreamIsCapturing", true, [&](State &state) {
+    uintptr_t scripted = state.settings["capturing"];
+    *status =
+        state.capturing == stream ||
+        (scripted != 0 && reinterpret_cast<uintptr_t>(stream) == scripted);
     return 0;
   });
 }
 static int cuStreamEndCapture(Stream, Graph *graph) {
   return run("cuStreamEndCapture", true, [&](State &state) {
-    state.capturing = false;
+    state.capturing.reset();
     *graph = makeHandle<Graph>();
     state.graphs[*graph] = state.captured;
     return 0;
@@ -535,6 +545,7 @@ static const Entry entries[] = {
     ENTRY(cuStreamCreate),
     ENTRY(cuStreamDestroy),
     ENTRY(cuStreamBeginCapture),
+    ENTRY(cuStreamIsCapturing),
     ENTRY(cuStreamEndCapture),
     ENTRY(cuGraphInstantiateWithFlags),
     ENTRY(cuGraphLaunch),

@@ -40,7 +40,8 @@ struct FakeCuda {
   void (*fail)(const char *function, int nth, int code);
   /// "devices", "capability", "multiprocessors", "version", "blocks" per
   /// multiprocessor, "ready" (whether events complete), "cubin" (whether cubins
-  /// load), "ptx" (the newest version of PTX, times ten).
+  /// load), "ptx" (the newest version of PTX, times ten), "capturing" (a stream
+  /// that a graph captures, 0 for none).
   void (*set)(const char *name, int value);
   /// Makes a function missing; null for none.
   void (*hide)(const char *function);

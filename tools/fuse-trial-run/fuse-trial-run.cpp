@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse-c/Runtime.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Trial/Child.h"
 #include "fuse/Runtime/Trial/Options.h"
@@ -50,6 +51,8 @@ struct Options {
   size_t streams = 4;
   /// Cases of the soak for each stream.
   size_t soakCases = 32;
+  /// The device is exclusive, and launches of the soak overlap.
+  bool exclusive = false;
 };
 
 /// A case of one of the files.
@@ -252,11 +255,12 @@ static Progress checkAll(const Options &options,
 /// Launches some cases on a stream until `end`, many before each wait, and
 /// compares their results with those of the first time.
 static void soakStream(const std::shared_ptr<Gpu> &gpu,
-                       const std::vector<Case> &cases, uint64_t timeoutMs,
+                       const std::vector<Case> &cases, const Options &options,
                        std::chrono::steady_clock::time_point end,
                        std::atomic<uint64_t> &launches,
                        std::atomic<uint64_t> &wrong) {
   void *stream = gpu->createStream();
+  uint64_t timeoutMs = options.timeoutMs;
   std::vector<std::unique_ptr<Call>> calls;
   std::vector<std::vector<std::string>> first;
   for (const Case &item : cases) {
@@ -273,7 +277,7 @@ static void soakStream(const std::shared_ptr<Gpu> &gpu,
     }
     for (int turn = 0; turn < turns; ++turn)
       for (const auto &call : calls)
-        call->launch(stream);
+        call->launch(stream, options.exclusive ? FUSE_LAUNCH_OVERLAP : 0);
     gpu->wait(stream, timeoutMs);
     for (size_t i = 0; i < calls.size(); ++i)
       wrong += calls[i]->download() != first[i];
@@ -285,6 +289,8 @@ static json soak(const Options &options, const std::vector<Case> &cases) {
   json report;
   auto body = [&](const Send &send) {
     std::shared_ptr<Gpu> gpu = Gpu::open(options.device);
+    if (options.exclusive)
+      gpu->getDevice().setExclusive(true);
     auto begin = std::chrono::steady_clock::now();
     auto end =
         begin + std::chrono::duration_cast<std::chrono::steady_clock::duration>(
@@ -299,7 +305,7 @@ static json soak(const Options &options, const std::vector<Case> &cases) {
         for (size_t j = 0; j < options.soakCases && !cases.empty(); ++j)
           own.push_back(cases[(i + j * options.streams) % cases.size()]);
         try {
-          soakStream(gpu, own, options.timeoutMs, end, launches, wrong);
+          soakStream(gpu, own, options, end, launches, wrong);
         } catch (const std::exception &error) {
           std::lock_guard<std::mutex> lock(mutex);
           failures.push_back(error.what());
@@ -311,6 +317,7 @@ static json soak(const Options &options, const std::vector<Case> &cases) {
         std::chrono::steady_clock::now() - begin;
     send({{"streams", options.streams},
           {"cases_per_stream", options.soakCases},
+          {"exclusive", options.exclusive},
           {"seconds", took.count()},
           {"launches", launches.load()},
           {"wrong", wrong.load()},
@@ -390,7 +397,9 @@ static constexpr const char *kUsage =
     "  --soak=SECONDS --streams=N --soak-cases=N\n"
     "                   afterwards launch the cases that hold, on N streams "
     "(4)\n"
-    "                   with N cases each (32)\n";
+    "                   with N cases each (32)\n"
+    "  --exclusive      soak one stream of an exclusive device, where each\n"
+    "                   launch overlaps the one before it; needs --streams=1\n";
 
 static Options readOptions(int argc, char **argv) {
   Options options;
@@ -406,6 +415,8 @@ static Options readOptions(int argc, char **argv) {
       options.inProcess = true;
     else if (text == "--keep-workspace")
       options.keepWorkspace = true;
+    else if (text == "--exclusive")
+      options.exclusive = true;
     else if (read("--device", number))
       options.device = int(number);
     else if (read("--timeout-ms", number))
@@ -434,6 +445,10 @@ static Options readOptions(int argc, char **argv) {
                   "--part: " + std::to_string(options.part) +
                       " is not below --parts, which is " +
                       std::to_string(options.parts));
+  if (options.exclusive && options.streams != 1)
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  "--exclusive is for one stream, --streams is " +
+                      std::to_string(options.streams));
   return options;
 }
 

@@ -189,6 +189,11 @@ public:
   }
   void check() const override {}
   void wait(void *stream, uint64_t timeoutMs) override {}
+  void setExclusive(bool isExclusive) override {
+    throw Failure(FUSE_ERROR_UNSUPPORTED,
+                  "launches on the CPU do not overlap; only a CUDA device can "
+                  "be exclusive");
+  }
 };
 
 } // namespace

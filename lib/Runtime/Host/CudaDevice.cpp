@@ -17,6 +17,46 @@ using namespace fuse::host;
 using namespace fuse::host::cuda;
 
 //===----------------------------------------------------------------------===//
+// Streams
+//===----------------------------------------------------------------------===//
+
+/// What tells streams apart: one handle stands for the default stream of each
+/// thread, and two for the default stream of all.
+static void *identify(void *stream) {
+  static thread_local char ofThread;
+  constexpr uintptr_t legacy = 1, perThread = 2;
+  if (reinterpret_cast<uintptr_t>(stream) == legacy)
+    return nullptr;
+  return reinterpret_cast<uintptr_t>(stream) == perThread ? &ofThread : stream;
+}
+
+bool LastUse::enter(const CudaDevice &device, void *onStream, bool isOrdered) {
+  void *next = identify(onStream);
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!isOrdered && lastLaunch > 0 && stream != next &&
+      !device.hasEnded(stream, lastLaunch))
+    return false;
+  stream = next;
+  lastLaunch = UINT64_MAX;
+  return true;
+}
+
+void LastUse::leave(const CudaDevice &device) {
+  std::lock_guard<std::mutex> lock(mutex);
+  lastLaunch = device.countLaunch();
+}
+
+bool LastUse::isOn(void *someStream) const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return lastLaunch > 0 && stream == identify(someStream);
+}
+
+void LastUse::forget() {
+  std::lock_guard<std::mutex> lock(mutex);
+  lastLaunch = 0;
+}
+
+//===----------------------------------------------------------------------===//
 // Devices
 //===----------------------------------------------------------------------===//
 
@@ -98,7 +138,7 @@ void CudaDevice::waitFor(void *stream, uint64_t timeoutMs) const {
     int code = driver.cuEventQuery(owned.event);
     if (code == kSuccess) {
       std::lock_guard<std::mutex> lock(waitMutex);
-      uint64_t &seen = ended[stream];
+      uint64_t &seen = ended[identify(stream)];
       seen = std::max(seen, last);
       return;
     }
@@ -131,6 +171,30 @@ bool CudaDevice::hasEnded(void *stream, uint64_t launch) const {
   std::lock_guard<std::mutex> lock(waitMutex);
   auto it = ended.find(stream);
   return it != ended.end() && it->second >= launch;
+}
+
+void CudaDevice::setExclusive(bool isExclusive) {
+  check();
+  exclusiveUse.forget();
+  exclusive = isExclusive;
+}
+
+bool CudaDevice::enterExclusive(void *stream, bool isOrdered) const {
+  // Asked on another stream only: the driver takes its time to say.
+  if (!exclusiveUse.isOn(stream)) {
+    int isCapturing = 0;
+    call(driver.cuStreamIsCapturing(static_cast<Stream>(stream), &isCapturing),
+         "cuStreamIsCapturing");
+    if (isCapturing != 0)
+      return false;
+  }
+  if (!exclusiveUse.enter(*this, stream, isOrdered))
+    throw Failure(FUSE_ERROR_STATE,
+                  "device " + std::to_string(ordinal) +
+                      " is exclusive, and kernels whose blocks wait for each "
+                      "other may be running on another stream; wait for that "
+                      "stream, or do not make the device exclusive");
+  return true;
 }
 
 CurrentContext::CurrentContext(const CudaDevice &device) : device(device) {

@@ -16,6 +16,28 @@
 
 namespace fuse::host::cuda {
 
+class CudaDevice;
+
+/// The stream that something was last used on, and by which launch. Uses on one
+/// stream come one after the other.
+class LastUse {
+public:
+  /// Takes note of a use on a stream. False, and nothing is noted, if the last
+  /// one was on another stream and may not have ended, unless the caller has
+  /// ordered the two.
+  bool enter(const CudaDevice &device, void *onStream, bool isOrdered);
+  /// Called when the kernels are on the stream: a wait for it that begins now
+  /// sees their end.
+  void leave(const CudaDevice &device);
+  bool isOn(void *someStream) const;
+  void forget();
+
+private:
+  mutable std::mutex mutex;
+  void *stream = nullptr;
+  uint64_t lastLaunch = 0;
+};
+
 /// The primary context of a device. All calls of the driver go through `call`,
 /// which notices when the context has become unusable.
 class CudaDevice : public Device {
@@ -27,6 +49,7 @@ public:
   load(std::shared_ptr<const Artifact> artifact) override;
   void check() const override;
   void wait(void *stream, uint64_t timeoutMs) override;
+  void setExclusive(bool isExclusive) override;
 
   int getOrdinal() const { return ordinal; }
   int getMultiprocessors() const { return multiprocessors; }
@@ -47,6 +70,14 @@ public:
   /// Whether a launch on a stream has ended, as far as waiting has shown.
   bool hasEnded(void *stream, uint64_t launch) const;
 
+  bool isExclusive() const { return exclusive; }
+  /// Called around launches of blocks that wait for each other while the device
+  /// is exclusive. `enterExclusive` throws `Failure` where such launches may be
+  /// running on another stream, and says whether this one runs now: one that a
+  /// graph captures does not.
+  bool enterExclusive(void *stream, bool isOrdered) const;
+  void leaveExclusive() const { exclusiveUse.leave(*this); }
+
   /// Whether handles may be given back. After a time-out the driver would wait
   /// for what still runs, and with it the host, so that they are abandoned.
   bool canRelease() const { return poison != -1; }
@@ -64,6 +95,9 @@ private:
   mutable std::mutex waitMutex;
   /// The last launch that a wait for a stream has seen the end of.
   mutable std::map<void *, uint64_t> ended;
+
+  std::atomic<bool> exclusive = false;
+  mutable LastUse exclusiveUse;
 
   void waitFor(void *stream, uint64_t timeoutMs) const;
 

@@ -98,6 +98,7 @@ enum : int {
   F(cuEventRecord, 2000, (Event, Stream))                                      \
   F(cuEventQuery, 2000, (Event))                                               \
   F(cuEventDestroy, 4000, (Event))                                             \
+  F(cuStreamIsCapturing, 10000, (Stream, int *))                               \
   F(cuTensorMapEncodeTiled, 12000,                                             \
     (TensorMap *, int, unsigned, void *, const uint64_t *, const uint64_t *,   \
      const unsigned *, const unsigned *, int, int, int, int))                  \

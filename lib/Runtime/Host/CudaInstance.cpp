@@ -37,8 +37,8 @@ public:
     return {reinterpret_cast<void *>(memory.get()), memory.size(), zeroed};
   }
 
-  void enter(void *onStream, bool isOrdered);
-  void leave();
+  /// What launches on two streams would write at the same time.
+  LastUse lastUse;
 
   std::shared_ptr<const CudaDevice> device;
   DeviceMemory memory;
@@ -48,12 +48,6 @@ public:
   /// By their number among the tensor maps of all launches, with the address
   /// that they are of. They are made once, as addresses seldom change.
   std::vector<std::pair<DevicePtr, TensorMap>> maps;
-
-private:
-  /// Where it was last used, and by which launch.
-  std::mutex mutex;
-  void *stream = nullptr;
-  uint64_t lastLaunch = 0;
 };
 
 class CudaInstance : public Instance {
@@ -104,7 +98,7 @@ private:
                      Scratch &scratch, CudaWorkspace *workspace) const;
   void launchKernel(const Launch &launch, KernelFunction kernel,
                     const LaunchOptions &options, bool overlaps,
-                    Scratch &scratch) const;
+                    bool isExclusive, Scratch &scratch) const;
 
   /// Declared before what lives in its context.
   std::shared_ptr<CudaProgram> cudaProgram;
@@ -198,10 +192,30 @@ CudaInstance::findOrPack(const PackedWeight &packed, const Views &arguments,
   return memory;
 }
 
-/// Blocks that wait for each other have to be resident together.
+/// Blocks of a launch, unless the inputs decide.
+static std::optional<int64_t> countBlocks(const Launch &launch) {
+  int64_t blocks = 1;
+  for (const Expression &size : launch.grid) {
+    if (!size.isConstant())
+      return std::nullopt;
+    blocks *= size.evaluate(nullptr);
+  }
+  return blocks;
+}
+
+/// Whether all blocks get a place in the end when they take those that come
+/// free one by one. Clusters need several places beside each other.
+static bool canStartInParts(const Launch &launch) {
+  return countBlocks(launch) &&
+         launch.cluster == std::array<unsigned, 3>{1, 1, 1};
+}
+
+/// Blocks that wait for each other have to be resident together. What is not
+/// checked here is checked by the driver, in cooperative launches.
 void CudaInstance::checkResidency(const Launch &launch,
                                   KernelFunction kernel) const {
-  if (!launch.cooperative || !launch.grid[0].isConstant())
+  std::optional<int64_t> blocks = countBlocks(launch);
+  if (!launch.cooperative || !blocks)
     return;
   int perMultiprocessor = 0;
   int threads = launch.block[0] * launch.block[1] * launch.block[2];
@@ -210,10 +224,9 @@ void CudaInstance::checkResidency(const Launch &launch,
                    &perMultiprocessor, kernel, threads, launch.sharedBytes),
                "cuOccupancyMaxActiveBlocksPerMultiprocessor", launch.kernel);
   int64_t most = int64_t(perMultiprocessor) * device->getMultiprocessors();
-  int64_t blocks = launch.grid[0].evaluate(nullptr);
-  if (blocks > most)
+  if (*blocks > most)
     throw Failure(FUSE_ERROR_TARGET, launch.kernel + " needs " +
-                                         std::to_string(blocks) +
+                                         std::to_string(*blocks) +
                                          " resident blocks, device " +
                                          std::to_string(device->getOrdinal()) +
                                          " holds " + std::to_string(most));
@@ -322,26 +335,6 @@ std::unique_ptr<Workspace> CudaInstance::createWorkspace(size_t bytes) {
 //===----------------------------------------------------------------------===//
 // Launches
 //===----------------------------------------------------------------------===//
-
-/// Called when the kernels are on the stream: a wait for it that begins now
-/// sees their end.
-void CudaWorkspace::leave() {
-  std::lock_guard<std::mutex> lock(mutex);
-  lastLaunch = device->countLaunch();
-}
-
-/// Launches on one stream come one after the other. On two they would write the
-/// same words at the same time.
-void CudaWorkspace::enter(void *onStream, bool isOrdered) {
-  std::lock_guard<std::mutex> lock(mutex);
-  if (!isOrdered && lastLaunch > 0 && stream != onStream &&
-      !device->hasEnded(stream, lastLaunch))
-    throw Failure(FUSE_ERROR_STATE,
-                  "the workspace is in use by a launch on another stream; wait "
-                  "for that stream, or make a workspace for each");
-  stream = onStream;
-  lastLaunch = UINT64_MAX;
-}
 
 void CudaInstance::evaluatePlanSymbols(const Views &tensors,
                                        std::vector<int64_t> &values) const {
@@ -494,7 +487,7 @@ void *CudaInstance::getParameter(const KernelArgument &argument,
 
 void CudaInstance::launchKernel(const Launch &launch, KernelFunction kernel,
                                 const LaunchOptions &options, bool overlaps,
-                                Scratch &scratch) const {
+                                bool isExclusive, Scratch &scratch) const {
   unsigned grid[3];
   for (size_t i = 0; i < 3; ++i) {
     int64_t size = launch.grid[i].evaluate(scratch.symbols.data());
@@ -515,7 +508,8 @@ void CudaInstance::launchKernel(const Launch &launch, KernelFunction kernel,
   }
   // Also where the launch overlaps the one before. Without, two grids that
   // share the device could each hold what the other one waits for.
-  if (launch.cooperative) {
+  if (launch.cooperative &&
+      !(isExclusive && overlaps && canStartInParts(launch))) {
     attributes[count].id = kAttributeCooperative;
     attributes[count++].value.numbers[0] = 1;
   }
@@ -573,17 +567,26 @@ void CudaInstance::launchCode(const Views &tensors,
                   function.name + " needs a workspace of " +
                       std::to_string(needed) + " bytes, got " +
                       std::to_string(given));
+  bool isOrdered = (options.flags & FUSE_LAUNCH_ORDERED) != 0;
+  bool isExclusive = device->isExclusive() && plan.hasWaitingBlocks();
+  CurrentContext current(*device);
+  bool isNoted =
+      isExclusive && device->enterExclusive(options.stream, isOrdered);
   if (workspace)
-    workspace->enter(options.stream,
-                     (options.flags & FUSE_LAUNCH_ORDERED) != 0);
+    if (!workspace->lastUse.enter(*device, options.stream, isOrdered))
+      throw Failure(FUSE_ERROR_STATE,
+                    "the workspace is in use by a launch on another stream; "
+                    "wait for that stream, or make a workspace for each");
   struct Use {
     ~Use() {
       if (workspace)
-        workspace->leave();
+        workspace->lastUse.leave(*workspace->device);
+      if (exclusive)
+        exclusive->leaveExclusive();
     }
+    const CudaDevice *exclusive;
     CudaWorkspace *workspace;
-  } use{workspace};
-  CurrentContext current(*device);
+  } use{isNoted ? device.get() : nullptr, workspace};
   const auto &loaded = kernels[&plan - code.plans.data()];
   for (size_t i = 0; i < plan.launches.size(); ++i) {
     const Launch &launch = plan.launches[i];
@@ -597,7 +600,7 @@ void CudaInstance::launchCode(const Views &tensors,
     // What goes before is this function's own, or what the caller says.
     bool overlaps = launch.dependent &&
                     (i > 0 || (options.flags & FUSE_LAUNCH_OVERLAP) != 0);
-    launchKernel(launch, loaded[i], options, overlaps, scratch);
+    launchKernel(launch, loaded[i], options, overlaps, isExclusive, scratch);
   }
 }
 

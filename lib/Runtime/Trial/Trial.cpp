@@ -172,7 +172,7 @@ Call::Call(std::shared_ptr<Gpu> device, std::string_view artifact,
     workspace = instance->createWorkspace(bytes);
 }
 
-void Call::launch(void *stream) const {
+void Call::launch(void *stream, uint32_t flags) const {
   std::vector<const DLTensor *> in = getPointers(inputs),
                                 out = getPointers(outputs);
   LaunchOptions options;
@@ -180,6 +180,7 @@ void Call::launch(void *stream) const {
   options.numOutputs = out.size();
   options.workspace = workspace.get();
   options.stream = stream;
+  options.flags = flags;
   instance->launch(in.data(), in.size(), options);
 }
 

@@ -97,6 +97,8 @@ public:
   /// Throws `Failure` when the device is unusable.
   virtual void check() const = 0;
   virtual void wait(void *stream, uint64_t timeoutMs) = 0;
+  /// See `fuse_device_set_exclusive`.
+  virtual void setExclusive(bool isExclusive) = 0;
 };
 
 std::shared_ptr<Device> openCpu();

@@ -159,6 +159,14 @@ struct LaunchPlan {
   /// Bytes of each workspace buffer.
   std::vector<Expression> workspace;
   std::vector<Launch> launches;
+
+  /// Whether blocks of a kernel wait for each other.
+  bool hasWaitingBlocks() const {
+    for (const Launch &launch : launches)
+      if (launch.cooperative)
+        return true;
+    return false;
+  }
 };
 
 struct DeviceCode {

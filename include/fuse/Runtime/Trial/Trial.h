@@ -88,7 +88,7 @@ public:
        const std::string &name, const std::vector<Argument> &arguments,
        ArgumentStore &store, host::SharedWeights *shared);
 
-  void launch(void *stream) const;
+  void launch(void *stream, uint32_t flags = 0) const;
   /// Fills the results with a value that no kernel writes everywhere.
   void poison(void *stream) const;
   /// The same for what a launch must have written to its workspace before it
