@@ -31,7 +31,7 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 #: Where peers are tuned too, which takes long: the first shapes, with these
 #: numbers of tokens.
 AUTOTUNED_SHAPES = [shape[:2] for shape in TIMED_SHAPES[:2]]
-AUTOTUNED_TOKENS = (50, 16, 512, 1, 128, 4096)
+AUTOTUNED_TOKENS = (50, 16, 512, 4096, 128, 1)
 
 
 @dataclass

@@ -143,9 +143,9 @@ def tune(problem: Problem, tokens: int, modes: Sequence[str], scales: str,
 
 def tasks(wanted: Sequence[str]
           ) -> Iterator[tuple[Problem, int, list[str], str]]:
-    """What to compile: what is tuned, then what takes longest, FP8, which has
-    five times as many kernels to choose from; dynamic scales, which take more
-    time than static ones in every row, last."""
+    """What to compile: what is tuned first; dynamic scales, which take more
+    time than static ones in every row, last; of the same number of tokens FP8
+    first, which has five times as many kernels to choose from."""
     problems = [(shape, timed_problem(*shape, dtype))
                 for shape in TIMED_SHAPES for dtype in reversed(DTYPES)]
     every = [(problem, m) for shape, problem in problems
@@ -161,8 +161,8 @@ def tasks(wanted: Sequence[str]
                 found.append((problem, m, modes, scales))
     yield from sorted(found, key=lambda task: (
         not task[2][-1].startswith("autotune"), task[3] == "dynamic",
-        not task[0].fp8, AUTOTUNED_TOKENS.index(task[1])
-        if task[1] in AUTOTUNED_TOKENS else task[1]))
+        AUTOTUNED_TOKENS.index(task[1])
+        if task[1] in AUTOTUNED_TOKENS else task[1], not task[0].fp8))
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
