@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 
 from .environment import require_gpu
-from .slot_kernels import evaluate
+from .plan import evaluate
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/AddAKernel.md"

@@ -26,6 +26,18 @@ class PlanError(ValueError):
     """A plan that cannot be read or used."""
 
 
+def evaluate(expr: Any, symbols: list[int]) -> int:
+    """A size in a launch plan of the portable path."""
+    if isinstance(expr, int):
+        return expr
+    if isinstance(expr, str):
+        return symbols[int(expr[1:])]
+    lhs, rhs = (evaluate(part, symbols) for part in expr[1:])
+    return {"add": lambda: lhs + rhs, "mul": lambda: lhs * rhs,
+            "mod": lambda: lhs % rhs, "floordiv": lambda: lhs // rhs,
+            "ceildiv": lambda: -(-lhs // rhs)}[expr[0]]()
+
+
 @dataclass
 class Launch:
     """One kernel launch; `arguments` in the order of the parameters."""

@@ -28,6 +28,7 @@ from torch import Tensor
 
 from .environment import require_gpu
 from .kernels import read_commit
+from .plan import evaluate
 from .slot_cases import Case, Error, all_cases, error
 from .timing import read_device
 
@@ -87,18 +88,6 @@ def compile_case(case: Case, directory: Path, bin_dir: Path) -> None:
 
 
 # Launches.
-
-def evaluate(expr: Any, symbols: list[int]) -> int:
-    """A size in a launch plan of the portable path."""
-    if isinstance(expr, int):
-        return expr
-    if isinstance(expr, str):
-        return symbols[int(expr[1:])]
-    lhs, rhs = (evaluate(part, symbols) for part in expr[1:])
-    return {"add": lambda: lhs + rhs, "mul": lambda: lhs * rhs,
-            "mod": lambda: lhs % rhs, "floordiv": lambda: lhs // rhs,
-            "ceildiv": lambda: -(-lhs // rhs)}[expr[0]]()
-
 
 class Kernel:
     """A function of a launch plan on the GPU."""

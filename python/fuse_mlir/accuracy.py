@@ -21,6 +21,7 @@ from safetensors.torch import load_file, save_file
 from fuse_mlir.calibration import (Calibration, CalibrationError, Tools,
                                  calibrate, observe, report_text, scales_json,
                                  stored_weights)
+from fuse_mlir.compare import finite_pairs
 from fuse_mlir.page import histogram, page, preformatted
 from fuse_mlir.ranges import Range
 
@@ -91,12 +92,7 @@ def compare(variant: str, result: np.ndarray, name: str,
     if result.shape != reference.shape:
         raise CalibrationError(f"'{variant}' has shape {result.shape}, "
                                f"'{name}' has {reference.shape}")
-    lhs = result.astype(np.float64).ravel()
-    rhs = reference.astype(np.float64).ravel()
-    finite = np.isfinite(lhs) & np.isfinite(rhs)
-    same = (lhs == rhs) | (np.isnan(lhs) & np.isnan(rhs))
-    nonfinite = int((~finite & ~same).sum())
-    lhs, rhs = lhs[finite], rhs[finite]
+    lhs, rhs, nonfinite = finite_pairs(result, reference)
     error = np.abs(lhs - rhs)
     norms = float(np.linalg.norm(lhs)) * float(np.linalg.norm(rhs))
     rms = float(np.sqrt(np.mean(np.square(rhs)))) if rhs.size else 0.0

@@ -42,6 +42,17 @@ def ulp(values: np.ndarray, element: str) -> np.ndarray:
     return np.ldexp(1.0, np.maximum(exponent, least) - mantissa)
 
 
+def finite_pairs(result: np.ndarray, reference: np.ndarray
+                 ) -> tuple[np.ndarray, np.ndarray, int]:
+    """The elements that are finite in both, flat and in f64, and how many
+    others are not the same."""
+    lhs = result.astype(np.float64).ravel()
+    rhs = reference.astype(np.float64).ravel()
+    finite = np.isfinite(lhs) & np.isfinite(rhs)
+    same = (lhs == rhs) | (np.isnan(lhs) & np.isnan(rhs))
+    return lhs[finite], rhs[finite], int((~finite & ~same).sum())
+
+
 def difference(result: np.ndarray, reference: np.ndarray,
                element: str) -> Difference:
     """Compares in f64; units in the last place are those of `element`."""
@@ -51,12 +62,7 @@ def difference(result: np.ndarray, reference: np.ndarray,
     if element not in FORMATS:
         raise ValueError(f"unknown element type '{element}'; expected one of "
                          + ", ".join(FORMATS))
-    lhs = result.astype(np.float64).ravel()
-    rhs = reference.astype(np.float64).ravel()
-    finite = np.isfinite(lhs) & np.isfinite(rhs)
-    same = (lhs == rhs) | (np.isnan(lhs) & np.isnan(rhs))
-    mismatches = int((~finite & ~same).sum())
-    lhs, rhs = lhs[finite], rhs[finite]
+    lhs, rhs, mismatches = finite_pairs(result, reference)
     error = np.abs(lhs - rhs)
     ulps = np.rint(error / ulp(rhs, element))
     edges = [-0.5, 0.5, 1.5, 2.5, 4.5, 8.5, np.inf]

@@ -44,6 +44,22 @@ def entries(scale: float | torch.Tensor = 2.0 ** -8,
             "activation_scale": torch.tensor(0.02)} | others
 
 
+def run_text(text: str, weights: dict[str, torch.Tensor], x: torch.Tensor
+             ) -> np.ndarray:
+    """What fuse-run makes of one input."""
+    with tempfile.TemporaryDirectory() as directory:
+        root = Path(directory)
+        (root / "f.mlir").write_text(text)
+        save_file(weights, root / "f.safetensors")
+        np.save(root / "x.npy", x.float().numpy())
+        subprocess.run(
+            [tool("fuse-run"), root / "f.mlir",
+             f"--weights={root / 'f.safetensors'}",
+             f"--input={root / 'x.npy'}", f"--output={root / 'y.npy'}"],
+            check=True)
+        return np.load(root / "y.npy")
+
+
 class RefusalIdsTest(unittest.TestCase):
 
     def test_ids_are_those_of_the_compiler(self) -> None:
@@ -279,17 +295,7 @@ class ModuleTest(unittest.TestCase):
         for text in texts:
             self.assertIn(text, function.text)
         self.assertEqual("added after_rounding" in function.text, after)
-        with tempfile.TemporaryDirectory() as directory:
-            root = Path(directory)
-            (root / "f.mlir").write_text(function.text)
-            save_file(function.weights, root / "f.safetensors")
-            np.save(root / "x.npy", x.float().numpy())
-            subprocess.run(
-                [tool("fuse-run"), root / "f.mlir",
-                 f"--weights={root / 'f.safetensors'}",
-                 f"--input={root / 'x.npy'}", f"--output={root / 'y.npy'}"],
-                check=True)
-            result = np.load(root / "y.npy")
+        result = run_text(function.text, function.weights, x)
         expected = linear(x).float().numpy()
         # Sums of 16 products in f32 and in f64 round to neighbours at most.
         np.testing.assert_allclose(result, expected, rtol=2.0 ** -7)
@@ -352,17 +358,7 @@ class QuantizedDecomposedTest(unittest.TestCase):
         self.assertIn("scales(i8, input = 0.017, up = per_channel, "
                       "hidden = 0.023, down = 0.00390625, form = qdq)", text)
         x = torch.randn(5, 16, generator=torch.Generator().manual_seed(2))
-        with tempfile.TemporaryDirectory() as directory:
-            root = Path(directory)
-            (root / "f.mlir").write_text(text)
-            save_file(function.weights, root / "f.safetensors")
-            np.save(root / "x.npy", x.numpy())
-            subprocess.run(
-                [tool("fuse-run"), root / "f.mlir",
-                 f"--weights={root / 'f.safetensors'}",
-                 f"--input={root / 'x.npy'}", f"--output={root / 'y.npy'}"],
-                check=True)
-            result = np.load(root / "y.npy")
+        result = run_text(text, function.weights, x)
         np.testing.assert_allclose(result, self.module()(x).numpy(),
                                    rtol=1e-5, atol=1e-6)
 

@@ -14,8 +14,13 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
+
+from benchmarks.plan import evaluate  # noqa: E402
 
 F32, F64, BF16 = torch.float32, torch.float64, torch.bfloat16
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
@@ -204,17 +209,6 @@ def build(kernels, directory):
     subprocess.run(["clang", "-w", "-O1", "-shared", "-fPIC", path + ".host.ll",
                     runtime, "-o", path + ".so", "-lm"], check=True)
     return ctypes.CDLL(path + ".so")
-
-
-def evaluate(expr, symbols):
-    if isinstance(expr, int):
-        return expr
-    if isinstance(expr, str):
-        return symbols[int(expr[1:])]
-    lhs, rhs = (evaluate(e, symbols) for e in expr[1:])
-    return {"add": lambda: lhs + rhs, "mul": lambda: lhs * rhs,
-            "mod": lambda: lhs % rhs, "floordiv": lambda: lhs // rhs,
-            "ceildiv": lambda: -(-lhs // rhs)}[expr[0]]()
 
 
 class Buffer:
