@@ -27,6 +27,8 @@ from typing import Any
 
 import numpy as np
 
+from .environment import require_tools
+
 ROOT = Path(__file__).resolve().parents[1]
 
 
@@ -165,6 +167,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--limit", type=int, default=len(CONFIGURATIONS),
                         help="number of configurations of each shape")
     options = parser.parse_args(arguments)
+    require_tools(options.tools, "fuse-opt", "fuse-run")
     sys.path.insert(0, str(ROOT / "python"))
     from fuse_mlir import accuracy
     from fuse_mlir.calibration import Tools

@@ -39,6 +39,22 @@ def require_gpu() -> None:
         sys.exit(f"error: {problem}")
 
 
+def require_tools(folder: Path, *names: str) -> None:
+    """Ends the program where the compiler is not built."""
+    for name in names:
+        if not (folder / name).exists():
+            sys.exit(f"error: {name} is not in {folder}: expected the "
+                     "programs of a build")
+
+
+def existing(text: str) -> Path:
+    """A file to read, as an option."""
+    path = Path(text)
+    if not path.exists():
+        raise argparse.ArgumentTypeError(f"there is no {text}")
+    return path
+
+
 def pattern(text: str) -> str:
     """A regular expression, as an option."""
     try:

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .environment import require_gpu
+from .environment import require_gpu, require_tools
 from .plan import evaluate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -222,6 +222,7 @@ def main() -> int:
                         "benchmarks/results/external-kernel-h200.json")
     options = parser.parse_args()
     if options.step == "compile":
+        require_tools(options.bin, "fuse-opt", "fuse-run")
         compile_all(options.directory.resolve(), options.bin.resolve())
         print(f"{options.directory}: compiled")
         return 0

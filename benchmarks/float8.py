@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from .environment import require_gpu
+from .environment import require_gpu, require_tools
 
 ROOT = Path(__file__).resolve().parents[1]
 STORED = ("f8E4M3FN", "f8E5M2", "i8")
@@ -114,6 +114,7 @@ def expected_bytes(case: Case, tools: Path, folder: Path) -> bytes:
 
 
 def compile_all(options: argparse.Namespace) -> int:
+    require_tools(options.tools, "fuse-opt", "fuse-run")
     options.folder.mkdir(parents=True, exist_ok=True)
     chosen = cases()
     source = options.folder / "float8.mlir"

@@ -26,7 +26,7 @@ from typing import Any
 
 from .cases import SETS as DECODE_SETS
 from .cases import Case, all_cases
-from .environment import pattern
+from .environment import pattern, require_tools
 from .plan import digest, read_launches
 from .prefill_cases import PREFILL_SETS
 from .reference import kernel_scalars
@@ -204,17 +204,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         for path in sorted(options.out.glob("*.json"))
                         if not path.name.startswith("_")},
                        options.out, options.jobs)
-    for tool in ("fuse-opt", "fuse-translate"):
-        if not (options.bin / tool).exists():
-            parser.error(f"{tool} is not in {options.bin}")
+    require_tools(options.bin, "fuse-opt", "fuse-translate")
+    part, parts = options.part
+    cases = all_cases(options.sets or list(SETS), SETS)
+    if not any(re.search(options.only, case.name()) for case in cases):
+        parser.error(f"no kernel is called '{options.only}': expected part of "
+                     f"a name such as {cases[0].name()}")
     options.out.mkdir(parents=True, exist_ok=True)
     commit = options.commit or read_commit()
-    part, parts = options.part
     return run_all(
         {case.name(): partial(build, case, options.out, options.bin,
                               options.pipeline, options.ptxas, commit)
-         for case in all_cases(options.sets or list(SETS),
-                               SETS)[part - 1::parts]
+         for case in cases[part - 1::parts]
          if re.search(options.only, case.name()) and (
              options.force or
              not (options.out / f"{case.name()}.json").exists())},

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from .environment import existing
 from .results import Results
 
 _LISTS = ("rows", "checks")
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.merge",
                                      description=__doc__.split("\n")[0])
     parser.add_argument("target", type=Path)
-    parser.add_argument("sources", type=Path, nargs="+")
+    parser.add_argument("sources", type=existing, nargs="+")
     options = parser.parse_args(arguments)
     results = Results(options.target)
     for source in options.sources:

@@ -28,6 +28,7 @@ import json
 import os
 import platform
 import re
+import shutil
 import statistics
 import subprocess
 import sys
@@ -241,6 +242,9 @@ def main(argv):
     parser.add_argument("--output", metavar="FILE",
                         help="JSON file for the result")
     args = parser.parse_args(argv)
+    if not shutil.which(args.fuse_opt):
+        parser.error(f"there is no {args.fuse_opt}: expected the fuse-opt of "
+                     "a build")
     sizes = [int(text) for text in args.layers.split(",")]
     memory = {"peak_kib": [], "page_faults": []}
     instructions = {}

@@ -17,6 +17,7 @@ from html import escape
 from pathlib import Path
 from typing import Any, Callable
 
+from .environment import existing
 from .results import LIBRARY
 
 RESULTS = Path(__file__).parent / "results/mlp-h200.json"
@@ -148,7 +149,7 @@ def write_plot(draw_results: Callable[[dict[str, Any]], str],
     parser = argparse.ArgumentParser(
         prog=f"benchmarks.{Path(sys.argv[0]).stem}",
         description=description.split("\n")[0])
-    parser.add_argument("source", type=Path, nargs="?", default=source,
+    parser.add_argument("source", type=existing, nargs="?", default=source,
                         help="results (default: %(default)s)")
     parser.add_argument("target", type=Path, nargs="?",
                         help="default: beside the results, .svg")

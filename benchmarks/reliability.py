@@ -23,6 +23,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from .environment import existing
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks/results/reliability-h200.json"
 TOOLS = ("memcheck", "racecheck", "initcheck", "initcheck-kept", "synccheck")
@@ -111,7 +113,7 @@ def read_sanitizer(folder: Path) -> dict[str, Any]:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.reliability",
                                      description=__doc__.split("\n")[0])
-    parser.add_argument("outcomes", nargs="+", type=Path)
+    parser.add_argument("outcomes", nargs="+", type=existing)
     parser.add_argument("--sanitizer", type=Path, help="folder of logs")
     parser.add_argument("--note", action="append", default=[],
                         metavar="NAME=TEXT", help="something to keep with the "

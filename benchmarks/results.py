@@ -17,6 +17,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from .environment import existing
+
 Row = dict[str, Any]
 #: The system that is the products of the library alone.
 LIBRARY = "cublas-products"
@@ -206,13 +208,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="benchmarks.results",
         description="Prints the tables of a file of benchmarks.mlp_h200.")
-    parser.add_argument("results", type=Path, nargs="?", default=Path(
+    parser.add_argument("results", type=existing, nargs="?", default=Path(
         __file__).parent / "results/mlp-h200.json",
         help="default: %(default)s")
-    path = parser.parse_args(arguments).results
-    if not path.exists():
-        parser.error(f"there is no {path}")
-    print(tables(Results(path)))
+    print(tables(Results(parser.parse_args(arguments).results)))
     return 0
 
 

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .cases import CHECKED_TOKENS
-from .environment import require_gpu
+from .environment import require_gpu, require_tools
 from .kernels import (ROOT, CompileError, _run, add_compiler_options,
                       assemble, read_commit)
 from .plan import Plan, digest, read_launches
@@ -140,6 +140,7 @@ def cases() -> list[Case]:
 
 
 def compile_all(options: argparse.Namespace) -> int:
+    require_tools(options.bin, "fuse-opt", "fuse-translate")
     options.out.mkdir(parents=True, exist_ok=True)
     failed = 0
     for case in cases():

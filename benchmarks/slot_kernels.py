@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .environment import require_gpu
+from .environment import require_gpu, require_tools
 from .kernels import read_commit
 from .plan import evaluate
 from .slot_cases import Case, Error, all_cases, error
@@ -191,6 +191,7 @@ def main() -> int:
     if not cases:
         parser.error(f"no case is called '{options.only}'")
     if options.step == "compile":
+        require_tools(options.bin, "fuse-opt", "fuse-run")
         options.directory.mkdir(parents=True, exist_ok=True)
         (options.directory / "commit").write_text(read_commit())
         for case in cases:

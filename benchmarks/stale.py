@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .cases import Case, all_cases, timed_problem
-from .environment import pattern
+from .environment import existing, pattern, require_tools
 from .kernels import SETS, add_compiler_options, build, read_commit, run_all
 from .problem import BF16, FP8
 from .results import Results
@@ -65,7 +65,7 @@ def describe(row: dict[str, Any]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.stale",
                                      description=__doc__.split("\n")[0])
-    parser.add_argument("results", type=Path)
+    parser.add_argument("results", type=existing)
     parser.add_argument("--kernels", type=Path,
                         help="where compiled kernels are, and go to")
     parser.add_argument("--only", default="", type=pattern,
@@ -75,6 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         help="remove what is stale from the file")
     add_compiler_options(parser)
     options = parser.parse_args(arguments)
+    require_tools(options.bin, "fuse-opt", "fuse-translate")
     results = Results(options.results)
     named = [(row, kernel_of(row)) for row in
              [*results.rows, *results.checks]

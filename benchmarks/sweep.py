@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from .cases import DTYPES, TIMED_SHAPES, timed_problem
-from .environment import pattern, require_gpu
+from .environment import pattern, require_gpu, require_tools
 from .problem import NORMS, ROW_OPERANDS, Problem
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,6 +87,7 @@ def _run(command: Sequence[str | Path], text: str = "") -> str:
 
 def compile_all(arguments: argparse.Namespace) -> int:
     """Writes artefacts and, beside them, index.json."""
+    require_tools(arguments.bin, "fuse-opt", "fuse-compile")
     arguments.artefacts.mkdir(parents=True, exist_ok=True)
     index = []
     for problem, timed in problems():

@@ -398,6 +398,35 @@ class Environment(unittest.TestCase):
                       "such as gated_mlp-2048x16384-fp8-gelu_tanh-rms0",
                       problem("none", "7x7"))
 
+    def run_program(self, name: str, *arguments: str, isolated: bool = False
+                    ) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            [sys.executable, *(["-S"] if isolated else []), "-m",
+             f"benchmarks.{name}", *arguments], cwd=ROOT, check=False,
+            capture_output=True, text=True,
+            env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"})
+
+    def test_a_missing_package_is_named(self):
+        # Without the packages of the environment.
+        done = self.run_program("mlp_h200", "--help", isolated=True)
+        self.assertEqual((done.returncode, done.stdout), (1, ""))
+        self.assertRegex(done.stderr, r"^error: there is no package "
+                         r"'(torch|numpy)' for .*: scripts/setup.sh")
+
+    def test_missing_files_and_programs_are_named(self):
+        for name, *arguments, error in (
+                ("kernels", "--bin", "/none", "fuse-opt is not in /none"),
+                ("rows", "compile", "--bin", "/none", "is not in /none"),
+                ("sweep", "compile", "--bin", "/none", "is not in /none"),
+                ("stale", "/none.json", "there is no /none.json"),
+                ("merge", "a.json", "/none.json", "there is no /none.json"),
+                ("plot", "/none.json", "there is no /none.json")):
+            with self.subTest(name):
+                done = self.run_program(name, *arguments)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(error, done.stderr)
+                self.assertNotIn("Traceback", done.stderr)
+
     def test_options_are_regular_expressions(self):
         self.assertEqual(environment.pattern("2048x"), "2048x")
         with self.assertRaisesRegex(argparse.ArgumentTypeError,
