@@ -364,6 +364,125 @@ def sweep_times(page, shape, dtype):
             and row["system"] == "fuse"}
 
 
+def chain_stamps(root):
+    page = Page(root, "docs/Kernels.md", "decode-variants-h200")
+    stamps = page.result["chain_stamps"]
+
+    def at(tokens, what, variant="main"):
+        row = next(row for row in stamps["rows"] if row[:5] == [
+            2048, 16384, tokens, variant, "fast"])
+        return row[stamps["columns"].index(what)]
+
+    page.sentence(
+        "M = 16: weights begin at #, the first stage has landed at #, #, # "
+        "(two stages of all blocks are # MB), the last one at #, #, #, and "
+        "the last block ends at #.", at(16, "weights begin")[0],
+        *at(16, "first stage landed"), 128 * 2 * 32768 / 1e6,
+        *at(16, "landed"), at(16, "end")[2])
+    page.sentence(
+        "M = 50: the last stage has landed at #, its products are done at #, "
+        "the sums at # (# when marked)", at(50, "landed")[1],
+        at(50, "last product")[1], at(50, "end")[1], at(50, "end", "tag")[1])
+    return page
+
+
+def all_numbers(value):
+    """All numbers in a value of JSON."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return {each for part in value for each in all_numbers(part)}
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return {float(value)} if number else set()
+
+
+def prefill_variants(root):
+    """Numbers "A to B" in the table of what was tried: of one run, or of two
+    where that is said. Bytes are in GB there."""
+    page = Page(root, "docs/PrefillKernels.md", "prefill-variants-h200")
+    runs = [all_numbers(run["rows"]) for run in page.result["runs"]]
+    runs = [values | {value / 1e3 for value in values} for values in runs]
+
+    def has(values, text):
+        return any(is_rounded(text, value) for value in values)
+
+    for row in page.rows("change", "predicted"):
+        measured = row["measured (H200, single launch, us)"]
+        for found in re.finditer(
+                rf"({NUMBER}) to ({NUMBER})(?! times)", measured):
+            both = found[1], found[2]
+            two = "(two calls)" in measured[found.end():]
+            if not any(all(has(values, text) for text in both)
+                       for values in ([set().union(*runs)] if two else runs)):
+                page.fail(f"no run of {page.file} has {found[0]}")
+    zeros = next(run["rows"] for run in page.result["runs"]
+                 if "weights of zeros" in run["what"])
+    cases = [f"gated_mlp-{widths}" for widths in (
+        "2048x16384-fp8", "2048x16384-bf16", "4096x12288-fp8",
+        "4096x12288-bf16")]
+    page.sentence(
+        "the same kernels take #, #, # and # us for 4096 tokens (FP8 and bf16 "
+        "of 2048/16384, of 4096/12288), where they take #, #, # and # with "
+        "random ones.", *(next(
+            row["median_us"] for row in zeros if row["how"] == how and
+            row["case"].startswith(case))
+            for how in ("weights of zeros", "one after the other")
+            for case in cases))
+    page.sentence("# rounds of four streams", sum(
+        run["rounds"] for run in page.result["concurrent"]))
+    return page
+
+
+def sum_error(root):
+    page = Page(root, "benchmarks/README.md", "sum-error")
+    rows = page.result["rows"]
+    lengths = [row["length"] for row in rows]
+    page.sentence(
+        "# sums of # to # products, of four distributions, used # of it at "
+        "most; a fixed part of the sum of absolute products, which was the "
+        "interval before, was used up to #,",
+        sum(row["sums"] for row in rows), min(lengths), max(lengths),
+        *(max(row[key] for row in rows)
+          for key in ("max_of_interval", "max_of_fixed")))
+    return page
+
+
+def slot_experts(root):
+    page = Page(root, "docs/Slots.md", "moe-h200")
+
+    def most(model):
+        """Up to how many tokens the kernel is faster."""
+        rows = [row for row in page.result["rows"] if row["experts"] == model]
+        times = {(row["tokens"], row["system"]): row["microseconds"]
+                 for row in rows}
+        faster = {tokens: all(times[tokens, "kernel"] < us
+                              for (m, other), us in times.items()
+                              if m == tokens and "grouped" in other)
+                  for tokens, system in times if system == "grouped_mm"}
+        return max(tokens for tokens, holds in faster.items() if holds)
+    page.sentence("on an H200 above # tokens of Mixtral-8x7B and above # of "
+                  "Qwen3-30B-A3B", most("mixtral"), most("qwen3_moe"))
+    return page
+
+
+def slot_kernels(root):
+    page = Page(root, "docs/GeneratedKernels.md", "slot-kernels-h200")
+    rows = page.result["rows"]
+    tokens = [row["tokens"] for row in rows]
+    page.sentence("The results of an H200, for # to # tokens", min(tokens),
+                  max(tokens))
+    if not all(row["right"] and not row["differing_repeats"] for row in rows):
+        page.fail(f"not all cases of {page.file} are right")
+    return page
+
+
+def float8(root):
+    page = Page(root, "benchmarks/README.md", "float8-h200")
+    page.sentence("All mismatches are #.",
+                  max(row["mismatches"] for row in page.result["rows"]))
+    return page
+
+
 def sweep(root):
     page = Page(root, "docs/Kernels.md", "sweep-h200")
     page.says(f"with kernels of {page.result['commit'][:7]}")
@@ -799,10 +918,11 @@ def promises(root):
     return page
 
 
-CHECKS = [prefill, decode, variants, stamps, sweep, earlier_sweep, tuning,
-          stored, distances, later_distances, host_cpu, host_launch,
-          host_compile, accuracy, readme, models, steps, checks, row_checks, experts,
-          architectures, scaling, promises]
+CHECKS = [prefill, decode, variants, stamps, chain_stamps, prefill_variants,
+          sum_error, slot_experts, slot_kernels, float8, sweep, earlier_sweep,
+          tuning, stored, distances, later_distances, host_cpu, host_launch,
+          host_compile, accuracy, readme, models, steps, checks, row_checks,
+          experts, architectures, scaling, promises]
 
 
 def main(argv):
