@@ -11,11 +11,12 @@
 //
 // Weights are random and bound once; then batches of different sizes are
 // served. On a GPU every batch is compared with the CPU, once launched, once
-// captured in a CUDA graph and replayed, and once on four streams at a time.
-// For tools under which kernels take a thousand times as long:
+// captured in a CUDA graph and replayed, once on four streams at a time, and
+// once on one stream where launches overlap. For tools under which kernels take
+// a thousand times as long:
 //
 //   --tokens=N    serves only batches of N tokens
-//   --rounds=N    launches N times on each of the four streams, instead of 50
+//   --rounds=N    launches N times on each of those streams, instead of 50
 //   --wait=N      waits N seconds for a launch, instead of 10
 //
 //===----------------------------------------------------------------------===//
@@ -181,6 +182,24 @@ static double serveOnStreams(Server &server, const Device &device,
   return largest;
 }
 
+/// Serves a batch many times on one stream. As nothing else runs on the GPU,
+/// each launch may begin block by block while the one before it ends.
+static double serveOverlapping(Server &server, const Device &device,
+                               const Tensor &input, const Tensor &expected,
+                               const Options &options) {
+  Lane lane(server, input, expected);
+  device.setExclusive(true);
+  for (int round = 0; round < options.rounds; ++round)
+    server.instance.launch({&lane.inputView}, {&lane.outputView},
+                           lane.workspace, lane.stream,
+                           round > 0 ? FUSE_LAUNCH_OVERLAP : 0);
+  device.wait(lane.stream, options.waitMs);
+  device.setExclusive(false);
+  Tensor output(expected.view.dtype, expected.shape);
+  lane.output.download(output.bytes.data());
+  return compare(output, expected);
+}
+
 static int serve(const Options &options) {
   const std::vector<std::string> &arguments = options.arguments;
   const std::string &path = arguments[0];
@@ -245,13 +264,15 @@ static int serve(const Options &options) {
                   close ? "ok" : "FAILED");
       good &= close;
     }
-    if (gpu) {
-      double difference =
-          serveOnStreams(*device, *gpu, input, expected, options);
+    for (bool overlaps : {false, true}) {
+      if (!gpu)
+        break;
+      double difference = (overlaps ? serveOverlapping : serveOnStreams)(
+          *device, *gpu, input, expected, options);
       bool close = difference < 0.03;
-      std::printf("cuda, 4 streams: %d tokens, differs by %.2g from the CPU: "
-                  "%s\n",
-                  int(tokens), difference, close ? "ok" : "FAILED");
+      std::printf("cuda, %s: %d tokens, differs by %.2g from the CPU: %s\n",
+                  overlaps ? "overlapping" : "4 streams", int(tokens),
+                  difference, close ? "ok" : "FAILED");
       good &= close;
     }
   }
