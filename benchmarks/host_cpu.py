@@ -118,17 +118,28 @@ def run_fused(instance: native.Instance, x: Tensor) -> Call:
     return call
 
 
-def run_compiled(block: Block, x: Tensor, frozen: bool,
-                 **options: Any) -> Call:
+def run_compiled(block: Block, x: Tensor, frozen: bool, mode: str) -> Call:
     """A call of what torch.compile makes, with weights as constants or not."""
-    from torch._inductor import config  # pylint: disable=C0415
-    torch._dynamo.reset()  # pylint: disable=protected-access
-    # A module of its own: what was compiled belongs to the code object.
-    with config.patch(freezing=frozen):
-        compiled = torch.compile(block, dynamic=False, **options)
+    import torch._inductor as inductor  # pylint: disable=C0415
+    # All blocks have one code object, and what was compiled belongs to that:
+    # PyTorch tells it apart by options, not by settings at the time.
+    options = {**inductor.list_mode_options(mode), "freezing": frozen}
+    with inductor.config.patch(freezing=frozen):
+        compiled = torch.compile(block, dynamic=False, options=options)
         for _ in range(3):
             compiled(x)
     return lambda: compiled(x)
+
+
+def check_frozen(block: Block, call: Call, frozen: bool) -> None:
+    """Raises RuntimeError unless a call knows weights by heart exactly if it
+    should. The block is of no use after this."""
+    before = call().clone()
+    block.down.weight.zero_()
+    if torch.equal(call(), before) != frozen:
+        raise RuntimeError("weights are constants in the code that runs, and "
+                           "should not be" if not frozen else
+                           "weights should be constants in the code that runs")
 
 
 def get_waiting() -> int:
@@ -217,18 +228,21 @@ def run_case(model: str, dtype: str, tokens: list[int], seconds: float,
     for count in tokens:
         x = torch.randn(count, width).to(DTYPES[dtype])
         calls: dict[str, Call] = {"fuse": run_fused(instance, x)}
+        copies: dict[str, tuple[Block, bool]] = {}
+        torch._dynamo.reset()  # pylint: disable=protected-access
         if "eager" in peers:
             calls["eager"] = lambda x=x: block(x)
-        for name, frozen, options in (
-                ("compile", False, {}),
-                ("compile-max-autotune", False, {"mode": "max-autotune"}),
+        for name, frozen, mode in (
+                ("compile", False, "default"),
+                ("compile-max-autotune", False, "max-autotune"),
                 # Weights are constants, so that they can be packed.
-                ("compile-frozen", True, {"mode": "max-autotune"})):
+                ("compile-frozen", True, "max-autotune")):
             if name in peers:
                 # Freezing gives weights away, so each has a block of its own.
                 copy = Block(width, hidden, DTYPES[dtype])
                 copy.load_state_dict(block.state_dict())
-                calls[name] = run_compiled(copy, x, frozen, **options)
+                calls[name] = run_compiled(copy, x, frozen, mode)
+                copies[name] = copy, frozen
         exact = reference(block, x)
         scale = exact.abs().max().item()
         found = measure(calls, seconds)
@@ -239,6 +253,8 @@ def run_case(model: str, dtype: str, tokens: list[int], seconds: float,
                    "error": float(f"{error:.2e}"),
                    **({"compile_s": round(compile_seconds, 2)}
                       if name == "fuse" else {})}
+        for name, (copy, frozen) in copies.items():
+            check_frozen(copy, calls[name], frozen)
 
 
 def add_fractions(row: dict[str, Any], ceilings: dict[str, Any]) -> None:
