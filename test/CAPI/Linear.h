@@ -9,6 +9,8 @@
 
 #include "fuse-c/Compiler.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const source =
@@ -20,6 +22,37 @@ static const char *const source =
     "  %1 = fuse.activation relu %0 : tensor<?x2xf32> -> tensor<?x2xf32>\n"
     "  return %1 : tensor<?x2xf32>\n"
     "}\n";
+
+/* Prints what became of a call. */
+static inline fuse_status report(const char *what, fuse_status status) {
+  printf("%s: %s%s%s\n", what, fuse_status_name(status),
+         status == FUSE_OK ? "" : ": ",
+         status == FUSE_OK ? "" : fuse_last_error());
+  fflush(stdout);
+  return status;
+}
+
+/* Ends the program where a call fails. */
+static inline void expect(fuse_status status) {
+  if (status == FUSE_OK)
+    return;
+  report("unexpected", status);
+  exit(1);
+}
+
+/* Code for this machine, or what the options say. */
+static inline fuse_artifact *compile(const char *text,
+                                     const fuse_compile_options *options) {
+  fuse_context *context = NULL;
+  fuse_module *module = NULL;
+  fuse_artifact *artifact = NULL;
+  expect(fuse_context_create(&context));
+  expect(fuse_module_parse(context, text, strlen(text), &module));
+  expect(fuse_module_compile(module, options, &artifact));
+  fuse_module_destroy(module);
+  fuse_context_destroy(context);
+  return artifact;
+}
 
 /* An f32 tensor on the CPU. */
 static DLTensor makeTensor(void *data, int64_t *shape, int32_t ndim) {

@@ -9,25 +9,13 @@
 #include "Linear.h"
 
 #include <dirent.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-static void expect(fuse_status status) {
-  if (status == FUSE_OK)
-    return;
-  fprintf(stderr, "%s: %s\n", fuse_status_name(status), fuse_last_error());
-  exit(1);
-}
-
 static void cycle(void) {
-  fuse_context *context = NULL;
-  fuse_module *module = NULL;
-  fuse_artifact *artifact = NULL;
+  fuse_artifact *artifact = compile(source, NULL);
   fuse_device *device = NULL;
   fuse_program *program = NULL;
   fuse_instance *instance = NULL;
-  fuse_compile_options options;
   float x[6] = {1, 2, 3, 4, 5, 6}, y[6] = {0}, w[4] = {1, 1, 1, -1};
   int64_t shape[2] = {3, 2}, weightShape[2] = {2, 2};
   DLTensor input = makeTensor(x, shape, 2), output = makeTensor(y, shape, 2);
@@ -41,12 +29,6 @@ static void cycle(void) {
   args.outputs = outputs;
   args.num_outputs = 1;
 
-  fuse_compile_options_init(&options);
-  expect(fuse_context_create(&context));
-  expect(fuse_module_parse(context, source, strlen(source), &module));
-  expect(fuse_module_compile(module, &options, &artifact));
-  fuse_module_destroy(module);
-  fuse_context_destroy(context);
   expect(fuse_device_open_cpu(&device));
   expect(fuse_program_load(artifact, device, &program));
   expect(fuse_instance_create(program, "f", &instance));

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse-c/Compiler.h"
-#include "fuse-c/Fuse.hpp"
+#include "TemporaryDirectory.h"
+#include "fuse-c/Compiler.hpp"
 #include "fuse/Runtime/Host/Cache.h"
 #include "gtest/gtest.h"
 
@@ -23,58 +23,33 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Context = cxx::Handle<fuse_context, fuse_context_destroy>;
-using Module = cxx::Handle<fuse_module, fuse_module_destroy>;
-using CacheHandle = cxx::Handle<fuse_cache, fuse_cache_destroy>;
-
 class CompileCacheTest : public testing::Test {
 protected:
-  void SetUp() override {
-    path = fs::temp_directory_path() /
-           ("fuse-compile-cache-test." + std::to_string(::getpid()));
-    fs::remove_all(path);
-    cache = openCache();
-  }
-  void TearDown() override { fs::remove_all(path); }
-
-  CacheHandle openCache() {
-    return CacheHandle(CacheHandle::create([&](fuse_cache **made) {
-      return fuse_cache_open(path.c_str(), made);
-    }));
-  }
-
-  fs::path path;
-  CacheHandle cache;
+  test::TemporaryDirectory root;
+  std::string path = root / "cache";
+  cxx::Cache cache{path};
 };
 
 /// A module and a context of its own, as each thread needs it.
 struct Source {
   explicit Source(int factor)
-      : context(Context::create(fuse_context_create)),
-        module(Module::create([&](fuse_module **made) {
-          std::string text =
-              "func.func @scale(%x: tensor<1x4xf32>) -> tensor<1x4xf32> {\n"
-              "  %c = arith.constant dense<" +
-              std::to_string(factor) +
-              ".0> : tensor<1x4xf32>\n"
-              "  %0 = fuse.gated_mul %x, %c\n"
-              "    : (tensor<1x4xf32>, tensor<1x4xf32>) -> tensor<1x4xf32>\n"
-              "  return %0 : tensor<1x4xf32>\n"
-              "}\n";
-          return fuse_module_parse(context.get(), text.data(), text.size(),
-                                   made);
-        })) {}
+      : module(context,
+               "func.func @scale(%x: tensor<1x4xf32>) -> tensor<1x4xf32> {\n"
+               "  %c = arith.constant dense<" +
+                   std::to_string(factor) +
+                   ".0> : tensor<1x4xf32>\n"
+                   "  %0 = fuse.gated_mul %x, %c : (tensor<1x4xf32>, "
+                   "tensor<1x4xf32>) -> tensor<1x4xf32>\n"
+                   "  return %0 : tensor<1x4xf32>\n"
+                   "}\n") {}
 
-  cxx::Artifact compile(const CacheHandle &cache, fuse_cache_result &result,
-                        const fuse_compile_options *options = nullptr) const {
-    return cxx::Artifact(cxx::Artifact::create([&](fuse_artifact **made) {
-      return fuse_module_compile_cached(module.get(), options, cache.get(),
-                                        made, &result);
-    }));
+  cxx::Artifact compile(const cxx::Cache &cache, fuse_cache_result &result,
+                        const cxx::CompileOptions &options = {}) const {
+    return module.compile(options, cache, &result);
   }
 
-  Context context;
-  Module module;
+  cxx::Context context;
+  cxx::Module module;
 };
 
 /// Runs a function that multiplies by a factor.
@@ -98,7 +73,7 @@ TEST_F(CompileCacheTest, CompilesOnceAndFindsItLater) {
   fuse_cache_result result;
   EXPECT_EQ(run(Source(3).compile(cache, result)), 3.0f);
   EXPECT_EQ(result, FUSE_CACHE_COMPILED);
-  EXPECT_EQ(run(Source(3).compile(openCache(), result)), 3.0f);
+  EXPECT_EQ(run(Source(3).compile(cxx::Cache(path), result)), 3.0f);
   EXPECT_EQ(result, FUSE_CACHE_FOUND);
   EXPECT_EQ(run(Source(4).compile(cache, result)), 4.0f);
   EXPECT_EQ(result, FUSE_CACHE_COMPILED);
@@ -106,7 +81,8 @@ TEST_F(CompileCacheTest, CompilesOnceAndFindsItLater) {
 
 TEST_F(CompileCacheTest, TellsOptionsApart) {
   Source source(3);
-  std::vector<std::function<void(fuse_compile_options &)>> changes = {
+  using Change = std::function<void(cxx::CompileOptions &)>;
+  std::vector<Change> changes = {
       [](fuse_compile_options &) {},
       [](fuse_compile_options &o) { o.cpu = "x86-64-v2"; },
       [](fuse_compile_options &o) { o.cpu = "x86-64"; },
@@ -122,11 +98,10 @@ TEST_F(CompileCacheTest, TellsOptionsApart) {
 #endif
   for (fuse_cache_result expected : {FUSE_CACHE_COMPILED, FUSE_CACHE_FOUND})
     for (const auto &change : changes) {
-      fuse_compile_options options;
-      fuse_compile_options_init(&options);
+      cxx::CompileOptions options;
       change(options);
       fuse_cache_result result;
-      source.compile(cache, result, &options);
+      source.compile(cache, result, options);
       EXPECT_EQ(result, expected);
     }
 }
@@ -182,14 +157,16 @@ TEST_F(CompileCacheTest, CompilesOncePerKeyInManyThreads) {
 
 TEST_F(CompileCacheTest, HandsOutErrors) {
   Source source(1);
-  fuse_compile_options options;
-  fuse_compile_options_init(&options);
+  cxx::CompileOptions options;
   options.chip = "sm_1";
-  fuse_artifact *artifact = nullptr;
-  EXPECT_EQ(fuse_module_compile_cached(source.module.get(), &options,
-                                       cache.get(), &artifact, nullptr),
-            FUSE_ERROR_PASS);
-  EXPECT_NE(std::string(fuse_last_error()).find("unknown chip 'sm_1'"),
-            std::string::npos);
+  fuse_cache_result result;
+  try {
+    source.compile(cache, result, options);
+    FAIL() << "compiled for an unknown chip";
+  } catch (const cxx::Error &error) {
+    EXPECT_EQ(error.getStatus(), FUSE_ERROR_PASS);
+    EXPECT_NE(std::string(error.what()).find("unknown chip 'sm_1'"),
+              std::string::npos);
+  }
   EXPECT_TRUE(fs::is_empty(path));
 }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaFixture.h"
+#include "TemporaryDirectory.h"
 #include "fuse-c/Compiler.hpp"
 
 #include <cstdlib>
@@ -209,12 +210,10 @@ TEST(DeferredArtifactTest, ServesSeveralThreads) {
 // compiled later are not in it.
 TEST(DeferredArtifactTest, OutlivesTheTrace) {
   getAnyKernelFake();
-  std::string path = (std::filesystem::temp_directory_path() /
-                      ("fuse-trace." + std::to_string(::getpid())))
-                         .string();
+  TemporaryDirectory directory;
+  std::string path = directory / "trace";
   cxx::Artifact artifact = compile(path.c_str());
   auto size = std::filesystem::file_size(path);
   EXPECT_FALSE(getBytes(artifact).empty());
   EXPECT_EQ(std::filesystem::file_size(path), size);
-  std::filesystem::remove(path);
 }

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TemporaryDirectory.h"
 #include "fuse/Runtime/Host/Cache.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "gtest/gtest.h"
@@ -120,18 +121,9 @@ namespace {
 
 class CacheFaultsTest : public testing::Test {
 protected:
-  void SetUp() override {
-    root = fs::temp_directory_path() /
-           ("fuse-faults-test." + std::to_string(::getpid()));
-    fs::remove_all(root);
-    fs::create_directory(root);
-  }
-  void TearDown() override {
-    faults.arm(0, 0);
-    fs::remove_all(root);
-  }
+  void TearDown() override { faults.arm(0, 0); }
 
-  fs::path root;
+  fuse::test::TemporaryDirectory root;
   Digest key = getDigest("key");
   const std::string content = std::string(3000, 'c');
 };

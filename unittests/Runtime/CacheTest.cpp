@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Runtime/Host/Cache.h"
+#include "TemporaryDirectory.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "gtest/gtest.h"
 
@@ -18,21 +19,13 @@
 
 using namespace fuse;
 using namespace fuse::host;
+using namespace fuse::test;
 namespace fs = std::filesystem;
 
 namespace {
 
 class CacheTest : public testing::Test {
 protected:
-  void SetUp() override {
-    root = fs::temp_directory_path() /
-           ("fuse-cache-test." + std::to_string(::getpid()));
-    fs::remove_all(root);
-    fs::create_directory(root);
-    path = root / "cache";
-  }
-  void TearDown() override { fs::remove_all(root); }
-
   std::string getEntry(const Digest &key) {
     return path + "/" + toHex(key) + ".fuse";
   }
@@ -45,8 +38,8 @@ protected:
     }
   }
 
-  fs::path root;
-  std::string path;
+  TemporaryDirectory root;
+  std::string path = root / "cache";
 };
 
 } // namespace

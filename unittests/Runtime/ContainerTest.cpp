@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "TemporaryDirectory.h"
 #include "TestArtifact.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Host/Instance.h"
@@ -129,9 +130,8 @@ TEST(ContainerTest, ReadsEarlierVersions) {
 }
 
 TEST(ContainerTest, WritesFilesAtOnce) {
-  auto directory = std::filesystem::temp_directory_path() /
-                   ("fuse-container-test." + std::to_string(::getpid()));
-  std::filesystem::create_directory(directory);
+  TemporaryDirectory temporary;
+  const std::filesystem::path &directory = temporary.get();
   std::string path = directory / "a";
   writeFileAtomically(path, "one");
   writeFileAtomically(path, "two");
@@ -158,5 +158,4 @@ TEST(ContainerTest, WritesFilesAtOnce) {
   EXPECT_STREQ(text, "three");
   EXPECT_TRUE(std::filesystem::is_fifo(pipe));
   ::close(reader);
-  std::filesystem::remove_all(directory);
 }
