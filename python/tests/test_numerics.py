@@ -6,6 +6,7 @@ fuse-run on the same inputs, and compares every result in units in the last
 place. Ops that IEEE arithmetic determines have to give the same bits.
 """
 
+import re
 import subprocess
 import tempfile
 import unittest
@@ -16,7 +17,7 @@ import torch
 import torch.nn.functional as F
 
 from fuse_mlir.compare import difference
-from tests.support import Function, import_function, tool
+from tests.support import ROOT, Function, import_function, tool
 
 BF16 = torch.bfloat16
 
@@ -132,6 +133,61 @@ class Specials(unittest.TestCase):
         results = run(import_function(module, special), (special,), expected)
         for result, reference in zip(results, expected):
             np.testing.assert_array_equal(result, reference.numpy())
+
+
+class Page(unittest.TestCase):
+    """Figures of docs/numerics.md that no run on a machine is behind."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.text = " ".join((ROOT / "docs/numerics.md").read_text().split())
+
+    def numbers(self, sentence: str) -> list[float]:
+        """A sentence of the page has a # for each number."""
+        pattern = re.escape(sentence).replace(r"\#", r"([\d.e-]*\d)")
+        found = re.search(pattern, self.text)
+        self.assertIsNotNone(found, sentence)
+        return [float(group) for group in found.groups()]
+
+    def test_a_rounded_sigmoid(self):
+        least, most = 0.001, 20
+        every = torch.arange(-2**15, 2**15).to(torch.int16).view(BF16)
+        size = every.float().abs()
+        x = every[(size > least) & (size < most)]
+        bits, others = (y.view(torch.int16).int()
+                        for y in (F.silu(x), x * torch.sigmoid(x)))
+        self.assertEqual(
+            self.numbers("Of the # bf16 numbers between # and # in magnitude, "
+                         "# have another result for `x * sigmoid(x)`"),
+            [len(x), least, most, (bits != others).sum()])
+        self.assertEqual((bits - others).abs().max(), 1)
+
+    def test_a_norm_rounded_before_its_weight(self):
+        generator = torch.Generator().manual_seed(0)
+        x = torch.randn(512, 1024, generator=generator).to(BF16).float()
+        weight = (1 + 0.1 * torch.randn(1024, generator=generator)).to(BF16)
+        normed = x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6)
+        differ = normed.to(BF16) * weight != \
+            (normed * weight.float()).to(BF16)
+        self.assertIn("differs in a quarter of its results", self.text)
+        self.assertAlmostEqual(differ.float().mean().item(), 0.25, delta=0.05)
+
+    def test_two_forms_of_gelu(self):
+        x = torch.linspace(0, 8, 80001, dtype=torch.float64)
+        apart = (F.gelu(x) - F.gelu(x, approximate="tanh")).abs()
+        most, place = self.numbers("differ by up to #, most near #, and are "
+                                   "never exchanged")
+        self.assertAlmostEqual(apart.max().item(), most, delta=5e-6)
+        self.assertAlmostEqual(x[apart.argmax()].item(), place, delta=0.05)
+
+    def test_two_orders_of_quantization(self):
+        scale, x, by_reciprocal, by_division = self.numbers(
+            "with scale #, # becomes # in f8E4M3FN by the reciprocal and # by "
+            "division")
+        scale, x = torch.tensor(scale), torch.tensor(x)
+        for value, code in ((x * (1 / scale), by_reciprocal),
+                            (x / scale, by_division)):
+            self.assertEqual(value.to(torch.float8_e4m3fn).float(), code)
 
 
 if __name__ == "__main__":
