@@ -542,8 +542,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         help="seconds after which nothing new is begun")
     parser.add_argument("--rounds", type=int, default=100,
                         help="replays of each graph")
-    parser.add_argument("--sustained-rounds", type=int, default=8,
-                        help="how often each graph runs for 80 ms, with "
+    parser.add_argument("--sustained-rounds", type=int, default=6,
+                        help="how often each graph runs for 200 ms, with "
                         f"{MANY_TOKENS} tokens and more")
     parser.add_argument("--repeats", type=int, default=200,
                         help="launches that must agree bit by bit")

@@ -135,7 +135,7 @@ class Timer:
 
     def sustain(self, graphs: Mapping[str, torch.cuda.CUDAGraph],
                 rounds: int, reader: DeviceReader,
-                seconds: float = 0.08) -> dict[str, Sample]:
+                seconds: float = 0.2) -> dict[str, Sample]:
         """Each graph for some time in a round, so that it runs at the clock
         that its own power leaves it; clock and power are read meanwhile.
 
