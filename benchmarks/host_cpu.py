@@ -123,7 +123,9 @@ def run_compiled(block: Block, x: Tensor, frozen: bool, mode: str) -> Call:
     import torch._inductor as inductor  # pylint: disable=C0415
     # All blocks have one code object, and what was compiled belongs to that:
     # PyTorch tells it apart by options, not by settings at the time.
-    options = {**inductor.list_mode_options(mode), "freezing": frozen}
+    # What it chose in another run, beside who knows what, does not count.
+    options = {**inductor.list_mode_options(mode), "freezing": frozen,
+               "fx_graph_cache": False, "autotune_local_cache": False}
     with inductor.config.patch(freezing=frozen):
         compiled = torch.compile(block, dynamic=False, options=options)
         for _ in range(3):
