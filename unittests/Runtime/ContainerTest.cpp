@@ -120,13 +120,27 @@ TEST(ContainerTest, TrustsNoLength) {
 // What an earlier release wrote is read; what came before that is named.
 TEST(ContainerTest, ReadsEarlierVersions) {
   std::string bytes = makeArtifact(kManifest), why;
-  EXPECT_EQ(getFormatVersion(bytes), kFormatVersion);
+  EXPECT_EQ(getFormatVersion(bytes), 4u);
   std::string old = patch(bytes, 8, 2, 4);
   EXPECT_EQ(getFormatVersion(old), 2u);
   EXPECT_EQ(read(old, &why), FUSE_OK) << why;
   EXPECT_EQ(read(patch(bytes, 8, 1, 4), &why), FUSE_ERROR_VERSION);
   EXPECT_EQ(why, "the artefact has version 1 of the format, this library reads "
-                 "versions 2 to 4");
+                 "versions 2 to 5");
+}
+
+// Whoever can not read a part of a file is told by its version.
+TEST(ContainerTest, WritesTheVersionOfWhatIsInside) {
+  auto getVersion = [](std::string_view code) {
+    return getFormatVersion(writeContainer(
+        {{FUSE_SECTION_MANIFEST, "{}"}, {FUSE_SECTION_HOST_OBJECT, code}}));
+  };
+  EXPECT_EQ(getVersion("\x7f"
+                       "ELF"),
+            4u);
+  EXPECT_EQ(getVersion("!<arch>\n"), 5u);
+  EXPECT_EQ(getVersion("!<arch>"), 4u);
+  EXPECT_EQ(getVersion(""), 4u);
 }
 
 TEST(ContainerTest, WritesFilesAtOnce) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Runtime/Host/Container.h"
+#include "fuse-c/Runtime.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Support/Inject.h"
 
@@ -60,6 +61,17 @@ static std::string_view toBytes(const Digest &digest) {
 // Sections
 //===----------------------------------------------------------------------===//
 
+/// Version 5 has archives in place of one object, which libraries before it
+/// would hand to a linker; files without are written as they read them.
+static uint32_t getWrittenVersion(const std::vector<Section> &sections) {
+  constexpr std::string_view archiveMagic = "!<arch>\n";
+  for (const Section &section : sections)
+    if (section.kind == FUSE_SECTION_HOST_OBJECT &&
+        section.data.substr(0, archiveMagic.size()) == archiveMagic)
+      return kFormatVersion;
+  return 4;
+}
+
 std::string fuse::host::writeContainer(const std::vector<Section> &sections) {
   size_t end = kHeaderBytes + sections.size() * kEntryBytes;
   std::string bytes(end, '\0');
@@ -72,7 +84,7 @@ std::string fuse::host::writeContainer(const std::vector<Section> &sections) {
     bytes.append(sections[i].data);
   }
   bytes.replace(0, kMagic.size(), kMagic);
-  putInt(bytes, 8, kFormatVersion, 4);
+  putInt(bytes, 8, getWrittenVersion(sections), 4);
   putInt(bytes, 12, sections.size(), 4);
   putInt(bytes, 16, bytes.size(), 8);
   Digest digest = getFileDigest(bytes);

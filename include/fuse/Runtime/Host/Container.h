@@ -30,7 +30,7 @@
 
 namespace fuse::host {
 
-constexpr uint32_t kFormatVersion = 4;
+constexpr uint32_t kFormatVersion = 5;
 /// Files of this version on have all that is read; newer ones may have more.
 constexpr uint32_t kOldestFormatVersion = 2;
 /// Files larger than this are refused. Weights are not in them.
@@ -41,7 +41,7 @@ struct Section {
   std::string_view data;
 };
 
-/// Makes the bytes of a file.
+/// Makes the bytes of a file, in the earliest version that has what is in it.
 std::string writeContainer(const std::vector<Section> &sections);
 
 /// The sections of a file, which point into `bytes`. Throws `Failure` unless
