@@ -183,7 +183,9 @@ def change_streams_of_an_exclusive_device(host: Host) -> str:
     torch.cuda.synchronize()
     native.set_exclusive("cuda:0")
     try:
-        instance.launch([x], [y])
+        # Making a workspace waits for the default stream, so not on that one.
+        with torch.cuda.stream(torch.cuda.Stream()):
+            instance.launch([x], [y])
         with torch.cuda.stream(torch.cuda.Stream()):
             text = expect_refusal("is exclusive",
                                   lambda: instance.launch([x], [y]))

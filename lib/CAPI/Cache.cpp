@@ -35,7 +35,9 @@ static fuse_status guardHost(Body body) {
 static std::string getDefaultDirectory() {
   if (const char *directory = std::getenv("FUSE_CACHE_DIR"))
     return directory;
-  if (const char *directory = std::getenv("XDG_CACHE_HOME"))
+  // One that is no absolute path is to be ignored, as if it were not set.
+  if (const char *directory = std::getenv("XDG_CACHE_HOME");
+      directory && *directory == '/')
     return std::string(directory) + "/fuse";
   const char *home = std::getenv("HOME");
   return home ? std::string(home) + "/.cache/fuse" : "";

@@ -9,6 +9,7 @@
 
 #include "fuse-c/Compiler.h"
 #include "fuse/Compiler/Compiler.h"
+#include "fuse/Support/FloatEnvironment.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -27,6 +28,7 @@ inline fuse_status fail(fuse_status status, const llvm::Twine &message) {
 /// Runs `body` so that no exception reaches the caller.
 template <typename Body>
 fuse_status guard(Body body) {
+  FloatEnvironment environment;
   try {
     return body();
   } catch (const std::bad_alloc &) {

@@ -10,6 +10,7 @@
 #include "fuse/Runtime/Host/HostCode.h"
 #include "fuse/Runtime/Host/Instance.h"
 #include "fuse/Runtime/Host/ThreadPool.h"
+#include "fuse/Support/FloatEnvironment.h"
 
 #include <cstdlib>
 #include <mutex>
@@ -105,6 +106,7 @@ void fuse_string_free(char *text) { std::free(text); }
 /// Runs `body` and turns what it throws into a status.
 template <typename Body>
 static fuse_status guard(Body body) {
+  fuse::FloatEnvironment environment;
   try {
     body();
     return FUSE_OK;
