@@ -170,3 +170,18 @@ TEST_F(CompileCacheTest, HandsOutErrors) {
   }
   EXPECT_TRUE(fs::is_empty(path));
 }
+
+// What the base directory specification says of the variable.
+TEST_F(CompileCacheTest, TakesAbsoluteDefaultsOnly) {
+  ::unsetenv("FUSE_CACHE_DIR");
+  ::setenv("HOME", root.get().c_str(), /*overwrite=*/1);
+  for (const char *ignored : {"", "relative", "./here"}) {
+    ::setenv("XDG_CACHE_HOME", ignored, /*overwrite=*/1);
+    cxx::Cache opened;
+    EXPECT_TRUE(fs::remove(root / ".cache/fuse")) << ignored;
+  }
+  ::setenv("XDG_CACHE_HOME", (root / "other").c_str(), /*overwrite=*/1);
+  cxx::Cache opened;
+  EXPECT_TRUE(fs::remove(root / "other/fuse"));
+  ::unsetenv("XDG_CACHE_HOME");
+}

@@ -61,7 +61,7 @@ static std::vector<float> run(const cxx::Artifact &artifact, float magnitude) {
   fill(x, magnitude);
   fill(w, 0x1p-10f);
   int64_t tokens[] = {kTokens, kWidth}, weight[] = {kWidth, kWidth};
-  DLTensor in = {x.data(), {kDLCPU, 0}, 2,  {kDLFloat, 32, 1},
+  DLTensor in = {x.data(), {kDLCPU, 0}, 2, {kDLFloat, 32, 1},
                  tokens,   nullptr,     0};
   DLTensor bound = in, out = in;
   bound.data = w.data();
