@@ -23,6 +23,9 @@ from torch import Tensor
 from .driver import Module, launch
 
 FLUSH_BYTES = 256 << 20
+#: About 5 ms.
+_DELAY_CYCLES = 10_000_000
+_LONG_US = 500.0
 _READ_BLOCKS, _READ_THREADS = 264, 512
 
 
@@ -109,12 +112,12 @@ class Timer:
         self._flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8,
                                   device="cuda")
 
-    def _replay(self, graph: torch.cuda.CUDAGraph) -> Events:
+    def _run(self, function: Callable[[], Any]) -> Events:
         begin = torch.cuda.Event(enable_timing=True)
         end = torch.cuda.Event(enable_timing=True)
         self._flush.zero_()
         begin.record()
-        graph.replay()
+        function()
         end.record()
         return begin, end
 
@@ -128,10 +131,21 @@ class Timer:
         for _ in range(rounds + warmup):
             shuffle(order)
             for name in order:
-                events[name].append(self._replay(graphs[name]))
+                events[name].append(self._run(graphs[name].replay))
         torch.cuda.synchronize()
         return {name: Sample(_microseconds(pairs[warmup:]))
                 for name, pairs in events.items()}
+
+    def behind_delay(self, function: Callable[[], Any]) -> float:
+        """Median of a few calls that are no graph, in microseconds. The GPU
+        begins when the host, however busy, has launched them all."""
+        first = self._run(function)
+        torch.cuda.synchronize()
+        rounds = 15 if _microseconds([first])[0] < _LONG_US else 5
+        torch.cuda._sleep(_DELAY_CYCLES)
+        pairs = [self._run(function) for _ in range(rounds)]
+        torch.cuda.synchronize()
+        return statistics.median(_microseconds(pairs))
 
     def sustain(self, graphs: Mapping[str, torch.cuda.CUDAGraph],
                 rounds: int, reader: DeviceReader,
@@ -143,7 +157,7 @@ class Timer:
         samples = {name: Sample([]) for name in graphs}
         counts = {}
         for name, graph in graphs.items():
-            pairs = [self._replay(graph) for _ in range(4)]
+            pairs = [self._run(graph.replay) for _ in range(4)]
             torch.cuda.synchronize()
             whole = pairs[1][0].elapsed_time(pairs[3][0]) / 2e3
             counts[name] = max(4, math.ceil(seconds / whole))
@@ -153,8 +167,8 @@ class Timer:
             shuffle(order)
             for name in order:
                 sample, half = samples[name], counts[name] // 2
-                first = [self._replay(graphs[name]) for _ in range(half)]
-                pairs = [self._replay(graphs[name])
+                first = [self._run(graphs[name].replay) for _ in range(half)]
+                pairs = [self._run(graphs[name].replay)
                          for _ in range(counts[name] - half)]
                 first[-1][1].synchronize()
                 time.sleep(seconds / 4)

@@ -318,7 +318,8 @@ class Clock:
     def timer(self):
         with unittest.mock.patch.multiple(
                 timing.torch.cuda, Event=self.event,
-                synchronize=lambda: None), \
+                synchronize=lambda: None,
+                _sleep=lambda cycles: self.order.append("delay")), \
                 unittest.mock.patch.object(timing.torch, "empty"), \
                 unittest.mock.patch.object(timing.time, "sleep"):
             yield timing.Timer()
@@ -336,6 +337,13 @@ class Timing(unittest.TestCase):
         self.assertEqual(len(samples["ours"].times), 20)
         self.assertAlmostEqual(samples["theirs"].over(samples["ours"]), 3,
                                places=2)
+
+    def test_calls_wait_for_the_host(self):
+        clock = Clock()
+        with clock.timer() as timer:
+            ours = timer.behind_delay(clock.graphs["ours"].replay)
+        self.assertAlmostEqual(ours, 1000, delta=10)
+        self.assertEqual(clock.order, ["ours", "delay", *["ours"] * 5])
 
     def test_sustained_graphs_run_for_a_time_each(self):
         clock = Clock()
