@@ -33,14 +33,20 @@ static fuse_status guardHost(Body body) {
 
 /// Where the cache is when nobody says.
 static std::string getDefaultDirectory() {
-  if (const char *directory = std::getenv("FUSE_CACHE_DIR"))
+  auto get = [](const char *name) -> std::string {
+    const char *value = std::getenv(name);
+    return value ? value : "";
+  };
+  if (std::string directory = get("FUSE_CACHE_DIR"); !directory.empty())
     return directory;
   // One that is no absolute path is to be ignored, as if it were not set.
-  if (const char *directory = std::getenv("XDG_CACHE_HOME");
-      directory && *directory == '/')
-    return std::string(directory) + "/fuse";
-  const char *home = std::getenv("HOME");
-  return home ? std::string(home) + "/.cache/fuse" : "";
+  if (std::string base = get("XDG_CACHE_HOME"); base.rfind('/', 0) == 0)
+    return base + "/fuse";
+  if (std::string home = get("HOME"); !home.empty())
+    return home + "/.cache/fuse";
+  throw host::Failure(FUSE_ERROR_IO,
+                      "there is no directory for the cache: none is given, and "
+                      "FUSE_CACHE_DIR, XDG_CACHE_HOME and HOME are not set");
 }
 
 fuse_status fuse_cache_open(const char *directory, fuse_cache **cache) {

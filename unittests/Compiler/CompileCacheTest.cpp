@@ -173,6 +173,8 @@ TEST_F(CompileCacheTest, HandsOutErrors) {
 
 // What the base directory specification says of the variable.
 TEST_F(CompileCacheTest, TakesAbsoluteDefaultsOnly) {
+  const char *found = std::getenv("HOME");
+  std::string home = found ? found : "/";
   ::unsetenv("FUSE_CACHE_DIR");
   ::setenv("HOME", root.get().c_str(), /*overwrite=*/1);
   for (const char *ignored : {"", "relative", "./here"}) {
@@ -184,4 +186,14 @@ TEST_F(CompileCacheTest, TakesAbsoluteDefaultsOnly) {
   cxx::Cache opened;
   EXPECT_TRUE(fs::remove(root / "other/fuse"));
   ::unsetenv("XDG_CACHE_HOME");
+  ::unsetenv("HOME");
+  try {
+    cxx::Cache nowhere;
+    FAIL() << "there is no directory";
+  } catch (const cxx::Error &error) {
+    EXPECT_STREQ(error.what(),
+                 "there is no directory for the cache: none is given, and "
+                 "FUSE_CACHE_DIR, XDG_CACHE_HOME and HOME are not set");
+  }
+  ::setenv("HOME", home.c_str(), /*overwrite=*/1);
 }
