@@ -87,10 +87,10 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
             " k-steps of the last product, not " + Twine(last.steps))
         .str();
   // Shares are counted in 32 bits.
-  int64_t most = blocks * (last.tiles * last.steps + blocks * tiling.steps1);
-  if (most > std::numeric_limits<int32_t>::max())
-    return ("even shares of " + Twine(blocks) + " blocks of " +
-            Twine(last.tiles * last.steps) +
+  int64_t all = tiles * last.tiles * last.steps;
+  if (blocks * (all + blocks * tiling.steps1) >
+      std::numeric_limits<int32_t>::max())
+    return ("even shares of " + Twine(blocks) + " blocks of " + Twine(all) +
             " k-steps are more than 32 bits count")
         .str();
   return "";
@@ -150,26 +150,44 @@ struct Stretches {
   int64_t fewest, most, early;
   /// k-steps where stretches begin, and the end.
   SmallVector<int64_t> bounds;
+
+private:
+  int64_t dealAmong(int64_t members, int64_t blocks, int64_t tokenTiles);
+
+  /// Teams, those with stretches, what these deal out, and how many k-steps of
+  /// the first product others have more.
+  int64_t teams, dealt, sum, more;
 };
 
 } // namespace
 
-Stretches::Stretches(const PrefillTiling &tiling, int64_t blocks,
-                     int64_t tokens)
-    : tiling(tiling) {
-  int64_t members = tiling.last.getTokenTiles(tokens);
-  int64_t teams = blocks / members, units = members * tiling.tiles1;
-  int64_t all = tiling.last.tiles * tiling.last.steps;
+/// Returns k-steps of the first team, with what adding up sums takes.
+int64_t Stretches::dealAmong(int64_t members, int64_t blocks,
+                             int64_t tokenTiles) {
+  int64_t units = tokenTiles * tiling.tiles1;
+  int64_t tiles = tokenTiles / members * tiling.last.tiles;
+  int64_t all = tiles * tiling.last.steps;
+  teams = dealt = blocks / members;
   fewest = units / blocks;
   most = llvm::divideCeil(units, blocks);
   early = std::min((blocks - units % blocks) / members, teams);
-  int64_t dealt = teams, more = tiling.steps1;
+  more = tiling.steps1;
   if (all < early * more + teams * kLeastDealt) {
-    dealt = std::min(early ? early : teams,
-                     std::max<int64_t>(1, all / kLeastDealt));
+    dealt = std::min(early ? early : teams, all / kLeastDealt);
     more = 0;
   }
-  int64_t sum = all + (teams - early) * more;
+  sum = all + (teams - early) * more;
+  bool isWhole = tiles % dealt == 0 && (early == 0 || early >= dealt);
+  return sum / dealt + (isWhole ? 0 : kSumSteps);
+}
+
+Stretches::Stretches(const PrefillTiling &tiling, int64_t blocks,
+                     int64_t tokens)
+    : tiling(tiling) {
+  int64_t tokenTiles = tiling.last.getTokenTiles(tokens);
+  int64_t large = dealAmong(tokenTiles, blocks, tokenTiles);
+  if (dealAmong(tiling.last.cluster, blocks, tokenTiles) >= large)
+    dealAmong(tokenTiles, blocks, tokenTiles);
   for (int64_t team = 0; team <= teams; ++team) {
     int64_t at = std::min(team, dealt) * sum / dealt -
                  std::max<int64_t>(0, team - early) * more;
@@ -316,6 +334,25 @@ static int64_t selectGroup(const DecodeProblem &problem, bool even) {
   return even && 32 * bytes <= kKeptBytes ? 32 : 16;
 }
 
+/// Token tiles from which on pairs of blocks share weights: a third less comes
+/// from L2, and the power of that is left for the clock. With fewer tokens,
+/// what blocks wait for each other takes longer.
+static constexpr int64_t kLeastPaired = 16;
+
+/// Clusters of two for an even schedule, if no block of a pair is in vain.
+static tile::PrefillScheduleAttr
+pairBlocks(const DecodeProblem &problem, tile::PrefillScheduleAttr schedule) {
+  int64_t tokenTiles = llvm::divideCeil(schedule.getTokens(), kTokenTile);
+  if (!schedule.getEven() || !problem.tokens || tokenTiles < kLeastPaired ||
+      tokenTiles % 2 != 0 || schedule.getBlocks() % 2 != 0)
+    return schedule;
+  return tile::PrefillScheduleAttr::get(
+      schedule.getContext(), schedule.getTokens(), schedule.getBlocks(),
+      schedule.getSplit(), schedule.getRows(), schedule.getStages(),
+      schedule.getGroup() / 2, /*cluster=*/2, schedule.getLaunches(),
+      schedule.getEven(), schedule.getDependent());
+}
+
 /// Even shares have to be expected to be so much faster than ranges: what
 /// blocks wait for each other is not in the model.
 static constexpr double kEvenMargin = 0.987;
@@ -352,7 +389,7 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
       consider(rows, split, getLaunches(problem, rows, split), /*even=*/false);
   if (canBeEven(problem))
     consider(/*rows=*/256, /*split=*/1, /*launches=*/1, /*even=*/true);
-  return best;
+  return best ? pairBlocks(problem, best) : best;
 }
 
 tile::PrefillScheduleAttr fuse::withTokens(tile::PrefillScheduleAttr schedule,

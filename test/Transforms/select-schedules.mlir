@@ -271,10 +271,10 @@ func.func @even(%x: tensor<768x4096xbf16>, %g: tensor<12288x4096xbf16>,
 }
 
 // All tokens go round the weights together where L2 keeps them: 16.8 MB, but not
-// the 33.6 MB above.
+// the 33.6 MB above. With so many token tiles, pairs of blocks share weights.
 
 // CHECK-LABEL: func @in_l2
-// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 4096, blocks = 132, split = 1, stages = 4, group = 32, launches = 1, even = true, dependent = true>
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 4096, blocks = 132, split = 1, stages = 4, group = 16, cluster = 2, launches = 1, even = true, dependent = true>
 func.func @in_l2(%x: tensor<4096x2048xbf16>, %g: tensor<16384x2048xbf16>,
                  %u: tensor<16384x2048xbf16>, %d: tensor<2048x16384xbf16>)
     -> tensor<4096x2048xbf16> {
@@ -283,6 +283,21 @@ func.func @in_l2(%x: tensor<4096x2048xbf16>, %g: tensor<16384x2048xbf16>,
        tensor<16384x2048xbf16>, tensor<2048x16384xbf16>)
       -> tensor<4096x2048xbf16>
   return %y : tensor<4096x2048xbf16>
+}
+
+// An odd number of token tiles would leave a block of a pair without tokens, and
+// so would many numbers that are not known.
+
+// CHECK-LABEL: func @odd
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 3968, blocks = 132, split = 1, stages = 4, group = 32, launches = 1, even = true, dependent = true>
+func.func @odd(%x: tensor<3968x2048xbf16>, %g: tensor<16384x2048xbf16>,
+               %u: tensor<16384x2048xbf16>, %d: tensor<2048x16384xbf16>)
+    -> tensor<3968x2048xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<3968x2048xbf16>, tensor<16384x2048xbf16>,
+       tensor<16384x2048xbf16>, tensor<2048x16384xbf16>)
+      -> tensor<3968x2048xbf16>
+  return %y : tensor<3968x2048xbf16>
 }
 
 // CHECK-LABEL: func @ragged

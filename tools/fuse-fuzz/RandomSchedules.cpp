@@ -58,7 +58,7 @@ static Attribute drawDecode(Location loc, Random &random, int64_t tokens,
 /// A schedule for many tokens that may fit nothing.
 static Attribute drawPrefill(Location loc, Random &random, int64_t tokens) {
   bool isJoint = random.percent(40), dependent = random.percent(50);
-  int64_t cluster = isJoint ? 1 : from(random, 1, 2);
+  int64_t cluster = from(random, 1, 2);
   int64_t blocks = cluster * from(random, 1, 66);
   int64_t split = random.percent(50) ? 1 : from(random, 2, 7);
   int64_t rows = isJoint || random.percent(50) ? 256 : 128;

@@ -155,19 +155,22 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
     - `rows`: packed rows in a tile of the last product, 256 or 128;
     - `stages`: depth of the rings. A stage is a k-step of a tile, 128 bytes
       for each token and each packed row;
-    - `group`: token tiles that go with a tile of weights before the next tile
-      of weights; their tokens and a wave of weights should fit into L2;
+    - `group`: token tiles, or pairs of them with clusters, that go with a tile
+      of weights before the next tile of weights; their tokens and a wave of
+      weights should fit into L2;
     - `cluster`: 1, or 2 for pairs of blocks with neighbouring token tiles that
       each fetch half of a tile of weights for both;
     - `launches`: 2, one for each product, or 1 for both. Then blocks wait for
       each other's hidden units, so that all of them have to be resident, and
-      both products have tiles of 256 rows and no clusters;
+      both products have tiles of 256 rows;
     - `even`: with `launches = 1`, the last product is dealt out so that all
       blocks have the same number of k-steps of both products together. For
       each token tile there are as many blocks as there are teams of one block
       for each; a team has a stretch of the k-steps of all tiles of weights,
       one after the other, and the block with the end of a tile adds up the
-      sums of the others. `split` is then in how many passes k-steps of a tile
+      sums of the others. Where such teams would leave too many blocks over, a
+      team is one block or cluster, and has a stretch of the k-steps of all
+      pairs of tiles. `split` is then in how many passes k-steps of a tile
       are gone through (the next smaller divisor of their number);
     - `dependent`: kernels may start under the tail of the one before
       (programmatic dependent launch).

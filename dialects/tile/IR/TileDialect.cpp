@@ -139,9 +139,8 @@ LogicalResult PrefillScheduleAttr::verify(
     return emitError() << "group = " << group << " is less than 1";
   if (launches != 1 && launches != 2)
     return emitError() << "launches = " << launches << " is not 1 or 2";
-  if (launches == 1 && (rows != 256 || cluster != 1))
-    return emitError() << "launches = 1 needs rows = 256 and cluster = 1, not "
-                       << rows << " and " << cluster;
+  if (launches == 1 && rows != 256)
+    return emitError() << "launches = 1 needs rows = 256, not " << rows;
   if (even && launches != 1)
     return emitError() << "even = true needs launches = 1, not " << launches;
   return success();

@@ -20,6 +20,9 @@ constexpr int64_t kLeastStretch = 4;
 /// Fewest k-steps of a stretch that is dealt out: what is left of them when a
 /// bound moves to the bound of a tile is no less than kLeastStretch.
 constexpr int64_t kLeastDealt = 2 * kLeastStretch;
+/// k-steps that take as long as adding up the sums of others, where a block
+/// leaves sums and adds some.
+constexpr int64_t kSumSteps = 10;
 
 /// How a schedule cuts one product of a problem: tiles of 128 tokens by some
 /// packed rows, and ranges of its k-steps.

@@ -156,24 +156,29 @@ static Value divide(IndexBuilder &i, Value lhs, Value rhs) {
   return arith::DivUIOp::create(i.b, i.loc, lhs, rhs);
 }
 
+/// Token tiles of a launch in units of so many; clusters have whole ones.
+Value PrefillKernelBuilder::countTokenTiles(int64_t unit) {
+  int64_t tokens = kTokenTile * s.getCluster();
+  return mul(div(add(count, tokens - 1), tokens), s.getCluster() / unit);
+}
+
 /// Each role counts the units when it comes to them: registers are short.
 void PrefillKernelBuilder::enter(Phase &next) {
   phase = &next;
   if (product().isEven) {
     recallDeal();
-    phase->tokenTiles = div(add(count, kTokenTile - 1), kTokenTile);
+    phase->tokenTiles = countTokenTiles();
     phase->firstUnit = c(0);
     phase->units = dealt.pieces;
     return;
   }
   Value block = id(IdKind::Block);
-  int64_t tokens = kTokenTile * s.getCluster();
-  phase->tokenTiles = div(add(count, tokens - 1), tokens);
+  phase->tokenTiles = countTokenTiles(s.getCluster());
   phase->units = mul(phase->tokenTiles, product().tiles * product().ranges);
   phase->firstUnit = div(block, s.getCluster());
   // Blocks with a tile more of the first product have a unit less of the last.
   if (part == Part::Both && phase == &last)
-    phase->firstUnit = sub(c(s.getBlocks() - 1), block);
+    phase->firstUnit = sub(c(getStride() - 1), phase->firstUnit);
 }
 
 /// Token tiles of a group go first, then tiles of weights, then groups: blocks
@@ -281,7 +286,8 @@ void PrefillKernelBuilder::fetch(const Unit &unit, Value condition,
                                  Value step) {
   if (product().getTokenTiles(s.getTokens()) < kSharers)
     return;
-  when(both(unit.leads, condition), [&] {
+  Value leads = rank ? both(unit.leads, equal(rank, 0)) : unit.leads;
+  when(both(leads, condition), [&] {
     PrefetchOp::create(b, loc, phase->weights, getWeights(unit, step),
                        product().rows * 128);
   });

@@ -54,6 +54,7 @@ private:
     /// one behind the last, how many that are, and the one it begins with.
     Value from, to, steps, turn;
   };
+  Value countTokenTiles(int64_t unit = 1);
   void enter(Phase &next);
   /// From one unit of a block to its next.
   int64_t getStride() const {
@@ -74,10 +75,13 @@ private:
     /// with a stretch, the k-steps that those deal out, and how many of these
     /// the others have in the first product.
     Value early, teams, steps, more;
+    /// Blocks of a team.
+    Value members;
     /// Of this block.
     Value team, member, begin, end, pieces;
   };
-  static Value Deal::*const kDealt[9];
+  static Value Deal::*const kDealt[10];
+  Value dealAmong(Value members, Value tokenTiles);
   void deal();
   void recallDeal();
   Value getBegin(Value team);

@@ -278,10 +278,11 @@ Value PrefillKernelBuilder::mustFlush() {
   Value hasNone = less(sub(phase->units, c(1)), phase->firstUnit);
   hasNone = arith::OrIOp::create(b, loc, hasNone, equal(phase->units, 0));
   phase = &first;
-  // Token tiles of the last group.
+  // Token tiles of the last group, which clusters have whole ones of.
   Value width = phase->tokenTiles;
-  if (product().getTokenTiles(s.getTokens()) > s.getGroup())
+  if (product().getTokenTiles(s.getTokens()) / s.getCluster() > s.getGroup())
     width = add(rem(sub(width, c(1)), s.getGroup()), 1);
+  width = mul(width, s.getCluster());
   Value later =
       arith::MulIOp::create(b, loc, width, sub(c(tiling.tiles1), needed));
   Value waits = less(later, c(s.getBlocks()));

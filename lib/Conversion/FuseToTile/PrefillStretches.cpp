@@ -10,7 +10,9 @@
 // all tiles of weights, one after the other, are cut into a stretch for each
 // team, so that a stretch has the end of a tile, whole tiles, and the beginning
 // of another, or the middle of one. The beginning goes first: its sums are of
-// use to another block, which has the end of the tile last.
+// use to another block, which has the end of the tile last. Where such teams
+// would leave many blocks over, a team is one block, or a cluster, and
+// stretches go through the tiles of all tokens and weights.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,42 +26,63 @@ using namespace tile;
 
 /// What a role may have to know of a deal.
 Value PrefillKernelBuilder::Deal::*const PrefillKernelBuilder::kDealt[] = {
-    &Deal::early,  &Deal::teams, &Deal::steps, &Deal::more,  &Deal::team,
-    &Deal::member, &Deal::begin, &Deal::end,   &Deal::pieces};
+    &Deal::early, &Deal::teams,  &Deal::steps, &Deal::more, &Deal::members,
+    &Deal::team,  &Deal::member, &Deal::begin, &Deal::end,  &Deal::pieces};
 
-/// Computes the deal once, in front of the barrier behind which roles begin.
-void PrefillKernelBuilder::deal() {
+/// Deals k-steps out to teams of so many blocks. Returns how many the first
+/// team has, with those that adding up sums of others would take.
+Value PrefillKernelBuilder::dealAmong(Value members, Value tokenTiles) {
   auto divide = [&](Value lhs, Value rhs) -> Value {
     return arith::DivUIOp::create(b, loc, lhs, rhs);
   };
   auto multiply = [&](Value lhs, Value rhs) -> Value {
     return arith::MulIOp::create(b, loc, lhs, rhs);
   };
-  int64_t blocks = s.getBlocks(), all = product().tiles * product().steps;
-  int64_t more = tiling.steps1;
-  // Without tokens, nobody has anything.
-  Value tokenTiles = div(add(count, kTokenTile - 1), kTokenTile);
-  Value none = equal(tokenTiles, 0);
-  Value members = select(none, c(1), tokenTiles);
+  int64_t blocks = s.getBlocks(), more = tiling.steps1;
   Value teams = divide(c(blocks), members);
+  Value tiles = mul(divide(tokenTiles, members), product().tiles);
+  Value all = mul(tiles, product().steps);
   // The last blocks are those with a tile less of the first product, if there
   // are any.
-  Value over = rem(mul(members, tiling.tiles1), blocks);
+  Value over = rem(mul(tokenTiles, tiling.tiles1), blocks);
   Value early = min(divide(sub(c(blocks), over), members), teams);
   // Either all teams have stretches, early ones longer ones, or only early
   // ones.
   Value some = select(equal(early, 0), teams, early);
   Value least = add(mul(early, more), mul(teams, kLeastDealt));
-  Value everybody = less(least, c(all + 1));
+  Value everybody = less(least, add(all, 1));
   dealt.early = early;
   dealt.more = select(everybody, c(more), c(0));
-  dealt.teams = select(everybody, teams,
-                       min(some, c(std::max<int64_t>(1, all / kLeastDealt))));
+  dealt.teams = select(everybody, teams, min(some, div(all, kLeastDealt)));
   dealt.steps = add(multiply(sub(teams, early), dealt.more), all);
+  dealt.members = members;
+  // Where no team is earlier than others, stretches may be whole tiles.
+  Value rest = arith::RemUIOp::create(b, loc, tiles, dealt.teams);
+  Value same = arith::OrIOp::create(b, loc, equal(early, 0),
+                                    less(dealt.teams, add(early, 1)));
+  Value whole = both(equal(rest, 0), same);
+  Value sums = select(whole, c(0), c(kSumSteps));
+  return add(divide(dealt.steps, dealt.teams), sums);
+}
+
+/// Computes the deal once, in front of the barrier behind which roles begin.
+void PrefillKernelBuilder::deal() {
+  int64_t blocks = s.getBlocks();
+  // Without tokens, nobody has anything.
+  Value tokenTiles = countTokenTiles();
+  Value none = equal(tokenTiles, 0);
+  tokenTiles = select(none, c(s.getCluster()), tokenTiles);
+  Value small = dealAmong(c(s.getCluster()), tokenTiles);
+  Deal ofSmall = dealt;
+  Value large = dealAmong(tokenTiles, tokenTiles);
+  Value isSmall = less(small, large);
+  for (auto member :
+       {&Deal::early, &Deal::teams, &Deal::steps, &Deal::more, &Deal::members})
+    dealt.*member = select(isSmall, ofSmall.*member, dealt.*member);
 
   Value index = sub(c(blocks - 1), id(IdKind::Block));
-  dealt.team = divide(index, members);
-  dealt.member = arith::RemUIOp::create(b, loc, index, members);
+  dealt.team = arith::DivUIOp::create(b, loc, index, dealt.members);
+  dealt.member = arith::RemUIOp::create(b, loc, index, dealt.members);
   dealt.begin = getBegin(dealt.team);
   dealt.end = getBegin(add(dealt.team, 1));
   Value has = both(less(dealt.team, dealt.teams), less(dealt.begin, dealt.end));
@@ -118,10 +141,16 @@ Value PrefillKernelBuilder::getTurn(const Unit &piece, Value start) {
 PrefillKernelBuilder::Unit PrefillKernelBuilder::locatePiece(Value index) {
   int64_t steps = product().steps;
   Unit result;
-  result.tile = sub(div(sub(dealt.end, c(1)), steps), index);
-  result.tokenTile = dealt.member;
-  result.leads = equal(dealt.member, 0);
-  Value start = mul(result.tile, steps);
+  result.index = sub(div(sub(dealt.end, c(1)), steps), index);
+  Value perTile =
+      arith::DivUIOp::create(b, loc, phase->tokenTiles, dealt.members);
+  Value place = arith::RemUIOp::create(b, loc, result.index, perTile);
+  result.tile = arith::DivUIOp::create(b, loc, result.index, perTile);
+  result.tokenTile =
+      add(arith::MulIOp::create(b, loc, place, dealt.members), dealt.member);
+  // Of the teams at a tile of weights, one is at one of so many places.
+  result.leads = both(equal(dealt.member, 0), less(place, dealt.pieces));
+  Value start = mul(result.index, steps);
   result.from = select(less(start, dealt.begin), sub(dealt.begin, start), c(0));
   result.to = min(sub(dealt.end, start), c(steps));
   result.steps = sub(result.to, result.from);
@@ -154,8 +183,7 @@ Value PrefillKernelBuilder::lastOfFirstSteps() {
 
 /// Where a block keeps sums that another one adds up.
 Value PrefillKernelBuilder::getSlot(Value team) {
-  return add(arith::MulIOp::create(b, loc, team, phase->tokenTiles),
-             dealt.member);
+  return add(arith::MulIOp::create(b, loc, team, dealt.members), dealt.member);
 }
 
 /// The block with the end of a tile adds up the sums of the others, in the
@@ -166,7 +194,7 @@ void PrefillKernelBuilder::finishPiece(Value index, ArrayRef<Value> sums) {
   recallDeal();
   Unit unit = locatePiece(index);
   auto finish = [&] {
-    Value start = mul(unit.tile, product().steps);
+    Value start = mul(unit.index, product().steps);
     // The teams before that begin inside of the tile, and one more.
     auto search = scf::WhileOp::create(b, loc, TypeRange{b.getI32Type()},
                                        ValueRange{dealt.team});

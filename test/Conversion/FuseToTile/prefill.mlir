@@ -122,6 +122,26 @@ func.func @together(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
   return %y : tensor<?x512xbf16>
 }
 
+// Pairs of blocks in one launch: a pair has neighbouring token tiles, and the
+// same stretches. Each of its blocks fetches half of a tile of weights for both.
+
+// CHECK-LABEL: func @pairs
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[PAIRS:[0-9]+]](
+// CHECK-SAME:      blocks = 8 : i64, cluster = 2 : i64, cooperative = true
+// CHECK-SAME:      multiple = 256 : i64
+func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
+                 %u: tensor<4096x256xbf16>, %d: tensor<512x4096xbf16>)
+    -> tensor<?x512xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 8,
+          split = 1, stages = 3, group = 16, cluster = 2, launches = 1,
+          even = true, dependent = true>}
+    : (tensor<?x256xbf16>, tensor<4096x256xbf16>, tensor<4096x256xbf16>,
+       tensor<512x4096xbf16>) -> tensor<?x512xbf16>
+  return %y : tensor<?x512xbf16>
+}
+
 // The norm goes round the rows.
 
 // CHECK-LABEL: tile.kernel @gated_mlp_prefill_0(
@@ -271,3 +291,29 @@ func.func @together(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:           %[[LATE:.*]] = arith.select %{{.*}}, %{{.*}}, %c0_i32 : i32
 // CHECK-NEXT:      %[[SUM:.*]] = arith.addi %[[DONE]], %[[LATE]] : i32
 // CHECK-NEXT:      arith.remui %[[SUM]], %c64_i32 : i32
+
+// A pair counts what teams of pairs would have, and what a team with a block for
+// each token tile would have, and takes the smaller one; both with what adding up
+// sums takes. Both blocks of a pair release a stage to both.
+
+// CHECK: tile.kernel @gated_mlp_prefill_[[PAIRS]]({{.*}} cooperative cluster(2) {
+// CHECK:         %[[RING:.*]] = tile.ring.create at(0) consumers(4) : !tile.ring<3 x 49152>
+// CHECK:         %[[TURNS:.*]] = tile.ring.create at(0) consumers(8) : !tile.ring<2 x 0>
+// CHECK:         %[[SUMS:.*]] = arith.select %{{.*}}, %c0_i32, %c10_i32 : i32
+// CHECK-NEXT:    %[[FIRST:.*]] = arith.divui
+// CHECK-NEXT:    %[[PAIR:.*]] = arith.addi %[[FIRST]], %[[SUMS]] : i32
+// CHECK:         %[[SUMS:.*]] = arith.select %{{.*}}, %c0_i32, %c10_i32 : i32
+// CHECK-NEXT:    %[[FIRST:.*]] = arith.divui
+// CHECK-NEXT:    %[[LARGE:.*]] = arith.addi %[[FIRST]], %[[SUMS]] : i32
+// CHECK-NEXT:    %[[IS_PAIR:.*]] = arith.cmpi ult, %[[PAIR]], %[[LARGE]] : i32
+// CHECK:         arith.select %[[IS_PAIR]]
+// CHECK:         tile.cluster_barrier
+// CHECK-NEXT:    %[[RANK:.*]] = tile.id cluster_rank
+// CHECK:         role "stream"
+// CHECK:           tile.copy %{{.*}} at(16384) bytes(16384) multicast(3) evict_first
+// CHECK:           tile.copy %{{.*}} at(32768) bytes(16384) multicast(3) evict_first
+// CHECK:           tile.word.wait
+// CHECK:         role "multiply"
+// CHECK:           tile.ring.release %[[RING]][%{{.*}}] in(%{{.*}})
+// CHECK:           tile.ring.release %[[TURNS]]
+// CHECK:         tile.cluster_barrier

@@ -778,7 +778,7 @@ func.func private @f() attributes {
 // -----
 
 func.func private @f() attributes {
-  // expected-error@+1 {{launches = 1 needs rows = 256 and cluster = 1, not 128 and 2}}
+  // expected-error@+1 {{launches = 1 needs rows = 256, not 128}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
     split = 4, rows = 128, stages = 4, group = 16, cluster = 2, launches = 1,
     dependent = true>}

@@ -218,6 +218,13 @@ func.func private @even() attributes {
   tile.schedule = #tile.prefill_schedule<tokens = 768, blocks = 132, split = 4,
     stages = 4, group = 16, launches = 1, even = true, dependent = true>}
 
+// CHECK-LABEL: func.func private @pairs
+// CHECK-SAME: group = 8, cluster = 2, launches = 1, even = true, dependent = true>
+func.func private @pairs() attributes {
+  tile.schedule = #tile.prefill_schedule<tokens = 4096, blocks = 132, split = 1,
+    stages = 4, group = 8, cluster = 2, launches = 1, even = true,
+    dependent = true>}
+
 // CHECK-LABEL: func.func private @prefill
 // CHECK-SAME: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4, group = 16, dependent = true>
 func.func private @prefill() attributes {
