@@ -38,13 +38,18 @@ static constexpr int64_t kQuarters = 4;
 
 /// First k-steps of a tile that shadow the epilogue of the tile before. A
 /// quarter of it takes longer than a k-step, so that there are two k-steps for
-/// each where the first product has so many. The last product has an epilogue
-/// to hide once, and may wait for what its first k-steps need.
+/// each where a unit has so many. In the last product it has to have as many
+/// again before it needs what blocks have computed last, which becomes ready
+/// under these.
 int64_t PrefillKernelBuilder::getShadows() const {
   int64_t least = product().getLeastSteps();
-  if (phase == &first && least >= 2 * kQuarters)
-    return 2 * kQuarters;
-  return std::min(kQuarters, least);
+  int64_t free = least, wanted = 2 * kQuarters;
+  if (phase == &last) {
+    int64_t tiles = s.getBlocks() / product().getTokenTiles(s.getTokens());
+    free = least * std::max<int64_t>(0, tiling.tiles1 - tiles) / tiling.tiles1;
+    wanted *= 2;
+  }
+  return free >= wanted ? 2 * kQuarters : std::min(kQuarters, least);
 }
 
 /// The k-step during which a quarter, or last the announcement, is done.

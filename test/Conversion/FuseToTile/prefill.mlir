@@ -82,6 +82,24 @@ func.func @joint(%x: tensor<?x512xbf16>, %g: tensor<4096x512xbf16>,
   return %y : tensor<?x512xbf16>
 }
 
+// The same with fewer hidden units: k-steps of the last product need soon what
+// blocks have computed last.
+
+// CHECK-LABEL: func @soon
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[SOON:[0-9]+]](
+func.func @soon(%x: tensor<?x512xbf16>, %g: tensor<1024x512xbf16>,
+                %u: tensor<1024x512xbf16>, %d: tensor<512x1024xbf16>)
+    -> tensor<?x512xbf16> {
+  %y = fuse.gated_mlp %x norm(rms eps 1.0e-6) gate(%g) up(%u) down(%d)
+         act(silu) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 8,
+          split = 2, stages = 3, group = 16, launches = 1, dependent = true>}
+    : (tensor<?x512xbf16>, tensor<1024x512xbf16>, tensor<1024x512xbf16>,
+       tensor<512x1024xbf16>) -> tensor<?x512xbf16>
+  return %y : tensor<?x512xbf16>
+}
+
 // The last product dealt out evenly: three token tiles on eight blocks make two
 // teams, so that six blocks have a stretch and room for sums that others add up.
 
@@ -217,8 +235,7 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // hidden units are there. A warp of its own announces these: it waits for the
 // math warps to pass a turn. The last tile's hidden units are finished at once
 // where blocks could wait for each other, else under the first k-steps of the
-// last product. In the first product, only every other k-step hides a quarter of
-// an epilogue.
+// last product. Only every other k-step hides a quarter of an epilogue.
 
 // CHECK:       tile.kernel @gated_mlp_prefill_{{[0-9]+}}({{.*}} cooperative {
 // CHECK:         %[[RING:.*]] = tile.ring.create at(0) consumers(2) : !tile.ring<3 x 49152>
@@ -253,7 +270,12 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:             tile.ring.release %[[TURNS]]
 // CHECK:           arith.select
 // CHECK:           tile.mma.commit
+// CHECK-NEXT:      tile.mma.wait 1
+// CHECK:           tile.mma.commit
 // CHECK:           tile.store %{{.*}} : vector<8xbf16>
+// CHECK:           tile.mma.wait 1
+// CHECK:           tile.mma.commit
+// CHECK-NEXT:      tile.mma.wait 1
 // CHECK:           tile.ring.release %[[TURNS]]
 // CHECK:           tile.acc.values
 
@@ -264,6 +286,19 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:             tile.store %{{.*}} : vector<4xf32>
 // CHECK:           tile.word.meet %{{.*}} arrivals(2)
 // CHECK:           tile.load early %{{.*}} -> vector<4xf32>
+
+// Where what was computed last is needed soon, every k-step hides a quarter.
+
+// CHECK:       tile.kernel @gated_mlp_prefill_[[SOON]](
+// CHECK:         role "multiply" warps(8)
+// CHECK:           scf.if
+// CHECK:             tile.ring.release
+// CHECK:           arith.select
+// CHECK:           tile.mma.commit
+// CHECK-NOT:       tile.mma
+// CHECK:           tile.store %{{.*}} : vector<8xbf16>
+// CHECK:           tile.mma.wait 1
+// CHECK:           tile.acc.values
 
 // The block with the end of a tile looks for the teams before it that have the
 // rest, waits for each and adds its sums; the others leave theirs.
