@@ -7,19 +7,36 @@
 // Each pair of bytes is a call and what it is given: handles that exist, null
 // where there are none, tensors that fit and that do not. Calls come in any
 // order; what a handle was made from may be gone. Handles are destroyed once,
-// which the API asks for.
+// which the API asks for. The GPU is the stand-in of the tests, whose calls may
+// fail; in the end nothing of it may be left.
 //
 //===----------------------------------------------------------------------===//
 
+#include "FakeCuda.h"
 #include "TestArtifact.h"
 #include "fuse-c/Runtime.h"
 
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
+
+#include <dlfcn.h>
 
 using namespace fuse;
 
 namespace {
+
+/// Calls of the driver whose failure leaves nothing behind.
+constexpr const char *kFailing[] = {
+    "cuDeviceGetCount",    "cuDevicePrimaryCtxRetain",
+    "cuModuleLoadDataEx",  "cuModuleGetFunction",
+    "cuFuncSetAttribute",  "cuMemAlloc",
+    "cuMemcpyHtoD",        "cuMemsetD8",
+    "cuStreamIsCapturing", "cuTensorMapEncodeTiled",
+    "cuLaunchKernelEx",    "cuEventRecord"};
+constexpr int kCodes[] = {1, 2, 222, 700, 719, 999};
 
 /// The handles of one sequence.
 struct Handles {
@@ -28,8 +45,10 @@ struct Handles {
   fuse_program *program = nullptr;
   fuse_instance *instance = nullptr;
   fuse_workspace *workspace = nullptr;
+  fuse_shared_weights *shared = nullptr;
 
   ~Handles() {
+    fuse_shared_weights_destroy(shared);
     fuse_workspace_destroy(workspace);
     fuse_instance_destroy(instance);
     fuse_program_destroy(program);
@@ -47,7 +66,8 @@ struct Tensor {
     view.dtype = {uint8_t(choice & 4 ? kDLFloat : kDLBfloat),
                   uint8_t(choice & 4 ? 32 : 16), 1};
     view.ndim = choice & 8 ? 1 : 2;
-    shape[0] = choice & 16 ? -1 : choice & 32 ? 256 : 4;
+    static constexpr int64_t sizes[] = {64, 256, 4, -1};
+    shape[0] = sizes[choice / 16 % 4];
     shape[1] = choice & 64 ? int64_t(1) << 62 : 64;
     view.shape = choice & 128 ? nullptr : shape;
   }
@@ -58,12 +78,40 @@ struct Tensor {
 
 } // namespace
 
+/// The stand-in under the name of the driver.
+static const FakeCuda &getFake() {
+  static const FakeCuda &fake = []() -> const FakeCuda & {
+    void *library = ::dlopen(FAKE_CUDA, RTLD_NOW);
+    auto get = library ? reinterpret_cast<const FakeCuda *(*)()>(
+                             ::dlsym(library, "getFakeCuda"))
+                       : nullptr;
+    if (!get) {
+      std::fprintf(stderr, "%s\n", ::dlerror());
+      std::abort();
+    }
+    const FakeCuda &found = *get();
+    int first[] = {8, 8, 128, 4, 4}, second[] = {8, 8, 8, 8, 8};
+    found.declare("first", 5, first);
+    found.declare("second", 5, second);
+    return found;
+  }();
+  return fake;
+}
+
+/// One of some streams, the default ones among them.
+static void *getStream(uint8_t choice) {
+  return reinterpret_cast<void *>(uintptr_t(choice % 5));
+}
+
 static void call(Handles &h, uint8_t which, uint8_t choice) {
   static const std::string bytes = test::makeArtifact(test::kManifest);
-  Tensor tensor(choice);
+  static char results[256 * 64 * 4];
+  Tensor tensor(choice), result(choice);
+  result.view.data = results;
   const DLTensor *list[2] = {&tensor.view, choice & 1 ? nullptr : &tensor.view};
+  const DLTensor *outputs[2] = {&result.view, &tensor.view};
   size_t number = 0;
-  switch (which % 20) {
+  switch (which % 26) {
   case 0:
     if (!h.artifact)
       (void)fuse_artifact_from_bytes(bytes.data(), bytes.size() - choice % 2,
@@ -75,7 +123,8 @@ static void call(Handles &h, uint8_t which, uint8_t choice) {
     break;
   case 2:
     if (!h.device)
-      (void)fuse_device_open_cpu(&h.device);
+      (void)(choice % 4 == 0 ? fuse_device_open_cpu(&h.device)
+                             : fuse_device_open_cuda(choice / 64, &h.device));
     break;
   case 3:
     fuse_device_destroy(h.device);
@@ -122,7 +171,8 @@ static void call(Handles &h, uint8_t which, uint8_t choice) {
     break;
   case 14:
     if (!h.workspace)
-      (void)fuse_workspace_create(h.instance, choice, &h.workspace);
+      (void)fuse_workspace_create(h.instance, choice * size_t(128),
+                                  &h.workspace);
     break;
   case 15:
     fuse_workspace_destroy(h.workspace);
@@ -134,14 +184,59 @@ static void call(Handles &h, uint8_t which, uint8_t choice) {
     args.size = choice & 128 ? choice : sizeof(args);
     args.inputs = choice & 64 ? nullptr : list;
     args.num_inputs = choice % 3;
-    args.outputs = choice & 32 ? nullptr : list;
+    args.outputs = choice & 32 ? nullptr : outputs;
     args.num_outputs = choice / 16 % 3;
     args.workspace = h.workspace;
     (void)fuse_launch(h.instance, &args);
     break;
   }
+  // With everything that a launch needs.
+  case 20: {
+    Tensor input(2), output(2);
+    output.view.data = results;
+    const DLTensor *in = &input.view, *out = &output.view;
+    fuse_launch_args args = {sizeof(args),
+                             &in,
+                             1,
+                             &out,
+                             1,
+                             h.workspace,
+                             getStream(choice),
+                             uint32_t(choice / 8 % 4)};
+    (void)fuse_launch(h.instance, &args);
+    break;
+  }
+  case 21: {
+    Tensor up(16), norm(8);
+    (void)fuse_instance_bind_view(h.instance, 1, &up.view);
+    (void)fuse_instance_bind_view(h.instance, 2, &norm.view);
+    (void)(choice % 2 ? fuse_instance_prepare(h.instance)
+                      : fuse_instance_prepare_shared(h.instance, h.shared));
+    break;
+  }
+  case 22:
+    (void)fuse_device_set_exclusive(h.device, choice % 2);
+    break;
+  case 23:
+    (void)fuse_instance_limit_tokens(h.instance, choice - 8);
+    break;
+  case 24:
+    if (choice % 2)
+      getFake().set("capturing", choice / 2 % 5);
+    else
+      getFake().fail(kFailing[choice / 16 % std::size(kFailing)],
+                     1 + choice / 2 % 3, kCodes[choice % std::size(kCodes)]);
+    break;
+  case 25:
+    if (h.shared) {
+      fuse_shared_weights_destroy(h.shared);
+      h.shared = nullptr;
+    } else {
+      (void)fuse_shared_weights_create(&h.shared);
+    }
+    break;
   case 17:
-    (void)fuse_device_wait(h.device, nullptr, 1);
+    (void)fuse_device_wait(h.device, getStream(choice), 1000);
     (void)fuse_device_check(h.device);
     break;
   case 18: {
@@ -158,8 +253,17 @@ static void call(Handles &h, uint8_t which, uint8_t choice) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  Handles handles;
-  for (size_t i = 0; i + 1 < size && i < 400; i += 2)
-    call(handles, data[i], data[i + 1]);
+  const FakeCuda &fake = getFake();
+  {
+    Handles handles;
+    for (size_t i = 0; i + 1 < size && i < 400; i += 2)
+      call(handles, data[i], data[i + 1]);
+    fake.reset();
+    fake.set("capturing", 0);
+  }
+  if (int count = fake.countHandles()) {
+    std::fprintf(stderr, "%d handles of the driver are left\n", count);
+    std::abort();
+  }
   return 0;
 }
