@@ -33,6 +33,11 @@ config.substitutions.append((r"(?<![\w/.-])fuse-opt(?![\w/.-])", fuse_opt))
 config.substitutions.append(("%fuse_src_root", config.fuse_src_root))
 config.substitutions.append(("%fuse_obj_root", config.fuse_obj_root))
 config.substitutions.append(("%cxx", config.cxx))
+# Libraries with sanitizers leave their functions to the program.
+flags = "-fsanitize=" + config.sanitizers if config.sanitizers else ""
+if flags:
+    config.environment["CFLAGS"] = config.environment["CXXFLAGS"] = flags
+config.substitutions.append(("%cflags", flags))
 config.substitutions.append(("%cc", config.cc))
 config.substitutions.append(("%llvm_lib_dir", config.llvm_lib_dir))
 
