@@ -117,6 +117,19 @@ TEST(ExclusiveTest, RefusesTwoStreams) {
   EXPECT_EQ(launchOn(*session, makeStream(77)).first, FUSE_OK);
 }
 
+// A launch that is refused for another reason is none.
+TEST(ExclusiveTest, ForgetsRefusedLaunches) {
+  auto session = makeSession();
+  session->device.setExclusive(false);
+  EXPECT_EQ(launchOn(*session, makeStream(77)).first, FUSE_OK);
+  session->device.setExclusive(true);
+  session->stream = makeStream(78);
+  EXPECT_EQ(getStatus([&] { session->launch(); }).second.substr(0, 23),
+            "the workspace is in use");
+  session->device.wait(makeStream(78), /*timeoutMs=*/20);
+  EXPECT_EQ(launchOn(*session, makeStream(79)).first, FUSE_OK);
+}
+
 // Layers are instances of their own, and wait for each other all the same.
 TEST(ExclusiveTest, RefusesTwoStreamsOfTwoInstances) {
   auto session = makeSession();

@@ -179,14 +179,14 @@ void CudaDevice::setExclusive(bool isExclusive) {
   exclusive = isExclusive;
 }
 
-bool CudaDevice::enterExclusive(void *stream, bool isOrdered) const {
+LastUse *CudaDevice::enterExclusive(void *stream, bool isOrdered) const {
   // Asked on another stream only: the driver takes its time to say.
   if (!exclusiveUse.isOn(stream)) {
     int isCapturing = 0;
     call(driver.cuStreamIsCapturing(static_cast<Stream>(stream), &isCapturing),
          "cuStreamIsCapturing");
     if (isCapturing != 0)
-      return false;
+      return nullptr;
   }
   if (!exclusiveUse.enter(*this, stream, isOrdered))
     throw Failure(FUSE_ERROR_STATE,
@@ -194,7 +194,7 @@ bool CudaDevice::enterExclusive(void *stream, bool isOrdered) const {
                       " is exclusive, and kernels whose blocks wait for each "
                       "other may be running on another stream; wait for that "
                       "stream, or do not make the device exclusive");
-  return true;
+  return &exclusiveUse;
 }
 
 CurrentContext::CurrentContext(const CudaDevice &device) : device(device) {

@@ -71,12 +71,11 @@ public:
   bool hasEnded(void *stream, uint64_t launch) const;
 
   bool isExclusive() const { return exclusive; }
-  /// Called around launches of blocks that wait for each other while the device
-  /// is exclusive. `enterExclusive` throws `Failure` where such launches may be
-  /// running on another stream, and says whether this one runs now: one that a
-  /// graph captures does not.
-  bool enterExclusive(void *stream, bool isOrdered) const;
-  void leaveExclusive() const { exclusiveUse.leave(*this); }
+  /// Called before launches of blocks that wait for each other while the device
+  /// is exclusive. Throws `Failure` where such launches may be running on
+  /// another stream. Gives what to leave afterwards; null for a launch that a
+  /// graph captures, which does not run now.
+  LastUse *enterExclusive(void *stream, bool isOrdered) const;
 
   /// Whether handles may be given back. After a time-out the driver would wait
   /// for what still runs, and with it the host, so that they are abandoned.

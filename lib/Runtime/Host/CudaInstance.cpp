@@ -570,23 +570,23 @@ void CudaInstance::launchCode(const Views &tensors,
   bool isOrdered = (options.flags & FUSE_LAUNCH_ORDERED) != 0;
   bool isExclusive = device->isExclusive() && plan.hasWaitingBlocks();
   CurrentContext current(*device);
-  bool isNoted =
-      isExclusive && device->enterExclusive(options.stream, isOrdered);
-  if (workspace)
-    if (!workspace->lastUse.enter(*device, options.stream, isOrdered))
-      throw Failure(FUSE_ERROR_STATE,
-                    "the workspace is in use by a launch on another stream; "
-                    "wait for that stream, or make a workspace for each");
-  struct Use {
-    ~Use() {
-      if (workspace)
-        workspace->lastUse.leave(*workspace->device);
-      if (exclusive)
-        exclusive->leaveExclusive();
+  struct Entered {
+    ~Entered() {
+      if (use)
+        use->leave(device);
     }
-    const CudaDevice *exclusive;
-    CudaWorkspace *workspace;
-  } use{isNoted ? device.get() : nullptr, workspace};
+    const CudaDevice &device;
+    LastUse *use;
+  };
+  Entered ofDevice{
+      *device, isExclusive ? device->enterExclusive(options.stream, isOrdered)
+                           : nullptr};
+  if (workspace &&
+      !workspace->lastUse.enter(*device, options.stream, isOrdered))
+    throw Failure(FUSE_ERROR_STATE,
+                  "the workspace is in use by a launch on another stream; wait "
+                  "for that stream, or make a workspace for each");
+  Entered ofWorkspace{*device, workspace ? &workspace->lastUse : nullptr};
   const auto &loaded = kernels[&plan - code.plans.data()];
   for (size_t i = 0; i < plan.launches.size(); ++i) {
     const Launch &launch = plan.launches[i];
