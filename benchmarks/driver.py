@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .packing import pack
+from .packing import STEP_BYTES, pack, unpack_tokens
 from .plan import Plan, PlanError
 
 _ERROR_LOG, _ERROR_LOG_BYTES = 5, 6
@@ -260,23 +260,31 @@ class Runner:
         return ctypes.c_float(self._scalars[argument["name"]])
 
     def intermediate(self, index: int) -> Tensor | None:
-        """What the last launch left in the workspace for tensor map `index`.
+        """What the last launch left in the workspace of its tokens.
 
-        0 is the (quantized) input of the first product, 1 the hidden layer.
+        0 is the (quantized) input of the first product, 1 the hidden layer:
+        `tokens` x `columns` of the type that products read.
         """
-        maps = [(base, argument)
-                for base, item in zip(self.plan.bases, self.plan.launches)
-                for argument in item.arguments
-                if argument["kind"] == "tensor_map" and "offset" in argument]
-        if index >= len(maps):
+        matrices = [(base, argument)
+                    for base, item in zip(self.plan.bases, self.plan.launches)
+                    for argument in item.arguments
+                    if "offset" in argument and "columns" in argument]
+        if index >= len(matrices):
             return None
-        base, argument = maps[index]
-        element = argument["element"]
+        base, argument = matrices[index]
+        element, columns = argument["element"], argument["columns"]
         first = base + argument["offset"]
-        size = _MAP_BYTES[element] * argument["columns"] * self.tokens
-        dtype = {"bf16": torch.bfloat16, "f8E4M3FN": torch.float8_e4m3fn}
-        return self.workspace[first:first + size].view(
-            dtype[element]).view(self.tokens, argument["columns"])
+        dtype = {"bf16": torch.bfloat16,
+                 "f8E4M3FN": torch.float8_e4m3fn}[element]
+        row_bytes = _MAP_BYTES[element] * columns
+        if argument["kind"] == "tensor_map":
+            size = row_bytes * self.tokens
+            return self.workspace[first:first + size].view(dtype).view(
+                self.tokens, columns)
+        rows, steps = argument["rows"], -(-row_bytes // STEP_BYTES)
+        packed = self.workspace[first:first + rows * steps * STEP_BYTES]
+        return unpack_tokens(packed, rows)[:self.tokens, :row_bytes] \
+            .contiguous().view(dtype)
 
     def __call__(self, programmatic: bool = False) -> list[Tensor]:
         """Launches; `programmatic` lets the start overlap the predecessor."""

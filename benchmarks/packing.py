@@ -54,6 +54,15 @@ def _load(packed: Tensor, tiles: int, steps: int) -> Tensor:
         tiles, TILE_ROWS, steps * STEP_BYTES)
 
 
+def unpack_tokens(packed: Tensor, rows: int) -> Tensor:
+    """Tokens as kernels pack them: `[step][rows][128 bytes]`, swizzled.
+
+    Returns the bytes of `rows` tokens, [rows, steps * 128].
+    """
+    blocks = packed.view(-1, 1, rows, 8, 16)
+    return _ORDER.swizzle(blocks).permute(1, 2, 0, 3, 4).reshape(rows, -1)
+
+
 def _check(recipe: str, weights: Sequence[Tensor]) -> None:
     if recipe not in RECIPES:
         raise ValueError(f"unknown packing recipe '{recipe}': expected one "

@@ -328,13 +328,16 @@ def Tile_WordWaitOp : Tile_Op<"word.wait", [
   let summary = "Waits until a word is complete";
   let description = [{
     Waits until the word has reached `(epoch + 1) * arrivals`, compared modulo
-    2^32.
+    2^32. A `relaxed` wait orders nothing: it is for words that only say when
+    something should begin.
 
-    Becomes a loop around `ld.acquire.gpu.global.b32`.
+    Becomes a loop around `ld.acquire.gpu.global.b32`, or `ld.relaxed...`.
 
     Example: `tile.word.wait %w epoch(%e) arrivals(%n)`
   }];
-  let arguments = (ins Tile_Word:$word, I32:$epoch, I32:$arrivals);
+  let arguments = (ins
+    Tile_Word:$word, I32:$epoch, I32:$arrivals, UnitAttr:$relaxed
+  );
   let assemblyFormat = [{
     $word `epoch` `(` $epoch `)` `arrivals` `(` $arrivals `)` attr-dict
   }];

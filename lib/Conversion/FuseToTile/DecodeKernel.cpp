@@ -66,9 +66,10 @@ static Workspace getWorkspace(const DecodeProblem &p, ScheduleAttr s,
   if (s.getPolled())
     w.partials = layout.reserve(sums);
   w.zeroed = layout.getEnd();
-  int64_t rowBytes = s.getTokens() * p.getElementBytes();
-  w.input = layout.reserve(rowBytes * p.width);
-  w.hidden = layout.reserve(p.hasFirst() ? rowBytes * p.hidden : 0);
+  int64_t stepBytes = s.getTokens() * 128;
+  w.input = layout.reserve(stepBytes *
+                           (p.hasFirst() ? tiling.steps1 : tiling.steps2));
+  w.hidden = layout.reserve(p.hasFirst() ? stepBytes * tiling.steps2 : 0);
   if (!s.getPolled())
     w.partials = layout.reserve(sums);
   w.end = layout.getEnd();
@@ -77,15 +78,17 @@ static Workspace getWorkspace(const DecodeProblem &p, ScheduleAttr s,
 
 void DecodeKernelBuilder::addWorkspaces() {
   Workspace w = getWorkspace(p, s, tiling);
-  auto addMapped = [&](Value &map, Value &buffer, int64_t columns,
-                       int64_t offset) {
-    addWorkspace(buffer, element, offset);
-    addTokenMap(map, offset, tokens, columns, tokens);
+  // What is said of tokens beside their place is for who looks at them.
+  auto addPackedTokens = [&](Value &buffer, int64_t columns, int64_t offset) {
+    addArgument(buffer, bufferOf(element),
+                {kind("workspace"), entry("offset", offset),
+                 entry("rows", tokens), entry("columns", columns),
+                 entry("element", TypeAttr::get(element))});
   };
   addWorkspace(words, b.getI32Type(), part == Part::Last ? w.words2 : w.words1);
-  addMapped(inputMap, input, p.width, w.input);
+  addPackedTokens(input, p.width, w.input);
   if (p.hasFirst())
-    addMapped(hiddenMap, hidden, p.hidden, w.hidden);
+    addPackedTokens(hidden, p.hidden, w.hidden);
   addWorkspace(partials, s.getPartials(), w.partials);
 }
 

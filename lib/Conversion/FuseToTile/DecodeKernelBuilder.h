@@ -92,6 +92,7 @@ private:
                       int64_t lastGroup, Value staged);
   void activateShare(int64_t share, const Deferred &tile);
   void copyHidden(Value tileIndex, Value staged, int64_t firstUnit);
+  void padHidden(Value tileIndex);
   void finishHidden(Value tileIndex, Uses uses);
   Value stagedAt(Uses uses, Value index);
   Value hiddenWord(Value tileIndex);
@@ -100,6 +101,17 @@ private:
   void meet();
   void sumPartials();
   void finishColumn(Value token, Value condition, llvm::ArrayRef<Value> parts);
+
+  // Tokens in the workspace: a k-step of all of them after the other.
+  Value packedIndex(Value token, Value column);
+  Value inputIndex(Value row, Value column) override {
+    return packedIndex(row, column);
+  }
+  int64_t inputColumns() const override { return wholeSteps(p.width); }
+  /// Columns with those that fill up the last k-step.
+  int64_t wholeSteps(int64_t columns) const {
+    return llvm::alignTo(columns, 128 / elementBytes);
+  }
 
   // Values.
   mlir::Type stageOf(Value ring);
@@ -160,7 +172,7 @@ private:
   tile::AccType acc;
 
   /// Arguments; null where the problem has none.
-  Value inputMap, hiddenMap, weights1, weights2, hidden, partials, words, count;
+  Value weights1, weights2, hidden, partials, words, count;
   /// Of the whole block.
   Value weightRing, tokenRing, epochBuffer, block, hasUnit, tile2, range;
   /// Late blocks wait at its barriers; null where there are none or they need

@@ -113,8 +113,8 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
   Value unit = add(mul(tileIndex, tiling.hiddenPerTile), local);
   Value inside, safe = unit;
   if (p.hidden % tiling.hiddenPerTile != 0) {
-    inside = less(unit, c(p.hidden));
-    safe = select(inside, unit, c(0));
+    inside = less(unit, c(wholeSteps(p.hidden)));
+    safe = select(less(unit, c(p.hidden)), unit, c(0));
   }
   Values biasGate = loadBias(gateBias, safe, units),
          biasUp = loadBias(upBias, safe, units);
@@ -142,10 +142,10 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
   for (int64_t parity : {0, 1}) {
     Value token = add(mul(rem(lane, 4), 2), parity);
     places.push_back(staged ? div(placeOf(byte, token), elementBytes)
-                            : add(mul(token, p.hidden), unit));
+                            : packedIndex(token, unit));
   }
   int64_t distance =
-      8 * (staged ? tiling.getHiddenBytes() / elementBytes : p.hidden);
+      8 * (staged ? tiling.getHiddenBytes() : 128) / elementBytes;
   for (int64_t column = 0; column < tokens / 4; ++column) {
     int64_t group = column / 2, parity = column % 2;
     // Of each accumulator the thread's row in the lower and the upper half.
@@ -170,6 +170,7 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
   }
   if (staged)
     return finishHidden(tileIndex, uses);
+  padHidden(tileIndex);
   // Every warp arrives for itself.
   if (!isInjected("tile-fence"))
     FenceAsyncOp::create(b, loc, /*shared=*/false);
@@ -228,13 +229,48 @@ void DecodeKernelBuilder::copyHidden(Value tileIndex, Value staged,
     Value unit = add(add(mul(tileIndex, tiling.hiddenPerTile), firstUnit),
                      mul(chunk, units));
     if (p.hidden % tiling.hiddenPerTile != 0)
-      exists = both(exists, less(unit, c(p.hidden)));
+      exists = both(exists, less(unit, c(wholeSteps(p.hidden))));
     when(exists, [&] {
       Value at = placeOf(mul(chunk, 16), token);
       store(load(vector, staged, div(at, elementBytes)), hidden,
-            add(mul(token, p.hidden), unit));
+            packedIndex(token, unit));
     });
   }
+  padHidden(tileIndex);
+}
+
+/// Zeros where the last k-step goes on behind the last tile, which may be half
+/// of one: whatever lies there times the zeros of the weights could be no
+/// number.
+void DecodeKernelBuilder::padHidden(Value tileIndex) {
+  int64_t from = tiling.tiles1 * tiling.hiddenPerTile;
+  int64_t units = 16 / elementBytes, perRow = (wholeSteps(from) - from) / units;
+  int64_t pieces = tokens * perRow;
+  Value last;
+  if (pieces > 0)
+    last = equal(tileIndex, tiling.tiles1 - 1);
+  for (int64_t begin = 0; begin < pieces; begin += kMathThreads) {
+    Value piece = add(thread, begin), exists = last;
+    if (begin + kMathThreads > pieces)
+      exists = both(exists, less(piece, c(pieces)));
+    when(exists, [&] {
+      Value unit = add(mul(rem(piece, perRow), units), from);
+      Value zeros = quantize(Values(units, f(0)), hiddenScale);
+      store(zeros, hidden, packedIndex(div(piece, perRow), unit));
+    });
+  }
+}
+
+/// Where a token's element lies in the workspace: k-steps follow each other,
+/// 128 bytes of every token, with the swizzle of a stage applied. A plain bulk
+/// copy of a k-step is a valid operand then.
+Value DecodeKernelBuilder::packedIndex(Value token, Value column) {
+  Value byte = mul(column, elementBytes);
+  Value chunk =
+      arith::XOrIOp::create(b, loc, div(rem(byte, 128), 16), rem(token, 8));
+  Value line = add(mul(div(byte, 128), tokens), token);
+  Value at = add(add(mul(line, 128), mul(chunk, 16)), rem(byte, 16));
+  return div(at, elementBytes);
 }
 
 /// Where a byte of a token's hidden units is in shared memory: pieces of 16

@@ -205,10 +205,10 @@ void DecodeKernelBuilder::streamTokens() {
   if (s.getPolled() && !announcesSums() && doesLast())
     when(hasUnit, [&] { fetchPartials(); });
   int64_t columns = 128 / elementBytes;
-  auto fetch = [&](Value use, Value map, Value step) {
+  auto fetch = [&](Value use, Value buffer, Value step) {
     Value stage = acquire(tokenRing, use);
-    CopyTensorOp::create(b, loc, map, mul(step, columns), c(0), stage,
-                         CachePolicy::Normal);
+    CopyOp::create(b, loc, buffer, scale(step, tokens * columns), stage,
+                   IntegerAttr(), IntegerAttr(), CachePolicy::Normal);
   };
   if (doesNorm())
     WordWaitOp::create(b, loc, word(c(0)), epoch, c(normBlocks()));
@@ -220,7 +220,7 @@ void DecodeKernelBuilder::streamTokens() {
                  return loop(
                      c(0), c(tiling.steps1), 1, outer,
                      [&](Value step, ValueRange inner) -> SmallVector<Value> {
-                       fetch(inner[0], inputMap, step);
+                       fetch(inner[0], input, step);
                        return {add(inner[0], 1)};
                      });
                })[0];
@@ -247,7 +247,7 @@ void DecodeKernelBuilder::streamTokens() {
       loop(c(0), tiling.parts == 1 ? rangeSteps() : c(own), 1, {},
            [&](Value step, ValueRange) -> SmallVector<Value> {
              fetch(add(add(use, part * own), step),
-                   p.hasFirst() ? hiddenMap : inputMap, add(first, step));
+                   p.hasFirst() ? hidden : input, add(first, step));
              return {};
            });
     }

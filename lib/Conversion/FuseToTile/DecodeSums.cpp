@@ -56,7 +56,8 @@ void DecodeKernelBuilder::meet() {
     Value mine = word(index);
     WordArriveOp::create(b, loc, mine, /*relaxed=*/s.getPolled());
     Value epoch = load(b.getI32Type(), epochBuffer, c(0));
-    WordWaitOp::create(b, loc, mine, epoch, c(tiling.ranges));
+    WordWaitOp::create(b, loc, mine, epoch, c(tiling.ranges),
+                       /*relaxed=*/s.getPolled());
   });
   WarpSyncOp::create(b, loc);
 }

@@ -144,9 +144,14 @@ void NormBuilder::normalizeRow(Value row, ArrayRef<Value> loaded) {
       when(chunk.inside, [&] {
         store(pack(bf16, values), normed, add(mul(row, p.width), chunk.column));
       });
+    Value stored = chunk.inside;
+    if (stored && inputColumns() != p.width) {
+      values =
+          each(values, [&](Value v) { return select(chunk.inside, v, f(0)); });
+      stored = less(chunk.column, c(inputColumns()));
+    }
     Value packed = quantize(values, inputScale);
-    when(chunk.inside,
-         [&] { store(packed, input, add(mul(row, p.width), chunk.column)); });
+    when(stored, [&] { store(packed, input, inputIndex(row, chunk.column)); });
   }
 }
 

@@ -23,6 +23,7 @@ public:
 
   NormBuilder(const DecodeProblem &problem, Team team,
               mlir::OpBuilder &builder);
+  virtual ~NormBuilder() = default;
 
 protected:
   /// x, residual, weight and bias of every vector of a row, in order; null
@@ -37,6 +38,12 @@ protected:
   void addNormResults();
   /// Shared memory for the sums over a row.
   void makeNormScratch();
+  /// Where an element of the quantized input goes: a row after the other.
+  virtual Value inputIndex(Value row, Value column) {
+    return add(mul(row, p.width), column);
+  }
+  /// Columns of a row that are stored; those past its end are zero.
+  virtual int64_t inputColumns() const { return p.width; }
   /// All threads of the team.
   void barrier() {
     tile::BarrierOp::create(b, loc, b.getI64IntegerAttr(team.barrier),

@@ -296,7 +296,9 @@ struct WordWaitLowering : OpConversionPattern<WordWaitOp> {
         rewriter, loc, rewriter.getI32Type(), adaptor.getWord(),
         /*alignment=*/4, /*isVolatile=*/false, /*isNonTemporal=*/false,
         /*isInvariant=*/false, /*isInvariantGroup=*/false,
-        LLVM::AtomicOrdering::acquire, "device");
+        op.getRelaxed() ? LLVM::AtomicOrdering::monotonic
+                        : LLVM::AtomicOrdering::acquire,
+        "device");
     Value missing = arith::SubIOp::create(rewriter, loc, count, goal);
     Value again = arith::CmpIOp::create(
         rewriter, loc, arith::CmpIPredicate::slt, missing, emit.i32(0));

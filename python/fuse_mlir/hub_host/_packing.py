@@ -44,8 +44,8 @@ def order(recipe, device):
 
 
 def swizzle(chunks):
-    """Moves 16-byte chunks [..., 256, 8, 16] within their rows, and back."""
-    row = torch.arange(_TILE_ROWS, device=chunks.device)[:, None]
+    """Moves 16-byte chunks [..., rows, 8, 16] within their rows, and back."""
+    row = torch.arange(chunks.shape[-3], device=chunks.device)[:, None]
     chunk = torch.arange(8, device=chunks.device)
     return chunks[..., row, chunk ^ row % 8, :]
 

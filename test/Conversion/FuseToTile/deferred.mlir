@@ -9,10 +9,10 @@
 // What loads hidden units:
 // CHECK:         tile.word.wait %{{.*}} epoch(%[[EPOCH:.*]]) arrivals(%[[TILES:.*]])
 // CHECK:         tile.word.wait %{{.*}} epoch(%[[EPOCH]]) arrivals(%[[HALF:.*]])
-// CHECK:         tile.copy_tensor %[[HIDDEN:.*]][
+// CHECK:         tile.copy %[[HIDDEN:.*]][{{.*}}] to %{{.*}} normal
 // CHECK:         tile.word.wait %{{.*}} epoch(%[[EPOCH]]) arrivals(%[[HALF]])
-// CHECK:         tile.copy_tensor %[[HIDDEN]][
-// CHECK-NOT:     tile.copy_tensor
+// CHECK:         tile.copy %[[HIDDEN]][{{.*}}] to %{{.*}} normal
+// CHECK-NOT:     tile.copy
 // What announces:
 // CHECK:         tile.barrier 2 threads(288)
 // CHECK:         tile.word.arrive

@@ -52,7 +52,7 @@ func.func @halves(%x: tensor<?x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
 
 // CHECK-LABEL: func @many
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_2(
-// CHECK-SAME:      box_rows = 256 : i64
+// CHECK-SAME:      kind = "workspace", offset = 1536 : i64, rows = 256 : i64
 // CHECK-SAME:      max_tokens = 256 : i64
 func.func @many(%x: tensor<256x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
                 %u: tensor<192x128xf8E4M3FN>, %d: tensor<128x192xf8E4M3FN>)
@@ -231,7 +231,7 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
 // CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x40xf32>
 // CHECK:             tile.store polled
 // CHECK:             tile.word.arrive %[[MET:.*]] {relaxed}
-// CHECK:             tile.word.wait %[[MET]] epoch(%[[EPOCH:.*]]) arrivals(%c2_i32)
+// CHECK:             tile.word.wait %[[MET]] epoch(%[[EPOCH:.*]]) arrivals(%c2_i32) {relaxed}
 // CHECK:           tile.collect
 
 // CHECK-LABEL: tile.kernel @gated_mlp_decode_2(
@@ -243,11 +243,11 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
 
 // CHECK-LABEL: tile.kernel @gated_mlp_decode_3(
 // CHECK:         role "stream"
-// CHECK:           tile.copy_tensor
+// CHECK:           tile.copy %{{.*}} normal
 // CHECK:           tile.word.wait
-// CHECK:           tile.copy_tensor
+// CHECK:           tile.copy %{{.*}} normal
 // CHECK:           tile.word.wait
-// CHECK:           tile.copy_tensor
+// CHECK:           tile.copy %{{.*}} normal
 // CHECK:           tile.barrier 2 threads(288)
 // CHECK:           tile.word.arrive
 // CHECK:           tile.barrier 3 threads(288)
@@ -288,7 +288,7 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
 // CHECK:           %[[TELLS:.*]] = arith.andi %{{.*}}, %[[USELESS]]
 // CHECK-NEXT:      scf.if %[[TELLS]] {
 // CHECK:             tile.word.arrive %{{.*}} {relaxed}
-// CHECK:           tile.copy_tensor
+// CHECK:           tile.copy %{{.*}} normal
 // CHECK:             tile.word.wait %{{.*}} epoch(%{{.*}}) arrivals(%c48_i32)
 // CHECK-NEXT:        tile.ring.release %[[TURN]]
 // CHECK:         role "multiply"
@@ -308,7 +308,7 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
 // CHECK-LABEL: tile.kernel @mlp_decode_1(
 // CHECK-NOT:     tile.word.wait
 // CHECK:         tile.grid_dependency wait
-// CHECK:         tile.copy_tensor
+// CHECK:         tile.copy %{{.*}} normal
 // CHECK:         role "multiply"
 // CHECK-NOT:     tile.reduce
 // CHECK:         tile.grid_dependency wait

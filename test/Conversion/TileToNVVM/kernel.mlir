@@ -58,8 +58,8 @@ gpu.module @m {
 
 // -----
 
-// An arrival is a release that LLVM can not weaken, unless it is said to be
-// relaxed; a wait is a loop around an acquire.
+// An arrival is a release that LLVM can not weaken, and a wait is a loop around
+// an acquire, unless they are said to be relaxed.
 
 gpu.module @m {
   // CHECK-LABEL: llvm.func @words
@@ -81,6 +81,8 @@ gpu.module @m {
   // CHECK:           %[[LEFT:.*]] = arith.subi %[[SEEN]], %[[GOAL]]
   // CHECK:           %[[AGAIN:.*]] = arith.cmpi slt, %[[LEFT]], %[[ZERO]]
   // CHECK:           scf.condition(%[[AGAIN]])
+  // CHECK:         scf.while
+  // CHECK:           llvm.load %[[WORD]] atomic syncscope("device") monotonic
   tile.kernel @words(%words: !tile.buffer<i32>, %n: i32)
       blocks(12) threads(32) shared_bytes(0) {
     %c1 = arith.constant 1 : i32
@@ -89,6 +91,7 @@ gpu.module @m {
     tile.word.arrive %w
     tile.word.arrive %w {relaxed}
     tile.word.wait %w epoch(%e) arrivals(%n)
+    tile.word.wait %w epoch(%e) arrivals(%n) {relaxed}
     tile.return
   }
 }

@@ -78,6 +78,8 @@ tile.kernel @words(%words: !tile.buffer<i32>, %i: i32, %n: i32)
   tile.word.arrive %w
   // CHECK: tile.word.wait %[[W]] epoch(%[[E]]) arrivals(%{{.*}})
   tile.word.wait %w epoch(%e) arrivals(%n)
+  // CHECK: tile.word.wait %[[W]] epoch(%[[E]]) arrivals(%{{.*}}) {relaxed}
+  tile.word.wait %w epoch(%e) arrivals(%n) {relaxed}
   // CHECK: tile.fence_async{{$}}
   tile.fence_async
   // CHECK: tile.fence_async shared

@@ -45,7 +45,7 @@
 // A candidate that computes something else is excluded however fast it is, and
 // so is one that the device refuses. One that never ends, or that takes the
 // process with it, does not stop the others.
-// RUN: echo "grid 1 us 30 grid 2 us 20 grid 3 us 1 grid 3 writes 9 grid 4 fails 1 grid 5 us 22" > %t.bad
+// RUN: echo "grid 1 us 30 grid 2 us 20 grid 3 us 1 grid 3 writes 7 grid 4 fails 1 grid 5 us 22" > %t.bad
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.bad \
 // RUN:   fuse-tune-run %t.fusetune -o %t.bad.json --rounds=3 --final-rounds=3 \
 // RUN:   --flush-mb=1 | FileCheck %s --check-prefix=BAD
@@ -63,7 +63,7 @@
 // WORSE: best 22.00 us, the model's choice 30.00 us, 3 of 5 dropped
 
 // When the model's own choice computes something else, it is the one that goes.
-// RUN: echo "grid 1 us 1 grid 1 writes 9" > %t.first
+// RUN: echo "grid 1 us 1 grid 1 writes 7" > %t.first
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.first \
 // RUN:   fuse-tune-run %t.fusetune -o %t.first.json --rounds=3 --final-rounds=3 \
 // RUN:   --flush-mb=1 | FileCheck %s --check-prefix=FIRST
