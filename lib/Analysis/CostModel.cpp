@@ -12,6 +12,11 @@ using namespace fuse;
 /// Up to so many tokens, rounding partial sums saves less than looking for
 /// exact ones.
 static constexpr int64_t kExactTokens = 32;
+
+/// Stages that settle while hidden units are released, with more than so many
+/// tokens.
+static constexpr int64_t kSettledStages = 2, kFewTokens = 16;
+
 /// Up to so many, activating whole tiles at once is as fast as deferring half
 /// ones.
 static constexpr int64_t kWholeTokens = 64;
@@ -81,6 +86,27 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   return time + sums / gpu.l2Rate + gpu.meeting;
 }
 
+/// Lets releases of hidden units wait for less where it is them that the last
+/// product waits for: what a block has left to read then is in its ring or on
+/// its way. Blocks without tiles would leave memory idle, and with few tokens
+/// sums are there sooner than weights.
+static tile::ScheduleAttr settle(const DecodeProblem &problem,
+                                 tile::ScheduleAttr s) {
+  DecodeTiling tiling(problem, s);
+  if (!problem.hasFirst() || s.getDeferred() || s.getFirstRows() != 256 ||
+      s.getTokens() <= kFewTokens || s.getInFlight() != 2 ||
+      tiling.firstBlocks != s.getBlocks() ||
+      tiling.stepsPerRange / tiling.getStepsPerStage() >
+          s.getWeightStages() + s.getInFlight())
+    return s;
+  return tile::ScheduleAttr::get(
+      s.getContext(), s.getTokens(), s.getBlocks(), s.getSplit(),
+      s.getFirstRows(), s.getRows(), s.getWeightStages(), s.getTokenStages(),
+      s.getInFlight(), s.getAhead(), kSettledStages, s.getPartials(),
+      s.getPolled(), s.getStaged(), s.getDeferred(), s.getHint(),
+      s.getDependent(), s.getLaunches());
+}
+
 tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
                                       int64_t tokens, const GpuModel &gpu) {
   MLIRContext *context = problem.op->getContext();
@@ -116,8 +142,8 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
     auto make = [&](int64_t blocks, bool staged, int64_t inFlight) {
       return tile::ScheduleAttr::get(
           context, width, blocks, split, firstRows, rows, weightStages,
-          tokenStages, std::min(inFlight, weightStages), /*ahead=*/8, partials,
-          /*polled=*/!rounds && !many, staged, deferred,
+          tokenStages, std::min(inFlight, weightStages), /*ahead=*/8,
+          /*settle=*/0, partials, /*polled=*/!rounds && !many, staged, deferred,
           tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
     };
     int64_t inFlight = whole ? 2 : 3;
@@ -168,5 +194,5 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
         canDefer(problem))
       consider(128, 128, split, true);
   }
-  return best;
+  return best ? settle(problem, best) : best;
 }

@@ -84,11 +84,13 @@ private:
     // What does not fit is dropped, and is nobody's error.
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
     Location loc = problem.op->getLoc();
+    bool settles = inFlight > 1 && launches == 1 && !deferred;
+    int64_t settle = settles ? choice.getSettle() : 0;
     return tile::ScheduleAttr::getChecked(
         [&] { return emitError(loc); }, context, choice.getTokens(), blocks,
         split, choice.getFirstRows(), rows, weightStages, tokenStages, inFlight,
-        ahead, choice.getPartials(), polled, staged, deferred, choice.getHint(),
-        choice.getDependent(), launches);
+        ahead, settle, choice.getPartials(), polled, staged, deferred,
+        choice.getHint(), choice.getDependent(), launches);
   }
 
   /// Grids of one cut of the last product: one block for each unit, equal

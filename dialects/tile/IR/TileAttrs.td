@@ -81,6 +81,11 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     - `ahead`: while the ring of weights is full, up to so many stages behind
       it are fetched into L2, so that device memory stays busy while blocks
       wait for each other;
+    - `settle`: so many stages of the last product, behind the first
+      `in_flight`, are requested with one less in flight. A block releases its
+      hidden units then, and a release waits for what is on its way to its
+      multiprocessor. Needs `in_flight` > 1 and `launches` = 1, and is not for
+      `deferred`, where another warp releases them;
     - `partials`: element type of the split sums in the workspace, f32 or
       bf16. bf16 is a rounding that no contract names, so only kernels of
       `rounding(relaxed)` may use it;
@@ -120,6 +125,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     "int64_t":$token_stages,
     "int64_t":$in_flight,
     DefaultValuedParameter<"int64_t", "0">:$ahead,
+    DefaultValuedParameter<"int64_t", "0">:$settle,
     "::mlir::Type":$partials,
     DefaultValuedParameter<"bool", "false">:$polled,
     DefaultValuedParameter<"bool", "false">:$staged,

@@ -54,9 +54,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t split, int64_t firstRows,
                                    int64_t rows, int64_t weightStages,
                                    int64_t tokenStages, int64_t inFlight,
-                                   int64_t ahead, Type partials, bool polled,
-                                   bool staged, bool deferred, CachePolicy,
-                                   bool, int64_t launches) {
+                                   int64_t ahead, int64_t settle, Type partials,
+                                   bool polled, bool staged, bool deferred,
+                                   CachePolicy, bool, int64_t launches) {
   if (tokens < 8 || tokens > 256 || tokens % 8 != 0)
     return emitError() << "tokens = " << tokens
                        << " is not a multiple of 8 from 8 to 256";
@@ -90,6 +90,13 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "ahead = " << ahead << " is not from 0 to 64";
   if (launches != 1 && launches != 2)
     return emitError() << "launches = " << launches << " is not 1 or 2";
+  if (settle < 0 || settle > 64)
+    return emitError() << "settle = " << settle << " is not from 0 to 64";
+  if (settle > 0 && inFlight < 2)
+    return emitError() << "settle wants in_flight = 2 or more, not "
+                       << inFlight;
+  if (settle > 0 && (deferred || launches != 1))
+    return emitError() << "settle is for one launch that is not deferred";
   if (deferred && tokens > kMaxDeferredTokens)
     return emitError() << "deferred is for at most " << kMaxDeferredTokens
                        << " tokens, not " << tokens;

@@ -140,9 +140,17 @@ void DecodeKernelBuilder::streamWeights() {
        [&](Value use, ValueRange carried) -> SmallVector<Value> {
          // A use waits until an older one has landed: deeper queues add no
          // bandwidth, only latency for x, the hidden layer and the words.
-         if (int64_t limit = s.getInFlight())
-           when(less(c(limit - 1), use),
+         auto limitTo = [&](Value condition, int64_t limit) {
+           when(both(condition, less(c(limit - 1), use)),
                 [&] { waitFor(weightRing, sub(use, c(limit))); });
+         };
+         if (int64_t limit = s.getInFlight()) {
+           limitTo(Value(), limit);
+           // A release of the tile's hidden units waits for no more than this.
+           if (s.getSettle() > 0 && doesFirst())
+             limitTo(less(sub(sub(use, uses1), c(limit)), c(s.getSettle())),
+                     limit - 1);
+         }
          Value fetched = carried[0];
          if (s.getAhead() > 0)
            fetched = fetchAhead(use, fetched);

@@ -4,7 +4,8 @@
 // A block of 128 outputs takes two k-steps in a stage, one behind the other.
 // The hidden layer takes the place of the last tokens and leaves 16 bytes at a
 // time; while the ring is full, weights go into L2. Partial sums have a mark, and
-// are found by looking.
+// are found by looking. Two stages behind the first two of the last product
+// wait for the one before them.
 
 // CHECK-LABEL: func @narrow
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_0(
@@ -17,7 +18,7 @@ func.func @narrow(%x: tensor<?x256xbf16>, %g: tensor<256x256xf8E4M3FN>,
                 down = 1.0) rounding(exact)
          {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split = 1,
           rows = 128, weight_stages = 3, token_stages = 4, in_flight = 2,
-          ahead = 4, partials = f32, polled = true, staged = true,
+          ahead = 4, settle = 2, partials = f32, polled = true, staged = true,
           hint = evict_first, dependent = true>}
     : (tensor<?x256xbf16>, tensor<256x256xf8E4M3FN>,
        tensor<256x256xf8E4M3FN>, tensor<256x256xf8E4M3FN>)
@@ -26,8 +27,9 @@ func.func @narrow(%x: tensor<?x256xbf16>, %g: tensor<256x256xf8E4M3FN>,
 }
 
 // Half a tile of the first product: 64 hidden units, of which a thread has
-// one. Stages are 16 KB. Two tiles make a k-step of the last product. With more
-// than 32 tokens, arrivals that order nothing tell when to look for sums.
+// one. Stages are 16 KB. Two tiles make a k-step of the last product, the second
+// of which ends in zeros. With more than 32 tokens, arrivals that order nothing
+// tell when to look for sums.
 
 // CHECK-LABEL: func @halves
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_1(
@@ -188,6 +190,12 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
 // CHECK:         %[[ID:.*]] = tile.id block
 // CHECK-NEXT:    arith.remui %[[ID]], %c2_i32
 // CHECK:         role "stream"
+// CHECK:           scf.for %[[USE:[a-z0-9]+]] = %c0_i32
+// CHECK:             tile.ring.wait %[[W]]
+// CHECK:             %[[PAST:.*]] = arith.subi %[[USE]], %c4_i32
+// CHECK:             arith.cmpi ult, %[[PAST]], %c2_i32
+// CHECK:             %[[BEFORE:.*]] = arith.subi %[[USE]], %c1_i32
+// CHECK-NEXT:        tile.ring.wait %[[W]][%[[BEFORE]]]
 // CHECK:           scf.while
 // CHECK:             tile.ring.poll %[[W]]
 // CHECK:             tile.prefetch %{{.*}} bytes(32768)
@@ -228,6 +236,9 @@ func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
 // CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x40xf32>
 // CHECK:             tile.pack %{{.*}} : vector<1xf8E4M3FN>
 // CHECK:             tile.load %{{.*}} -> vector<16xf8E4M3FN>
+// CHECK:             %[[ZEROS:.*]] = tile.pack %{{.*}} : vector<16xf8E4M3FN>
+// CHECK:             tile.store %[[ZEROS]], %arg2[
+// CHECK:             tile.word.arrive
 // CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x40xf32>
 // CHECK:             tile.store polled
 // CHECK:             tile.word.arrive %[[MET:.*]] {relaxed}

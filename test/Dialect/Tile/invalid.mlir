@@ -580,6 +580,30 @@ func.func private @f() attributes {
 
 // -----
 
+// expected-error@+2 {{settle = 65 is not from 0 to 64}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, settle = 65,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{settle wants in_flight = 2 or more, not 1}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 1, settle = 2,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{settle is for one launch that is not deferred}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, settle = 2,
+    partials = f32, hint = evict_first, dependent = true, launches = 2>}
+
+// -----
+
 // expected-error@+2 {{launches = 3 is not 1 or 2}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
