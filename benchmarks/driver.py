@@ -286,12 +286,18 @@ class Runner:
         return unpack_tokens(packed, rows)[:self.tokens, :row_bytes] \
             .contiguous().view(dtype)
 
-    def __call__(self, programmatic: bool = False) -> list[Tensor]:
-        """Launches; `programmatic` lets the start overlap the predecessor."""
+    def __call__(self, programmatic: bool = False,
+                 exclusive: bool = False) -> list[Tensor]:
+        """Launches; `programmatic` lets the start overlap the predecessor.
+
+        With `exclusive` such a launch may begin a block at a time, as runtimes
+        let it where nothing else runs whose blocks wait for each other.
+        """
         for item, function, arguments in self._launches:
             overlap = item.dependent and (programmatic or
                                           item.shares_workspace)
             launch(function, item.blocks, item.threads, item.shared_bytes,
-                   arguments, cooperative=item.cooperative,
+                   arguments, cooperative=item.cooperative and
+                   not (exclusive and overlap and item.cluster == 1),
                    programmatic=overlap)
         return self.results

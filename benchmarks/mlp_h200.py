@@ -20,6 +20,7 @@ import time
 import traceback
 import zlib
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -358,23 +359,32 @@ class Bench:
         if "chain" not in protocols:
             return
 
-        def run(overlap: bool = plan.dependent) -> None:
+        def run(overlap: bool = plan.dependent,
+                exclusive: bool = False) -> None:
             for index, runner in enumerate(runners):
-                runner(programmatic=overlap and index > 0)
+                runner(overlap and index > 0, exclusive)
 
+        # What a host with one stream may do.
+        ways = {system: run}
+        if plan.dependent and len(plan.launches) == 1 and \
+                plan.launches[0].cooperative:
+            ways[f"{system}-exclusive"] = partial(run, exclusive=True)
         self.watch.start(f"chain {name}")
         run(False)
         plain = runners[-1].results[0].clone()
-        for runner in runners:
-            runner.results[0].fill_(float("nan"))
-        run()
-        torch.cuda.synchronize()
+        for way, call in ways.items():
+            for runner in runners:
+                runner.results[0].fill_(float("nan"))
+            call()
+            torch.cuda.synchronize()
+            errors.setdefault((way, own), errors[system, own])
+            if not torch.equal(plain.view(torch.int16),
+                               runners[-1].results[0].view(torch.int16)):
+                self.say(f"{name}: overlapping launches change the result of "
+                         f"{way}")
+                errors[way, own] = float("inf")
+            calls[way, own, "chain"] = call
         self.watch.stop()
-        if not torch.equal(plain.view(torch.int16),
-                           runners[-1].results[0].view(torch.int16)):
-            self.say(f"{name}: overlapping launches change the result")
-            errors[system, own] = float("inf")
-        calls[system, own, "chain"] = run
 
     def measure(self, base: dict[str, Any],
                 calls: dict[tuple[str, str, str], Callable[[], Any]],
@@ -435,6 +445,8 @@ class Bench:
         plans = {"fuse": self.find(problem, m), "fuse-relaxed": self.find(
             timed_problem(problem.width, problem.hidden, problem.act,
                           problem.dtype, True), m)}
+        plans |= {f"{system}-exclusive": plan
+                  for system, plan in plans.items()}
         for name, sample in samples.items():
             system, scales = name.split("/")
             error = errors[system, scales]

@@ -23,6 +23,7 @@ from .results import LIBRARY
 RESULTS = Path(__file__).parent / "results/mlp-h200.json"
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BOTTOM = 380, 250, 46, 34, 34
 _COLORS = {"fuse": "#c0392b", "fuse-relaxed": "#e59866",
+           "fuse-exclusive": "#922b21",
            "torch-compile": "#1f618d", "torch-compile-autotune": "#5dade2",
            "torch-eager": "#717d7e", "torch-eager-merged": "#b2babb"}
 _DASHES = {"dynamic": "5,3"}
