@@ -167,13 +167,17 @@ json::Object TilePlanWriter::write(StringRef kernel, DictionaryAttr plan,
       arguments.push_back(writeArgument(entry));
   auto cooperative = plan.getAs<BoolAttr>("cooperative");
   auto dependent = plan.getAs<BoolAttr>("dependent");
-  return json::Object{{"kernel", kernel.str()},
+  json::Object launch{{"kernel", kernel.str()},
                       {"grid", json::Array{getInt(plan, "blocks"), 1, 1}},
                       {"block", json::Array{getInt(plan, "threads"), 1, 1}},
                       {"shared_bytes", getInt(plan, "shared_bytes")},
                       {"cooperative", !cooperative || cooperative.getValue()},
                       {"dependent", dependent && dependent.getValue()},
                       {"args", std::move(arguments)}};
+  // The kernel asks for its clusters itself; a host has to know of them.
+  if (plan.contains("cluster"))
+    launch["cluster"] = json::Array{getInt(plan, "cluster"), 1, 1};
+  return launch;
 }
 
 bool fuse::sharesWorkspace(tile::LaunchOp launch) {
