@@ -35,7 +35,7 @@ def kernel_of(row: dict[str, Any]) -> str | None:
         return None
     problem = timed_problem(row["K"], row["H"], row["act"],
                             FP8 if row["dtype"] == "fp8" else BF16,
-                            row["system"] == "fuse-relaxed")
+                            row["system"].startswith("fuse-relaxed"))
     return f"{problem.label()}-t{row.get('tile', 0)}"
 
 

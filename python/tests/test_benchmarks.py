@@ -567,6 +567,10 @@ class ResultFiles(unittest.TestCase):
         self.assertIn(stale.kernel_of(row), names)
         self.assertIn(stale.kernel_of(check), names)
         self.assertIsNone(stale.kernel_of({**row, "system": "torch-eager"}))
+        relaxed = stale.kernel_of({**row, "system": "fuse-relaxed"})
+        self.assertIn("relaxed", relaxed)
+        self.assertEqual(relaxed, stale.kernel_of(
+            {**row, "system": "fuse-relaxed-exclusive"}))
 
     def test_tables_have_all_systems_side_by_side(self):
         row = {"K": 2048, "H": 16384, "M": 16, "act": "silu", "dtype": "bf16",
