@@ -95,6 +95,20 @@ class Packing(unittest.TestCase):
                 self.assertEqual(packed[p, chunk ^ (p % 8), 0].item(),
                                  16 * chunk)
 
+    def test_tokens_of_a_step_follow_each_other(self):
+        # Kernels store chunk c of token t at chunk c ^ (t % 8) of its step.
+        tokens, steps = 16, 3
+        chunks = torch.arange(tokens * steps * 8) % 251
+        given = chunks.to(torch.uint8).view(tokens, steps, 8)
+        packed = torch.empty(steps, tokens, 8, 16, dtype=torch.uint8)
+        for t in range(tokens):
+            for chunk in range(8):
+                packed[:, t, chunk ^ (t % 8)] = given[t, :, chunk, None]
+        back = packing.unpack_tokens(packed.view(-1), tokens)
+        self.assertEqual(back.shape, (tokens, steps * 128))
+        self.assertTrue(torch.equal(
+            back, given.view(tokens, -1).repeat_interleave(16, 1)))
+
     def test_unknown_recipe(self):
         with self.assertRaisesRegex(ValueError, "'rows_128': expected one of "
                                     "gate_up_256, rows_256, identity"):
