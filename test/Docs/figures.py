@@ -32,143 +32,10 @@ import json
 import pathlib
 import re
 import sys
-from decimal import Decimal
 
-NUMBER = r"[-+]?[0-9][0-9,]*(?:\.[0-9]+)?"
+sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 
-
-def number(text):
-    return float(text.replace(",", ""))
-
-
-def is_rounded(text, value):
-    """Whether `text` is `value` with fewer digits."""
-    digits = max(0, -Decimal(text.replace(",", "")).as_tuple().exponent)
-    return abs(number(text) - value) <= 0.5000001 * 10.0 ** -digits
-
-
-def rounded(text, value):
-    """`value` with the digits that `text` has."""
-    digits = max(0, -Decimal(text.replace(",", "")).as_tuple().exponent)
-    sign = "+" if text.startswith("+") else ""
-    return f"{value:{sign}{',' if ',' in text else ''}.{digits}f}"
-
-
-class Cell(str):
-    """Text that knows where on its page it is."""
-
-    start = None
-
-    @classmethod
-    def at(cls, text, start):
-        cell = cls(text)
-        cell.start = start
-        return cell
-
-    def split(self, separator=None):
-        if separator is None:
-            return str.split(self)
-        parts, place = [], self.start
-        for part in str.split(self, separator):
-            parts.append(Cell.at(part, place))
-            place += len(part) + len(separator)
-        return parts
-
-
-class Page:
-    """A page, the file that it quotes, and what is wrong."""
-
-    def __init__(self, root, page, result):
-        self.name, self.file = page, f"{result}.json"
-        self.text = (root / page).read_text()
-        self.result = json.loads(
-            (root / "benchmarks" / "results" / self.file).read_text())
-        self.problems = []
-        self.edits = {}
-
-    def write(self, root):
-        """Has numbers that are wrong be right."""
-        text = self.text
-        for start, (old, new) in sorted(self.edits.items(), reverse=True):
-            text = text[:start] + new + text[start + len(old):]
-        (root / self.name).write_text(text)
-
-    def fail(self, what):
-        self.problems.append(f"{self.name}: {what}")
-
-    def rows(self, *columns):
-        """The rows of the table that begins with these columns, as a
-        dictionary from the heading; cells without a text continue the row
-        above."""
-        lines = re.finditer(r"^.*$", self.text, re.MULTILINE)
-        for line in lines:
-            heading = self.cells(line)
-            if heading[:len(columns)] == list(columns):
-                break
-        else:
-            self.fail(f"no table begins with {', '.join(columns)}")
-            return
-        next(lines)
-        above = {}
-        for line in lines:
-            if not line[0].startswith("|"):
-                return
-            row = dict(zip(heading, self.cells(line)))
-            above = {key: row[key] or above.get(key, "") for key in row}
-            yield above if not row[heading[0]] else row
-
-    @staticmethod
-    def cells(line):
-        return [Cell.at(cell.strip(),
-                        cell.start + len(cell) - len(cell.lstrip()))
-                for cell in Cell.at(line[0][1:-1], line.start() + 1).split("|")]
-
-    def check(self, what, text, value):
-        found = re.match(NUMBER, text)
-        if not found:
-            if value is not None and text:
-                self.fail(f"{what} is no number: '{text}'")
-        elif value is None:
-            self.fail(f"nothing says what {what} is, {found[0]}")
-        elif not is_rounded(found[0], value):
-            self.fail(f"{what} is {found[0]}, {self.file} says {value:.4g}")
-            if getattr(text, "start", None) is not None:
-                self.edits[text.start] = found[0], rounded(found[0], value)
-
-    def says(self, text):
-        """Words that hold for the file, such as a commit."""
-        if not self.find(text, self.text):
-            self.fail(f"nothing says '{text}'")
-
-    def check_rows(self, seen, wanted):
-        for key in sorted(set(map(str, wanted)) - set(map(str, seen))):
-            self.fail(f"no row of {key}, which {self.file} has")
-
-    @staticmethod
-    def find(text, where):
-        """`text`, which has a # for each number, in another text."""
-        words = [re.escape(word).replace(r"\#", f"({NUMBER})")
-                 for word in text.split()]
-        return re.search(r"\s+".join(words), where)
-
-    def quoted(self, key, text):
-        """The numbers of a sentence of the file itself."""
-        found = self.find(text, self.result[key])
-        if not found:
-            self.fail(f"'{key}' of {self.file} does not say '{text}'")
-        return [number(group) for group in found.groups()] if found else []
-
-    def sentence(self, text, *values):
-        """`text` has a # for each number."""
-        found = self.find(text, self.text)
-        if not found:
-            self.fail(f"nothing says '{text}'")
-            return
-        if len(values) != len(found.groups()):
-            self.fail(f"{self.file} has {len(values)} numbers for '{text}'")
-        for i, value in enumerate(values[:len(found.groups())], 1):
-            self.check(f"number {i} of '{text}'",
-                       Cell.at(found[i], found.start(i)), value)
+from quoting import NUMBER, Page, is_rounded  # noqa: E402
 
 
 def one(rows, **wanted):
@@ -192,12 +59,30 @@ def mlp_rows(page, shape, dtype, tokens, protocol="single"):
     return one(same, system="fuse"), peers, eager
 
 
+def single_times(page):
+    """By K, H, M, type, scales and system."""
+    return {tuple(row[key] for key in ("K", "H", "M", "dtype", "scales",
+                                       "system")): row["median_us"]
+            for row in page.result["rows"]
+            if row["protocol"] == "single" and "median_us" in row}
+
+
 LARGE = "2048/16384", "4096/12288"
 FEW = 1, 8, 16, 32, 50, 64, 96, 128
 
 
 def prefill(root):
     page = Page(root, "docs/PrefillKernels.md", "mlp-h200")
+
+    def best(ours, what):
+        """The best peer of a row by its time, or by the rounds' ratios."""
+        return min((row for row in page.result["rows"]
+                    if row["system"].startswith("torch-") and
+                    row["scales"] != "dynamic" and all(
+                        row[name] == ours[name] for name in (
+                            "K", "H", "M", "dtype", "protocol"))),
+                   key=lambda row: row[what])
+
     for row in page.rows("K/H", "type", "M", "us"):
         key = f"{row['K/H']} {row['type']} {row['M']}"
         fuse, peers, eager = mlp_rows(page, row["K/H"], row["type"].lower(),
@@ -209,36 +94,48 @@ def prefill(root):
         page.check(f"us of {key}", row["us"], us)
         page.check(f"rate of {key}", row["TFLOP/s"], fuse["tflop_per_s"])
         page.check(f"best peer of {key}", row["x best peer"], min(peers) / us)
+        page.check(f"by rounds of {key}", row["by rounds"],
+                   best(fuse, "over_fuse")["over_fuse"])
         page.check(f"of the products' rate of {key}",
                    row["of the products' rate"], fuse["of_library_products"])
         page.check(f"clock of {key}", row["MHz"], fuse["sm_mhz"])
         page.check(f"FP8 x bf16 eager of {key}", row["FP8 x bf16 eager"],
                    min(eager) / us)
+    for row in page.rows("K/H", "type", "M", "us, sustained"):
+        key = f"sustained {row['K/H']} {row['type']} {row['M']}"
+        fuse, peers, _ = mlp_rows(page, row["K/H"], row["type"].lower(),
+                                  int(row["M"]), "sustained")
+        us, peer = fuse["median_us"], best(fuse, "median_us")
+        for column, value in (
+                ("us, sustained", us), ("TFLOP/s", fuse["tflop_per_s"]),
+                ("x best peer", min(peers) / us),
+                ("by rounds", best(fuse, "over_fuse")["over_fuse"]),
+                ("MHz", fuse["sm_mhz"]), ("W", fuse["power_w"]),
+                ("MHz, best peer", peer["sm_mhz"]),
+                ("W, best peer", peer["power_w"])):
+            page.check(f"{column} of {key}", row[column], value)
 
     def less(shape, most, least=256):
         """Per cent of the time of the library's products that are saved."""
         return sorted(100 - 100 / row["of_library_products"]
                       for row in page.result["rows"]
                       if row["system"] == "fuse" and
+                      row["protocol"] == "single" and
                       f"{row['K']}/{row['H']}" == shape and
                       least <= row["M"] <= most)
 
-    def tuned(shape):
-        ours = {row["system"]: row["median_us"]
-                for row in page.result["rows"]
-                if f"{row['K']}/{row['H']}" == shape and row["M"] == 512
-                and row["scales"] == "static"}
-        return 100 - 100 * ours["torch-compile-autotune"] \
-            / ours["torch-compile"]
-
-    page.sentence("for FP8 with 512 tokens, where it takes # and # % less than "
-                  "the default", *map(tuned, LARGE))
+    tuned = [us / times[*key[:-1], "torch-compile"]
+             for times in [single_times(page)] for key, us in times.items()
+             if key[-1] == "torch-compile-autotune" and key[2] > 128 and
+             key[4] != "dynamic"]
+    page.sentence("in bf16 with 512 and 4096 tokens, where it takes # to # "
+                  "times as long as the default", min(tuned), max(tuned))
     few, many = less(LARGE[0], 512), less(LARGE[0], 8192, 1024)
     wide, widest = less(LARGE[1], 8192, 512), less(LARGE[1], 256)
     page.sentence(
-        "# to # % less with 512 tokens and fewer of 2048/16384, # to # % less "
-        "with more; of 4096/12288 # % more to # % less. Only with 256 tokens "
-        "of 4096/12288 it takes # % more;", few[0], few[-1], many[0],
+        "# to # % less with 512 tokens and fewer of 2048/16384, # % more to # "
+        "% less with more; of 4096/12288 # % more to # % less. Only with 256 "
+        "tokens of 4096/12288 it takes # % more;", few[0], few[-1], -many[0],
         many[-1], -wide[0], wide[-1], -widest[0])
     return page
 
@@ -752,22 +649,21 @@ def models(root):
         return [one(rows, sequences=count, system=system, compiled=compiled,
                     **more)["microseconds"] for count in (1, 16)]
     now, earlier = page.result["steps"], page.result["earlier"]["steps"]
-    plain, fast, small = (steps(now, "unfused", True),
-                          steps(now, "bf16", True, residual=True),
-                          steps(now, "fp8", True, residual=True))
+    plain, fast, small = (steps(earlier, "unfused", True),
+                          steps(earlier, "bf16", True, residual=True),
+                          steps(earlier, "fp8", True, residual=True))
+    page.says(f"with kernels of {page.result['earlier']['commit']}.")
     page.sentence(
         "takes # us with fused blocks in bf16, # us with blocks in static FP8 "
         "and # us without fusion for one sequence (# and # times as fast), #, "
-        "# and # us for 16 (# and # times).",
+        "# and # us for 16 (# and # times),",
         fast[0], small[0], plain[0], plain[0] / fast[0], plain[0] / small[0],
         fast[1], small[1], plain[1], plain[1] / fast[1], plain[1] / small[1])
-    small, plain = steps(now, "fp8", False), steps(now, "unfused", False)
-    page.sentence("Eager, static FP8 takes # of # us and # of # us;",
-                  small[0], plain[0], small[1], plain[1])
-    fast, plain = steps(earlier, "bf16", False), steps(earlier, "unfused",
-                                                       False)
-    page.sentence("bf16 took # of # and # of # us at an earlier commit.",
-                  fast[0], plain[0], fast[1], plain[1])
+    fast, small, plain = (steps(now, system, False)
+                          for system in ("bf16", "fp8", "unfused"))
+    page.sentence("Eager, bf16 takes # and static FP8 # of # us, and # and # "
+                  "of # us.", fast[0], small[0], plain[0], fast[1], small[1],
+                  plain[1])
     return page
 
 
@@ -804,15 +700,35 @@ def steps(root):
 
 def checks(root):
     page = Page(root, "benchmarks/README.md", "mlp-h200")
-    times = {tuple(row[key] for key in ("K", "H", "M", "dtype", "scales",
-                                        "system")): row["median_us"]
-             for row in page.result["rows"]
-             if row["protocol"] == "single" and "median_us" in row}
+    times = single_times(page)
     tuned = [us / times[*key[:-1], "torch-compile"]
              for key, us in times.items()
              if key[-1] == "torch-compile-autotune"]
     page.sentence("in # single rows it takes # to # times as long as the "
                   "default", len(tuned), min(tuned), max(tuned))
+    products = [row for row in page.result["tuned"]["products"]
+                if row["dtype"] == "fp8"]
+    others = sorted((row for row in products
+                     if row["chosen"] != "_scaled_mm"),
+                    key=lambda row: row["chosen_us"] / row["library_us"])
+    page.sentence(
+        "of # products it chose the library's kernel for # (`tuned`), for "
+        "four others one that takes up to # % less, and for the last product "
+        "of 2048/16384 with # tokens one of # us where the library's took #.",
+        len(products), len(products) - len(others),
+        100 - 100 * others[1]["chosen_us"] / others[1]["library_us"],
+        others[0]["M"], others[0]["chosen_us"], others[0]["library_us"])
+    earlier = {(row["K"], row["M"], row["system"]): row["median_us"]
+               for row in page.result["earlier"]["rows"]
+               if row["protocol"] == "single"}
+    ratios = {key[:2]: us / earlier[*key[:2], "torch-compile"]
+              for key, us in earlier.items()
+              if key[2] == "torch-compile-autotune"}
+    page.sentence(
+        "its # single rows took # to # times as long as the default, and # "
+        "and # % less with 512 tokens.", len(ratios), min(ratios.values()),
+        max(ratios.values()), *(100 - 100 * ratios[k, 512]
+                                for k in (2048, 4096)))
     found = page.result["checks"]
     page.says(f"that the compiler of {page.result['commit'][:7]} makes")
     page.sentence("# of # checks pass, of # kernels",
