@@ -576,6 +576,13 @@ def host_launch(root):
                   scheduled["prepare_ms"])
     page.sentence("in a graph that block takes # us at 16 tokens",
                   scheduled["graph_us"])
+    chained = [one(page.result["exclusive"]["rows"], tokens=tokens)
+               for tokens in (1, 16, 50)]
+    page.sentence(
+        "with 1, 16 and 50 tokens it takes #, # and # us where launches "
+        "overlap, and #, # and # on an exclusive device",
+        *(row["chain_us"] for row in chained),
+        *(row["exclusive_us"] for row in chained))
     return page
 
 
