@@ -154,8 +154,10 @@ def decode(root):
                                  else us / ours["floor_us"])
         return min(found), max(found)
 
-    def rate(shape, dtype, tokens):
-        ours, _, _ = mlp_rows(page, shape, dtype, tokens, "chain")
+    def rate(shape, dtype, tokens, system="fuse"):
+        k, h = map(int, shape.split("/"))
+        ours = one(page.result["rows"], K=k, H=h, M=tokens, dtype=dtype,
+                   protocol="chain", system=system)
         return ours["weight_bytes"] / ours["median_us"] / 1e6
 
     both = "fp8", "bf16"
@@ -178,6 +180,11 @@ def decode(root):
         "M = 50, 4096/12288 # and #; bf16 # and # at M = 50.",
         *(rate(shape, "fp8", m) for shape in LARGE for m in (16, 50)),
         *(rate(shape, "bf16", 50) for shape in LARGE))
+    page.sentence(
+        "rows `fuse-exclusive`, FP8 2048/16384 reads # at M = 16 and # at "
+        "M = 50, bf16 # and #;", *(
+            rate(LARGE[0], dtype, m, "fuse-exclusive")
+            for dtype in both for m in (16, 50)))
     return page
 
 
