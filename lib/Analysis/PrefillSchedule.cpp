@@ -354,8 +354,11 @@ pairBlocks(const DecodeProblem &problem, tile::PrefillScheduleAttr schedule) {
 }
 
 /// Even shares have to be expected to be so much faster than ranges: what
-/// blocks wait for each other is not in the model.
-static constexpr double kEvenMargin = 0.987;
+/// blocks wait for each other is not in the model, nor what few token tiles
+/// find less in L2 when each block has stretches of its own.
+static double getEvenMargin(int64_t tokens) {
+  return tokens < kLeastPaired * kTokenTile ? 0.98 : 0.987;
+}
 
 tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
                                               int64_t tokens,
@@ -379,7 +382,7 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
         !getScheduleProblem(problem, schedule).empty())
       return;
     double time = estimatePrefill(problem, schedule, tokens, gpu);
-    if (!best || time < (even ? kEvenMargin : 1) * bestTime) {
+    if (!best || time < (even ? getEvenMargin(tokens) : 1) * bestTime) {
       best = schedule;
       bestTime = time;
     }
