@@ -51,7 +51,8 @@ function(_fuse_use_precompiled_headers name)
     return()
   endif()
   set(pch "${CMAKE_BINARY_DIR}/lib/Precompiled/CMakeFiles")
-  string(APPEND pch "/FusePrecompiled.dir/Precompiled.h.o")
+  string(APPEND pch "/FusePrecompiled.dir${LLVM_INCLUDE_DIR}"
+    "/mlir/Transforms/DialectConversion.h.o")
   target_compile_options(${name} PRIVATE
     "$<$<COMPILE_LANGUAGE:CXX>:SHELL:-include-pch ${pch}>")
   get_target_property(sources ${name} SOURCES)
