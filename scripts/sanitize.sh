@@ -48,6 +48,13 @@ finish() {
   exit
 }
 
+# count NAME PASSED FAILED: adds the result of one runner.
+count() {
+  printf '%s: %d passed, %d failed\n' "$1" "$2" "$3"
+  passed=$((passed + $2))
+  failed=$((failed + $3))
+}
+
 # run_gtest BINARY: adds its tests to the sum. A report of a sanitizer ends the
 # program, which leaves no counts and is one failure.
 run_gtest() {
@@ -63,17 +70,14 @@ print(report["tests"] - report.get("disabled", 0) - bad, bad)
 ' "$report"); then
     # Leaks are reported behind the last test.
     [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
-    printf '%s: %d passed, %d failed\n' "$(basename "$1")" "$good" "$bad"
-    passed=$((passed + good))
-    failed=$((failed + bad))
+    count "$(basename "$1")" "$good" "$bad"
   else
     failed=$((failed + 1))
   fi
   rm -f "$report"
 }
 
-# run_lit: the allocator answers for what it can not have, as others do, and the
-# interpreter, which is started for scripts, keeps what it has.
+# run_lit: the allocator answers for what it can not have, as others do.
 run_lit() {
   local report good bad
   report=$(mktemp)
@@ -85,9 +89,7 @@ codes = [test["code"] for test in json.load(open(sys.argv[1]))["tests"]]
 good = sum(code in ("PASS", "XFAIL", "FLAKYPASS") for code in codes)
 print(good, len(codes) - good - codes.count("UNSUPPORTED"))
 ' "$report"); then
-    printf 'lit: %d passed, %d failed\n' "$good" "$bad"
-    passed=$((passed + good))
-    failed=$((failed + bad))
+    count lit "$good" "$bad"
   else
     failed=$((failed + 1))
   fi
@@ -112,9 +114,7 @@ run_python() {
     FUSE_LIBRARY=$root/build/asan/lib/libfuse.so \
     ../.venv/bin/python -m tests "$report")
   if read -r good bad <"$report"; then
-    printf 'python: %d passed, %d failed\n' "$good" "$bad"
-    passed=$((passed + good))
-    failed=$((failed + bad))
+    count python "$good" "$bad"
   else
     failed=$((failed + 1))
   fi
