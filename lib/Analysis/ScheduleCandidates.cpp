@@ -45,8 +45,14 @@ static std::vector<RankedSchedule> takeBest(std::vector<Candidate> candidates,
   return best;
 }
 
+/// Whether releases of hidden units can wait for fewer weights.
+static bool canSettle(int64_t inFlight, int64_t launches, bool deferred) {
+  return inFlight > 1 && launches == 1 && !deferred;
+}
+
 /// In how many fields two schedules differ. A grid follows from how the last
-/// product is cut, so that both together count once.
+/// product is cut, so that both together count once; what a schedule can not
+/// have does not count.
 static unsigned countDepartures(tile::ScheduleAttr a, tile::ScheduleAttr b) {
   bool sameCut = a.getRows() == b.getRows() && a.getSplit() == b.getSplit();
   return (!sameCut || a.getBlocks() != b.getBlocks()) +
@@ -55,6 +61,8 @@ static unsigned countDepartures(tile::ScheduleAttr a, tile::ScheduleAttr b) {
          (a.getInFlight() != b.getInFlight()) + (a.getAhead() != b.getAhead()) +
          (sameCut && a.getStaged() != b.getStaged()) +
          (a.getLaunches() != b.getLaunches()) +
+         (a.getSettle() != b.getSettle() &&
+          canSettle(a.getInFlight(), a.getLaunches(), a.getDeferred())) +
          (a.getPartials() != b.getPartials()) +
          (a.getPolled() != b.getPolled());
 }
@@ -78,29 +86,29 @@ public:
 private:
   tile::ScheduleAttr make(int64_t blocks, int64_t split, int64_t rows,
                           int64_t weightStages, int64_t tokenStages,
-                          int64_t inFlight, int64_t ahead, bool staged,
-                          bool deferred, int64_t launches, bool polled) {
+                          int64_t inFlight, int64_t ahead, int64_t settle,
+                          bool staged, bool deferred, int64_t launches,
+                          bool polled) {
     MLIRContext *context = problem.op->getContext();
     // What does not fit is dropped, and is nobody's error.
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
     Location loc = problem.op->getLoc();
-    bool settles = inFlight > 1 && launches == 1 && !deferred;
-    int64_t settle = settles ? choice.getSettle() : 0;
     return tile::ScheduleAttr::getChecked(
         [&] { return emitError(loc); }, context, choice.getTokens(), blocks,
         split, choice.getFirstRows(), rows, weightStages, tokenStages, inFlight,
-        ahead, settle, choice.getPartials(), polled, staged, deferred,
-        choice.getHint(), choice.getDependent(), launches);
+        ahead, canSettle(inFlight, launches, deferred) ? settle : 0,
+        choice.getPartials(), polled, staged, deferred, choice.getHint(),
+        choice.getDependent(), launches);
   }
 
   /// Grids of one cut of the last product: one block for each unit, equal
   /// shares of the first product, and all multiprocessors.
   void enumerateGrids(int64_t rows, int64_t split) {
-    tile::ScheduleAttr probe =
-        make(gpu.multiprocessors, split, rows, choice.getWeightStages(),
-             std::max<int64_t>(choice.getTokenStages(), 3),
-             choice.getInFlight(), choice.getAhead(), /*staged=*/false,
-             /*deferred=*/false, /*launches=*/1, /*polled=*/false);
+    tile::ScheduleAttr probe = make(
+        gpu.multiprocessors, split, rows, choice.getWeightStages(),
+        std::max<int64_t>(choice.getTokenStages(), 3), choice.getInFlight(),
+        choice.getAhead(), /*settle=*/0,
+        /*staged=*/false, /*deferred=*/false, /*launches=*/1, /*polled=*/false);
     if (!probe)
       return;
     DecodeTiling tiling(problem, probe);
@@ -138,12 +146,17 @@ private:
                             (launches != choice.getLaunches());
               if (changes > most)
                 continue;
-              for (bool staged : {false, true})
-                for (bool polled : {false, true})
-                  if (changes + (polled != choice.getPolled()) <= most)
-                    add(make(blocks, split, rows, weightStages, tokenStages,
-                             inFlight, ahead, staged,
-                             staged && choice.getDeferred(), launches, polled));
+              for (int64_t settle :
+                   {choice.getSettle(), int64_t(0), int64_t(2)})
+                for (bool staged : {false, true})
+                  for (bool polled : {false, true})
+                    if (changes + (settle != choice.getSettle()) +
+                            (polled != choice.getPolled()) <=
+                        most)
+                      add(make(blocks, split, rows, weightStages, tokenStages,
+                               inFlight, ahead, settle, staged,
+                               staged && choice.getDeferred(), launches,
+                               polled));
             }
   }
 

@@ -21,6 +21,14 @@
 // RUN:   --no-assemble 2>&1 | FileCheck %s --check-prefix=MANY
 // MANY: 1 ops, 4 candidates, 0 do not compile
 
+// Single changes of each field come early, of one that the model decides last
+// too.
+// RUN: fuse-tune candidates %s -o %t.few --tokens=50 --candidates=8 \
+// RUN:   --no-assemble && FileCheck %s --check-prefix=FIELDS < %t.few
+// FIELDS: in_flight = 2, ahead = 8, settle = 2, partials = f32, polled = true,
+// FIELDS: in_flight = 2, ahead = 8, settle = 2, partials = f32, hint =
+// FIELDS: in_flight = 2, ahead = 8, partials = f32, polled = true,
+
 // The fastest wins.
 // RUN: echo "grid 1 us 30 grid 2 us 20 grid 3 us 12 grid 4 us 25 grid 5 us 13" > %t.fast
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.fast \
