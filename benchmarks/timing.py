@@ -48,17 +48,25 @@ class Sample:
         return [statistics.median(self.times[end - count:end])
                 for end, count in zip(ends, self.rounds)]
 
-    def state(self) -> dict[str, float | None]:
-        """Median clock and power, None where they are not known."""
-        return {name: statistics.median(values) if values else None
+    def state(self) -> dict[str, float]:
+        """Median clock and power, where they are known."""
+        return {name: round(statistics.median(values), 1)
                 for name, values in (("sm_mhz", self.clocks),
-                                     ("power_w", self.powers))}
+                                     ("power_w", self.powers)) if values}
 
-    def over(self, other: Sample) -> float:
-        """Median of the ratios of rounds, which see the same clocks."""
-        return statistics.median(
-            own / its for own, its in zip(self.of_rounds(),
-                                          other.of_rounds()))
+    def over(self, other: Sample) -> tuple[float, float, float]:
+        """Median of the ratios of rounds, which see the same clocks, and
+        between what it is with a probability of 0.95."""
+        ratios = sorted(own / its for own, its in zip(self.of_rounds(),
+                                                      other.of_rounds()))
+        # So many of n are below their median: n / 2, by sqrt(n) / 2.
+        below = max(0, int((len(ratios) - 1.96 * len(ratios)**0.5) / 2))
+        return statistics.median(ratios), ratios[below], ratios[-1 - below]
+
+    def add(self, more: Sample) -> None:
+        """Adds later rounds."""
+        for name in ("times", "clocks", "powers", "rounds"):
+            getattr(self, name).extend(getattr(more, name))
 
     def per(self, layers: int) -> dict[str, float]:
         scaled = [time / layers for time in self.times]
@@ -105,36 +113,67 @@ def _microseconds(pairs: Sequence[Events]) -> list[float]:
     return [begin.elapsed_time(end) * 1e3 for begin, end in pairs]
 
 
-class Timer:
-    """Replays graphs in turn; before each one, 256 MB are overwritten."""
+def mean_clocks(stamps: Sequence[Sequence[int]]) -> list[float]:
+    """Cycles over time, in MHz, from each stamp to the next of a pair; those
+    of two multiprocessors are left out."""
+    return [1e3 * (end[1] - begin[1]) / (end[2] - begin[2])
+            for begin, end in zip(stamps[::2], stamps[1::2])
+            if begin[0] == end[0] and end[2] > begin[2]]
 
-    def __init__(self) -> None:
+
+class Timer:
+    """Replays graphs in turn; before each one, 256 MB are overwritten.
+
+    With a `floor`, samples can have the clocks of their launches: what NVML
+    says is the clock of a moment.
+    """
+
+    def __init__(self, floor: Floor | None = None) -> None:
         self._flush = torch.empty(FLUSH_BYTES, dtype=torch.uint8,
                                   device="cuda")
+        self._floor = floor
 
-    def _run(self, function: Callable[[], Any]) -> Events:
+    def _run(self, function: Callable[[], Any],
+             stamps: Tensor | None = None) -> Events:
         begin = torch.cuda.Event(enable_timing=True)
         end = torch.cuda.Event(enable_timing=True)
         self._flush.zero_()
+        if self._floor and stamps is not None:
+            self._floor.stamp(stamps[0])
         begin.record()
         function()
         end.record()
+        if self._floor and stamps is not None:
+            self._floor.stamp(stamps[1])
         return begin, end
 
+    def _stamps(self, count: int) -> Tensor:
+        """Room for stamps before and behind so many launches."""
+        return torch.zeros(count, 2, 3, dtype=torch.int64, device="cuda")
+
     def interleave(self, graphs: Mapping[str, torch.cuda.CUDAGraph],
-                   rounds: int, warmup: int = 3) -> dict[str, Sample]:
+                   rounds: int, warmup: int = 3, clocks: bool = False
+                   ) -> dict[str, Sample]:
         """Each graph once in a round, in another order each time: what ran
         before a graph has set the clock that it finds."""
         events: dict[str, list[Events]] = {name: [] for name in graphs}
+        stamps = {name: self._stamps(rounds + warmup) for name in graphs} \
+            if clocks else {}
         order = list(graphs)
         shuffle = random.Random(0).shuffle
-        for _ in range(rounds + warmup):
+        for turn in range(rounds + warmup):
             shuffle(order)
             for name in order:
-                events[name].append(self._run(graphs[name].replay))
+                events[name].append(self._run(
+                    graphs[name].replay,
+                    stamps[name][turn] if clocks else None))
         torch.cuda.synchronize()
-        return {name: Sample(_microseconds(pairs[warmup:]))
-                for name, pairs in events.items()}
+        samples = {name: Sample(_microseconds(pairs[warmup:]))
+                   for name, pairs in events.items()}
+        for name, found in stamps.items():
+            samples[name].clocks = mean_clocks(
+                found[warmup:].view(-1, 3).tolist())
+        return samples
 
     def behind_delay(self, function: Callable[[], Any]) -> float:
         """Median of a few calls that are no graph, in microseconds. The GPU
@@ -151,7 +190,8 @@ class Timer:
                 rounds: int, reader: DeviceReader,
                 seconds: float = 0.2) -> dict[str, Sample]:
         """Each graph for some time in a round, so that it runs at the clock
-        that its own power leaves it; clock and power are read meanwhile.
+        that its own power leaves it; power is read meanwhile, and the clock
+        where there is a floor.
 
         The first half of each time is left out."""
         samples = {name: Sample([]) for name in graphs}
@@ -167,18 +207,21 @@ class Timer:
             shuffle(order)
             for name in order:
                 sample, half = samples[name], counts[name] // 2
-                first = [self._run(graphs[name].replay) for _ in range(half)]
-                pairs = [self._run(graphs[name].replay)
-                         for _ in range(counts[name] - half)]
-                first[-1][1].synchronize()
+                stamps = self._stamps(counts[name]) if self._floor else None
+                events = [self._run(graphs[name].replay,
+                                    None if stamps is None else stamps[turn])
+                          for turn in range(counts[name])]
+                events[half - 1][1].synchronize()
                 time.sleep(seconds / 4)
-                for values, value in ((sample.clocks, reader.clock()),
-                                      (sample.powers, reader.power())):
-                    if value is not None:
-                        values.append(value)
+                power = reader.power()
+                if power is not None:
+                    sample.powers.append(power)
                 torch.cuda.synchronize()
-                sample.times += _microseconds(pairs)
-                sample.rounds.append(len(pairs))
+                sample.times += _microseconds(events[half:])
+                sample.rounds.append(counts[name] - half)
+                if stamps is not None:
+                    sample.clocks += mean_clocks(
+                        stamps[half:].view(-1, 3).tolist())
         return samples
 
 
@@ -192,6 +235,7 @@ class Floor:
         self.module = Module(Path(__file__).parent / "floor.ptx")
         self._read = self.module.function("read", 0)
         self._empty = self.module.function("empty", 0)
+        self._stamp = self.module.function("stamp", 0)
         self._sink = torch.zeros(4, dtype=torch.int32, device="cuda")
 
     def read(self, data: Tensor) -> Callable[[], None]:
@@ -204,6 +248,10 @@ class Floor:
 
     def empty(self) -> Callable[[], None]:
         return lambda: launch(self._empty, 132, 384, 0, [])
+
+    def stamp(self, place: Tensor) -> None:
+        """Writes a multiprocessor, its cycles, and the time in ns."""
+        launch(self._stamp, 1, 1, 0, [ctypes.c_void_p(place.data_ptr())])
 
 
 def _product_rate(function: Callable[[], Any], work: float,

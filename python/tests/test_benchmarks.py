@@ -22,7 +22,7 @@ from .support import ROOT, fuse_opt, tool
 sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
-from benchmarks import (data, environment, merge,  # noqa: E402
+from benchmarks import (data, environment, merge, mlp_h200,  # noqa: E402
                         packing, peers, stale, sweep, sweep_plot, timing,
                         tune_peers)
 from benchmarks.cases import SETS, all_cases  # noqa: E402
@@ -329,14 +329,14 @@ class Clock:
         return event
 
     @contextlib.contextmanager
-    def timer(self):
+    def timer(self, floor=None):
         with unittest.mock.patch.multiple(
                 timing.torch.cuda, Event=self.event,
                 synchronize=lambda: None,
                 _sleep=lambda cycles: self.order.append("delay")), \
                 unittest.mock.patch.object(timing.torch, "empty"), \
                 unittest.mock.patch.object(timing.time, "sleep"):
-            yield timing.Timer()
+            yield timing.Timer(floor)
 
 
 class Timing(unittest.TestCase):
@@ -349,8 +349,65 @@ class Timing(unittest.TestCase):
         self.assertEqual(set(rounds), {("ours", "theirs"),
                                        ("theirs", "ours")})
         self.assertEqual(len(samples["ours"].times), 20)
-        self.assertAlmostEqual(samples["theirs"].over(samples["ours"]), 3,
-                               places=2)
+        ratio, low, high = samples["theirs"].over(samples["ours"])
+        self.assertAlmostEqual(ratio, 3, places=2)
+        self.assertLess(low, ratio)
+        self.assertLess(high - low, 0.01)
+
+    def test_more_rounds_are_more_certain(self):
+        ours = timing.Sample([1.0] * 10)
+        theirs = timing.Sample([2.0 + 0.1 * (i % 10) for i in range(10)])
+        # Of ten, the second and the ninth.
+        self.assertEqual(theirs.over(ours), (2.45, 2.1, 2.8))
+        for sample in (ours, theirs):
+            for _ in range(3):
+                sample.add(timing.Sample(sample.times[:10]))
+        ratio, low, high = theirs.over(ours)
+        self.assertEqual((ratio, len(theirs.times)), (2.45, 40))
+        self.assertLess(high - low, 0.5)
+        # Nothing is certain of few.
+        self.assertEqual(timing.Sample([3.0, 1.0]).over(
+            timing.Sample([1.0, 1.0])), (2.0, 1.0, 3.0))
+
+    def test_clocks_are_those_of_one_multiprocessor(self):
+        stamps = [(7, 1000, 500), (7, 16000, 10500), (7, 0, 0), (8, 90, 10),
+                  (3, 5, 64), (3, 5, 64), (3, 10, 100), (3, 1990, 1100)]
+        self.assertEqual(timing.mean_clocks(stamps), [1500.0, 1980.0])
+        clock = Clock()
+        floor = unittest.mock.Mock()
+        stamps = torch.tensor([[[1, 0, 0], [1, 1500, 1000]]] * 22)
+        with clock.timer(floor) as timer, unittest.mock.patch.object(
+                timing.torch, "zeros", return_value=stamps):
+            samples = timer.interleave(clock.graphs, 20, warmup=2,
+                                       clocks=True)
+        self.assertEqual(samples["ours"].clocks, [1500.0] * 20)
+        self.assertEqual(samples["ours"].state(), {"sm_mhz": 1500.0})
+        self.assertEqual(floor.stamp.call_count, 2 * 2 * 22)
+
+    def test_tensor_cores_bound_what_multiplies(self):
+        problem = Problem("gated_mlp", 2048, 16384, FP8, "gelu_tanh",
+                          NORMS["rms0"])
+        # A k-step of 128 tokens, 256 rows and 128 bytes takes 1024 cycles.
+        steps = 4096 / 128 * (32768 / 256 * 2048 + 2048 / 256 * 16384) / 128
+        self.assertAlmostEqual(
+            mlp_h200.tensor_us(problem, 4096, 1500.0),
+            steps * 1024 / 132 / 1500)
+        self.assertAlmostEqual(
+            mlp_h200.tensor_us(replace(problem, dtype=BF16), 4096, 1500.0),
+            2 * steps * 1024 / 132 / 1500)
+
+    def test_rounds_go_on_until_ratios_are_certain(self):
+        bench = mlp_h200.Bench.__new__(mlp_h200.Bench)
+        bench.options = argparse.Namespace(rounds=10)
+        for spread, repeats in ((0.0, 1), (0.5, mlp_h200._MOST_REPEATS)):
+            def rounds(graphs: dict, count: int, clocks: bool) -> dict:
+                self.assertFalse(clocks)
+                return {"fuse/none": timing.Sample([1.0] * count),
+                        "torch-compile/none": timing.Sample(
+                            [2 + spread * (i % 2) for i in range(count)])}
+            bench.timer = unittest.mock.Mock(interleave=rounds)
+            found = bench.interleave({}, 16)
+            self.assertEqual(len(found["fuse/none"].times), 10 * repeats)
 
     def test_calls_wait_for_the_host(self):
         clock = Clock()
@@ -361,17 +418,16 @@ class Timing(unittest.TestCase):
 
     def test_sustained_graphs_run_for_a_time_each(self):
         clock = Clock()
-        reader = unittest.mock.Mock(**{"clock.return_value": 1500.0,
-                                       "power.return_value": None})
+        reader = unittest.mock.Mock(**{"power.return_value": 650.0})
         with clock.timer() as timer:
             samples = timer.sustain(clock.graphs, 5, reader, seconds=0.3)
         ours, theirs = samples["ours"], samples["theirs"]
         # The first half of each time is left out.
         self.assertEqual((ours.rounds, theirs.rounds), ([150] * 5, [50] * 5))
         self.assertEqual(len(theirs.times), 250)
-        self.assertEqual(ours.state(), {"sm_mhz": 1500.0, "power_w": None})
+        self.assertEqual(ours.state(), {"power_w": 650.0})
         self.assertGreater(ours.of_rounds()[-1], 1.05 * ours.of_rounds()[0])
-        self.assertAlmostEqual(theirs.over(ours), 3, delta=0.2)
+        self.assertAlmostEqual(theirs.over(ours)[0], 3, delta=0.2)
 
 
 class Environment(unittest.TestCase):
@@ -542,7 +598,7 @@ class ResultFiles(unittest.TestCase):
                               for row in rows],
                              [("fuse", 15.0), ("torch-compile", 30.0)])
             table = summary(rows)
-            self.assertIn("| 2.000 | - | 10.0 | 1.50 |", table)
+            self.assertIn("| 2.000 | - | 3.000 | 10.0 | 1.50 |", table)
 
     def test_merged_runs_keep_what_they_do_not_have(self):
         row = {"K": 16, "H": 32, "M": 1, "act": "silu", "dtype": "bf16",
@@ -603,13 +659,16 @@ class ResultFiles(unittest.TestCase):
     def test_sustained_rows_have_clock_and_power(self):
         row = {**self.row("torch-compile", 1300.0), "M": 4096,
                "protocol": "sustained", "floor_us": None, "sm_mhz": 1410.0,
-               "power_w": 698.0, "over_fuse": 1.31}
+               "power_w": 698.0, "over_fuse": 1.31,
+               "over_fuse_95": [1.298, 1.314]}
         table = side_by_side([row, {**row, "system": "fuse",
                                     "median_us": 1000.0, "power_w": None}])
         self.assertIn("| 1000.0, 1410 MHz | 1300.0, 1410 MHz, 698 W |", table)
-        self.assertIn("| 1.300 | 1.310 | - | - |", summary(
-            [row, self.row("fuse", 1000.0) | {
-                "M": 4096, "protocol": "sustained", "floor_us": None}]))
+        # Nothing is faster than tensor cores at the clock of our row.
+        self.assertIn("| 1.300 | 1.310 (1.298-1.314) | 1.444 | - | - |",
+                      summary([row, self.row("fuse", 1000.0) | {
+                          "M": 4096, "protocol": "sustained",
+                          "floor_us": None, "tensor_us": 900.0}]))
 
     def test_a_missing_kernel_has_a_row(self):
         missing = self.row("fuse", 0.0) | {"note": "no kernel"}
