@@ -132,10 +132,9 @@ def main(path: str, seconds: float = 600.0) -> int:
             attempt(f"{system} B={sequences}", "steps",
                     lambda: wide.step(system, sequences, compiled, residual))
 
-    # Compiling takes most of the time, and what is short ends first.
-    for compiled in (False, True):
-        for system in SYSTEMS:
-            attempt(system, "systems", lambda: wide.become(system))
+    for system in SYSTEMS:
+        attempt(system, "systems", lambda: wide.become(system))
+        for compiled in (False, True):
             measure(system, compiled and system != "unfused", compiled)
     # The same without the adds in the kernel.
     measure("bf16", False, compiled=True)
