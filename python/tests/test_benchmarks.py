@@ -398,8 +398,10 @@ class Timing(unittest.TestCase):
 
     def test_rounds_go_on_until_ratios_are_certain(self):
         bench = mlp_h200.Bench.__new__(mlp_h200.Bench)
-        bench.options = argparse.Namespace(rounds=10)
-        for spread, repeats in ((0.0, 1), (0.5, mlp_h200._MOST_REPEATS)):
+        for spread, seconds, repeats in (
+                (0.0, 60, 1), (0.5, 0, 1), (0.5, 60, mlp_h200._MOST_REPEATS)):
+            bench.options = argparse.Namespace(rounds=10, seconds=seconds)
+
             def rounds(graphs: dict, count: int, clocks: bool) -> dict:
                 self.assertFalse(clocks)
                 return {"fuse/none": timing.Sample([1.0] * count),
