@@ -239,24 +239,6 @@ def stamps(root):
         "units on their way #, those of a range there #, last product #, sums "
         "exchanged #;", *parts(128))
     page.sentence("M = 16: #, #, #, #, #, #. So the meeting", *parts(16))
-
-    def chain(tokens, variant):
-        columns = page.result["chain_stamps"]["columns"]
-        return dict(zip(columns, next(
-            row for row in page.result["chain_stamps"]["rows"]
-            if row[:5] == [2048, 16384, tokens, variant, "fast"])))
-
-    few, more, marked = (chain(16, "main"), chain(50, "main"),
-                         chain(50, "tag"))
-    page.sentence(
-        "M = 16: weights begin at #, the first stage has landed at #, #, #",
-        few["weights begin"][0], *few["first stage landed"])
-    page.sentence("the last one at #, #, #, and the last block ends at #.",
-                  *few["landed"], few["end"][2])
-    page.sentence(
-        "M = 50: the last stage has landed at #, its products are done at #, "
-        "the sums at # (# when marked)", more["landed"][1],
-        more["last product"][1], more["end"][1], marked["end"][1])
     return page
 
 
