@@ -44,6 +44,7 @@ from .reference import (kernel_scalars, library_sum_error, real_output,
 from .results import LIBRARY, Results, tables
 from .timing import (DeviceReader, Floor, Sample, Timer, capture, ceilings,
                      describe_device)
+from .tune_peers import CACHE, read_choices
 
 ROOT = Path(__file__).resolve().parents[1]
 _HANG = 3
@@ -138,6 +139,9 @@ class Bench:
         info.update(describe_device())
         commits = {plan.commit for plan in self.plans if plan.commit}
         info["commit"] = self.options.commit or ", ".join(sorted(commits))
+        chosen = read_choices(Path(os.environ.get(CACHE, "")))
+        if chosen:
+            info["tuned"] = {"products": chosen}
 
     def read_clock(self) -> float | None:
         clock = self.reader.clock()

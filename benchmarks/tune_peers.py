@@ -7,7 +7,8 @@
 them: most of it is work of the CPU. `benchmarks.mlp_h200` finds in DIR what
 was chosen and begins with its rows. Processes time in turn: a choice that is
 made beside another one's launches is none. The file of times is theirs
-together: products with static and with dynamic scales are the same.
+together: products with static and with dynamic scales are the same. What was
+chosen for each is in DIR/choices.jsonl, which goes to the results.
 
 `--untimed` only compiles what would be tried, while the GPU times something
 else. It needs another DIR, since it chooses nothing, and a TRITON_CACHE_DIR
@@ -19,6 +20,7 @@ from __future__ import annotations
 import argparse
 import fcntl
 import functools
+import json
 import os
 import re
 import sys
@@ -36,7 +38,7 @@ from .peers import AUTOTUNED_TOKENS, MODES, peer_modes
 from .prefill_cases import PREFILL_SHAPES, PREFILL_TOKENS
 from .problem import Problem
 
-CACHE = "TORCHINDUCTOR_CACHE_DIR"
+CACHE, CHOICES = "TORCHINDUCTOR_CACHE_DIR", "choices.jsonl"
 #: How PyTorch times what it chooses among.
 _TIMERS = ("benchmark_gpu", "benchmark_gpu_with_cuda_graph")
 
@@ -109,6 +111,39 @@ def share_times(turn: Turn) -> None:
     setattr(CacheBase, "update_local_cache", join)
 
 
+def keep_choices(turn: Turn, path: Path) -> None:
+    """Adds a line for each product: what is chosen, and the library's time."""
+    from torch._inductor.select_algorithm import add_feedback_saver
+
+    def save(times: dict[Any, float], name: str, inputs: Sequence[Any],
+             *_: Any) -> None:
+        if not times:
+            return
+        chosen = min(times, key=lambda choice: times[choice])
+        library = [ms for choice, ms in times.items()
+                   if not choice.name.startswith("triton")]
+        (m, k), (_, n) = ([int(size) for size in node.get_size()]
+                          for node in inputs[:2])
+        row = {"M": m, "K": k, "N": n,
+               "dtype": "fp8" if "scaled" in name else "bf16",
+               "choices": len(times), "chosen": chosen.name,
+               "chosen_us": round(1e3 * times[chosen], 1),
+               "library_us": round(1e3 * min(library), 1) if library else None}
+        with turn.take(), path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+    add_feedback_saver(save)
+
+
+def read_choices(folder: Path) -> list[dict[str, Any]]:
+    """The products whose kernels were chosen, each once."""
+    path = folder / CHOICES
+    rows = [json.loads(line) for line in path.read_text().splitlines()] \
+        if path.exists() else []
+    found = {tuple(row[key] for key in ("dtype", "K", "N", "M")): row
+             for row in rows}
+    return [row for _, row in sorted(found.items())]
+
+
 def time_nothing() -> None:
     """Has this process compile what it chooses among, and take any."""
     from torch._inductor.runtime.benchmarking import benchmarker
@@ -127,6 +162,7 @@ def start(lock: Path, timed: bool) -> None:
         turn = Turn(lock)
         time_in_turn(turn)
         share_times(turn)
+        keep_choices(turn, lock.with_name(CHOICES))
     else:
         time_nothing()
 

@@ -290,6 +290,34 @@ class Peers(unittest.TestCase):
             {"mm": {"a": {"y": 2.0}, "b": {}}, "flag": False}),
             {"mm": {"a": {"x": 1.0, "y": 2.0}, "b": {}}, "flag": False})
 
+    def test_choices_are_kept(self):
+        def node(*sizes: int) -> unittest.mock.Mock:
+            return unittest.mock.Mock(get_size=lambda: sizes)
+
+        def choice(name: str) -> unittest.mock.Mock:
+            mock = unittest.mock.Mock()
+            mock.name = name
+            return mock
+
+        times = {choice("_scaled_mm"): 0.0248, choice("triton_mm_3"): 0.0239,
+                 choice("triton_mm_4"): float("inf")}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / tune_peers.CHOICES
+            self.assertEqual(tune_peers.read_choices(Path(folder)), [])
+            turn = tune_peers.Turn(Path(folder) / "lock")
+            with unittest.mock.patch("torch._inductor.select_algorithm."
+                                     "add_feedback_saver") as add:
+                tune_peers.keep_choices(turn, path)
+            # Static and dynamic scales have the same products.
+            for _ in range(2):
+                add.call_args.args[0](times, "scaled_mm",
+                                      [node(16, 2048), node(2048, 32768)])
+            turn.close()
+            self.assertEqual(tune_peers.read_choices(Path(folder)), [
+                {"M": 16, "K": 2048, "N": 32768, "dtype": "fp8", "choices": 3,
+                 "chosen": "triton_mm_3", "chosen_us": 23.9,
+                 "library_us": 24.8}])
+
     def test_tuning_wants_a_place_for_its_cache(self):
         output = io.StringIO()
         with unittest.mock.patch.dict("os.environ"), \
