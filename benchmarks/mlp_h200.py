@@ -139,8 +139,8 @@ class Bench:
         info.update(describe_device())
         commits = {plan.commit for plan in self.plans if plan.commit}
         info["commit"] = self.options.commit or ", ".join(sorted(commits))
-        chosen = read_choices(Path(os.environ.get(CACHE, "")))
-        if chosen:
+        if CACHE in os.environ:
+            chosen = read_choices(Path(os.environ[CACHE]))
             info["tuned"] = {"products": chosen}
 
     def read_clock(self) -> float | None:
