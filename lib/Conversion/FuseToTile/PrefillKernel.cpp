@@ -31,6 +31,11 @@ using namespace tile;
 /// with what is needed sooner.
 static constexpr int64_t kAhead = 8, kSharers = 5;
 
+/// Stages whose weights are asked for before the first tokens are there. Tokens
+/// come behind what a multiprocessor has asked for before them, and all of its
+/// stages would take longer than the first one's tokens.
+static constexpr int64_t kEarly = 2;
+
 static NormBuilder::Team getTeam(const PrefillTiling &tiling, bool isNorm) {
   if (isNorm)
     return {0, tiling.normThreads / 32, kMathBarrier};
@@ -297,7 +302,7 @@ void PrefillKernelBuilder::stream() {
   enter(hasFirst() ? first : last);
   streamAhead();
   // A block without units has used no stage.
-  int64_t ahead = std::min(s.getStages(), product().getLeastSteps());
+  int64_t ahead = countEarly();
   Value use = select(less(phase->firstUnit, phase->units), c(ahead), c(0));
   use = streamUnits(use, c(ahead), /*waits=*/false);
   if (part != Part::Both)
@@ -306,10 +311,13 @@ void PrefillKernelBuilder::stream() {
   streamUnits(use, c(0), /*waits=*/true);
 }
 
+int64_t PrefillKernelBuilder::countEarly() const {
+  return std::min({s.getStages(), product().getLeastSteps(), kEarly});
+}
+
 /// The first stages. Their weights do not depend on the kernel before.
 void PrefillKernelBuilder::streamAhead() {
-  int64_t least = product().getLeastSteps();
-  int64_t ahead = std::min(s.getStages(), least);
+  int64_t least = product().getLeastSteps(), ahead = countEarly();
   when(less(phase->firstUnit, phase->units), [&] {
     Unit unit = locate(phase->firstUnit);
     Values stages;
@@ -318,14 +326,14 @@ void PrefillKernelBuilder::streamAhead() {
           RingAcquireOp::create(b, loc, stageType(), ring, c(step)));
       copyWeights(unit, c(step), stages.back());
     }
-    // What follows has time until the kernel before has ended.
-    for (int64_t step = ahead; step < std::min(ahead + kAhead, least); ++step)
-      fetch(unit, Value(), c(step));
     depend();
     // Tokens were written by ordinary stores.
     FenceAsyncOp::create(b, loc, /*shared=*/false);
     for (int64_t step = 0; step < ahead; ++step)
       copyTokens(unit, c(step), stages[step]);
+    // What follows has time.
+    for (int64_t step = ahead; step < std::min(ahead + kAhead, least); ++step)
+      fetch(unit, Value(), c(step));
   });
   // A block without units of the first product may have one of the last.
   if (part == Part::Both)

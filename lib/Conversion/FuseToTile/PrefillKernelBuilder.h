@@ -97,6 +97,7 @@ private:
   // Roles.
   void buildProducts();
   void stream();
+  int64_t countEarly() const;
   void streamAhead();
   Value streamUnits(Value use, Value done, bool waits);
   void clearReady();

@@ -231,7 +231,8 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:         tile.grid_dependency wait
 // CHECK:         tile.store %{{.*}} : i32, !tile.buffer<i32>
 
-// Between the products, weights of the last one are on their way before the
+// Tokens come behind the weights that were asked for before them: those of two
+// stages. Between the products, weights of the last one are on their way before the
 // hidden units are there. A warp of its own announces these: it waits for the
 // math warps to pass a turn. The last tile's hidden units are finished at once
 // where blocks could wait for each other, else under the first k-steps of the
@@ -241,6 +242,12 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:         %[[RING:.*]] = tile.ring.create at(0) consumers(2) : !tile.ring<3 x 49152>
 // CHECK:         %[[TURNS:.*]] = tile.ring.create at(0) consumers(8) : !tile.ring<2 x 0>
 // CHECK:         role "stream" warps(4)
+// CHECK-COUNT-2:   tile.copy %
+// CHECK-NOT:       tile.copy
+// CHECK:           tile.grid_dependency wait
+// CHECK-NEXT:      tile.fence_async
+// CHECK-COUNT-2:   tile.copy_tensor
+// CHECK-NOT:       tile.copy
 // CHECK:           scf.for
 // CHECK:             tile.copy_tensor
 // CHECK:           scf.for
