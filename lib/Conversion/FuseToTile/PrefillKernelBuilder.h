@@ -125,6 +125,7 @@ private:
   bool activatesLater() const;
   int64_t getShadows() const;
   int64_t getShadowOf(int64_t action) const;
+  int64_t getLead() const;
   /// What a math warp remembers in shared memory, so that it takes no
   /// registers: the unit that it is at, and its use of the ring.
   enum class Place { TokenTile, Tile, Use, Range };

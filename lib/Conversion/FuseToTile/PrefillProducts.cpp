@@ -59,6 +59,14 @@ int64_t PrefillKernelBuilder::getShadowOf(int64_t action) const {
   return std::min(distance * (action + 1), shadows) - 1;
 }
 
+/// k-steps at the end of a tile of the last product for which the first
+/// warpgroup has the tensor cores alone, so that it stores or exchanges its
+/// sums while the second one multiplies. These stages are there by then; with
+/// one more, the first would wait for a stage that the second has not released.
+int64_t PrefillKernelBuilder::getLead() const {
+  return phase == &last ? s.getStages() - 1 : 0;
+}
+
 /// The sums of 64 tokens by the rows of a tile that a thread has. One group of
 /// products stays in flight; what it does not read is released.
 PrefillKernelBuilder::Values
@@ -99,9 +107,16 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
         release(Value(), add(use, step - 1));
     }
   }
+  // Both see the same number of steps, so that none waits for nothing.
+  int64_t lead = getLead();
+  IntegerAttr barrier = b.getI64IntegerAttr(kMathBarrier);
+  IntegerAttr threads = b.getI64IntegerAttr(team.getThreads());
   Values results =
       loop(c(shadows), steps, 1, ValueRange{sums, add(use, shadows)},
            [&](Value step, ValueRange carried) -> Values {
+             if (lead > 0)
+               when(both(equal(group, 1), equal(sub(steps, step), lead)),
+                    [&] { BarrierOp::create(b, loc, barrier, threads); });
              Value next = multiply(carried[0], carried[1]);
              MmaWaitOp::create(b, loc, 1);
              release(shadows > 0 ? Value() : less(c(0), step),
@@ -112,6 +127,9 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
   // sums need.
   results.front().getDefiningOp()->setAttr("tile.rolled", b.getUnitAttr());
   use = results[1];
+  if (lead > 0)
+    when(both(equal(group, 0), less(c(shadows + lead - 1), steps)),
+         [&] { BarrierArriveOp::create(b, loc, barrier, threads); });
   auto done = AccWaitOp::create(b, loc, acc, results[0]);
   release(Value(), sub(use, c(1)));
   return llvm::to_vector_of<Value>(

@@ -171,8 +171,8 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:           tile.store %{{.*}} : vector<8xf8E4M3FN>
 
 // One warp fills the ring. The weights of the first stages do not wait for the
-// norm; few token tiles share them, so that they need not stay in L2. The hidden units of a tile are activated after the first k-steps of the
-// next have been issued and before they are waited for, those of the last tile
+// norm; few token tiles share them, so that they need not stay in L2. The hidden
+// units of a tile are activated after the first k-steps of the next have been issued and before they are waited for, those of the last tile
 // in the end. Meanwhile every lane of a warp stores where the next tile lies: not
 // before others have read where the last one lay.
 
@@ -200,6 +200,7 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK-NEXT:        tile.store %{{.*}} : i32, !tile.buffer<i32, shared>
 // CHECK-NEXT:        tile.warp_sync
 // CHECK:             tile.ring.release %[[RING]]
+// CHECK-NOT:         tile.barrier
 // CHECK:             tile.acc.values
 // CHECK:             tile.pack %{{.*}} : vector<2xbf16>
 // CHECK:             scf.yield
@@ -209,6 +210,23 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 
 // CHECK-LABEL: tile.kernel @gated_mlp_prefill_2(
 // CHECK-SAME:    shared_bytes(147456) cooperative {
+
+// The second warpgroup leaves the tensor cores to the first one before its last
+// k-steps, as many as stages but one, until that has issued its own. The first
+// product has epilogues under products without.
+
+// CHECK:         role "multiply" warps(8)
+// CHECK:           scf.for
+// CHECK:             %[[LEFT:.*]] = arith.subi %c2_i32, %{{.*}} : i32
+// CHECK-NEXT:        %[[LAST:.*]] = arith.cmpi eq, %[[LEFT]], %c2_i32 : i32
+// CHECK-NEXT:        %[[WAITS:.*]] = arith.andi %{{.*}}, %[[LAST]] : i1
+// CHECK-NEXT:        scf.if %[[WAITS]] {
+// CHECK-NEXT:          tile.barrier 1 threads(256)
+// CHECK:             tile.mma %
+// CHECK:           } {tile.rolled}
+// CHECK:           scf.if
+// CHECK-NEXT:        tile.barrier.arrive 1 threads(256)
+// CHECK:           tile.acc.wait
 // CHECK:           tile.store %{{.*}} : vector<4xf32>
 // CHECK:           tile.word.meet %{{.*}} arrivals(2)
 // CHECK:           tile.load early %{{.*}} -> vector<4xf32>
@@ -232,11 +250,11 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:         tile.store %{{.*}} : i32, !tile.buffer<i32>
 
 // Tokens come behind the weights that were asked for before them: those of two
-// stages. Between the products, weights of the last one are on their way before the
-// hidden units are there. A warp of its own announces these: it waits for the
-// math warps to pass a turn. The last tile's hidden units are finished at once
-// where blocks could wait for each other, else under the first k-steps of the
-// last product. Only every other k-step hides a quarter of an epilogue.
+// stages. Between the products, weights of the last one are on their way before
+// the hidden units are there. A warp of its own announces these: it waits for
+// the math warps to pass a turn. The last tile's hidden units are finished at
+// once where blocks could wait for each other, else under the first k-steps of
+// the last product. Only every other k-step hides a quarter of an epilogue.
 
 // CHECK:       tile.kernel @gated_mlp_prefill_{{[0-9]+}}({{.*}} cooperative {
 // CHECK:         %[[RING:.*]] = tile.ring.create at(0) consumers(2) : !tile.ring<3 x 49152>
