@@ -20,7 +20,9 @@ from .packing import STEP_BYTES, pack, unpack_tokens
 from .plan import Plan, PlanError
 
 _ERROR_LOG, _ERROR_LOG_BYTES = 5, 6
-_MAX_DYNAMIC_SHARED = 8
+_MAX_DYNAMIC_SHARED, _PREFERRED_CARVEOUT = 8, 9
+#: Threads of a multiprocessor with which a kernel does without most of L1.
+_FEW_THREADS = 1024
 _COOPERATIVE, _PROGRAMMATIC_STREAM = 2, 6
 _MAP_TYPES = {"i8": 0, "f8E4M3FN": 0, "f8E5M2": 0, "f16": 6, "f32": 7,
               "bf16": 9}
@@ -107,6 +109,27 @@ class Module:
                  ctypes.c_int(shared_bytes),
                  note=f"{name} with {shared_bytes} bytes of shared memory")
         return handle
+
+    def kernels(self, plan: Plan) -> list[ctypes.c_void_p]:
+        """The functions of all launches of a plan.
+
+        As runtimes do, a small kernel prefers shared memory to a cache where
+        the next one overlaps with it and needs that: multiprocessors have to
+        be idle to divide their memory anew.
+        """
+        handles = [self.function(item.kernel, item.shared_bytes)
+                   for item in plan.launches]
+        most = _FEW_THREADS * torch.cuda.get_device_properties(
+            torch.cuda.current_device()).multi_processor_count
+        for handle, item, after in zip(handles, plan.launches,
+                                       plan.launches[1:]):
+            if (not item.shared_bytes and after.shared_bytes
+                    and after.dependent
+                    and item.blocks * item.threads <= most):
+                call("cuFuncSetAttribute", handle,
+                     ctypes.c_int(_PREFERRED_CARVEOUT), ctypes.c_int(100),
+                     note=f"{item.kernel}, shared memory instead of L1")
+        return handles
 
     def unload(self) -> None:
         call("cuModuleUnload", self.handle)
@@ -201,9 +224,10 @@ class Runner:
         #: What must outlive the launches.
         self._kept: list[Any] = []
         self._launches = [
-            (item, module.function(item.kernel, item.shared_bytes),
+            (item, kernel,
              [self._argument(argument, base) for argument in item.arguments])
-            for item, base in zip(plan.launches, plan.bases)]
+            for item, kernel, base in zip(plan.launches, module.kernels(plan),
+                                          plan.bases)]
 
     @staticmethod
     def make_workspace(plan: Plan) -> Tensor:

@@ -103,6 +103,8 @@ struct State {
   /// The device of each module, and the kernels that were looked up in it.
   std::map<void *, int> moduleDevices;
   std::set<std::pair<std::string, int>> functions;
+  /// What kernels were told that they prefer.
+  std::map<KernelFunction, int> carveouts;
   std::vector<FakeLaunch> launches;
 };
 
@@ -252,11 +254,17 @@ static int cuModuleGetFunction(KernelFunction *function, Module module,
         state.functions.emplace(it->first, state.moduleDevices[module]).first;
     *function = reinterpret_cast<KernelFunction>(
         const_cast<std::pair<std::string, int> *>(&*entry));
+    state.carveouts.erase(*function);
     return 0;
   });
 }
-static int cuFuncSetAttribute(KernelFunction, int, int) {
-  return run("cuFuncSetAttribute", true, [](State &) { return 0; });
+static int cuFuncSetAttribute(KernelFunction function, int attribute,
+                              int value) {
+  return run("cuFuncSetAttribute", true, [&](State &state) {
+    if (attribute == kFunctionPreferredCarveout)
+      state.carveouts[function] = value;
+    return 0;
+  });
 }
 static int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
                                                        KernelFunction, int,
@@ -477,6 +485,8 @@ static int cuLaunchKernelEx(const LaunchConfig *config, KernelFunction function,
       else
         return 1;
     }
+    auto carveout = state.carveouts.find(function);
+    launch.carveout = carveout == state.carveouts.end() ? -1 : carveout->second;
     const std::vector<int> &sizes = state.kernels[name];
     launch.numParameters = int(sizes.size());
     for (size_t i = 0; i < sizes.size(); ++i)

@@ -29,6 +29,9 @@ struct FakeLaunch {
   /// -1 for none.
   int cooperative, programmatic;
   int cluster[3];
+  /// The shared memory that its kernel prefers to a cache, in per cent; -1
+  /// unless somebody has said so.
+  int carveout;
   int numParameters;
   uint64_t parameters[16];
 };

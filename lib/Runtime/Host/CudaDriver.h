@@ -62,6 +62,7 @@ enum : int {
   kDeviceMajor = 75,
   kDeviceMinor = 76,
   kFunctionMaxDynamicShared = 8,
+  kFunctionPreferredCarveout = 9,
   kEventDisableTiming = 2,
   kJitErrorLog = 5,
   kJitErrorLogBytes = 6,
