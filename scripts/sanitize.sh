@@ -29,77 +29,32 @@ set -uo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cd "$root" || exit 1
-passed=0
-failed=0
-
-say() { printf '\n== %s\n' "$*"; }
-
-# Without a build there is nothing to test: that counts as one failure.
-require() {
-  "$@" && return
-  printf "error: '%s' failed\n" "$*" >&2
-  failed=$((failed + 1))
-  finish
-}
-
-finish() {
-  printf '%d passed, %d failed\n' "$passed" "$failed"
-  [ "$failed" -eq 0 ] && [ "$passed" -gt 0 ]
-  exit
-}
-
-# count NAME PASSED FAILED: adds the result of one runner.
-count() {
-  printf '%s: %d passed, %d failed\n' "$1" "$2" "$3"
-  passed=$((passed + $2))
-  failed=$((failed + $3))
-}
+source scripts/counting.sh
 
 # run_gtest BINARY: adds its tests to the sum. A report of a sanitizer ends the
-# program, which leaves no counts and is one failure.
+# program, which leaves no counts.
 run_gtest() {
-  local report good bad
+  local report name=${1##*/}
   report=$(mktemp)
   "$1" --gtest_brief=1 --gtest_output="json:$report"
-  local status=$?
-  if [ "$status" -le 1 ] && read -r good bad < <(python3 -c '
-import json, sys
-report = json.load(open(sys.argv[1]))
-bad = report["failures"] + report["errors"]
-print(report["tests"] - report.get("disabled", 0) - bad, bad)
-' "$report"); then
-    # Leaks are reported behind the last test.
-    [ "$status" -eq 0 ] || [ "$bad" -gt 0 ] || bad=1
-    count "$(basename "$1")" "$good" "$bad"
-  else
-    failed=$((failed + 1))
-  fi
+  count_report "$name" $? "$report"
   rm -f "$report"
 }
 
 # run_lit: the allocator answers for what it can not have, as others do.
 run_lit() {
-  local report good bad
+  local report
   report=$(mktemp)
   ASAN_OPTIONS=$ASAN_OPTIONS:allocator_may_return_null=1 \
     /usr/lib/llvm-22/bin/lit -sv --output "$report" build/asan/test
-  if read -r good bad < <(python3 -c '
-import json, sys
-codes = [test["code"] for test in json.load(open(sys.argv[1]))["tests"]]
-good = sum(code in ("PASS", "XFAIL", "FLAKYPASS") for code in codes)
-print(good, len(codes) - good - codes.count("UNSUPPORTED"))
-' "$report"); then
-    count lit "$good" "$bad"
-  else
-    failed=$((failed + 1))
-  fi
+  count_report lit $? "$report"
   rm -f "$report"
 }
 
 # run_python: the sanitizer has to be there before the library that needs it, so
 # it is loaded into the interpreter. The tools have it in them already.
 run_python() {
-  local bin=build/asan/python tool preload report good bad
+  local bin=build/asan/python tool preload report
   mkdir -p $bin
   for tool in build/asan/bin/fuse-*; do
     printf '#!/bin/sh\nunset LD_PRELOAD\nexec "%s" "$@"\n' "$root/$tool" \
@@ -113,11 +68,7 @@ run_python() {
   (cd python && LD_PRELOAD=$preload FUSE_BIN=$root/$bin \
     FUSE_LIBRARY=$root/build/asan/lib/libfuse.so \
     ../.venv/bin/python -m tests "$report")
-  if read -r good bad <"$report"; then
-    count python "$good" "$bad"
-  else
-    failed=$((failed + 1))
-  fi
+  count_python "$report"
   rm -f "$report"
 }
 
