@@ -101,6 +101,15 @@ def checked_cases() -> Iterator[Case]:
                 yield Case(variant, tokens)
 
 
+def product_cases() -> Iterator[Case]:
+    """Every family, type, activation and norm at every width."""
+    for base in blocks():
+        for act in ACTIVATIONS:
+            for norm in NORMS.values():
+                yield from in_all_widths(replace(base, act=act, norm=norm),
+                                         (max(CHECKED_TOKENS),))
+
+
 def variants(base: Problem, widths: tuple[int, int] = CHECKED_WIDTHS[1]
              ) -> Iterator[Problem]:
     """Optional parts of a fused op, alone and together."""
@@ -120,7 +129,7 @@ def variants(base: Problem, widths: tuple[int, int] = CHECKED_WIDTHS[1]
 
 
 SETS = {"timed": timed_cases, "relaxed": relaxed_cases,
-        "checked": checked_cases}
+        "checked": checked_cases, "product": product_cases}
 
 
 def all_cases(names: list[str],

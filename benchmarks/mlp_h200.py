@@ -182,6 +182,8 @@ class Bench:
         # tile 128 is checked with all of them.
         if plan.max_tokens <= 128:
             return tokens[-3:] if plan.max_tokens < 128 else tokens
+        if self.options.all_tokens:
+            return [m for m in PREFILL_CHECKED_TOKENS if m <= plan.max_tokens]
         if plan.max_tokens <= max(MIDDLE_TILES):
             return sorted({33, 129, plan.max_tokens - 55, plan.max_tokens})
         # With many tokens, three numbers in turn, and the one that the
@@ -598,6 +600,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         f"{FEW_TOKENS} with the first shapes only")
     parser.add_argument("--check-tokens", nargs="+", type=int,
                         default=list(CHECKED_TOKENS))
+    parser.add_argument("--all-tokens", action="store_true",
+                        help="check kernels for many tokens with all numbers "
+                        "that are checked, instead of some in turn")
     parser.add_argument("--peers", nargs="*",
                         choices=MODES, default=list(MODES))
     parser.add_argument("--budget", type=float, default=540,

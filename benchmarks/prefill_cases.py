@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from .cases import (CHECKED_WIDTHS, DTYPES, TIMED_SHAPES, Case, blocks,
-                    in_all_widths, timed_problem, variants)
+from .cases import (CHECKED_WIDTHS, DTYPES, MIDDLE_TILES, TIMED_SHAPES, Case,
+                    blocks, in_all_widths, timed_problem, variants)
 from .problem import ACTIVATIONS, NORMS
 
 PREFILL_SHAPES = TIMED_SHAPES[:2]
@@ -51,5 +51,12 @@ def checked_cases() -> Iterator[Case]:
             yield Case(variant, 300)
 
 
+def product_cases() -> Iterator[Case]:
+    """The plain block of each family and type at every width."""
+    for base in blocks():
+        yield from in_all_widths(base, (MIDDLE_TILES[-1], 512, 4096))
+
+
 PREFILL_SETS = {"prefill": timed_cases, "prefill-sweep": swept_cases,
-                "prefill-checked": checked_cases}
+                "prefill-checked": checked_cases,
+                "prefill-product": product_cases}
