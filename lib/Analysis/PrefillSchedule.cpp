@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/PrefillSchedule.h"
+#include "fuse/Analysis/PrefillRanges.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -44,12 +45,38 @@ PrefillTiling::PrefillTiling(const DecodeProblem &problem,
   } else {
     tilesPerWord = wordsPerTile = stepsPerWord = 0;
   }
+  int64_t units = first.getUnits(schedule.getTokens());
+  last.isUnequal = schedule.getUnequal() && last.ranges > 1 &&
+                   units > schedule.getBlocks() &&
+                   units % schedule.getBlocks() != 0;
+  first.shadows = countShadows(/*ofLast=*/false, schedule.getBlocks(),
+                               schedule.getTokens());
+  if (problem.hasFirst())
+    last.shadows = countShadows(/*ofLast=*/true, schedule.getBlocks(),
+                                schedule.getTokens());
   // Two vectors of a row for each thread, so that one is on its way while the
   // other is worked on.
   normThreads =
       std::clamp<int64_t>(llvm::alignTo(problem.width / 16, 32), 64, 512);
   normBlocks = std::min(schedule.getTokens(),
                         schedule.getBlocks() * (2048 / normThreads));
+}
+
+/// A quarter of an epilogue takes longer than a k-step, so that there are two
+/// k-steps for each where a unit has so many. In the last product it has to
+/// have as many again before it needs what blocks have computed last, which
+/// becomes ready under these. No range has fewer k-steps than it is to shadow
+/// with.
+int64_t PrefillTiling::countShadows(bool ofLast, int64_t blocks,
+                                    int64_t tokens) const {
+  int64_t least = (ofLast ? last : first).getLeastSteps();
+  int64_t free = least, wanted = 2 * kQuarters;
+  if (ofLast) {
+    int64_t tiles = blocks / last.getTokenTiles(tokens);
+    free = least * std::max<int64_t>(0, tiles1 - tiles) / tiles1;
+    wanted *= 2;
+  }
+  return free >= wanted ? 2 * kQuarters : std::min(kQuarters, least);
 }
 
 std::string fuse::getScheduleProblem(const DecodeProblem &problem,
@@ -231,6 +258,11 @@ static double estimateJoint(const PrefillTiling &tiling, int64_t blocks,
                                 stretches.getOthers(team) * addCycles);
     return time + (rounds + 1) * kEpilogueCycles;
   }
+  // Where blocks have different numbers of tiles, what they wait for counts.
+  if (tiling.last.ranges > 1 && rounds > 1 &&
+      tiling.first.getUnits(tokens) % blocks != 0)
+    return countRangeSteps(tiling, blocks, tokens) * step +
+           (rounds + 1) * kEpilogueCycles;
   // Blocks with a tile more of the first product have a unit less of the last,
   // where there is one less.
   int64_t over = tiling.first.getUnits(tokens) % blocks;
@@ -350,39 +382,55 @@ pairBlocks(const DecodeProblem &problem, tile::PrefillScheduleAttr schedule) {
       schedule.getContext(), schedule.getTokens(), schedule.getBlocks(),
       schedule.getSplit(), schedule.getRows(), schedule.getStages(),
       schedule.getGroup() / 2, /*cluster=*/2, schedule.getLaunches(),
-      schedule.getEven(), schedule.getDependent());
+      schedule.getEven(), schedule.getUnequal(), schedule.getDependent());
 }
 
 /// Even shares have to be expected to be so much faster than ranges: what
 /// blocks wait for each other is not in the model, nor what few token tiles
-/// find less in L2 when each block has stretches of its own.
-static double getEvenMargin(int64_t tokens) {
+/// find less in L2 when each block has stretches of its own. Of unequal ranges
+/// the model does count it, and they are slower than expected where blocks wait
+/// for little.
+static double getEvenMargin(const PrefillTiling &tiling,
+                            tile::PrefillScheduleAttr best, int64_t tokens) {
+  if (best && best.getUnequal() &&
+      tiling.first.getUnits(tokens) >= 2 * best.getBlocks())
+    return 1.02;
   return tokens < kLeastPaired * kTokenTile ? 0.98 : 0.987;
 }
+
+/// What unequal ranges have to be expected to gain over the best so far.
+static constexpr double kUnequalMargin = 0.99;
 
 tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
                                               int64_t tokens,
                                               const GpuModel &gpu) {
   tile::PrefillScheduleAttr best;
   double bestTime = 0;
-  auto consider = [&](int64_t rows, int64_t split, int64_t launches,
-                      bool even) {
+  auto consider = [&](int64_t rows, int64_t split, int64_t launches, bool even,
+                      bool unequal = false) {
     auto get = [&](int64_t blocks) {
       return tile::PrefillScheduleAttr::get(
           problem.op->getContext(), tokens, blocks, split, rows,
           /*stages=*/4, selectGroup(problem, even), /*cluster=*/1, launches,
-          even, /*dependent=*/true);
+          even, unequal, /*dependent=*/true);
     };
     tile::PrefillScheduleAttr schedule = get(gpu.multiprocessors);
-    if (launches == 1 && !even)
+    if (launches == 1 && !even && !unequal)
       schedule = get(selectBlocks(PrefillTiling(problem, schedule), tokens,
                                   gpu.multiprocessors));
-    // Splits that leave ranges empty are the same as a smaller one.
-    if (PrefillTiling(problem, schedule).getSplit() != split ||
+    // Splits that leave ranges empty are the same as a smaller one, and so are
+    // unequal ranges where blocks have equally many tiles.
+    PrefillTiling tiling(problem, schedule);
+    if (tiling.getSplit() != split || tiling.last.isUnequal != unequal ||
         !getScheduleProblem(problem, schedule).empty())
       return;
     double time = estimatePrefill(problem, schedule, tokens, gpu);
-    if (!best || time < (even ? getEvenMargin(tokens) : 1) * bestTime) {
+    double margin = 1;
+    if (even)
+      margin = getEvenMargin(tiling, best, tokens);
+    else if (unequal && best && !best.getUnequal())
+      margin = kUnequalMargin;
+    if (!best || time < margin * bestTime) {
       best = schedule;
       bestTime = time;
     }
@@ -390,6 +438,10 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
   for (int64_t rows : {256, 128})
     for (int64_t split = 1; split <= 16; ++split)
       consider(rows, split, getLaunches(problem, rows, split), /*even=*/false);
+  for (int64_t split = 2; split <= 16; ++split)
+    if (getLaunches(problem, /*rows=*/256, split) == 1)
+      consider(/*rows=*/256, split, /*launches=*/1, /*even=*/false,
+               /*unequal=*/true);
   if (canBeEven(problem))
     consider(/*rows=*/256, /*split=*/1, /*launches=*/1, /*even=*/true);
   return best ? pairBlocks(problem, best) : best;
@@ -401,7 +453,7 @@ tile::PrefillScheduleAttr fuse::withTokens(tile::PrefillScheduleAttr schedule,
       schedule.getContext(), tokens, schedule.getBlocks(), schedule.getSplit(),
       schedule.getRows(), schedule.getStages(), schedule.getGroup(),
       schedule.getCluster(), schedule.getLaunches(), schedule.getEven(),
-      schedule.getDependent());
+      schedule.getUnequal(), schedule.getDependent());
 }
 
 double fuse::estimateProducts(const DecodeProblem &problem, Attribute schedule,

@@ -191,19 +191,23 @@ static std::vector<RankedSchedule> rankPrefill(const DecodeProblem &problem,
   Location loc = problem.op->getLoc();
   std::vector<Candidate> candidates;
   auto add = [&](int64_t rows, int64_t split, int64_t stages, int64_t group,
-                 int64_t launches, bool even) {
+                 int64_t launches, bool even, bool unequal) {
     auto schedule = tile::PrefillScheduleAttr::getChecked(
         [&] { return emitError(loc); }, context, choice.getTokens(),
         choice.getBlocks(), split, rows, stages, group, choice.getCluster(),
-        launches, even, choice.getDependent());
+        launches, even, unequal, choice.getDependent());
     if (!schedule ||
-        !getScheduleProblem(problem, schedule, gpu.multiprocessors).empty() ||
-        PrefillTiling(problem, schedule).getSplit() != split)
+        !getScheduleProblem(problem, schedule, gpu.multiprocessors).empty())
+      return;
+    // Two that make the same kernels are one.
+    PrefillTiling tiling(problem, schedule);
+    if (tiling.getSplit() != split || tiling.last.isUnequal != unequal)
       return;
     int departures =
         (rows != choice.getRows() || split != choice.getSplit()) +
         (stages != choice.getStages()) + (group != choice.getGroup()) +
-        (launches != choice.getLaunches()) + (even != choice.getEven());
+        (launches != choice.getLaunches()) + (even != choice.getEven()) +
+        (unequal != choice.getUnequal());
     double time = estimatePrefill(problem, schedule, tokens, gpu);
     double score = time * (1 + kDeparture * departures);
     candidates.push_back({{schedule, time}, schedule == choice ? 0 : score});
@@ -212,12 +216,13 @@ static std::vector<RankedSchedule> rankPrefill(const DecodeProblem &problem,
     for (int64_t rows : {256, 128})
       for (int64_t split = 1; split <= 16; ++split)
         for (bool even : {false, true})
-          add(rows, split, choice.getStages(), choice.getGroup(), launches,
-              even);
+          for (bool unequal : {false, true})
+            add(rows, split, choice.getStages(), choice.getGroup(), launches,
+                even, unequal);
     for (int64_t stages : {4, 3})
       for (int64_t group : {16, 8, 4, 32})
         add(choice.getRows(), choice.getSplit(), stages, group, launches,
-            choice.getEven());
+            choice.getEven(), choice.getUnequal());
   }
   return takeBest(std::move(candidates), count);
 }

@@ -256,6 +256,38 @@ func.func @other_forms(%x: tensor<?x64xbf16>, %q: tensor<64x64xf8E4M3FN>,
   return
 }
 
+// 192 tiles of the first product are one more for 60 of 132 blocks, so that
+// ranges of the other blocks are longer.
+
+// CHECK-LABEL: func @unequal
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 132, split = 4, stages = 4, group = 16, launches = 1, unequal = true, dependent = true>
+func.func @unequal(%x: tensor<256x4096xbf16>, %g: tensor<12288x4096xbf16>,
+                   %u: tensor<12288x4096xbf16>, %d: tensor<4096x12288xbf16>)
+    -> tensor<256x4096xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<256x4096xbf16>, tensor<12288x4096xbf16>,
+       tensor<12288x4096xbf16>, tensor<4096x12288xbf16>)
+      -> tensor<256x4096xbf16>
+  return %y : tensor<256x4096xbf16>
+}
+
+// With three or four tiles each, blocks wait for little, and even shares are
+// faster.
+
+// CHECK-LABEL: func @little_to_wait_for
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 132, split = 1, stages = 4, group = 16, launches = 1, even = true, dependent = true>
+func.func @little_to_wait_for(%x: tensor<256x8192xbf16>,
+                              %g: tensor<28672x8192xbf16>,
+                              %u: tensor<28672x8192xbf16>,
+                              %d: tensor<8192x28672xbf16>)
+    -> tensor<256x8192xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<256x8192xbf16>, tensor<28672x8192xbf16>,
+       tensor<28672x8192xbf16>, tensor<8192x28672xbf16>)
+      -> tensor<256x8192xbf16>
+  return %y : tensor<256x8192xbf16>
+}
+
 // Six token tiles of sixteen tiles of weights would be 96 units, too many for
 // ranges and few for blocks, so that they are dealt out evenly. Ragged tiles have
 // no registers for that.

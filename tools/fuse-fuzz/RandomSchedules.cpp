@@ -67,9 +67,11 @@ static Attribute drawPrefill(Location loc, Random &random, int64_t tokens) {
   int64_t stages = from(random, 2, 3), launches = isJoint ? 1 : 2;
   int64_t group = random.oneOf<int64_t>({1, 4, 16, 32});
   bool isEven = isJoint && random.percent(50);
+  bool isUnequal =
+      isJoint && !isEven && split > 1 && cluster == 1 && random.percent(50);
   return tile::PrefillScheduleAttr::getChecked(
       [&] { return emitError(loc); }, loc.getContext(), tokens, blocks, split,
-      rows, stages, group, cluster, launches, isEven, dependent);
+      rows, stages, group, cluster, launches, isEven, isUnequal, dependent);
 }
 
 /// A schedule of either kind for up to `tokens` tokens, or null.

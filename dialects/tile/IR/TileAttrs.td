@@ -178,6 +178,9 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
       team is one block or cluster, and has a stretch of the k-steps of all
       pairs of tiles. `split` is then in how many passes k-steps of a tile
       are gone through (the next smaller divisor of their number);
+    - `unequal`: with `launches = 1`, ranges whose blocks have a tile less of
+      the first product are longer, and begin with what only such blocks have
+      computed;
     - `dependent`: kernels may start under the tail of the one before
       (programmatic dependent launch).
 
@@ -195,6 +198,7 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
     DefaultValuedParameter<"int64_t", "1">:$cluster,
     DefaultValuedParameter<"int64_t", "2">:$launches,
     DefaultValuedParameter<"bool", "false">:$even,
+    DefaultValuedParameter<"bool", "false">:$unequal,
     "bool":$dependent
   );
   let assemblyFormat = "`<` struct(params) `>`";

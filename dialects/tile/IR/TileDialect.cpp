@@ -121,10 +121,12 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   return success();
 }
 
-LogicalResult PrefillScheduleAttr::verify(
-    function_ref<InFlightDiagnostic()> emitError, int64_t tokens,
-    int64_t blocks, int64_t split, int64_t rows, int64_t stages, int64_t group,
-    int64_t cluster, int64_t launches, bool even, bool dependent) {
+LogicalResult
+PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                            int64_t tokens, int64_t blocks, int64_t split,
+                            int64_t rows, int64_t stages, int64_t group,
+                            int64_t cluster, int64_t launches, bool even,
+                            bool unequal, bool dependent) {
   if (tokens < 1 || tokens > kMaxPrefillTokens)
     return emitError() << "tokens = " << tokens << " is not from 1 to "
                        << kMaxPrefillTokens;
@@ -150,6 +152,11 @@ LogicalResult PrefillScheduleAttr::verify(
     return emitError() << "launches = 1 needs rows = 256, not " << rows;
   if (even && launches != 1)
     return emitError() << "even = true needs launches = 1, not " << launches;
+  if (unequal && (launches != 1 || split == 1 || cluster != 1 || even))
+    return emitError() << "unequal = true needs launches = 1, split > 1, "
+                          "cluster = 1 and even = false, not "
+                       << launches << ", " << split << ", " << cluster
+                       << " and " << (even ? "true" : "false");
   return success();
 }
 

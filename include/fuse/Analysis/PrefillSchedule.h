@@ -14,6 +14,10 @@ namespace fuse {
 /// Tokens of a tile of the products.
 constexpr int64_t kTokenTile = 128;
 
+/// Parts of a tile's hidden units that are activated one after the other, each
+/// under one k-step.
+constexpr int64_t kQuarters = 4;
+
 /// Fewest k-steps of a tile that a team has: its first ones hide the epilogue
 /// of the first product.
 constexpr int64_t kLeastStretch = 4;
@@ -39,6 +43,11 @@ struct PrefillProduct {
   /// they go through the k-steps of a tile.
   bool isEven = false;
   int64_t passes = 1;
+  /// Whether ranges are longer where their blocks have a tile less of the first
+  /// product.
+  bool isUnequal = false;
+  /// First k-steps of a tile that shadow the epilogue of the tile before.
+  int64_t shadows = 0;
 
   /// Token tiles of so many tokens, filled up to whole clusters.
   int64_t getTokenTiles(int64_t count) const {
@@ -49,7 +58,13 @@ struct PrefillProduct {
   }
   int64_t getStageBytes() const { return (kTokenTile + rows) * 128; }
   int64_t getLeastSteps() const {
-    return isEven ? kLeastStretch : steps / ranges;
+    int64_t least = steps / ranges;
+    return isEven || isUnequal ? std::min(kLeastStretch, least) : least;
+  }
+  /// k-steps that some ranges may have more than the others, all together: each
+  /// keeps those that hide an epilogue.
+  int64_t getMostLead() const {
+    return std::max<int64_t>(0, steps - kLeastStretch * ranges);
   }
 };
 
@@ -64,9 +79,18 @@ struct PrefillTiling : ProductTiling {
   /// Tiles of the first product whose hidden units are announced on one word,
   /// words for each token tile, and k-steps of the last product for each.
   int64_t tilesPerWord, wordsPerTile, stepsPerWord;
+
+  /// Tiles of the first product, from the front, until the word that `step` of
+  /// the last product needs is complete.
+  int64_t countNeeded(int64_t step) const {
+    return std::min((step / stepsPerWord + 1) * tilesPerWord, tiles1);
+  }
   /// Launch shape of the norm: several blocks of a multiprocessor hide each
   /// other's waits.
   int64_t normBlocks, normThreads;
+
+private:
+  int64_t countShadows(bool ofLast, int64_t blocks, int64_t tokens) const;
 };
 
 /// Whether `schedule` can be the schedule of `problem`, or why not.

@@ -43,6 +43,15 @@ public:
   Value rem(Value x, int64_t y) {
     return mlir::arith::RemUIOp::create(b, loc, x, c(y));
   }
+  Value mul(Value x, Value y) {
+    return mlir::arith::MulIOp::create(b, loc, x, y);
+  }
+  Value div(Value x, Value y) {
+    return mlir::arith::DivUIOp::create(b, loc, x, y);
+  }
+  Value rem(Value x, Value y) {
+    return mlir::arith::RemUIOp::create(b, loc, x, y);
+  }
   /// x * y as i64.
   Value scale(Value x, int64_t y) {
     Value wide = mlir::arith::ExtUIOp::create(b, loc, b.getI64Type(), x);

@@ -193,6 +193,16 @@ PrefillKernelBuilder::Unit PrefillKernelBuilder::locate(Value unit) {
   if (product().isEven)
     return locatePiece(unit);
   Unit result;
+  if (product().isUnequal) {
+    auto range = dealRanges().locate(unit);
+    result.unequal = range;
+    result.tokenTile = range.tokenTile;
+    result.tile = range.tile;
+    result.range = range.range;
+    result.index = range.index;
+    result.leads = equal(range.tokenTile, 0);
+    return result;
+  }
   const PrefillProduct &product = this->product();
   Value tokenTiles = phase->tokenTiles;
   result.range = product.ranges > 1 ? rem(unit, product.ranges) : Value();
@@ -222,6 +232,8 @@ PrefillKernelBuilder::Unit PrefillKernelBuilder::locate(Value unit) {
 Value PrefillKernelBuilder::getSteps(const Unit &unit) {
   if (unit.steps)
     return unit.steps;
+  if (unit.unequal)
+    return dealRanges().getSteps(*unit.unequal);
   if (product().steps % product().ranges == 0)
     return c(product().stepsPerRange);
   Value more = sub(c(product().steps + product().ranges - 1), unit.range);
@@ -231,6 +243,8 @@ Value PrefillKernelBuilder::getSteps(const Unit &unit) {
 Value PrefillKernelBuilder::getStep(const Unit &unit, Value index) {
   if (unit.steps)
     return getPieceStep(unit, index);
+  if (unit.unequal)
+    return dealRanges().getStep(*unit.unequal, index);
   return unit.range ? add(mul(index, product().ranges), unit.range) : index;
 }
 

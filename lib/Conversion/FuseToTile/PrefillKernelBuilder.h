@@ -9,6 +9,7 @@
 
 #include "PrefillKernel.h"
 #include "ProductBuilder.h"
+#include "fuse/Analysis/PrefillRanges.h"
 
 namespace fuse {
 
@@ -53,6 +54,8 @@ private:
     /// Of an even product: the first place in the tile that the block has, the
     /// one behind the last, how many that are, and the one it begins with.
     Value from, to, steps, turn;
+    /// Of unequal ranges.
+    std::optional<RangeDeal<IndexBuilder>::Range> unequal;
   };
   Value countTokenTiles(int64_t unit = 1);
   void enter(Phase &next);
@@ -67,6 +70,11 @@ private:
   /// Loops over units of this block; `body` gets a unit and carried values.
   Values visitUnits(Value from, mlir::ValueRange carried,
                     llvm::function_ref<Values(Value, mlir::ValueRange)> body);
+
+  /// Unequal ranges of the last product.
+  RangeDeal<IndexBuilder> dealRanges() {
+    return {*this, tiling, s.getBlocks(), phase->tokenTiles};
+  }
 
   // An even last product.
   /// The stretch of this block's team, and what all are dealt from.
@@ -123,7 +131,6 @@ private:
     Values pairs;
   };
   bool activatesLater() const;
-  int64_t getShadows() const;
   int64_t getShadowOf(int64_t action) const;
   int64_t getLead() const;
   /// What a math warp remembers in shared memory, so that it takes no

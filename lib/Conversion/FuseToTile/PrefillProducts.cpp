@@ -32,29 +32,9 @@ void PrefillKernelBuilder::release(Value condition, Value use) {
        [&] { RingReleaseOp::create(b, loc, ring, use, index); });
 }
 
-/// A tile's hidden units are finished in quarters, one for each of the first
-/// k-steps of the next tile.
-static constexpr int64_t kQuarters = 4;
-
-/// First k-steps of a tile that shadow the epilogue of the tile before. A
-/// quarter of it takes longer than a k-step, so that there are two k-steps for
-/// each where a unit has so many. In the last product it has to have as many
-/// again before it needs what blocks have computed last, which becomes ready
-/// under these.
-int64_t PrefillKernelBuilder::getShadows() const {
-  int64_t least = product().getLeastSteps();
-  int64_t free = least, wanted = 2 * kQuarters;
-  if (phase == &last) {
-    int64_t tiles = s.getBlocks() / product().getTokenTiles(s.getTokens());
-    free = least * std::max<int64_t>(0, tiling.tiles1 - tiles) / tiling.tiles1;
-    wanted *= 2;
-  }
-  return free >= wanted ? 2 * kQuarters : std::min(kQuarters, least);
-}
-
 /// The k-step during which a quarter, or last the announcement, is done.
 int64_t PrefillKernelBuilder::getShadowOf(int64_t action) const {
-  int64_t shadows = getShadows();
+  int64_t shadows = product().shadows;
   int64_t distance = std::max<int64_t>(1, shadows / kQuarters);
   return std::min(distance * (action + 1), shadows) - 1;
 }
@@ -89,7 +69,7 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
   Value sums = AccZeroOp::create(b, loc, acc);
   int64_t shadows = 0;
   if (meanwhile) {
-    shadows = getShadows();
+    shadows = product().shadows;
     // With the stages of as many steps known at once, their addresses would
     // take registers that the sums need.
     Value at = placeOf(Place::Use);
@@ -293,10 +273,11 @@ Value PrefillKernelBuilder::mustFlush() {
   if (product().isEven) {
     Value word = div(lastOfFirstSteps(), tiling.stepsPerWord);
     needed = min(mul(add(word, 1), tiling.tilesPerWord), c(tiling.tiles1));
+  } else if (product().isUnequal) {
+    needed = dealRanges().countNeeded(*locate(phase->firstUnit).unequal,
+                                      product().shadows);
   } else {
-    int64_t step = getShadows() * product().ranges - 1;
-    needed = c(std::min((step / tiling.stepsPerWord + 1) * tiling.tilesPerWord,
-                        tiling.tiles1));
+    needed = c(tiling.countNeeded(product().shadows * product().ranges - 1));
   }
   Value hasNone = less(sub(phase->units, c(1)), phase->firstUnit);
   hasNone = arith::OrIOp::create(b, loc, hasNone, equal(phase->units, 0));
@@ -316,7 +297,7 @@ void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
   auto multiplyUnit = [&](Value index, Value use,
                           function_ref<void(int64_t)> meanwhile) -> Value {
     Unit range;
-    if (product().isEven)
+    if (product().isEven || product().isUnequal)
       range = locate(index);
     else if (product().ranges > 1)
       range.range = rem(index, product().ranges);

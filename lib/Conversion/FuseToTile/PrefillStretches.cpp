@@ -174,7 +174,7 @@ Value PrefillKernelBuilder::getPieceStep(const Unit &unit, Value index) {
 Value PrefillKernelBuilder::lastOfFirstSteps() {
   Unit unit = locatePiece(c(0));
   Value last = c(0);
-  for (int64_t index = 0; index < getShadows(); ++index) {
+  for (int64_t index = 0; index < product().shadows; ++index) {
     Value step = getPieceStep(unit, c(index));
     last = select(less(last, step), step, last);
   }

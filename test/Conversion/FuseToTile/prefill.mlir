@@ -100,6 +100,24 @@ func.func @soon(%x: tensor<?x512xbf16>, %g: tensor<1024x512xbf16>,
   return %y : tensor<?x512xbf16>
 }
 
+// Twelve tiles of the first product on eight blocks: four blocks have two, so
+// that ranges of the other four are longer.
+
+// CHECK-LABEL: func @unequal
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}(
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[UNEQUAL:[0-9]+]](
+func.func @unequal(%x: tensor<?x1024xbf16>, %g: tensor<1536x1024xbf16>,
+                   %u: tensor<1536x1024xbf16>, %d: tensor<1024x1536xbf16>)
+    -> tensor<?x1024xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 128, blocks = 8,
+          split = 2, stages = 3, group = 16, launches = 1, unequal = true,
+          dependent = true>}
+    : (tensor<?x1024xbf16>, tensor<1536x1024xbf16>, tensor<1536x1024xbf16>,
+       tensor<1024x1536xbf16>) -> tensor<?x1024xbf16>
+  return %y : tensor<?x1024xbf16>
+}
+
 // The last product dealt out evenly: three token tiles on eight blocks make two
 // teams, so that six blocks have a stretch and room for sums that others add up.
 
@@ -324,6 +342,22 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:           tile.store %{{.*}} : vector<8xbf16>
 // CHECK:           tile.mma.wait 1
 // CHECK:           tile.acc.values
+
+// A pair of tiles has its first ranges on early blocks. Those have up to 16
+// k-steps more, a tile's of the first product, but for what they wait, and take
+// them in turn among themselves before all ranges do.
+
+// CHECK:       tile.kernel @gated_mlp_prefill_[[UNEQUAL]](
+// CHECK:         role "stream"
+// CHECK:           %[[EARLY:.*]] = arith.minui %{{.*}}, %c2_i32 : i32
+// CHECK:           arith.select %{{.*}}, %c12_i32, %c8_i32 : i32
+// CHECK:           %[[WANTED:.*]] = arith.subi %c16_i32, %{{.*}} : i32
+// CHECK:           %[[LEAD:.*]] = arith.minui %[[WANTED]], %{{.*}} : i32
+// CHECK-NEXT:      %[[SHARED:.*]] = arith.muli %[[EARLY]], %[[LEAD]] : i32
+// CHECK-NEXT:      %[[LONGER:.*]] = arith.cmpi ult, %{{.*}}, %[[EARLY]] : i32
+// CHECK-NEXT:      %[[MORE:.*]] = arith.select %[[LONGER]], %[[LEAD]], %c0_i32 : i32
+// CHECK:           arith.cmpi ult, %{{.*}}, %[[MORE]] : i32
+// CHECK:           tile.word.wait
 
 // The block with the end of a tile looks for the teams before it that have the
 // rest, waits for each and adds its sums; the others leave theirs.

@@ -890,6 +890,13 @@ func.func private @even() attributes {
 
 // -----
 
+// expected-error@+2 {{unequal = true needs launches = 1, split > 1, cluster = 1 and even = false, not 1, 1, 1 and false}}
+func.func private @unequal() attributes {
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, launches = 1, unequal = true, dependent = true>}
+
+// -----
+
 // expected-error@+2 {{the range up to 8 tokens is empty: the one before ends at 64}}
 func.func private @dispatch() attributes {
   tile.schedule = #tile.dispatch<64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
