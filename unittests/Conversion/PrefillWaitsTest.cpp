@@ -1,0 +1,209 @@
+//===- PrefillWaitsTest.cpp - Blocks of a prefill kernel never hang -------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Blocks of a launch of both products wait for each other's hidden units, while
+// their own wait for the first k-steps of the last product to be stored. These
+// tests run what the compiler emits, over schedules and numbers of tokens, and
+// look at three things: all threads end, every k-step of every pair of tiles is
+// multiplied once, and no hidden units are read before they are announced.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelSimulation.h"
+
+#include "fuse/Conversion/FuseToTile/FuseToTile.h"
+#include "fuse/IR/FuseDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "tile/IR/TileDialect.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+using namespace fuse;
+
+namespace {
+
+/// A gated MLP in bf16 and its schedule.
+struct Case {
+  int64_t width, hidden, tokens, blocks, split;
+  std::string more = "";
+
+  int64_t countTiles() const { return llvm::divideCeil(hidden, 128); }
+  int64_t countSteps() const { return llvm::divideCeil(width, 64); }
+  std::string getSchedule() const {
+    return ("#tile.prefill_schedule<tokens = " + llvm::Twine(tokens) +
+            ", blocks = " + llvm::Twine(blocks) + ", split = " +
+            llvm::Twine(split) + ", stages = 4, group = 16, launches = 1" +
+            more + ", dependent = true>")
+        .str();
+  }
+};
+
+class PrefillWaitsTest : public ::testing::Test {
+protected:
+  PrefillWaitsTest() {
+    context.loadDialect<arith::ArithDialect, func::FuncDialect, FuseDialect,
+                        gpu::GPUDialect, math::MathDialect, scf::SCFDialect,
+                        tile::TileDialect>();
+  }
+
+  /// The kernel of both products, or null where the schedule does not fit.
+  tile::KernelOp compile(const Case &item) {
+    std::string x = llvm::formatv("tensor<?x{0}xbf16>", item.width);
+    std::string g =
+        llvm::formatv("tensor<{0}x{1}xbf16>", item.hidden, item.width);
+    std::string d =
+        llvm::formatv("tensor<{0}x{1}xbf16>", item.width, item.hidden);
+    std::string text =
+        llvm::formatv("func.func @f(%x: {0}, %g: {1}, %u: {1}, %d: {2}) -> {0} "
+                      "{{ %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) "
+                      "act(silu) rounding(exact) {{tile.schedule = {3}} "
+                      ": ({0}, {1}, {1}, {2}) -> {0} return %y : {0} }",
+                      x, g, d, item.getSchedule());
+    module = parseSourceString<ModuleOp>(text, &context);
+    if (!module)
+      return {};
+    PassManager passes(&context);
+    passes.addPass(createConvertFuseToTilePass());
+    passes.addPass(createCanonicalizerPass());
+    passes.addPass(createCSEPass());
+    if (failed(passes.run(*module)))
+      return {};
+    tile::KernelOp both;
+    module->walk([&](tile::KernelOp kernel) {
+      if (llvm::count_if(kernel.getBody().getArgumentTypes(),
+                         llvm::IsaPred<tile::TensorMapType>) == 2)
+        both = kernel;
+    });
+    return both;
+  }
+
+  /// Lane 0 of the warps that do something: the copies of all blocks run ahead
+  /// as far as they can, so that what they do not wait for is seen.
+  static KernelSimulation simulate(tile::KernelOp kernel) {
+    SmallVector<int64_t> threads = {0, 32};
+    for (int64_t warp = 4; warp < 12; ++warp)
+      threads.push_back(32 * warp);
+    if (kernel.getCluster() > 1)
+      threads.append({129, 257});
+    return KernelSimulation(kernel, threads);
+  }
+
+  void check(const Case &item, ArrayRef<int64_t> counts) {
+    SCOPED_TRACE(item.getSchedule() + " of " + std::to_string(item.width) +
+                 "/" + std::to_string(item.hidden));
+    tile::KernelOp kernel = compile(item);
+    ASSERT_TRUE(kernel);
+    KernelSimulation simulation = simulate(kernel);
+    for (int64_t tokens : counts)
+      check(item, kernel, simulation, tokens);
+  }
+
+  void check(const Case &item, tile::KernelOp kernel,
+             KernelSimulation &simulation, int64_t tokens) {
+    SCOPED_TRACE(std::to_string(tokens) + " tokens");
+    SmallVector<unsigned> maps, weights, words;
+    for (BlockArgument argument : kernel.getBody().getArguments()) {
+      unsigned number = argument.getArgNumber();
+      if (isa<tile::TensorMapType>(argument.getType()))
+        maps.push_back(number);
+      auto buffer = dyn_cast<tile::BufferType>(argument.getType());
+      if (buffer && buffer.getElementType().isInteger(8))
+        weights.push_back(number);
+      if (buffer && buffer.getElementType().isInteger(32))
+        words.push_back(number);
+    }
+    // A word for each token tile and eighth of the tiles.
+    int64_t tiles = item.countTiles(), perWord = llvm::divideCeil(tiles, 8);
+    int64_t wordsPerTile = llvm::divideCeil(tiles, perWord);
+    simulation.isThere = [&](unsigned map, int64_t column, int64_t row) {
+      if (map != maps[1])
+        return true;
+      int64_t word = column / 128 / perWord;
+      return simulation.countArrivals(words.back(),
+                                      row / 128 * wordsPerTile + word) >=
+             std::min(perWord, tiles - word * perWord);
+    };
+    KernelSimulation::Result result = simulation.run(tokens);
+    EXPECT_TRUE(result.hasEnded) << result.waiting;
+    EXPECT_EQ(simulation.getEarlyCopies(), 0);
+
+    std::map<KernelSimulation::Product, int64_t> all;
+    auto cluster = static_cast<int64_t>(kernel.getCluster());
+    int64_t tokenTiles = llvm::alignTo(llvm::divideCeil(tokens, 128), cluster);
+    auto addAll = [&](size_t index, int64_t steps, int64_t tiles) {
+      for (int64_t token = 0; token < tokenTiles; ++token)
+        for (int64_t step = 0; step < steps; ++step)
+          for (int64_t tile = 0; tile < tiles; ++tile)
+            all[{maps[index], weights[index], step * 64, token * 128,
+                 (step * tiles + tile) * 32768 - 16384}] = 1;
+    };
+    addAll(0, item.countSteps(), tiles);
+    addAll(1, llvm::divideCeil(item.hidden, 64),
+           llvm::divideCeil(item.width, 256));
+    for (int64_t group : {0, 1}) {
+      auto products = simulation.getProducts().find(128 * (group + 1));
+      if (tokens == 0) {
+        EXPECT_TRUE(products == simulation.getProducts().end());
+        continue;
+      }
+      ASSERT_TRUE(products != simulation.getProducts().end());
+      EXPECT_TRUE(products->second == all);
+    }
+  }
+
+  MLIRContext context;
+  OwningOpRef<ModuleOp> module;
+};
+
+} // namespace
+
+TEST_F(PrefillWaitsTest, Ranges) {
+  for (int64_t blocks : {8, 12})
+    for (int64_t hidden : {768, 1536, 4096})
+      for (int64_t split : {2, 4})
+        check({512, hidden, 128, blocks, split}, {0, 1, 128});
+  check({512, 1536, 384, 16, 2}, {129, 300, 384});
+}
+
+TEST_F(PrefillWaitsTest, UnequalRanges) {
+  std::string unequal = ", unequal = true";
+  for (int64_t blocks : {8, 11, 12, 16})
+    for (int64_t hidden : {1152, 1536, 2176, 4096})
+      for (int64_t split : {2, 3, 4})
+        check({512, hidden, 128, blocks, split, unequal}, {0, 1, 128});
+  for (int64_t blocks : {12, 20, 31})
+    for (int64_t hidden : {1536, 2176, 4096})
+      for (int64_t split : {2, 3, 5})
+        if (split * 4 <= blocks)
+          check({512, hidden, 256, blocks, split, unequal}, {1, 129, 256});
+  check({512, 4096, 640, 132, 12, unequal}, {129, 300, 511, 640});
+}
+
+/// What the model chooses for one of the widths that are timed.
+TEST_F(PrefillWaitsTest, UnequalRangesOfAllBlocks) {
+  check({4096, 12288, 256, 132, 4, ", unequal = true"}, {1, 129, 256});
+}
+
+TEST_F(PrefillWaitsTest, EvenShares) {
+  for (int64_t blocks : {8, 13})
+    for (int64_t hidden : {1536, 4096})
+      check({512, hidden, 640, blocks, 1, ", even = true"},
+            {0, 1, 128, 300, 640});
+}
+
+TEST_F(PrefillWaitsTest, Clusters) {
+  check({512, 4096, 512, 8, 1, ", cluster = 2, even = true"},
+        {1, 128, 300, 512});
+  check({512, 1536, 256, 8, 2, ", cluster = 2"}, {1, 128, 256});
+}
