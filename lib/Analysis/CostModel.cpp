@@ -86,23 +86,40 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   return time + sums / gpu.l2Rate + gpu.meeting;
 }
 
-/// Lets releases of hidden units wait for less where it is them that the last
-/// product waits for: what a block has left to read then is in its ring or on
-/// its way. Blocks without tiles would leave memory idle, and with few tokens
-/// sums are there sooner than weights.
-static tile::ScheduleAttr settle(const DecodeProblem &problem,
+/// Whether releases of hidden units wait for less, where it is them that the
+/// last product waits for: what a block has left to read then is in its ring or
+/// on its way. Blocks without tiles would leave memory idle, and with few
+/// tokens sums are there sooner than weights.
+static bool settles(const DecodeProblem &problem, tile::ScheduleAttr s,
+                    const DecodeTiling &tiling) {
+  return problem.hasFirst() && !s.getDeferred() && s.getFirstRows() == 256 &&
+         s.getTokens() > kFewTokens && s.getInFlight() == 2 &&
+         tiling.firstBlocks == s.getBlocks() &&
+         tiling.stepsPerRange / tiling.getStepsPerStage() <=
+             s.getWeightStages() + s.getInFlight();
+}
+
+/// Whether blocks end that the sums can do without, so that blocks of the next
+/// launch begin there. The others have twice as much to read, which takes
+/// longer than it gains with many tokens, and with half tiles, whose launches
+/// are short, sooner.
+static bool sharesSums(const DecodeProblem &problem, tile::ScheduleAttr s,
+                       const DecodeTiling &tiling) {
+  int64_t most = s.getFirstRows() == 256 ? kWholeTokens : kExactTokens;
+  return problem.hasFirst() && s.getTokens() <= most &&
+         tiling.fewAdders < tiling.ranges;
+}
+
+/// What the estimate does not see.
+static tile::ScheduleAttr refine(const DecodeProblem &problem,
                                  tile::ScheduleAttr s) {
   DecodeTiling tiling(problem, s);
-  if (!problem.hasFirst() || s.getDeferred() || s.getFirstRows() != 256 ||
-      s.getTokens() <= kFewTokens || s.getInFlight() != 2 ||
-      tiling.firstBlocks != s.getBlocks() ||
-      tiling.stepsPerRange / tiling.getStepsPerStage() >
-          s.getWeightStages() + s.getInFlight())
-    return s;
+  int64_t settle = settles(problem, s, tiling) ? kSettledStages : 0;
+  int64_t adders = sharesSums(problem, s, tiling) ? tiling.fewAdders : 0;
   return tile::ScheduleAttr::get(
       s.getContext(), s.getTokens(), s.getBlocks(), s.getSplit(),
       s.getFirstRows(), s.getRows(), s.getWeightStages(), s.getTokenStages(),
-      s.getInFlight(), s.getAhead(), kSettledStages, s.getPartials(),
+      s.getInFlight(), s.getAhead(), settle, adders, s.getPartials(),
       s.getPolled(), s.getStaged(), s.getDeferred(), s.getHint(),
       s.getDependent(), s.getLaunches());
 }
@@ -143,8 +160,9 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
       return tile::ScheduleAttr::get(
           context, width, blocks, split, firstRows, rows, weightStages,
           tokenStages, std::min(inFlight, weightStages), /*ahead=*/8,
-          /*settle=*/0, partials, /*polled=*/!rounds && !many, staged, deferred,
-          tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
+          /*settle=*/0, /*adders=*/0, partials, /*polled=*/!rounds && !many,
+          staged, deferred, tile::CachePolicy::EvictFirst, /*dependent=*/true,
+          /*launches=*/1);
     };
     int64_t inFlight = whole ? 2 : 3;
     DecodeTiling tiling(problem, make(gpu.multiprocessors, deferred, inFlight));
@@ -194,5 +212,5 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
         canDefer(problem))
       consider(128, 128, split, true);
   }
-  return best ? settle(problem, best) : best;
+  return best ? refine(problem, best) : best;
 }

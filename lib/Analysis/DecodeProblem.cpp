@@ -236,19 +236,22 @@ DecodeTiling::DecodeTiling(const DecodeProblem &problem,
     stepsPerRange = llvm::alignTo(llvm::divideCeil(steps2, schedule.getSplit()),
                                   getStepsPerStage());
     ranges = llvm::divideCeil(steps2, stepsPerRange);
-    return;
+  } else {
+    // Ranges are whole tiles of the first product, so that each tile has one
+    // word to arrive at.
+    parts = schedule.getDeferred() ? 2 : 1;
+    tilesPerPart = llvm::divideCeil(tiles1, parts);
+    firstBlocks = std::min(tilesPerPart, schedule.getBlocks());
+    tilesPerRange = llvm::divideCeil(tilesPerPart, schedule.getSplit());
+    // ... and whole k-steps of the last one.
+    if (hiddenPerTile * bytes < kStepBytes)
+      tilesPerRange = llvm::alignTo(tilesPerRange, 2);
+    stepsPerRange = parts * tilesPerRange * hiddenPerTile * bytes / kStepBytes;
+    ranges = llvm::divideCeil(tilesPerPart, tilesPerRange);
   }
-  // Ranges are whole tiles of the first product, so that each tile has one
-  // word to arrive at.
-  parts = schedule.getDeferred() ? 2 : 1;
-  tilesPerPart = llvm::divideCeil(tiles1, parts);
-  firstBlocks = std::min(tilesPerPart, schedule.getBlocks());
-  tilesPerRange = llvm::divideCeil(tilesPerPart, schedule.getSplit());
-  // ... and whole k-steps of the last one.
-  if (hiddenPerTile * bytes < kStepBytes)
-    tilesPerRange = llvm::alignTo(tilesPerRange, 2);
-  stepsPerRange = parts * tilesPerRange * hiddenPerTile * bytes / kStepBytes;
-  ranges = llvm::divideCeil(tilesPerPart, tilesPerRange);
+  adders = schedule.getAdders() ? schedule.getAdders() : ranges;
+  fewAdders =
+      std::min<int64_t>(llvm::divideCeil(ranges, 2), schedule.getTokens() / 4);
 }
 
 bool DecodeTiling::waitsLate(tile::ScheduleAttr schedule) const {
@@ -277,6 +280,10 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
   if (units > schedule.getBlocks())
     return ("the second product has " + Twine(units) + " units for " +
             Twine(schedule.getBlocks()) + " blocks")
+        .str();
+  if (tiling.adders > tiling.ranges)
+    return (Twine(tiling.adders) + " ranges that add up are more than the " +
+            Twine(tiling.ranges) + " that are not empty")
         .str();
   if (problem.tokens && *problem.tokens > schedule.getTokens())
     return ("the schedule is for " + Twine(schedule.getTokens()) +

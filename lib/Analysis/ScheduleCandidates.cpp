@@ -63,6 +63,7 @@ static unsigned countDepartures(tile::ScheduleAttr a, tile::ScheduleAttr b) {
          (a.getLaunches() != b.getLaunches()) +
          (a.getSettle() != b.getSettle() &&
           canSettle(a.getInFlight(), a.getLaunches(), a.getDeferred())) +
+         ((a.getAdders() > 0) != (b.getAdders() > 0)) +
          (a.getPartials() != b.getPartials()) +
          (a.getPolled() != b.getPolled());
 }
@@ -87,8 +88,8 @@ private:
   tile::ScheduleAttr make(int64_t blocks, int64_t split, int64_t rows,
                           int64_t weightStages, int64_t tokenStages,
                           int64_t inFlight, int64_t ahead, int64_t settle,
-                          bool staged, bool deferred, int64_t launches,
-                          bool polled) {
+                          int64_t adders, bool staged, bool deferred,
+                          int64_t launches, bool polled) {
     MLIRContext *context = problem.op->getContext();
     // What does not fit is dropped, and is nobody's error.
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
@@ -96,7 +97,7 @@ private:
     return tile::ScheduleAttr::getChecked(
         [&] { return emitError(loc); }, context, choice.getTokens(), blocks,
         split, choice.getFirstRows(), rows, weightStages, tokenStages, inFlight,
-        ahead, canSettle(inFlight, launches, deferred) ? settle : 0,
+        ahead, canSettle(inFlight, launches, deferred) ? settle : 0, adders,
         choice.getPartials(), polled, staged, deferred, choice.getHint(),
         choice.getDependent(), launches);
   }
@@ -107,7 +108,7 @@ private:
     tile::ScheduleAttr probe = make(
         gpu.multiprocessors, split, rows, choice.getWeightStages(),
         std::max<int64_t>(choice.getTokenStages(), 3), choice.getInFlight(),
-        choice.getAhead(), /*settle=*/0,
+        choice.getAhead(), /*settle=*/0, /*adders=*/0,
         /*staged=*/false, /*deferred=*/false, /*launches=*/1, /*polled=*/false);
     if (!probe)
       return;
@@ -120,12 +121,14 @@ private:
         1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
     int64_t shares = llvm::divideCeil(tiling.tiles1, rounds);
     for (int64_t blocks : {std::max(units, shares), units, gpu.multiprocessors})
-      enumerateRings(rows, split, blocks);
+      enumerateRings(rows, split, blocks,
+                     tiling.fewAdders < split ? tiling.fewAdders : 0);
   }
 
   /// All pairs of changes of the rest where the grid is the model's choice,
   /// single ones elsewhere.
-  void enumerateRings(int64_t rows, int64_t split, int64_t blocks) {
+  void enumerateRings(int64_t rows, int64_t split, int64_t blocks,
+                      int64_t fewAdders) {
     bool isChoice = rows == choice.getRows() && split == choice.getSplit() &&
                     blocks == choice.getBlocks();
     const int most = isChoice ? 2 : 1;
@@ -148,15 +151,17 @@ private:
                 continue;
               for (int64_t settle :
                    {choice.getSettle(), int64_t(0), int64_t(2)})
-                for (bool staged : {false, true})
-                  for (bool polled : {false, true})
-                    if (changes + (settle != choice.getSettle()) +
-                            (polled != choice.getPolled()) <=
-                        most)
-                      add(make(blocks, split, rows, weightStages, tokenStages,
-                               inFlight, ahead, settle, staged,
-                               staged && choice.getDeferred(), launches,
-                               polled));
+                for (int64_t adders : {int64_t(0), fewAdders})
+                  for (bool staged : {false, true})
+                    for (bool polled : {false, true})
+                      if (changes + (settle != choice.getSettle()) +
+                              ((adders > 0) != (choice.getAdders() > 0)) +
+                              (polled != choice.getPolled()) <=
+                          most)
+                        add(make(blocks, split, rows, weightStages, tokenStages,
+                                 inFlight, ahead, settle, adders, staged,
+                                 staged && choice.getDeferred(), launches,
+                                 polled));
             }
   }
 

@@ -10,12 +10,12 @@
 // Every block has the same share of both products: 128 tiles of gate and up,
 // 16 output tiles of 128 rows in 8 ranges. Hidden units are what the last
 // product waits for, since a block has nearly all of its weights by then; with
-// few tokens its sums come before them.
+// few tokens its sums come before them. Half of the ranges add up.
 
 // CHECK-LABEL: func @wide
-// CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 128, split = 8, rows = 128, weight_stages = 6, token_stages = 4, in_flight = 2, ahead = 8, settle = 2, partials = f32, polled = true, staged = true, hint = evict_first, dependent = true>
+// CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 128, split = 8, rows = 128, weight_stages = 6, token_stages = 4, in_flight = 2, ahead = 8, settle = 2, adders = 4, partials = f32, polled = true, staged = true, hint = evict_first, dependent = true>
 // FEW-LABEL: func @wide
-// FEW: tokens = 16, blocks = 128, split = 8, rows = 128, weight_stages = 6, token_stages = 8, in_flight = 2, ahead = 8, partials = f32
+// FEW: tokens = 16, blocks = 128, split = 8, rows = 128, weight_stages = 6, token_stages = 8, in_flight = 2, ahead = 8, adders = 4, partials = f32
 // SMALL-LABEL: func @wide
 // SMALL: blocks = 72, split = 9
 // REMARK: [[@LINE+4]]:8: remark: [Passed] schedule | Category:codegen | microseconds={{.*}}, weight_bytes=100663296

@@ -86,6 +86,11 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       hidden units then, and a release waits for what is on its way to its
       multiprocessor. Needs `in_flight` > 1 and `launches` = 1, and is not for
       `deferred`, where another warp releases them;
+    - `adders`: of the blocks that share an output tile, one for each range of
+      its reduction, so many add up the partial sums; 0 means all. The others
+      end when they have stored theirs. Where launches overlap, blocks of the
+      next one begin there and request weights while this one adds up. Those
+      that end early lie evenly among their neighbours. At most `split`;
     - `partials`: element type of the split sums in the workspace, f32 or
       bf16. bf16 is a rounding that no contract names, so only kernels of
       `rounding(relaxed)` may use it;
@@ -126,6 +131,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     "int64_t":$in_flight,
     DefaultValuedParameter<"int64_t", "0">:$ahead,
     DefaultValuedParameter<"int64_t", "0">:$settle,
+    DefaultValuedParameter<"int64_t", "0">:$adders,
     "::mlir::Type":$partials,
     DefaultValuedParameter<"bool", "false">:$polled,
     DefaultValuedParameter<"bool", "false">:$staged,

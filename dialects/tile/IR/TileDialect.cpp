@@ -49,14 +49,12 @@ int64_t ScheduleAttr::getSharedBytes() const {
          getTokenStages() * getTokens() * 128;
 }
 
-LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                                   int64_t tokens, int64_t blocks,
-                                   int64_t split, int64_t firstRows,
-                                   int64_t rows, int64_t weightStages,
-                                   int64_t tokenStages, int64_t inFlight,
-                                   int64_t ahead, int64_t settle, Type partials,
-                                   bool polled, bool staged, bool deferred,
-                                   CachePolicy, bool, int64_t launches) {
+LogicalResult ScheduleAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, int64_t tokens,
+    int64_t blocks, int64_t split, int64_t firstRows, int64_t rows,
+    int64_t weightStages, int64_t tokenStages, int64_t inFlight, int64_t ahead,
+    int64_t settle, int64_t adders, Type partials, bool polled, bool staged,
+    bool deferred, CachePolicy, bool, int64_t launches) {
   if (tokens < 8 || tokens > 256 || tokens % 8 != 0)
     return emitError() << "tokens = " << tokens
                        << " is not a multiple of 8 from 8 to 256";
@@ -97,6 +95,9 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        << inFlight;
   if (settle > 0 && (deferred || launches != 1))
     return emitError() << "settle is for one launch that is not deferred";
+  if (adders < 0 || adders > split)
+    return emitError() << "adders = " << adders
+                       << " is not from 0 to split = " << split;
   if (deferred && tokens > kMaxDeferredTokens)
     return emitError() << "deferred is for at most " << kMaxDeferredTokens
                        << " tokens, not " << tokens;

@@ -103,6 +103,9 @@ struct DecodeTiling : ProductTiling {
   /// Tiles of a part that feed one range of the last product, k-steps of a
   /// range, and ranges that are not empty.
   int64_t tilesPerRange = 0, stepsPerRange, ranges;
+  /// Ranges whose blocks add up the sums of a tile of the last product, and
+  /// how many are enough: half of them, or one for each column of sums.
+  int64_t adders, fewAdders;
   /// Blocks that have tiles of the first product: the others are late ones.
   int64_t firstBlocks;
 

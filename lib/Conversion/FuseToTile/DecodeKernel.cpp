@@ -189,7 +189,7 @@ void DecodeKernelBuilder::multiply() {
     storePartials(accs);
     if (!s.getPolled() || announcesSums())
       meet();
-    sumPartials();
+    when(adds, [&] { sumPartials(); });
   };
   if (!deferred || !hasUnit)
     return when(hasUnit, multiplyLast);
@@ -245,6 +245,8 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   hasUnit = units == s.getBlocks() ? Value() : less(block, c(units));
   tile2 = rem(block, tiling.tiles2);
   range = div(block, tiling.tiles2);
+  if (doesLast())
+    placeAdders();
 
   SpecializeOp roles = makeRoles();
   b.createBlock(&roles.getRoles()[0]);

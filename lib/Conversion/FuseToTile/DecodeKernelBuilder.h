@@ -162,6 +162,10 @@ private:
   /// Whether blocks are told when looking for partial sums begins to pay.
   /// With few tokens, fetching all that they will look at into L2 is faster.
   bool announcesSums() const { return s.getPolled() && tokens > 32; }
+  /// Whether this block adds up sums, null where all do, and its number among
+  /// those of its tile that do: evenly among the tiles of a range, which are
+  /// neighbours, and among the ranges of a tile.
+  void placeAdders();
   /// Values that a thread has of a column of the last product.
   int64_t width2() const { return tiling.rows / 64; }
 
@@ -175,6 +179,7 @@ private:
   Value weights1, weights2, hidden, partials, words, count;
   /// Of the whole block.
   Value weightRing, tokenRing, epochBuffer, block, hasUnit, tile2, range;
+  Value adds, adder;
   /// Late blocks wait at its barriers; null where there are none or they need
   /// not wait.
   Value lateRing;

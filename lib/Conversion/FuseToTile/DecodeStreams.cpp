@@ -185,12 +185,12 @@ void DecodeKernelBuilder::streamWeights() {
 /// Fetches the partial sums that the block will look for into L2: those of the
 /// launch before, which looking would bring from device memory at the end.
 void DecodeKernelBuilder::fetchPartials() {
-  int64_t columns = tokens / 4, ranges = tiling.ranges;
+  int64_t columns = tokens / 4, ranges = tiling.ranges, adders = tiling.adders;
   int64_t elements = kMathThreads * width2();
   int64_t bytes = elements * s.getPartials().getIntOrFloatBitWidth() / 8;
-  for (int64_t round = 0; round * ranges < columns; ++round) {
-    Value column = add(range, round * ranges), exists;
-    if ((round + 1) * ranges > columns)
+  for (int64_t round = 0; round * adders < columns; ++round) {
+    Value column = add(adder, round * adders), exists;
+    if ((round + 1) * adders > columns)
       exists = less(column, c(columns));
     when(exists, [&] {
       loop(c(0), c(ranges), 1, {},
@@ -211,7 +211,7 @@ void DecodeKernelBuilder::streamTokens() {
   // arming below orders this store.
   store(epoch, epochBuffer, c(0));
   if (s.getPolled() && !announcesSums() && doesLast())
-    when(hasUnit, [&] { fetchPartials(); });
+    when(both(hasUnit, adds), [&] { fetchPartials(); });
   int64_t columns = 128 / elementBytes;
   auto fetch = [&](Value use, Value buffer, Value step) {
     Value stage = acquire(tokenRing, use);

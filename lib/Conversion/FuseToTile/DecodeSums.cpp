@@ -45,6 +45,15 @@ void DecodeKernelBuilder::storePartials(ValueRange accs) {
   }
 }
 
+void DecodeKernelBuilder::placeAdders() {
+  adder = range;
+  if (tiling.adders == tiling.ranges)
+    return;
+  Value turn = mul(rem(add(range, tile2), tiling.ranges), tiling.adders);
+  adds = less(rem(turn, tiling.ranges), c(tiling.adders));
+  adder = div(turn, tiling.ranges);
+}
+
 /// A warp needs only the same warp of the other ranges. Where it looks for
 /// their sums anyway, arrivals order nothing: they spare looks in vain, which
 /// bring what the launch before has left from device memory.
@@ -55,24 +64,26 @@ void DecodeKernelBuilder::meet() {
   when(leads, [&] {
     Value mine = word(index);
     WordArriveOp::create(b, loc, mine, /*relaxed=*/s.getPolled());
-    Value epoch = load(b.getI32Type(), epochBuffer, c(0));
-    WordWaitOp::create(b, loc, mine, epoch, c(tiling.ranges),
-                       /*relaxed=*/s.getPolled());
+    when(adds, [&] {
+      Value epoch = load(b.getI32Type(), epochBuffer, c(0));
+      WordWaitOp::create(b, loc, mine, epoch, c(tiling.ranges),
+                         /*relaxed=*/s.getPolled());
+    });
   });
   WarpSyncOp::create(b, loc);
 }
 
 /// Sums the ranges in order, so that the result does not depend on which
-/// block is early. This block takes every `ranges`-th column.
+/// block is early. This block takes every `adders`-th column.
 void DecodeKernelBuilder::sumPartials() {
-  int64_t columns = tokens / 4, ranges = tiling.ranges;
+  int64_t columns = tokens / 4, ranges = tiling.ranges, adders = tiling.adders;
   Value first = mul(tile2, ranges * columns);
   Type vector = VectorType::get(width2(), s.getPartials());
   Value epoch =
       s.getPolled() ? load(b.getI32Type(), epochBuffer, c(0)) : Value();
   // Many rounds at a time: a column after the other would wait for L2 each
   // time.
-  int64_t rounds = llvm::divideCeil(columns, ranges);
+  int64_t rounds = llvm::divideCeil(columns, adders);
   int64_t together = std::max<int64_t>(
       1, std::min(rounds, kSumRegisters / (ranges * width2())));
   for (int64_t begin = 0; begin < rounds; begin += together) {
@@ -80,8 +91,8 @@ void DecodeKernelBuilder::sumPartials() {
     Values rows, wanted, indices, conditions;
     for (int64_t round = begin; round < end; ++round) {
       // In the last round there may be no column for this block.
-      Value column = add(range, round * ranges), exists;
-      if ((round + 1) * ranges > columns) {
+      Value column = add(adder, round * adders), exists;
+      if ((round + 1) * adders > columns) {
         exists = less(column, c(columns));
         column = min(column, c(columns - 1));
       }

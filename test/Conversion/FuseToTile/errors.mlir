@@ -26,6 +26,22 @@ func.func @no_kernel(%x: tensor<?x64xf32>, %u: tensor<256x64xf32>,
 
 // -----
 
+// Four ranges of eight tiles; three more would be empty.
+
+func.func @too_many_adders(%x: tensor<?x64xbf16>, %u: tensor<2048x64xbf16>,
+                           %d: tensor<64x2048xbf16>) -> tensor<?x64xbf16> {
+  // expected-error@+1 {{does not fit its schedule: 5 ranges that add up are more than the 4 that are not empty}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 8, split = 7,
+          weight_stages = 2, token_stages = 2, in_flight = 2, adders = 5,
+          partials = f32, hint = normal, dependent = false>}
+    : (tensor<?x64xbf16>, tensor<2048x64xbf16>, tensor<64x2048xbf16>)
+      -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
+
+// -----
+
 func.func @too_few_blocks(%x: tensor<?x512xbf16>, %u: tensor<256x512xbf16>,
                           %d: tensor<512x256xbf16>) -> tensor<?x512xbf16> {
   // expected-error@+1 {{does not fit its schedule: the second product has 2 units for 1 blocks}}

@@ -596,6 +596,14 @@ func.func private @f() attributes {
 
 // -----
 
+// expected-error@+2 {{adders = 17 is not from 0 to split = 16}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, adders = 17,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
 // expected-error@+2 {{settle is for one launch that is not deferred}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
