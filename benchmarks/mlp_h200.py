@@ -44,7 +44,7 @@ from .reference import (kernel_scalars, library_sum_error, real_output,
 from .results import LIBRARY, Results, tables
 from .timing import (DeviceReader, Floor, Sample, Timer, capture, ceilings,
                      describe_device)
-from .tune_peers import CACHE, read_choices
+from .tune_peers import CACHE, CHOICES, read_choices
 
 ROOT = Path(__file__).resolve().parents[1]
 _HANG = 3
@@ -140,7 +140,7 @@ class Bench:
         commits = {plan.commit for plan in self.plans if plan.commit}
         info["commit"] = self.options.commit or ", ".join(sorted(commits))
         if CACHE in os.environ:
-            chosen = read_choices(Path(os.environ[CACHE]))
+            chosen = read_choices(Path(os.environ[CACHE]) / CHOICES)
             info["tuned"] = {"products": chosen}
 
     def read_clock(self) -> float | None:
@@ -321,8 +321,11 @@ class Bench:
         if relaxed is not None:
             self.add_ours(relaxed, x, weights, scales, truth, own, calls,
                           errors, "fuse-relaxed")
-        for peer in make_peers(problem, peer_modes(
-                problem, m, self.options.peers)):
+        name = f"{problem.label()} M={m}"
+        for peer in make_peers(problem, [
+                mode for mode in peer_modes(problem, m, self.options.peers)
+                if not mode.startswith("autotune") or
+                re.search(self.options.tuned, name)]):
             bound = [peer.bind(values) for values in peers]
             self.watch.start(f"compile {peer.system} M={m}", 240)
             try:
@@ -605,6 +608,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         "that are checked, instead of some in turn")
     parser.add_argument("--peers", nargs="*",
                         choices=MODES, default=list(MODES))
+    parser.add_argument("--tuned", default="", type=pattern,
+                        help="regular expression that 'NAME M=TOKENS' must "
+                        "contain for peers that are tuned to be timed")
     parser.add_argument("--budget", type=float, default=540,
                         help="seconds after which nothing new is begun")
     parser.add_argument("--rounds", type=int, default=100,

@@ -33,12 +33,14 @@ from pathlib import Path
 from typing import Any
 
 from .cases import DTYPES, TIMED_SHAPES, TIMED_TOKENS, timed_problem
-from .environment import pattern, require_gpu
+from .environment import existing, pattern, require_gpu
 from .peers import AUTOTUNED_TOKENS, MODES, peer_modes
 from .prefill_cases import PREFILL_SHAPES, PREFILL_TOKENS
 from .problem import Problem
 
 CACHE, CHOICES = "TORCHINDUCTOR_CACHE_DIR", "choices.jsonl"
+#: So many candidates of a product are kept for later runs.
+_FASTEST = 4
 #: How PyTorch times what it chooses among.
 _TIMERS = ("benchmark_gpu", "benchmark_gpu_with_cuda_graph")
 
@@ -111,32 +113,66 @@ def share_times(turn: Turn) -> None:
     setattr(CacheBase, "update_local_cache", join)
 
 
+def product(inputs: Sequence[Any]) -> dict[str, Any]:
+    """Which product PyTorch has these nodes multiplied for."""
+    (m, k), (_, n) = ([int(size) for size in node.get_size()]
+                      for node in inputs[:2])
+    return {"M": m, "K": k, "N": n,
+            "dtype": "fp8" if inputs[0].get_dtype().itemsize == 1 else "bf16"}
+
+
 def keep_choices(turn: Turn, path: Path) -> None:
-    """Adds a line for each product: what is chosen, and the library's time."""
+    """Adds a line for each product: what is chosen, the library's time, and
+    what is fastest."""
     from torch._inductor.select_algorithm import add_feedback_saver
 
     def save(times: dict[Any, float], name: str, inputs: Sequence[Any],
              *_: Any) -> None:
         if not times:
             return
-        chosen = min(times, key=lambda choice: times[choice])
-        library = [ms for choice, ms in times.items()
-                   if not choice.name.startswith("triton")]
-        (m, k), (_, n) = ([int(size) for size in node.get_size()]
-                          for node in inputs[:2])
-        row = {"M": m, "K": k, "N": n,
-               "dtype": "fp8" if "scaled" in name else "bf16",
-               "choices": len(times), "chosen": chosen.name,
-               "chosen_us": round(1e3 * times[chosen], 1),
-               "library_us": round(1e3 * min(library), 1) if library else None}
+        order = sorted(times, key=lambda choice: times[choice])
+        library = [times[choice] for choice in order
+                   if not is_written(choice)]
+        row = {**product(inputs), "choices": len(times),
+               "chosen": order[0].name,
+               "chosen_us": round(1e3 * times[order[0]], 1),
+               "library_us": round(1e3 * library[0], 1) if library else None,
+               "fastest": [choice.description for choice in order
+                           if is_written(choice)][:_FASTEST]}
         with turn.take(), path.open("a") as file:
             file.write(json.dumps(row) + "\n")
     add_feedback_saver(save)
 
 
-def read_choices(folder: Path) -> list[dict[str, Any]]:
+def is_written(choice: Any) -> bool:
+    """Whether PyTorch writes this kernel, and it is no library's."""
+    return bool(choice.name.startswith("triton"))
+
+
+def keep_fastest(known: Sequence[dict[str, Any]]) -> None:
+    """Has this process choose among the library's and what was fastest of all
+    for a product before."""
+    from torch._inductor.select_algorithm import add_preprocessing_fn
+
+    def keep(choices: list[Any]) -> list[Any]:
+        if not choices:
+            return choices
+        asked = product(choices[0].input_nodes)
+        fastest = next((row["fastest"] for row in known
+                        if asked.items() <= row.items()), None)
+        if fastest is None:
+            return choices
+        kept = [choice for choice in choices if not is_written(choice) or
+                choice.description in fastest]
+        if len(kept) < 2:
+            raise ValueError(f"no candidate of {asked} is what was fastest: "
+                             f"{fastest[0]}")
+        return kept
+    add_preprocessing_fn(keep)
+
+
+def read_choices(path: Path) -> list[dict[str, Any]]:
     """The products whose kernels were chosen, each once."""
-    path = folder / CHOICES
     rows = [json.loads(line) for line in path.read_text().splitlines()] \
         if path.exists() else []
     found = {tuple(row[key] for key in ("dtype", "K", "N", "M")): row
@@ -152,7 +188,7 @@ def time_nothing() -> None:
         setattr(benchmarker, name, lambda *_, **__: 1.0)
 
 
-def start(lock: Path, timed: bool) -> None:
+def start(lock: Path, timed: bool, fastest: Path | None = None) -> None:
     """Prepares a process that tunes."""
     import torch
 
@@ -165,6 +201,8 @@ def start(lock: Path, timed: bool) -> None:
         keep_choices(turn, lock.with_name(CHOICES))
     else:
         time_nothing()
+    if fastest:
+        keep_fastest(read_choices(fastest))
 
 
 def tune(problem: Problem, tokens: int, modes: Sequence[str], scales: str,
@@ -221,6 +259,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         default=list(MODES[1:]))
     parser.add_argument("--budget", type=float, default=540,
                         help="seconds after which nothing new is begun")
+    parser.add_argument("--fastest", type=existing, metavar="CHOICES",
+                        help=f"a {CHOICES} of an earlier run: only what was "
+                        "fastest there, and the library's, is tried")
     parser.add_argument("--untimed", action="store_true",
                         help="compile what would be tried, choose nothing")
     return parser.parse_args(arguments)
@@ -242,7 +283,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     failed = 0
     with ProcessPoolExecutor(
             options.jobs, get_context("spawn"), start,
-            (Path(folder) / "turn.lock", not options.untimed)) as pool:
+            (Path(folder) / "turn.lock", not options.untimed,
+             options.fastest)) as pool:
         futures = {pool.submit(tune, *task): task for task in wanted}
         for done, future in enumerate(as_completed(futures), 1):
             problem, m, modes, scales = futures[future]

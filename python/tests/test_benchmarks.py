@@ -290,33 +290,46 @@ class Peers(unittest.TestCase):
             {"mm": {"a": {"y": 2.0}, "b": {}}, "flag": False}),
             {"mm": {"a": {"x": 1.0, "y": 2.0}, "b": {}}, "flag": False})
 
-    def test_choices_are_kept(self):
-        def node(*sizes: int) -> unittest.mock.Mock:
-            return unittest.mock.Mock(get_size=lambda: sizes)
+    def test_choices_are_kept_and_what_was_fastest_is_tried_again(self):
+        nodes = [unittest.mock.Mock(get_size=lambda sizes=sizes: sizes,
+                                    get_dtype=lambda: E4M3)
+                 for sizes in ((16, 2048), (2048, 32768))]
 
-        def choice(name: str) -> unittest.mock.Mock:
-            mock = unittest.mock.Mock()
+        def choice(name: str, description: str = "") -> unittest.mock.Mock:
+            mock = unittest.mock.Mock(description=description,
+                                      input_nodes=nodes)
             mock.name = name
             return mock
 
-        times = {choice("_scaled_mm"): 0.0248, choice("triton_mm_3"): 0.0239,
-                 choice("triton_mm_4"): float("inf")}
+        library = choice("_scaled_mm")
+        written = [choice(f"triton_mm_{i}", f"BLOCK_M={i}") for i in range(8)]
+        times = {library: 0.0248, **{each: 0.0239 + i / 1e4 for i, each in
+                                     enumerate(reversed(written))}}
+        hooks = "torch._inductor.select_algorithm.add_"
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / tune_peers.CHOICES
-            self.assertEqual(tune_peers.read_choices(Path(folder)), [])
+            self.assertEqual(tune_peers.read_choices(path), [])
             turn = tune_peers.Turn(Path(folder) / "lock")
-            with unittest.mock.patch("torch._inductor.select_algorithm."
-                                     "add_feedback_saver") as add:
+            with unittest.mock.patch(hooks + "feedback_saver") as add:
                 tune_peers.keep_choices(turn, path)
             # Static and dynamic scales have the same products.
             for _ in range(2):
-                add.call_args.args[0](times, "scaled_mm",
-                                      [node(16, 2048), node(2048, 32768)])
+                add.call_args.args[0](times, "scaled_mm", nodes)
             turn.close()
-            self.assertEqual(tune_peers.read_choices(Path(folder)), [
-                {"M": 16, "K": 2048, "N": 32768, "dtype": "fp8", "choices": 3,
-                 "chosen": "triton_mm_3", "chosen_us": 23.9,
-                 "library_us": 24.8}])
+            rows = tune_peers.read_choices(path)
+        self.assertEqual(rows, [
+            {"M": 16, "K": 2048, "N": 32768, "dtype": "fp8", "choices": 9,
+             "chosen": "triton_mm_7", "chosen_us": 23.9, "library_us": 24.8,
+             "fastest": [f"BLOCK_M={i}" for i in (7, 6, 5, 4)]}])
+        with unittest.mock.patch(hooks + "preprocessing_fn") as add:
+            tune_peers.keep_fastest(rows)
+        keep = add.call_args.args[0]
+        self.assertEqual(keep([library, *written]), [library, *written[4:]])
+        with self.assertRaisesRegex(ValueError, "is what was fastest: BLOCK"):
+            keep([library, *written[:4]])
+        # Another product has all candidates.
+        nodes[0].get_size = lambda: (50, 2048)
+        self.assertEqual(keep([library, written[0]]), [library, written[0]])
 
     def test_tuning_wants_a_place_for_its_cache(self):
         output = io.StringIO()
