@@ -1,0 +1,35 @@
+// REQUIRES: ptxas
+// RUN: fuse-opt %s --fuse-hopper-pipeline --fuse-emit-ptx=output=%t.ptx \
+// RUN:   -o /dev/null
+// RUN: ptxas -arch=sm_90a -v %t.ptx -o /dev/null 2>&1 \
+// RUN:   | FileCheck %s --implicit-check-not=C75
+
+// CHECK: 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+
+// What hopper-ptxas.mlir and hopper-prefill-ptxas.mlir look for would be found:
+// products without their fences get a note of the kind of C7510,
+
+// RUN: sed 's/wgmma.fence.sync.aligned;//' %t.ptx > %t.unfenced.ptx
+// RUN: ptxas -arch=sm_90a -v %t.unfenced.ptx -o /dev/null 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=UNFENCED
+// RUN: ptxas -arch=sm_90a -v %t.unfenced.ptx -o /dev/null 2>&1 \
+// RUN:   | not FileCheck %s --implicit-check-not=C75
+// UNFENCED: (C75{{[0-9]+}})
+
+// and 512 threads, which have 128 registers each, spill.
+
+// RUN: sed -e 's/.reqntid 384, 1, 1/.reqntid 512, 1, 1/' -e '/setmaxnreg/d' \
+// RUN:   %t.ptx > %t.narrow.ptx
+// RUN: ptxas -arch=sm_90a -v %t.narrow.ptx -o /dev/null 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=NARROW
+// RUN: ptxas -arch=sm_90a -v %t.narrow.ptx -o /dev/null 2>&1 \
+// RUN:   | not FileCheck %s --implicit-check-not=C75
+// NARROW: {{[1-9][0-9]*}} bytes spill stores
+
+func.func @f(%x: tensor<128x64xbf16>, %u: tensor<256x64xbf16>,
+             %d: tensor<64x256xbf16>) -> tensor<128x64xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+    : (tensor<128x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<128x64xbf16>
+  return %y : tensor<128x64xbf16>
+}
