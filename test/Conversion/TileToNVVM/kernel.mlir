@@ -31,6 +31,7 @@ gpu.module @m {
   // CHECK:         scf.if %[[FIRST]] {
   // CHECK-NEXT:      nvvm.setmaxregister decrease 40
   // CHECK-NEXT:      nvvm.bar.warp.sync
+  // CHECK-NEXT:      nvvm.barrier.arrive id = %{{.*}} number_of_threads = %{{.*}}
   // CHECK-NEXT:    } else {
   // CHECK-NEXT:      %[[SECOND:.*]] = arith.cmpi ult, %[[WARP]], %[[EIGHT]]
   // CHECK-NEXT:      scf.if %[[SECOND]] {
@@ -44,9 +45,10 @@ gpu.module @m {
     tile.specialize {
       role "a" warps(4) registers(40) {
         tile.warp_sync
+        tile.barrier.arrive 1 threads(256)
       }
       role "b" warps(4) registers(232) {
-        tile.barrier 1 threads(128)
+        tile.barrier 1 threads(256)
       }
       role "c" warps(4) {
         tile.grid_dependency wait
