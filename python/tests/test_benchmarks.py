@@ -23,8 +23,8 @@ sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
 from benchmarks import (data, environment, merge, mlp_h200,  # noqa: E402
-                        packing, peers, stale, sweep, sweep_plot, timing,
-                        tune_peers)
+                        packing, peers, stale, sum_checks, sweep, sweep_plot,
+                        timing, tune_peers)
 from benchmarks.cases import SETS, all_cases  # noqa: E402
 from benchmarks.plan import Plan, PlanError  # noqa: E402
 from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
@@ -573,6 +573,12 @@ class Problems(unittest.TestCase):
         names = [case.name() for case in all_cases(list(SETS))]
         self.assertEqual(len(names), len(set(names)))
 
+    def test_product_has_every_combination_at_every_width(self):
+        found = {(case.problem.family, case.problem.dtype, case.problem.act,
+                  case.problem.norm, case.problem.width)
+                 for case in all_cases(["product"])}
+        self.assertEqual(len(found), 2 * 2 * 6 * 4 * 5)
+
     def test_unknown_activation(self):
         with self.assertRaisesRegex(ValueError, "act is 'mish': expected one "
                                     "of silu, gelu"):
@@ -642,6 +648,35 @@ class ResultFiles(unittest.TestCase):
                              [("fuse", 15.0), ("torch-compile", 30.0)])
             table = summary(rows)
             self.assertIn("| 2.000 | - | 3.000 | 10.0 | 1.50 |", table)
+
+    def test_checks_are_summed_up_for_each_kernel(self):
+        check = {"case": "mlp", "tile": 8, "M": 1, "digest": "a",
+                 "commit": "c", "repeats": 200, "differing_repeats": 0,
+                 "poisoned": 0, "hidden_equal": 0.9, "hidden_outside": 0,
+                 "rel_err": 0.004, "ok": True}
+        runs = [{"gpu": "H200", "checks": [
+                    check, {**check, "M": 8, "hidden_equal": 0.8},
+                    {**check, "case": "other", "digest": "old", "M": 7}]},
+                {"gpu": "H200", "checks": [
+                    {**check, "M": 7, "rel_err": 0.005},
+                    {**check, "case": "other", "ok": False,
+                     "hidden_outside": 3}]}]
+        with tempfile.TemporaryDirectory() as folder:
+            paths = [Path(folder) / f"{i}.json" for i in range(3)]
+            for path, run in zip(paths, runs):
+                path.write_text(json.dumps(run))
+            with contextlib.redirect_stdout(io.StringIO()) as printed:
+                self.assertEqual(sum_checks.main(
+                    [*map(str, paths[:2]), "-o", str(paths[2])]), 1)
+            stored = json.loads(paths[2].read_text())
+        self.assertIn("2 kernels, 4 checks, 1 kernels failed",
+                      printed.getvalue())
+        good, bad = stored["kernels"]
+        self.assertEqual((good["tokens"], good["ok"], good["hidden_equal"],
+                          good["rel_err"]), ([1, 7, 8], True, 0.8, 0.005))
+        # What an older kernel did is not said of this one.
+        self.assertEqual((bad["tokens"], bad["ok"], bad["hidden_outside"]),
+                         ([1], False, 3))
 
     def test_merged_runs_keep_what_they_do_not_have(self):
         row = {"K": 16, "H": 32, "M": 1, "act": "silu", "dtype": "bf16",
