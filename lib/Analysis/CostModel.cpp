@@ -14,8 +14,11 @@ using namespace fuse;
 static constexpr int64_t kExactTokens = 32;
 
 /// Stages that settle while hidden units are released, with more than so many
-/// tokens.
+/// tokens, and one more with more than as many again.
 static constexpr int64_t kSettledStages = 2, kFewTokens = 16;
+
+/// Up to so many, half of the ranges add up where tiles are halves.
+static constexpr int64_t kHalfTokens = 32;
 
 /// Up to so many, activating whole tiles at once is as fast as deferring half
 /// ones.
@@ -105,7 +108,7 @@ static bool settles(const DecodeProblem &problem, tile::ScheduleAttr s,
 /// are short, sooner.
 static bool sharesSums(const DecodeProblem &problem, tile::ScheduleAttr s,
                        const DecodeTiling &tiling) {
-  int64_t most = s.getFirstRows() == 256 ? kWholeTokens : kExactTokens;
+  int64_t most = s.getFirstRows() == 256 ? kWholeTokens : kHalfTokens;
   return problem.hasFirst() && s.getTokens() <= most &&
          tiling.fewAdders < tiling.ranges;
 }
@@ -114,7 +117,9 @@ static bool sharesSums(const DecodeProblem &problem, tile::ScheduleAttr s,
 static tile::ScheduleAttr refine(const DecodeProblem &problem,
                                  tile::ScheduleAttr s) {
   DecodeTiling tiling(problem, s);
-  int64_t settle = settles(problem, s, tiling) ? kSettledStages : 0;
+  int64_t settle = 0;
+  if (settles(problem, s, tiling))
+    settle = kSettledStages + (s.getTokens() > 2 * kFewTokens);
   int64_t adders = sharesSums(problem, s, tiling) ? tiling.fewAdders : 0;
   return tile::ScheduleAttr::get(
       s.getContext(), s.getTokens(), s.getBlocks(), s.getSplit(),
@@ -145,7 +150,8 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
     // fetched into L2 instead; of half tiles more than 64 tokens take as much
     // as weights.
     bool whole = firstRows == 256;
-    int64_t tokenStages = width <= 16                             ? 8
+    bool few = width <= 16 || (width <= 32 && whole && problem.hasFirst());
+    int64_t tokenStages = few                                     ? 8
                           : width <= 32                           ? 6
                           : many                                  ? 4
                           : deferred                              ? 5

@@ -250,8 +250,11 @@ DecodeTiling::DecodeTiling(const DecodeProblem &problem,
     ranges = llvm::divideCeil(tilesPerPart, tilesPerRange);
   }
   adders = schedule.getAdders() ? schedule.getAdders() : ranges;
-  fewAdders =
-      std::min<int64_t>(llvm::divideCeil(ranges, 2), schedule.getTokens() / 4);
+  int64_t columns = schedule.getTokens() / 4;
+  fewAdders = std::min<int64_t>(llvm::divideCeil(ranges, 2), columns);
+  for (int64_t more = fewAdders + 1; 8 * more <= 5 * ranges; ++more)
+    if (llvm::divideCeil(columns, more) < llvm::divideCeil(columns, fewAdders))
+      fewAdders = more;
 }
 
 bool DecodeTiling::waitsLate(tile::ScheduleAttr schedule) const {

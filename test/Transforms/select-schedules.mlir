@@ -13,7 +13,7 @@
 // few tokens its sums come before them. Half of the ranges add up.
 
 // CHECK-LABEL: func @wide
-// CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 128, split = 8, rows = 128, weight_stages = 6, token_stages = 4, in_flight = 2, ahead = 8, settle = 2, adders = 4, partials = f32, polled = true, staged = true, hint = evict_first, dependent = true>
+// CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 128, split = 8, rows = 128, weight_stages = 6, token_stages = 4, in_flight = 2, ahead = 8, settle = 3, adders = 4, partials = f32, polled = true, staged = true, hint = evict_first, dependent = true>
 // FEW-LABEL: func @wide
 // FEW: tokens = 16, blocks = 128, split = 8, rows = 128, weight_stages = 6, token_stages = 8, in_flight = 2, ahead = 8, adders = 4, partials = f32
 // SMALL-LABEL: func @wide

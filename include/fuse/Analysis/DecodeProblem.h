@@ -104,7 +104,8 @@ struct DecodeTiling : ProductTiling {
   /// range, and ranges that are not empty.
   int64_t tilesPerRange = 0, stepsPerRange, ranges;
   /// Ranges whose blocks add up the sums of a tile of the last product, and
-  /// how many are enough: half of them, or one for each column of sums.
+  /// how many are enough: half of them, up to an eighth more where each has
+  /// fewer columns then, but no more than there are columns.
   int64_t adders, fewAdders;
   /// Blocks that have tiles of the first product: the others are late ones.
   int64_t firstBlocks;

@@ -25,8 +25,8 @@
 // too.
 // RUN: fuse-tune candidates %s -o %t.few --tokens=50 --candidates=8 \
 // RUN:   --no-assemble && FileCheck %s --check-prefix=FIELDS < %t.few
-// FIELDS: in_flight = 2, ahead = 8, settle = 2, partials = f32, polled = true,
-// FIELDS: in_flight = 2, ahead = 8, settle = 2, partials = f32, hint =
+// FIELDS: in_flight = 2, ahead = 8, settle = 3, partials = f32, polled = true,
+// FIELDS: in_flight = 2, ahead = 8, settle = 3, partials = f32, hint =
 // FIELDS: in_flight = 2, ahead = 8, partials = f32, polled = true,
 
 // The fastest wins.
