@@ -166,7 +166,67 @@ protected:
   OwningOpRef<ModuleOp> module;
 };
 
+/// A kernel of two blocks in which thread 32 takes `taken` stages of which
+/// thread 0 fills two. Then blocks wait for each other, before or after they
+/// have arrived themselves.
+std::string getKernel(int64_t taken, bool arrivesFirst) {
+  std::string arrive = "tile.word.arrive %mine ";
+  std::string wait = "tile.word.wait %other epoch(%c0) arrivals(%c1) ";
+  return llvm::formatv(R"mlir(
+    gpu.module @kernels {{
+      tile.kernel @k(%w: !tile.buffer<i8>, %words: !tile.buffer<i32>, %n: i32)
+          blocks(2) threads(64) shared_bytes(32768) cooperative {{
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        %c2 = arith.constant 2 : i32
+        %taken = arith.constant {0} : i32
+        %c0_i64 = arith.constant 0 : i64
+        %ring = tile.ring.create at(0) consumers(1) : !tile.ring<2 x 16384>
+        tile.barrier 0
+        tile.specialize {{
+          role "copy" warps(1) {{
+            scf.for %i = %c0 to %c2 step %c1 : i32 {{
+              %s = tile.ring.acquire %ring[%i] : !tile.ring<2 x 16384>
+              tile.copy %w[%c0_i64] to %s normal
+                : !tile.buffer<i8>, !tile.stage<16384>
+            }
+            %b = tile.id block
+            %o = arith.subi %c1, %b : i32
+            %mine = tile.word %words[%b] : !tile.buffer<i32>
+            %other = tile.word %words[%o] : !tile.buffer<i32>
+            {1}
+          }
+          role "take" warps(1) {{
+            scf.for %i = %c0 to %taken step %c1 : i32 {{
+              %s = tile.ring.wait %ring[%i] : !tile.ring<2 x 16384>
+              tile.ring.release %ring[%i] : !tile.ring<2 x 16384>
+            }
+          }
+        }
+        tile.return
+      }
+    })mlir",
+                       taken, arrivesFirst ? arrive + wait : wait + arrive);
+}
+
 } // namespace
+
+TEST_F(PrefillWaitsTest, WhoeverWaitsIsNamed) {
+  auto run = [&](int64_t taken, bool arrivesFirst) {
+    module =
+        parseSourceString<ModuleOp>(getKernel(taken, arrivesFirst), &context);
+    tile::KernelOp kernel;
+    module->walk([&](tile::KernelOp op) { kernel = op; });
+    return KernelSimulation(kernel, {0, 32}).run(0);
+  };
+  EXPECT_TRUE(run(2, true).hasEnded);
+  // A circle of two blocks.
+  EXPECT_EQ(run(2, false).waiting, "block 0 thread 0: tile.word.wait 1 0 1\n"
+                                   "block 1 thread 0: tile.word.wait 0 0 1\n");
+  // Stages that nobody fills.
+  EXPECT_EQ(run(3, true).waiting, "block 0 thread 32: tile.ring.wait 0 2\n"
+                                  "block 1 thread 32: tile.ring.wait 0 2\n");
+}
 
 TEST_F(PrefillWaitsTest, Ranges) {
   for (int64_t blocks : {8, 12})
