@@ -11,8 +11,9 @@ using namespace mlir;
 using namespace fuse;
 
 /// Words for each token tile: few, because the warp that copies looks at one
-/// after the other.
-static constexpr int64_t kReadyWords = 8;
+/// after the other, but more where what late blocks have computed is to be told
+/// from what early ones have.
+static constexpr int64_t kReadyWords = 8, kUnequalWords = 16;
 
 PrefillTiling::PrefillTiling(const DecodeProblem &problem,
                              tile::PrefillScheduleAttr schedule)
@@ -37,18 +38,19 @@ PrefillTiling::PrefillTiling(const DecodeProblem &problem,
   last.ranges = last.isEven ? 1 : std::min(schedule.getSplit(), steps2);
   last.stepsPerRange = llvm::divideCeil(steps2, last.ranges);
   last.cluster = cluster;
+  int64_t units = first.getUnits(schedule.getTokens());
+  last.isUnequal = schedule.getUnequal() && last.ranges > 1 &&
+                   units > schedule.getBlocks() &&
+                   units % schedule.getBlocks() != 0;
   if (problem.hasFirst()) {
-    tilesPerWord = llvm::divideCeil(tiles1, kReadyWords);
+    tilesPerWord =
+        llvm::divideCeil(tiles1, last.isUnequal ? kUnequalWords : kReadyWords);
     wordsPerTile = llvm::divideCeil(tiles1, tilesPerWord);
     int64_t columns = 128 / problem.getElementBytes();
     stepsPerWord = tilesPerWord * hiddenPerTile / columns;
   } else {
     tilesPerWord = wordsPerTile = stepsPerWord = 0;
   }
-  int64_t units = first.getUnits(schedule.getTokens());
-  last.isUnequal = schedule.getUnequal() && last.ranges > 1 &&
-                   units > schedule.getBlocks() &&
-                   units % schedule.getBlocks() != 0;
   first.shadows = countShadows(/*ofLast=*/false, schedule.getBlocks(),
                                schedule.getTokens());
   if (problem.hasFirst())
@@ -340,6 +342,17 @@ static bool canBeEven(const DecodeProblem &problem) {
          });
 }
 
+/// Where an unequal range lies and how long it is takes registers, which are
+/// short where the hidden units or outputs of a dense MLP have bounds.
+static bool canBeUnequal(const DecodeProblem &problem) {
+  return canShare(problem) &&
+         (problem.isGated() ||
+          (problem.hidden % 256 == 0 &&
+           llvm::all_of(problem.outputs, [](const DecodeOutput &output) {
+             return output.rows % 256 == 0;
+           })));
+}
+
 /// Multiprocessors that a schedule uses at least.
 static constexpr double kLeastUsed = 0.95;
 
@@ -387,19 +400,25 @@ pairBlocks(const DecodeProblem &problem, tile::PrefillScheduleAttr schedule) {
 
 /// Even shares have to be expected to be so much faster than ranges: what
 /// blocks wait for each other is not in the model, nor what few token tiles
-/// find less in L2 when each block has stretches of its own. Of unequal ranges
-/// the model does count it, and they are slower than expected where blocks wait
-/// for little.
+/// find less in L2 when each block has stretches of its own. With one
+/// tile or two for each block they took 12 to 20 % longer than ranges. Of
+/// unequal ranges the model does count what blocks wait for, and they are
+/// slower than expected where that is little.
 static double getEvenMargin(const PrefillTiling &tiling,
-                            tile::PrefillScheduleAttr best, int64_t tokens) {
-  if (best && best.getUnequal() &&
-      tiling.first.getUnits(tokens) >= 2 * best.getBlocks())
+                            tile::PrefillScheduleAttr best, int64_t tokens,
+                            int64_t multiprocessors) {
+  if (tiling.first.getUnits(tokens) < 2 * multiprocessors)
+    return 0.87;
+  if (best && best.getUnequal())
     return 1.02;
   return tokens < kLeastPaired * kTokenTile ? 0.98 : 0.987;
 }
 
 /// What unequal ranges have to be expected to gain over the best so far.
 static constexpr double kUnequalMargin = 0.99;
+/// More of them leave fewer blocks without one, and took less where the model
+/// expected that much more.
+static constexpr double kMoreRanges = 1.01;
 
 tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
                                               int64_t tokens,
@@ -427,9 +446,9 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
     double time = estimatePrefill(problem, schedule, tokens, gpu);
     double margin = 1;
     if (even)
-      margin = getEvenMargin(tiling, best, tokens);
-    else if (unequal && best && !best.getUnequal())
-      margin = kUnequalMargin;
+      margin = getEvenMargin(tiling, best, tokens, gpu.multiprocessors);
+    else if (unequal && best)
+      margin = best.getUnequal() ? kMoreRanges : kUnequalMargin;
     if (!best || time < margin * bestTime) {
       best = schedule;
       bestTime = time;
@@ -438,8 +457,8 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
   for (int64_t rows : {256, 128})
     for (int64_t split = 1; split <= 16; ++split)
       consider(rows, split, getLaunches(problem, rows, split), /*even=*/false);
-  for (int64_t split = 2; split <= 16; ++split)
-    if (getLaunches(problem, /*rows=*/256, split) == 1)
+  if (canBeUnequal(problem))
+    for (int64_t split = 2; split <= 16; ++split)
       consider(/*rows=*/256, split, /*launches=*/1, /*even=*/false,
                /*unequal=*/true);
   if (canBeEven(problem))

@@ -123,8 +123,12 @@ protected:
       if (buffer && buffer.getElementType().isInteger(32))
         words.push_back(number);
     }
-    // A word for each token tile and eighth of the tiles.
-    int64_t tiles = item.countTiles(), perWord = llvm::divideCeil(tiles, 8);
+    // A word for each token tile and eighth of the tiles, or sixteenth.
+    int64_t units = llvm::divideCeil(item.tokens, 128) * item.countTiles();
+    bool isUnequal = StringRef(item.more).contains("unequal") &&
+                     units > item.blocks && units % item.blocks != 0;
+    int64_t tiles = item.countTiles();
+    int64_t perWord = llvm::divideCeil(tiles, isUnequal ? 16 : 8);
     int64_t wordsPerTile = llvm::divideCeil(tiles, perWord);
     simulation.isThere = [&](unsigned map, int64_t column, int64_t row) {
       if (map != maps[1])

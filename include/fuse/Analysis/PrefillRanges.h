@@ -110,14 +110,16 @@ public:
   }
 
   /// Tiles of the first product, counted from the front, of which the first
-  /// `shadows` k-steps need some. Ranges that begin in the middle need what
-  /// others have computed last.
+  /// `shadows` k-steps need some.
   Value countNeeded(const Range &range, int64_t shadows) {
-    Value word =
-        b.div(getStep(range, b.c(shadows - 1)), b.c(tiling.stepsPerWord));
-    Value needed = b.min(b.mul(b.add(word, b.c(1)), b.c(tiling.tilesPerWord)),
-                         b.c(tiling.tiles1));
-    return b.select(b.equal(findMiddle().begin, 0), needed, b.c(tiling.tiles1));
+    Value last = getStep(range, b.c(0));
+    for (int64_t index = 1; index < shadows; ++index) {
+      Value step = getStep(range, b.c(index));
+      last = b.select(b.less(last, step), step, last);
+    }
+    Value word = b.div(last, b.c(tiling.stepsPerWord));
+    return b.min(b.mul(b.add(word, b.c(1)), b.c(tiling.tilesPerWord)),
+                 b.c(tiling.tiles1));
   }
 
 private:

@@ -360,7 +360,9 @@ Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
   auto visit = [&](Value index, ValueRange carried) -> Values {
     Unit unit = locate(index);
     Value after = add(index, getStride());
-    Unit next = locate(after);
+    // An unequal range is its block's only one, and takes registers to locate.
+    bool isOnly = product().isUnequal;
+    Unit next = isOnly ? unit : locate(after);
     Value steps = getSteps(unit), exists = less(after, phase->units);
     // Carried: the use, and the word that is known to be complete.
     auto copyStep = [&](Value step, ValueRange carried) -> Values {
@@ -375,6 +377,8 @@ Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
       copyTokens(unit, step, stage);
       Value later = add(step, kAhead);
       fetch(unit, less(later, steps), later);
+      if (isOnly)
+        return {add(carried[0], 1), word};
       // Only then there is a next step.
       later = sub(later, steps);
       Value most = c(std::min(kAhead, product().getLeastSteps()));
@@ -470,7 +474,7 @@ void PrefillKernelBuilder::buildProducts() {
         RingCreateOp::create(b, loc, RingType::get(b.getContext(), kTurns, 0),
                              /*offset=*/0, /*consumers=*/kMathWarps);
   if (hasFirst() && activatesLater())
-    places = makeScratch(b.getI32Type(), kPlaceWords * kMathWarps);
+    places = makeScratch(b.getI32Type(), countPlaceWords() * kMathWarps);
   if (hasLast() && last.product.isEven) {
     phase = &last;
     deal();

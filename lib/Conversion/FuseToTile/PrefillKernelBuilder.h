@@ -135,12 +135,26 @@ private:
   int64_t getLead() const;
   /// What a math warp remembers in shared memory, so that it takes no
   /// registers: the unit that it is at, and its use of the ring.
-  enum class Place { TokenTile, Tile, Use, Range };
-  static constexpr int64_t kPlaceWords = 4;
+  enum class Place {
+    TokenTile,
+    Tile,
+    Use,
+    Range,
+    // Of an unequal range, and whether the last tile before it waits for none
+    // of its k-steps.
+    RangeTokenTile,
+    RangeTile,
+    RangeSteps,
+    Flushes
+  };
+  bool keepsRange() const { return places && last.product.isUnequal; }
+  int64_t countPlaceWords() const { return last.product.isUnequal ? 8 : 4; }
   Value placeOf(Place word);
   void keep(std::initializer_list<std::pair<Place, Value>> values);
   void keepPlace(const Unit &unit);
   Unit recallPlace();
+  void keepRange();
+  Unit recallRange();
   void finishWaiting(int64_t action, const Waiting &waiting);
   void announce(Value turn);
   /// Both begin with a use of the ring.

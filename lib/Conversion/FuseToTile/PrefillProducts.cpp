@@ -87,6 +87,8 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
         release(Value(), add(use, step - 1));
     }
   }
+  if (!steps)
+    steps = load(b.getI32Type(), places, placeOf(Place::RangeSteps));
   // Both see the same number of steps, so that none waits for nothing.
   int64_t lead = getLead();
   IntegerAttr barrier = b.getI64IntegerAttr(kMathBarrier);
@@ -129,6 +131,9 @@ void PrefillKernelBuilder::multiply() {
   Waiting waiting;
   if (hasFirst()) {
     enter(first);
+    if (keepsRange())
+      keepRange();
+    phase = &first;
     waiting = multiplyFirst(use);
   }
   if (!hasLast())
@@ -170,7 +175,7 @@ void PrefillKernelBuilder::announce(Value turn) {
 }
 
 Value PrefillKernelBuilder::placeOf(Place word) {
-  return add(mul(warpIndex, kPlaceWords), static_cast<int64_t>(word));
+  return add(mul(warpIndex, countPlaceWords()), static_cast<int64_t>(word));
 }
 
 /// Keeps values of a warp in shared memory. Every lane stores them, which it
@@ -194,6 +199,32 @@ PrefillKernelBuilder::Unit PrefillKernelBuilder::recallPlace() {
   Unit unit;
   unit.tokenTile = load(b.getI32Type(), places, placeOf(Place::TokenTile));
   unit.tile = load(b.getI32Type(), places, placeOf(Place::Tile));
+  return unit;
+}
+
+/// Where the block's unequal range lies takes more registers than there are
+/// beside a tile that waits, so that it is computed before the first one.
+void PrefillKernelBuilder::keepRange() {
+  enter(last);
+  Unit unit = locate(phase->firstUnit);
+  keep({{Place::Range, unit.range},
+        {Place::RangeTokenTile, unit.tokenTile},
+        {Place::RangeTile, unit.tile},
+        {Place::RangeSteps, getSteps(unit)},
+        {Place::Flushes, select(mustFlush(), c(1), c(0))}});
+}
+
+PrefillKernelBuilder::Unit PrefillKernelBuilder::recallRange() {
+  auto recall = [&](Place word) -> Value {
+    return load(b.getI32Type(), places, placeOf(word));
+  };
+  Unit unit;
+  unit.range = recall(Place::Range);
+  unit.tokenTile = recall(Place::RangeTokenTile);
+  unit.tile = recall(Place::RangeTile);
+  Value tokenTiles = countTokenTiles(s.getCluster());
+  unit.index =
+      add(arith::MulIOp::create(b, loc, unit.tile, tokenTiles), unit.tokenTile);
   return unit;
 }
 
@@ -255,7 +286,11 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
     flush();
     return {};
   }
-  Value now = mustFlush();
+  Value now;
+  if (keepsRange())
+    now = equal(load(b.getI32Type(), places, placeOf(Place::Flushes)), 1);
+  else
+    now = mustFlush();
   when(now, flush);
   waiting.turn = select(now, c(-1), waiting.turn);
   waiting.token = select(now, count, waiting.token);
@@ -297,15 +332,16 @@ void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
   auto multiplyUnit = [&](Value index, Value use,
                           function_ref<void(int64_t)> meanwhile) -> Value {
     Unit range;
-    if (product().isEven || product().isUnequal)
+    if (product().isEven || (product().isUnequal && !keepsRange()))
       range = locate(index);
     else if (product().ranges > 1)
       range.range = rem(index, product().ranges);
-    Values sums = mainLoop(use, getSteps(range), meanwhile);
+    Values sums =
+        mainLoop(use, keepsRange() ? Value() : getSteps(range), meanwhile);
     if (product().isEven)
       finishPiece(index, sums);
     else
-      finishLast(locate(index), sums);
+      finishLast(keepsRange() ? recallRange() : locate(index), sums);
     return use;
   };
   function_ref<void(int64_t)> none, meanwhile = none;
