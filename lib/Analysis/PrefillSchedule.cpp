@@ -316,9 +316,13 @@ double fuse::estimatePrefill(const DecodeProblem &problem,
 }
 
 /// The erf of an exact GELU takes more registers than a kernel of both products
-/// has to spare.
+/// has to spare, and so do the bounds of a ragged tile of a dense MLP, whose
+/// threads store twice as many 8-bit hidden units as those of a gated one.
 static bool canShare(const DecodeProblem &problem) {
-  return problem.hasFirst() && problem.activation != Activation::GELU;
+  bool hasRaggedHidden =
+      problem.isF8() && !problem.isGated() && problem.hidden % 256 != 0;
+  return problem.hasFirst() && problem.activation != Activation::GELU &&
+         !hasRaggedHidden;
 }
 
 /// Both products share a launch where the last one has ranges. With so many

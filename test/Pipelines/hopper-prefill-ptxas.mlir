@@ -7,7 +7,7 @@
 // A warpgroup holds the sums of a tile and the rounded ones of the tile
 // before. No kernel spills, and ptxas serializes no wgmma (C7510 and its like).
 
-// CHECK-COUNT-7: 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+// CHECK-COUNT-10: 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 // CHECK-NOT: bytes stack frame
 
 func.func @f8(%x: tensor<512x2048xbf16>, %w: tensor<2048xbf16>,
@@ -50,4 +50,16 @@ func.func @dense(%x: tensor<300x784xbf16>, %r: tensor<300x784xbf16>,
        tensor<784xbf16>, tensor<2000x784xbf16>, tensor<2000xbf16>,
        tensor<784x2000xbf16>, tensor<784xbf16>) -> tensor<300x784xbf16>
   return %y : tensor<300x784xbf16>
+}
+
+// Ragged tiles of a dense MLP in 8 bits.
+
+func.func @ragged(%x: tensor<512x1024xbf16>, %u: tensor<3088x1024xf8E4M3FN>,
+                %d: tensor<1024x3088xf8E4M3FN>) -> tensor<512x1024xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu)
+         scales(f8E4M3FN, input = 2.1e-2, up = 1.1e-3, hidden = 4.0e-2,
+                down = 9.0e-4) rounding(exact)
+    : (tensor<512x1024xbf16>, tensor<3088x1024xf8E4M3FN>,
+       tensor<1024x3088xf8E4M3FN>) -> tensor<512x1024xbf16>
+  return %y : tensor<512x1024xbf16>
 }

@@ -379,3 +379,32 @@ func.func @many(%x: tensor<512x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
       -> tensor<512x2048xbf16>
   return %y : tensor<512x2048xbf16>
 }
+
+// The bounds of ragged tiles take the registers that a dense MLP in 8 bits would
+// need for both products in one launch.
+
+// CHECK-LABEL: func @dense_whole
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 512, {{.*}}launches = 1, {{.*}}dependent = true>
+func.func @dense_whole(%x: tensor<512x1024xbf16>, %u: tensor<3072x1024xf8E4M3FN>,
+                %d: tensor<1024x3072xf8E4M3FN>) -> tensor<512x1024xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu)
+         scales(f8E4M3FN, input = 2.1e-2, up = 1.1e-3, hidden = 4.0e-2,
+                down = 9.0e-4) rounding(exact)
+    : (tensor<512x1024xbf16>, tensor<3072x1024xf8E4M3FN>,
+       tensor<1024x3072xf8E4M3FN>) -> tensor<512x1024xbf16>
+  return %y : tensor<512x1024xbf16>
+}
+
+// CHECK-LABEL: func @dense_ragged
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 512,
+// CHECK-NOT: launches = 1
+// CHECK-SAME: dependent = true>
+func.func @dense_ragged(%x: tensor<512x1024xbf16>, %u: tensor<3088x1024xf8E4M3FN>,
+                %d: tensor<1024x3088xf8E4M3FN>) -> tensor<512x1024xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu)
+         scales(f8E4M3FN, input = 2.1e-2, up = 1.1e-3, hidden = 4.0e-2,
+                down = 9.0e-4) rounding(exact)
+    : (tensor<512x1024xbf16>, tensor<3088x1024xf8E4M3FN>,
+       tensor<1024x3088xf8E4M3FN>) -> tensor<512x1024xbf16>
+  return %y : tensor<512x1024xbf16>
+}
