@@ -36,6 +36,22 @@ func.func @every_number(
   return %y : tensor<?x2048xbf16>
 }
 
+// Ranges of unequal length have a range of tokens of their own: with three token
+// tiles, blocks are as busy with equal ones.
+
+// CHECK-LABEL: func @unequal
+// CHECK:       256 : #tile.prefill_schedule<tokens = 256, blocks = 132, split = 4, stages = 4, group = 16, launches = 1, unequal = true,
+// CHECK-SAME:  512 : #tile.prefill_schedule<tokens = 512, blocks = 132, split = 2, stages = 4, group = 16, launches = 1, dependent = true>
+func.func @unequal(%x: tensor<?x4096xbf16>, %g: tensor<12288x4096xbf16>,
+                   %u: tensor<12288x4096xbf16>, %d: tensor<4096x12288xbf16>)
+    -> tensor<?x4096xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<?x4096xbf16>, tensor<12288x4096xbf16>,
+       tensor<12288x4096xbf16>, tensor<4096x12288xbf16>)
+      -> tensor<?x4096xbf16>
+  return %y : tensor<?x4096xbf16>
+}
+
 // Where outputs are too many for the blocks of a kernel that reads weights once,
 // the others serve few tokens too; and elements of no matrix are more than 32
 // bits count.
