@@ -28,6 +28,8 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
+#include <random>
+
 using namespace mlir;
 using namespace fuse;
 
@@ -170,10 +172,12 @@ protected:
   OwningOpRef<ModuleOp> module;
 };
 
+} // namespace
+
 /// A kernel of two blocks in which thread 32 takes `taken` stages of which
 /// thread 0 fills two. Then blocks wait for each other, before or after they
 /// have arrived themselves.
-std::string getKernel(int64_t taken, bool arrivesFirst) {
+static std::string getKernel(int64_t taken, bool arrivesFirst) {
   std::string arrive = "tile.word.arrive %mine ";
   std::string wait = "tile.word.wait %other epoch(%c0) arrivals(%c1) ";
   return llvm::formatv(R"mlir(
@@ -212,8 +216,6 @@ std::string getKernel(int64_t taken, bool arrivesFirst) {
     })mlir",
                        taken, arrivesFirst ? arrive + wait : wait + arrive);
 }
-
-} // namespace
 
 TEST_F(PrefillWaitsTest, WhoeverWaitsIsNamed) {
   auto run = [&](int64_t taken, bool arrivesFirst) {
@@ -270,4 +272,25 @@ TEST_F(PrefillWaitsTest, Clusters) {
   check({512, 4096, 512, 8, 1, ", cluster = 2, even = true"},
         {1, 128, 300, 512});
   check({512, 1536, 256, 8, 2, ", cluster = 2"}, {1, 128, 256});
+}
+
+/// Others with `--gtest_shuffle --gtest_random_seed=N`.
+TEST_F(PrefillWaitsTest, RandomSchedules) {
+  std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed());
+  auto draw = [&](int64_t least, int64_t most) {
+    return least + static_cast<int64_t>(random() % (most - least + 1));
+  };
+  ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) {});
+  int64_t run = 0;
+  while (run < 24) {
+    Case item = {64 * draw(4, 20), 64 * draw(4, 64), 128 * draw(1, 5),
+                 2 * draw(4, 24), draw(1, 6)};
+    const char *const kinds[] = {"", ", unequal = true", ", even = true",
+                                 ", cluster = 2", ", cluster = 2, even = true"};
+    item.more = kinds[draw(0, std::size(kinds) - 1)];
+    if (!compile(item))
+      continue;
+    check(item, {draw(1, item.tokens), item.tokens});
+    ++run;
+  }
 }
