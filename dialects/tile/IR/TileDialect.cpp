@@ -40,6 +40,15 @@ void TileDialect::initialize() {
       >();
 }
 
+LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
+                                                    NamedAttribute attr) {
+  if (attr.getName() == kScheduleAttrName || attr.getName() == kRolledAttrName)
+    return success();
+  return op->emitOpError() << "has the unknown attribute '"
+                           << attr.getName().getValue() << "': expected "
+                           << kScheduleAttrName << " or " << kRolledAttrName;
+}
+
 //===----------------------------------------------------------------------===//
 // Schedule
 //===----------------------------------------------------------------------===//

@@ -40,10 +40,16 @@ def Tile_Dialect : Dialect {
     gets `n` arrivals per launch is complete in epoch `e` when it has reached
     `(e + 1) * n`. The waiter need not be one of the arrivers, nothing depends
     on the host, and a captured launch can be replayed.
+
+    **Attributes of other ops.** `tile.schedule` on a fused op is its schedule,
+    `tile.rolled` on an `scf.for` keeps the loop one in PTX. Other names that
+    begin with `tile.` are errors: a schedule under a misspelt name would be
+    ignored.
   }];
   let cppNamespace = "::tile";
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 

@@ -38,6 +38,8 @@ std::string getBoundsProblem(llvm::ArrayRef<int64_t> bounds);
 
 /// Name of the discardable attribute that holds the schedule of a fused op.
 constexpr llvm::StringLiteral kScheduleAttrName = "tile.schedule";
+/// Of a loop that stays a loop in PTX.
+constexpr llvm::StringLiteral kRolledAttrName = "tile.rolled";
 
 } // namespace tile
 

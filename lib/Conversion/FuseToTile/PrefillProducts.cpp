@@ -107,7 +107,7 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
            });
   // The addresses of several k-steps at once would take registers that the
   // sums need.
-  results.front().getDefiningOp()->setAttr("tile.rolled", b.getUnitAttr());
+  results.front().getDefiningOp()->setAttr(kRolledAttrName, b.getUnitAttr());
   use = results[1];
   if (lead > 0)
     when(both(equal(group, 0), less(c(shadows + lead - 1), steps)),

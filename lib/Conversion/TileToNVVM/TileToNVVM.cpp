@@ -178,7 +178,7 @@ Value Emitter::warpId() {
 /// A loop that says `tile.rolled` says so to LLVM, under the name that branches
 /// have for it.
 static void keepRolled(scf::ForOp loop) {
-  if (!loop->removeAttr("tile.rolled"))
+  if (!loop->removeAttr(kRolledAttrName))
     return;
   MLIRContext *context = loop.getContext();
   auto unroll = LLVM::LoopUnrollAttr::get(context, BoolAttr::get(context, true),

@@ -1012,3 +1012,14 @@ func.func @dispatch(%x: tensor<bf16>) {
   }
   return
 }
+
+// -----
+
+func.func @f(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
+             %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+  // expected-error@+1 {{has the unknown attribute 'tile.schedul': expected tile.schedule or tile.rolled}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact) {tile.schedul = 1}
+    : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
