@@ -12,8 +12,18 @@
 
 #include "KernelSimulation.h"
 
+#include "fuse/Conversion/FuseToTile/FuseToTile.h"
+#include "fuse/IR/FuseDialect.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "tile/IR/TileDialect.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -23,6 +33,32 @@ using namespace tile;
 static constexpr int64_t kFirstScratch = 1 << 16;
 /// What a tensor copy brings: 128 rows of 128 bytes.
 static constexpr int64_t kBoxBytes = 128 * 128;
+
+OwningOpRef<ModuleOp> fuse::compileMLP(MLIRContext &context, int64_t width,
+                                       int64_t hidden, StringRef schedule) {
+  context.loadDialect<arith::ArithDialect, func::FuncDialect, FuseDialect,
+                      gpu::GPUDialect, math::MathDialect, scf::SCFDialect,
+                      tile::TileDialect>();
+  std::string x = llvm::formatv("tensor<?x{0}xbf16>", width);
+  std::string g = llvm::formatv("tensor<{0}x{1}xbf16>", hidden, width);
+  std::string d = llvm::formatv("tensor<{0}x{1}xbf16>", width, hidden);
+  std::string text =
+      llvm::formatv("func.func @f(%x: {0}, %g: {1}, %u: {1}, %d: {2}) -> {0} "
+                    "{{ %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) "
+                    "act(silu) rounding(exact) {{tile.schedule = {3}} "
+                    ": ({0}, {1}, {1}, {2}) -> {0} return %y : {0} }",
+                    x, g, d, schedule);
+  auto module = parseSourceString<ModuleOp>(text, &context);
+  if (!module)
+    return {};
+  PassManager passes(&context);
+  passes.addPass(createConvertFuseToTilePass());
+  passes.addPass(createCanonicalizerPass());
+  passes.addPass(createCSEPass());
+  if (failed(passes.run(*module)))
+    return {};
+  return module;
+}
 
 //===----------------------------------------------------------------------===//
 // Steps
@@ -151,10 +187,10 @@ void KernelSimulation::compile(Operation &op) {
                                             : uint32_t(value.getInt()));
       })
       .Case<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::DivUIOp,
-            arith::RemUIOp, arith::MinUIOp, arith::AndIOp, arith::OrIOp>(
-          [&](Operation *) {
-            add(Code::Binary, op, op.getOperands(), op.getResult(0));
-          })
+            arith::RemUIOp, arith::MinUIOp, arith::MaxUIOp, arith::AndIOp,
+            arith::OrIOp, arith::XOrIOp>([&](Operation *) {
+        add(Code::Binary, op, op.getOperands(), op.getResult(0));
+      })
       .Case([&](arith::CmpIOp) {
         add(Code::Compare, op, op.getOperands(), op.getResult(0));
       })
@@ -214,6 +250,22 @@ void KernelSimulation::compile(Operation &op) {
       .Case([&](StoreOp store) {
         if (isTracked(store.getValue()))
           add(Code::Store, op, op.getOperands());
+        else if (store.getPolled())
+          add(Code::StoreMarked, op, {store.getBuffer(), store.getIndex()});
+      })
+      .Case([&](CollectOp collect) {
+        SmallVector<Value> operands = {collect.getBuffer()};
+        llvm::append_range(operands, collect.getIndices());
+        llvm::append_range(operands, collect.getConditions());
+        add(Code::Collect, op, operands, {},
+            static_cast<int64_t>(collect.getIndices().size()));
+      })
+      // Stages are always free to look at, and a run is the first launch.
+      .Case([&](RingPollOp poll) {
+        add(Code::Constant, op, {}, poll.getFree(), 1);
+      })
+      .Case([&](EpochOp epoch) {
+        add(Code::Constant, op, {}, epoch.getEpoch(), 0);
       })
       .Case([&](BarrierOp barrier) {
         add(Code::Barrier, op, {}, {}, static_cast<int64_t>(barrier.getId()),
@@ -227,7 +279,7 @@ void KernelSimulation::compile(Operation &op) {
       .Case([&](ClusterBarrierOp) { add(Code::ClusterBarrier, op); })
       .Case([&](tile::ReturnOp) { add(Code::End, op); })
       .Default([&](Operation *) {
-        bool isRun = !isa<RingPollOp, EpochOp, CollectOp, ReduceOp>(op);
+        bool isRun = !isa<ReduceOp>(op);
         assert(isRun && op.getNumRegions() == 0 && "an op that is not run");
         (void)isRun;
       });
@@ -291,6 +343,8 @@ static int64_t compute(Operation *op, uint64_t lhs, uint64_t rhs) {
       .Case([&](arith::DivUIOp) { return rhs ? lhs / rhs : 0; })
       .Case([&](arith::RemUIOp) { return rhs ? lhs % rhs : 0; })
       .Case([&](arith::MinUIOp) { return std::min(lhs, rhs); })
+      .Case([&](arith::MaxUIOp) { return std::max(lhs, rhs); })
+      .Case([&](arith::XOrIOp) { return lhs ^ rhs; })
       .Case([&](arith::AndIOp) { return lhs & rhs; })
       .Case([&](arith::OrIOp) { return lhs | rhs; })
       // Loops add their step.
@@ -458,6 +512,23 @@ bool KernelSimulation::execute(Thread &thread, const Step &step) {
     thread.scratch[place] = blocks[thread.block].scratch[place] = operand(0);
     break;
   }
+  case Code::StoreMarked:
+    marked.try_emplace({operand(0), operand(1)}, 0);
+    break;
+  case Code::Collect: {
+    SmallVector<int64_t *> wanted;
+    for (int64_t index = 1; index <= step.value; ++index) {
+      if (!operand(step.value + index))
+        continue;
+      auto place = marked.find({operand(0), operand(index)});
+      if (place == marked.end())
+        return false;
+      wanted.push_back(&place->second);
+    }
+    for (int64_t *count : wanted)
+      ++*count;
+    break;
+  }
   case Code::Barrier:
     if (!meet(thread, blocks[thread.block].barriers[step.value],
               step.other ? step.other : countThreads()))
@@ -490,6 +561,7 @@ KernelSimulation::Result KernelSimulation::run(int64_t tokens) {
   auto blockCount = static_cast<int64_t>(kernel.getBlocks());
   blocks.assign(blockCount, {});
   words.clear();
+  marked.clear();
   products.clear();
   threads.clear();
   earlyCopies = 0;

@@ -8,12 +8,20 @@
 #define FUSE_UNITTESTS_CONVERSION_KERNELSIMULATION_H
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "tile/IR/TileOps.h"
 
 #include <deque>
 #include <map>
 
 namespace fuse {
+
+/// The kernels of a gated MLP in bf16 with a schedule, or null where it does
+/// not fit.
+mlir::OwningOpRef<mlir::ModuleOp> compileMLP(mlir::MLIRContext &context,
+                                             int64_t width, int64_t hidden,
+                                             llvm::StringRef schedule);
 
 /// Runs a `tile.kernel` without its data: integers, branches, rings, words and
 /// barriers are those of the kernel, floats are left out. Every thread that can
@@ -65,6 +73,11 @@ public:
   int64_t getEarlyCopies() const { return earlyCopies; }
   /// Arrivals at a word of a buffer, by the argument of the kernel.
   int64_t countArrivals(unsigned argument, int64_t index) const;
+  /// Places of buffers that marked values were stored to in the last run, by
+  /// argument and index, and how often each was collected.
+  const std::map<std::pair<int64_t, int64_t>, int64_t> &getMarked() const {
+    return marked;
+  }
 
 private:
   enum class Code {
@@ -89,6 +102,8 @@ private:
     Meet,
     Load,
     Store,
+    StoreMarked,
+    Collect,
     Barrier,
     BarrierArrive,
     ClusterBarrier,
@@ -169,7 +184,7 @@ private:
 
   std::vector<Block> blocks;
   std::vector<Thread> threads;
-  std::map<std::pair<int64_t, int64_t>, int64_t> words;
+  std::map<std::pair<int64_t, int64_t>, int64_t> words, marked;
   std::map<int64_t, std::map<Product, int64_t>> products;
   int64_t earlyCopies = 0;
   std::string error;

@@ -14,7 +14,6 @@
 
 #include "KernelSimulation.h"
 
-#include "fuse/Conversion/FuseToTile/FuseToTile.h"
 #include "fuse/IR/FuseDialect.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -22,8 +21,6 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 #include "tile/IR/TileDialect.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
@@ -61,25 +58,8 @@ protected:
 
   /// The kernel of both products, or null where the schedule does not fit.
   tile::KernelOp compile(const Case &item) {
-    std::string x = llvm::formatv("tensor<?x{0}xbf16>", item.width);
-    std::string g =
-        llvm::formatv("tensor<{0}x{1}xbf16>", item.hidden, item.width);
-    std::string d =
-        llvm::formatv("tensor<{0}x{1}xbf16>", item.width, item.hidden);
-    std::string text =
-        llvm::formatv("func.func @f(%x: {0}, %g: {1}, %u: {1}, %d: {2}) -> {0} "
-                      "{{ %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) "
-                      "act(silu) rounding(exact) {{tile.schedule = {3}} "
-                      ": ({0}, {1}, {1}, {2}) -> {0} return %y : {0} }",
-                      x, g, d, item.getSchedule());
-    module = parseSourceString<ModuleOp>(text, &context);
+    module = compileMLP(context, item.width, item.hidden, item.getSchedule());
     if (!module)
-      return {};
-    PassManager passes(&context);
-    passes.addPass(createConvertFuseToTilePass());
-    passes.addPass(createCanonicalizerPass());
-    passes.addPass(createCSEPass());
-    if (failed(passes.run(*module)))
       return {};
     tile::KernelOp both;
     module->walk([&](tile::KernelOp kernel) {
