@@ -106,6 +106,26 @@ class Watch:
                 os._exit(_HANG)
 
 
+def choose_tokens(most: int, label: str, few: Sequence[int],
+                  every: bool = False) -> list[int]:
+    """Numbers of tokens that a kernel for up to `most` is checked with."""
+    tokens = [m for m in few if m <= most]
+    # A tile's own kernel is compiled for its largest numbers of tokens; tile
+    # 128 is checked with all of them.
+    if most <= 128:
+        return tokens[-3:] if most < 128 else tokens
+    # Kernels that serve all numbers are checked with all of them, others with
+    # three in turn and the one that the schedule was made for.
+    served = [m for m in PREFILL_CHECKED_TOKENS if m <= most]
+    if every or len(served) == len(PREFILL_CHECKED_TOKENS):
+        return served
+    if most <= max(MIDDLE_TILES):
+        return sorted({33, 129, most - 55, most})
+    turn = zlib.crc32(label.encode())
+    return sorted({served[(turn + i) % len(served)] for i in range(3)} |
+                  {min(most, max(served))})
+
+
 class Bench:
     """One run over checks and timings."""
 
@@ -176,22 +196,9 @@ class Bench:
             self.results.save()
 
     def tokens_to_check(self, plan: Plan) -> list[int]:
-        tokens = [m for m in self.options.check_tokens
-                  if m <= plan.max_tokens]
-        # A tile's own kernel is compiled for its largest numbers of tokens;
-        # tile 128 is checked with all of them.
-        if plan.max_tokens <= 128:
-            return tokens[-3:] if plan.max_tokens < 128 else tokens
-        if self.options.all_tokens:
-            return [m for m in PREFILL_CHECKED_TOKENS if m <= plan.max_tokens]
-        if plan.max_tokens <= max(MIDDLE_TILES):
-            return sorted({33, 129, plan.max_tokens - 55, plan.max_tokens})
-        # With many tokens, three numbers in turn, and the one that the
-        # schedule was made for.
-        served = [m for m in PREFILL_CHECKED_TOKENS if m <= plan.max_tokens]
-        turn = zlib.crc32(plan.problem.label().encode())
-        return sorted({served[(turn + i) % len(served)] for i in range(3)} |
-                      {min(plan.max_tokens, max(served))})
+        return choose_tokens(plan.max_tokens, plan.problem.label(),
+                             self.options.check_tokens,
+                             self.options.all_tokens)
 
     def check_plan(self, plan: Plan, progress: str) -> None:
         label = plan.problem.label()

@@ -27,6 +27,7 @@ from benchmarks import (data, environment, merge, mlp_h200,  # noqa: E402
                         timing, tune_peers)
 from benchmarks.cases import SETS, all_cases  # noqa: E402
 from benchmarks.plan import Plan, PlanError  # noqa: E402
+from benchmarks.prefill_cases import PREFILL_CHECKED_TOKENS  # noqa: E402
 from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
 from benchmarks.reference import (Chain, Range, activate,  # noqa: E402
                                   aligned_sum, aligned_sum_error,
@@ -572,6 +573,20 @@ class Problems(unittest.TestCase):
     def test_names_are_distinct(self):
         names = [case.name() for case in all_cases(list(SETS))]
         self.assertEqual(len(names), len(set(names)))
+
+    def test_kernels_are_checked_with_what_they_serve(self):
+        few = (1, 7, 8, 16, 33, 50, 64, 100, 128)
+        for most, every, expected in (
+                (56, False, [16, 33, 50]), (128, False, list(few)),
+                (192, False, [33, 129, 137, 192]),
+                (256, True, [129, 200, 256]),
+                (512, True, [129, 200, 256, 300, 384, 511, 512]),
+                (4096, False, list(PREFILL_CHECKED_TOKENS))):
+            self.assertEqual(mlp_h200.choose_tokens(most, "mlp", few, every),
+                             expected)
+        some = mlp_h200.choose_tokens(512, "mlp", few)
+        self.assertIn(512, some)
+        self.assertIn(len(some), (3, 4))
 
     def test_product_has_every_combination_at_every_width(self):
         found = {(case.problem.family, case.problem.dtype, case.problem.act,
