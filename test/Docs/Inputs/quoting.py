@@ -105,6 +105,12 @@ class Page:
             if getattr(text, "start", None) is not None:
                 self.edits[text.start] = found[0], rounded(found[0], value)
 
+    def word(self, what, text, value):
+        """A cell that is a name and no number."""
+        if text != value:
+            self.fail(f"{what} is {text}, {self.file} says {value}")
+            self.edits[text.start] = text, value
+
     def says(self, text):
         """Words that hold for the file, such as a commit."""
         if not self.find(text, self.text):
