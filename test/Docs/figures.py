@@ -796,6 +796,23 @@ def checks(root):
         "bf16 for # (`tuned`).", *(
             count for names in chosen.values() for count in (
                 len(names), sum("triton" not in name for name in names))))
+    apart = {True: [], False: []}
+    for ours in page.result["rows"]:
+        if ours["system"] == "fuse" and ours["M"] in (
+                1, 16, 50, 128, 256, 512, 2048, 4096, 8192) and \
+                f"{ours['K']}/{ours['H']}" in LARGE:
+            peer = best_peer(page, ours)
+            low, high = peer["over_fuse_95"]
+            sustained = ours["protocol"] == "sustained"
+            if sustained or ours["M"] not in (2048, 8192):
+                apart[sustained].append(100 * max(
+                    high / peer["over_fuse"] - 1,
+                    1 - low / peer["over_fuse"]))
+    page.sentence(
+        "reaches # % from the median at most in rows with 1, 16, 50, 128, "
+        "256, 512 and 4096 tokens of the first two shapes, # % in half of "
+        "them, and # % in rows `sustained`", max(apart[False]),
+        sorted(apart[False])[len(apart[False]) // 2], max(apart[True]))
     found = page.result["checks"]
     page.says(f"that the compiler of {page.result['commit'][:7]} makes")
     page.sentence("# of # checks pass, of # kernels",
