@@ -858,6 +858,19 @@ def row_checks(root):
     return page
 
 
+def product(root):
+    page = Page(root, "benchmarks/README.md", "product-h200")
+    done = [kernel["case"].split("-") for kernel in page.result["kernels"]
+            if kernel["tile"] == 128 and kernel["ok"]
+            and len(kernel["tokens"]) == 9]
+    combinations = {(family, *rest) for family, _, *rest in done}
+    page.sentence(
+        "of the product of # combinations of family, type, activation and "
+        "norm with five widths, # of # were checked with all nine numbers of "
+        "tokens", len(combinations), len(done), 5 * len(combinations))
+    return page
+
+
 def experts(root):
     page = Page(root, "docs/Architectures.md", "moe-h200")
 
@@ -936,7 +949,7 @@ CHECKS = [prefill, decode, variants, stamps, chain_stamps, prefill_variants,
           sum_error, slot_experts, slot_kernels, float8, sweep, earlier_sweep,
           tuning, stored, distances, later_distances, host_cpu, host_launch,
           host_compile, accuracy, readme, models, steps, checks, row_checks,
-          experts, architectures, scaling, promises]
+          product, experts, architectures, scaling, promises]
 
 
 def main(argv):
