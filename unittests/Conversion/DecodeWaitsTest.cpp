@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of the blocks that share an output tile only some may add up its sums, and the
-// others end. These tests run what the compiler emits and look at two things:
-// all threads end, and each partial sum of each token is added up by one block.
+// Of the blocks that share an output tile only some may add up its sums, and
+// the others end. These tests run what the compiler emits and look at two
+// things: all threads end, and one block adds up each partial sum of each
+// token.
 //
 //===----------------------------------------------------------------------===//
 
