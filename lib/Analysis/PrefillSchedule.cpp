@@ -405,7 +405,7 @@ pairBlocks(const DecodeProblem &problem, tile::PrefillScheduleAttr schedule) {
 /// Even shares have to be expected to be so much faster than ranges: what
 /// blocks wait for each other is not in the model, nor what few token tiles
 /// find less in L2 when each block has stretches of its own. With one
-/// tile or two for each block they took 12 to 20 % longer than ranges. Of
+/// tile or two for each block they took 4 to 24 % longer than equal ranges. Of
 /// unequal ranges the model does count what blocks wait for, and they are
 /// slower than expected where that is little.
 static double getEvenMargin(const PrefillTiling &tiling,
