@@ -21,8 +21,6 @@ from .plan import Plan, PlanError
 
 _ERROR_LOG, _ERROR_LOG_BYTES = 5, 6
 _MAX_DYNAMIC_SHARED, _PREFERRED_CARVEOUT = 8, 9
-#: Threads of a multiprocessor with which a kernel does without most of L1.
-_FEW_THREADS = 1024
 _COOPERATIVE, _PROGRAMMATIC_STREAM = 2, 6
 _MAP_TYPES = {"i8": 0, "f8E4M3FN": 0, "f8E5M2": 0, "f16": 6, "f32": 7,
               "bf16": 9}
@@ -99,7 +97,10 @@ class Module:
             details = log.value.decode(errors="replace").strip()
             raise CudaError(f"{error} {details}".strip()) from None
 
-    def function(self, name: str, shared_bytes: int) -> ctypes.c_void_p:
+    def function(self, name: str, shared_bytes: int,
+                 carveout: int | None = None) -> ctypes.c_void_p:
+        """A kernel; `carveout` is the shared memory that it prefers to L1, in
+        per cent of the most."""
         handle = ctypes.c_void_p()
         call("cuModuleGetFunction", ctypes.byref(handle), self.handle,
              name.encode(), note=name)
@@ -108,28 +109,16 @@ class Module:
                  ctypes.c_int(_MAX_DYNAMIC_SHARED),
                  ctypes.c_int(shared_bytes),
                  note=f"{name} with {shared_bytes} bytes of shared memory")
+        if carveout is not None:
+            call("cuFuncSetAttribute", handle,
+                 ctypes.c_int(_PREFERRED_CARVEOUT), ctypes.c_int(carveout),
+                 note=f"{name}, shared memory instead of L1")
         return handle
 
     def kernels(self, plan: Plan) -> list[ctypes.c_void_p]:
-        """The functions of all launches of a plan.
-
-        As runtimes do, a small kernel prefers shared memory to a cache where
-        the next one overlaps with it and needs that: multiprocessors have to
-        be idle to divide their memory anew.
-        """
-        handles = [self.function(item.kernel, item.shared_bytes)
-                   for item in plan.launches]
-        most = _FEW_THREADS * torch.cuda.get_device_properties(
-            torch.cuda.current_device()).multi_processor_count
-        for handle, item, after in zip(handles, plan.launches,
-                                       plan.launches[1:]):
-            if (not item.shared_bytes and after.shared_bytes
-                    and after.dependent
-                    and item.blocks * item.threads <= most):
-                call("cuFuncSetAttribute", handle,
-                     ctypes.c_int(_PREFERRED_CARVEOUT), ctypes.c_int(100),
-                     note=f"{item.kernel}, shared memory instead of L1")
-        return handles
+        """The functions of all launches of a plan."""
+        return [self.function(item.kernel, item.shared_bytes, item.carveout)
+                for item in plan.launches]
 
     def unload(self) -> None:
         call("cuModuleUnload", self.handle)

@@ -55,6 +55,8 @@ class Launch:
     cooperative: bool = True
     #: Blocks of a cluster; the kernel itself asks for it.
     cluster: int = 1
+    #: Shared memory that the kernel prefers to L1, in per cent of the most.
+    carveout: int | None = None
     #: The workspace is that of the launch before, which this one waits for.
     shares_workspace: bool = False
     #: Matrices with a row for each token, the end of the workspace.
@@ -67,6 +69,9 @@ class Launch:
             launch = Launch(kernel=entry["kernel"], **entry["plan"])
         except (KeyError, TypeError) as error:
             raise PlanError(f"the plan of {name}: {error}") from error
+        if launch.carveout not in (None, *range(101)):
+            raise PlanError(f"{name} has a carveout of {launch.carveout}: "
+                            "expected 0 to 100 per cent")
         for index, argument in enumerate(launch.arguments):
             kind = argument.get("kind")
             if kind not in ARGUMENT_KINDS:

@@ -177,6 +177,8 @@ json::Object TilePlanWriter::write(StringRef kernel, DictionaryAttr plan,
   // The kernel asks for its clusters itself; a host has to know of them.
   if (plan.contains("cluster"))
     launch["cluster"] = json::Array{getInt(plan, "cluster"), 1, 1};
+  if (plan.contains("carveout"))
+    launch["carveout"] = getInt(plan, "carveout");
   return launch;
 }
 

@@ -638,6 +638,13 @@ class Plans(unittest.TestCase):
         with self.assertRaisesRegex(PlanError, "plan of first"):
             self.load(self.stored(clusters=2))
 
+    def test_carveouts_are_per_cent(self):
+        launches = self.load(self.stored(carveout=100)).launches
+        self.assertEqual([item.carveout for item in launches], [100, None])
+        with self.assertRaisesRegex(PlanError, "first has a carveout of 101: "
+                                    "expected 0 to 100 per cent"):
+            self.load(self.stored(carveout=101))
+
 
 class ResultFiles(unittest.TestCase):
 

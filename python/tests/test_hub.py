@@ -21,7 +21,7 @@ import torch
 from torch import nn
 
 import fuse_mlir
-from fuse_mlir.hub_host import _packing
+from fuse_mlir.hub_host import _driver, _packing
 from tests.models import CHAIN, MLP, Block, Net, needs_library, net
 
 torch.set_num_threads(1)
@@ -240,6 +240,23 @@ class Directories(unittest.TestCase):
             capturing.return_value = False
             self.assertFalse(torch.equal(code.packed([x, *weights])[-1],
                                          held[0][-1]))
+
+    def test_carveouts_reach_the_driver(self):
+        launch = {"kernel": "norm", "shared_bytes": 64}
+        for value, wanted in ((None, []), (0, [(9, 0)]), (100, [(9, 100)])):
+            library = mock.Mock()
+            library.cuModuleGetFunction.return_value = 0
+            library.cuFuncSetAttribute.return_value = 0
+            with mock.patch.object(_driver, "_driver", lambda: library):
+                _driver.function(None, launch if value is None
+                                 else {**launch, "carveout": value})
+            self.assertEqual(
+                [call.args[1:] for call
+                 in library.cuFuncSetAttribute.call_args_list],
+                [(8, 64), *wanted])
+        with self.assertRaisesRegex(RuntimeError, "'norm' has a carveout of "
+                                    "-1: expected 0 to 100 per cent"):
+            _driver.function(None, {**launch, "carveout": -1})
 
     def test_weights_that_modules_do_not_have(self):
         model = Net(1, lambda: Block(16, 32)).eval().requires_grad_(False)

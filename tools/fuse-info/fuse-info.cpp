@@ -142,6 +142,8 @@ static void printPlan(const json &plan, size_t numModules) {
     std::cout << ") block " << launch["block"].dump();
     if (launch.value("shared_bytes", 0) > 0)
       std::cout << " shared " << launch.value("shared_bytes", 0);
+    if (launch.contains("carveout"))
+      std::cout << " carveout " << launch["carveout"];
     for (const char *flag : {"cooperative", "dependent"})
       if (launch.value(flag, false))
         std::cout << " " << flag;

@@ -75,13 +75,14 @@ TEST(CudaTest, LaunchesWhatThePlanSays) {
   EXPECT_EQ(fake.countHandles(), before);
 }
 
-/// The shared memory that both kernels prefer, in per cent.
-static std::pair<int, int> getCarveouts(const char *first, const char *second,
-                                        int failing = 0) {
+/// The shared memory that the first kernel prefers, in per cent, of a plan that
+/// says so or not.
+static int getCarveout(std::optional<int> wish, int failing = 0) {
   nlohmann::json manifest = nlohmann::json::parse(kManifest);
-  nlohmann::json &launches = manifest["functions"][0]["cuda"]["launches"];
-  launches[0].update(nlohmann::json::parse(first));
-  launches[1].update(nlohmann::json::parse(second));
+  nlohmann::json &launch = manifest["functions"][0]["cuda"]["launches"][0];
+  launch["shared_bytes"] = 0;
+  if (wish)
+    launch["carveout"] = *wish;
   const FakeCuda &fake = getFake();
   CudaSession session(manifest.dump());
   session.open();
@@ -91,37 +92,18 @@ static std::pair<int, int> getCarveouts(const char *first, const char *second,
   session.prepare();
   session.launch();
   session.wait();
-  return {fake.getLaunch(0)->carveout, fake.getLaunch(1)->carveout};
+  EXPECT_EQ(fake.getLaunch(1)->carveout, -1);
+  return fake.getLaunch(0)->carveout;
 }
 
-// A multiprocessor has to be idle to divide its memory anew, so that a small
-// kernel leaves it as the next one needs it where that overlaps with it.
-TEST(CudaTest, PrefersSharedMemoryBeforeAKernelThatNeedsIt) {
-  using Carveouts = std::pair<int, int>;
-  const char *small = R"({"shared_bytes": 0, "cooperative": false})";
-  const char *large = R"({"shared_bytes": 2000, "dependent": true})";
-  EXPECT_EQ(getCarveouts(small, large), Carveouts(100, -1));
+// The plan says how a kernel leaves the memory of its multiprocessors divided.
+// Plans of earlier compilers do not.
+TEST(CudaTest, PrefersSharedMemoryAsThePlanSays) {
+  for (int wish : {0, 37, 100})
+    EXPECT_EQ(getCarveout(wish), wish);
+  EXPECT_EQ(getCarveout(std::nullopt), -1);
   // A driver that knows nothing of it is none that fails.
-  EXPECT_EQ(getCarveouts(small, large, /*failing=*/1), Carveouts(-1, -1));
-  EXPECT_EQ(getCarveouts("{}", large), Carveouts(-1, -1));
-  EXPECT_EQ(getCarveouts(small, R"({"dependent": true})"), Carveouts(-1, -1));
-  EXPECT_EQ(getCarveouts(small, R"({"shared_bytes": 2000})"),
-            Carveouts(-1, -1));
-}
-
-// More than 1024 threads of each of 132 multiprocessors want the cache; of a
-// grid that depends on the inputs nobody knows.
-TEST(CudaTest, PrefersACacheForManyThreads) {
-  using Carveouts = std::pair<int, int>;
-  const char *large = R"({"shared_bytes": 2000, "dependent": true})";
-  for (auto [grid, carveout] : {std::pair("[352, 1, 1]", 100),
-                                {"[353, 1, 1]", -1},
-                                {"[\"s0\", 1, 1]", -1}}) {
-    std::string small = R"({"shared_bytes": 0, "cooperative": false, "grid": )";
-    EXPECT_EQ(getCarveouts((small + grid + "}").c_str(), large),
-              Carveouts(carveout, -1))
-        << grid;
-  }
+  EXPECT_EQ(getCarveout(100, /*failing=*/1), -1);
 }
 
 // A function on tensors without elements has neither code nor launches.

@@ -65,6 +65,34 @@ TEST(ManifestTest, ReadsAFunction) {
   EXPECT_EQ(function.device->plans[0].launches[1].cluster[0], 2u);
 }
 
+/// The carveout of the first launch where the plan has `value`, or what is
+/// wrong with it.
+static std::string readCarveout(const json &value) {
+  json manifest = json::parse(kManifest);
+  manifest["functions"][0]["cuda"]["launches"][0]["carveout"] = value;
+  try {
+    Artifact artifact(makeArtifact(manifest.dump()));
+    const Function &function = artifact.manifest.functions[0];
+    return std::to_string(
+        function.device->plans[0].launches[0].carveout.value());
+  } catch (const Failure &failure) {
+    return failure.getMessage();
+  }
+}
+
+TEST(ManifestTest, ReadsACarveoutWhereThereIsOne) {
+  EXPECT_EQ(readCarveout(0), "0");
+  EXPECT_EQ(readCarveout(100), "100");
+  std::string refusal = "the manifest is malformed: it.functions0.cuda."
+                        "launches0 has no 'carveout' from 0 to 100";
+  EXPECT_EQ(readCarveout(101), refusal);
+  EXPECT_EQ(readCarveout(-1), refusal);
+  EXPECT_EQ(readCarveout("100"), refusal);
+  Artifact earlier(makeArtifact(kManifest));
+  EXPECT_FALSE(
+      earlier.manifest.functions[0].device->plans[0].launches[0].carveout);
+}
+
 TEST(ManifestTest, RefusesDeepAndBrokenText) {
   for (const std::string &text :
        {std::string("{"), std::string("[]"), std::string(100000, '['),

@@ -500,6 +500,18 @@ void PrefillKernelBuilder::buildProducts() {
     ClusterBarrierOp::create(b, loc);
 }
 
+/// The shared memory that the kernel prefers, in per cent of the most. A
+/// multiprocessor has to be idle to divide its memory anew, so that a norm
+/// leaves it as the products need it that overlap with it. With many threads it
+/// wants the cache instead.
+std::optional<int64_t> PrefillKernelBuilder::getCarveout() const {
+  constexpr int64_t kFewThreads = 1024;
+  if (!isNorm() || !s.getDependent() ||
+      tiling.normBlocks * tiling.normThreads > kFewThreads * s.getBlocks())
+    return std::nullopt;
+  return 100;
+}
+
 PlannedKernel PrefillKernelBuilder::build(StringRef name) {
   addArguments();
   int64_t blocks = isNorm() ? tiling.normBlocks : s.getBlocks();
@@ -539,6 +551,8 @@ PlannedKernel PrefillKernelBuilder::build(StringRef name) {
     kernel.setCluster(s.getCluster());
     entries.push_back(entry("cluster", s.getCluster()));
   }
+  if (std::optional<int64_t> carveout = getCarveout())
+    entries.push_back(entry("carveout", *carveout));
   DictionaryAttr plan = getPlan(entries);
   if (isNorm()) {
     if (s.getDependent())

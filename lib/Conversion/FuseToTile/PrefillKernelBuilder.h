@@ -32,6 +32,7 @@ private:
   bool hasLast() const { return part == Part::Last || part == Part::Both; }
   /// Whether the last product reads what other blocks of its launch write.
   bool isJoint() const { return s.getLaunches() == 1; }
+  std::optional<int64_t> getCarveout() const;
 
   /// One product in a kernel.
   struct Phase {

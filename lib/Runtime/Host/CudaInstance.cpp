@@ -90,7 +90,7 @@ private:
                                            SharedWeights &shared);
   std::vector<char> download(const TensorView &view, const TensorSpec &spec);
   void checkResidency(const Launch &launch, KernelFunction kernel) const;
-  KernelFunction loadKernel(const LaunchPlan &plan, size_t index) const;
+  KernelFunction loadKernel(const Launch &launch) const;
   void copyIfRead(const KernelArgument &argument, const Views &arguments);
   void encodeMap(const KernelArgument &argument, DevicePtr address,
                  TensorMap &map) const;
@@ -232,27 +232,7 @@ void CudaInstance::checkResidency(const Launch &launch,
                                          " holds " + std::to_string(most));
 }
 
-/// Whether a kernel is to leave its multiprocessors' memory divided as the next
-/// one, which overlaps with it, needs it: they have to be idle to change that.
-/// Kernels with many threads want the cache instead.
-static bool preparesShared(const LaunchPlan &plan, size_t index,
-                           int multiprocessors) {
-  constexpr int64_t kFewThreads = 1024;
-  const Launch &launch = plan.launches[index];
-  if (launch.sharedBytes > 0 || index + 1 == plan.launches.size())
-    return false;
-  const Launch &next = plan.launches[index + 1];
-  if (next.sharedBytes == 0 || !next.dependent)
-    return false;
-  std::optional<int64_t> blocks = countBlocks(launch);
-  int64_t threads =
-      int64_t(launch.block[0]) * launch.block[1] * launch.block[2];
-  return blocks && *blocks * threads <= kFewThreads * multiprocessors;
-}
-
-KernelFunction CudaInstance::loadKernel(const LaunchPlan &plan,
-                                        size_t index) const {
-  const Launch &launch = plan.launches[index];
+KernelFunction CudaInstance::loadKernel(const Launch &launch) const {
   const CudaModule &module =
       cudaProgram->getModule(code.modules[launch.module], code.chip);
   KernelFunction kernel = module.getKernel(launch.kernel);
@@ -265,11 +245,11 @@ KernelFunction CudaInstance::loadKernel(const LaunchPlan &plan,
         launch.kernel + " with " + std::to_string(launch.sharedBytes) +
             " bytes of shared memory");
   }
-  if (preparesShared(plan, index, device->getMultiprocessors())) {
+  if (launch.carveout) {
     CurrentContext current(*device);
-    // A wish in per cent, without which it is slower and not wrong.
+    // Without it the kernel is slower and not wrong.
     (void)device->getDriver().cuFuncSetAttribute(
-        kernel, kFunctionPreferredCarveout, 100);
+        kernel, kFunctionPreferredCarveout, int(*launch.carveout));
   }
   checkResidency(launch, kernel);
   return kernel;
@@ -335,7 +315,7 @@ std::function<void()> CudaInstance::loadCode(int64_t tokens) {
   for (size_t i = 0; i < count; ++i)
     if (i >= kernels.size() || kernels[i].empty())
       for (size_t j = 0; j < code.plans[i].launches.size(); ++j)
-        loaded[i].push_back(loadKernel(code.plans[i], j));
+        loaded[i].push_back(loadKernel(code.plans[i].launches[j]));
   return [this, loaded = std::move(loaded)] {
     kernels.resize(code.plans.size());
     for (size_t i = 0; i < loaded.size(); ++i)

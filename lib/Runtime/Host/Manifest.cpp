@@ -336,6 +336,8 @@ static Launch readLaunch(const Reader &reader, const Function &function,
   if (reader.has("cluster"))
     launch.cluster = readExtent(reader, "cluster");
   launch.sharedBytes = reader.getUnsigned("shared_bytes", 0, 1 << 20);
+  if (reader.has("carveout"))
+    launch.carveout = reader.getUnsigned("carveout", 100);
   launch.cooperative = reader.getBool("cooperative");
   launch.dependent = reader.getBool("dependent");
   launch.arguments = reader.readList("args", [&](const Reader &argument) {

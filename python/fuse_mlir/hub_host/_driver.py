@@ -4,7 +4,7 @@
 import ctypes
 import functools
 
-_MAX_DYNAMIC_SHARED = 8
+_MAX_DYNAMIC_SHARED, _PREFERRED_CARVEOUT = 8, 9
 _COOPERATIVE, _CLUSTER, _PROGRAMMATIC = 2, 4, 6
 #: Number and bytes of the elements of tensor maps.
 MAP_TYPES = {"i8": (0, 1), "f8E4M3FN": (0, 1), "f8E5M2": (0, 1),
@@ -50,13 +50,25 @@ def load(ptx):
 
 
 def function(module, launch):
-    """The kernel of a launch."""
+    """The kernel of a launch.
+
+    Raises:
+        RuntimeError: the driver has no such kernel, or not as much shared
+            memory; the plan has a carveout, the shared memory that the kernel
+            prefers to L1, out of 0 to 100 per cent.
+    """
+    carveout = launch.get("carveout")
+    if carveout not in (None, *range(101)):
+        raise RuntimeError(f"'{launch['kernel']}' has a carveout of "
+                           f"{carveout}: expected 0 to 100 per cent")
     handle = ctypes.c_void_p()
     _call("cuModuleGetFunction", ctypes.byref(handle), module,
           launch["kernel"].encode())
     if launch.get("shared_bytes"):
         _call("cuFuncSetAttribute", handle, _MAX_DYNAMIC_SHARED,
               launch["shared_bytes"])
+    if carveout is not None:
+        _call("cuFuncSetAttribute", handle, _PREFERRED_CARVEOUT, carveout)
     return handle
 
 

@@ -101,10 +101,12 @@ func.func @soon(%x: tensor<?x512xbf16>, %g: tensor<1024x512xbf16>,
 }
 
 // Twelve tiles of the first product on eight blocks: four blocks have two, so
-// that ranges of the other four are longer.
+// that ranges of the other four are longer. A norm of so few threads, unlike
+// those above, leaves multiprocessors as these blocks need them.
 
 // CHECK-LABEL: func @unequal
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}(
+// CHECK-SAME:      blocks = 128 : i64, carveout = 100 : i64, cooperative = false
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[UNEQUAL:[0-9]+]](
 func.func @unequal(%x: tensor<?x1024xbf16>, %g: tensor<1536x1024xbf16>,
                    %u: tensor<1536x1024xbf16>, %d: tensor<1024x1536xbf16>)

@@ -2,7 +2,8 @@
 // read one packed copy of each weight. Words that kernels meet on lie in one
 // buffer, whose size is the same for all; matrices with a row for each token are
 // as large as the tokens are many. Each kernel is a module, so that hosts with
-// few tokens need not load those for many.
+// few tokens need not load those for many. Before products that overlap with it,
+// a norm of few threads prefers what these do to the cache.
 
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never -o %t.fuse
 // RUN: fuse-info %t.fuse | FileCheck %s
@@ -26,7 +27,8 @@
 // CHECK:       tokens      65 to 128
 // CHECK:       tokens      129 to 1664
 // CHECK-NEXT:  workspace   [[ZEROED]] bytes
-// CHECK:       launch      mlp_prefill_{{.*}} cooperative dependent
+// CHECK:       launch      mlp_prefill_{{.*}} carveout 100 dependent
+// CHECK-NEXT:  launch      mlp_prefill_{{.*}} cooperative dependent
 // CHECK-NEXT:  tokens      1665 to 16384
 // CHECK-NEXT:  workspace   [[ZEROED]] bytes
 // CHECK-NEXT:  workspace   0 bytes

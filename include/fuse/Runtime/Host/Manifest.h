@@ -86,6 +86,10 @@ struct Launch {
   std::array<unsigned, 3> block;
   std::array<unsigned, 3> cluster = {1, 1, 1};
   unsigned sharedBytes = 0;
+  /// The shared memory that the kernel prefers to a cache, in per cent of the
+  /// most there is. A wish: files without it, and hosts that do not know of it,
+  /// compute the same.
+  std::optional<unsigned> carveout;
   /// All blocks have to be resident at the same time.
   bool cooperative = false;
   /// The kernel itself waits for the launch before it.
