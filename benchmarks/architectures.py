@@ -35,8 +35,9 @@ import transformers
 
 import fuse_mlir
 
+from benchmarks.device import read_device
 from benchmarks.environment import run_models
-from benchmarks.timing import capture, read_device
+from benchmarks.timing import capture
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 SMALL = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4,

@@ -14,6 +14,11 @@ TIMED_SHAPES = ((2048, 16384, "gelu_tanh"), (4096, 12288, "silu"),
                 (1024, 3072, "silu"), (2064, 8208, "silu"),
                 (8192, 28672, "silu"))
 TIMED_TOKENS = (1, 8, 16, 32, 50, 64, 96, 128)
+#: What is timed beside the floor alone: all of those with these numbers of
+#: tokens, and other widths with these and the least, middle and most.
+LONE_TOKENS = (7, 33, 100)
+LONE_SHAPES = ((1536, 8960, "silu"), (3072, 8192, "silu"),
+               (3600, 10256, "silu"), (5120, 13824, "silu"))
 CHECKED_TOKENS = (1, 7, 8, 16, 33, 50, 64, 100, 128)
 #: Tiles of one launch for more tokens than that.
 MIDDLE_TILES = (192, 256)
@@ -46,12 +51,23 @@ def timed_problem(width: int, hidden: int, act: str, dtype: str,
                    skip=("gate", "up", "act", "product") if relaxed else ())
 
 
+def is_lone(width: int, hidden: int, tokens: int) -> bool:
+    """Whether a block is timed beside the floor alone, without peers."""
+    return tokens in LONE_TOKENS or \
+        (width, hidden) in (shape[:2] for shape in LONE_SHAPES)
+
+
+def timed_tokens(shape: tuple[int, int, str]) -> tuple[int, ...]:
+    """Up to 128 tokens with which a block is timed."""
+    return (*((1, 50, 128) if shape in LONE_SHAPES else TIMED_TOKENS),
+            *LONE_TOKENS)
+
+
 def timed_cases() -> Iterator[Case]:
-    for width, hidden, act in TIMED_SHAPES:
+    for shape in (*TIMED_SHAPES, *LONE_SHAPES):
         for dtype in DTYPES:
-            for tokens in TIMED_TOKENS:
-                yield Case(timed_problem(width, hidden, act, dtype),
-                           tile(tokens))
+            for tokens in timed_tokens(shape):
+                yield Case(timed_problem(*shape, dtype), tile(tokens))
 
 
 def relaxed_cases() -> Iterator[Case]:

@@ -29,8 +29,9 @@ import transformers
 import fuse_mlir
 
 from benchmarks.architectures import Replay, build
+from benchmarks.device import read_device
 from benchmarks.environment import require_gpu, run_models
-from benchmarks.timing import read_device, replay_us
+from benchmarks.timing import replay_us
 
 WIDE = {"hidden_size": 4096, "intermediate_size": 12288,
         "num_hidden_layers": 8, "num_attention_heads": 32,

@@ -3,8 +3,9 @@
 
     python3 -m benchmarks.merge benchmarks/results/mlp-h200.json RUN.json...
 
-A row or check replaces the one of the same problem; the GPU and its ceilings
-are those of the last run that has them, its clocks the least and most of all.
+A row or check replaces the one of the same problem, so that runs on the GPUs
+of one host, each with rows of its own, make one file. Clocks and ceilings are
+kept for each GPU that a row names; of those that are named no longer they go.
 """
 
 from __future__ import annotations
@@ -29,16 +30,31 @@ def merge(target: Results, source: Path) -> None:
     for row in data["checks"]:
         target.add_check(row)
     for name, value in data.items():
-        if name in _LISTS or not value:
+        if name in _LISTS or name == "gpus" or not value:
             continue
         known = target.data.get(name)
-        if name == "clocks" and known:
-            pick = {"sm_mhz_min": min, "sm_mhz_max": max}
-            value = {key: pick[key](known.get(key, mhz), mhz)
-                     for key, mhz in value.items()}
-        # A run without the stage of ceilings has some of them.
         target.data[name] = {**(known or {}), **value} \
             if isinstance(value, dict) else value
+    for name, gpu in data.get("gpus", {}).items():
+        merge_gpu(target.gpu(name), gpu)
+
+
+def merge_gpu(known: dict[str, dict[str, float]],
+              more: dict[str, dict[str, float]]) -> None:
+    """Clocks become the least and most of both; a run without the stage of
+    ceilings has some of them."""
+    for name, pick in (("sm_mhz_min", min), ("sm_mhz_max", max)):
+        if name in more["clocks"]:
+            mhz = more["clocks"][name]
+            known["clocks"][name] = pick(known["clocks"].get(name, mhz), mhz)
+    known["ceilings"].update(more["ceilings"])
+
+
+def forget_gpus(target: Results) -> None:
+    """Drops the GPUs that no row names."""
+    named = {row.get("gpu") for row in target.rows}
+    target.data["gpus"] = {name: gpu for name, gpu in
+                           target.data["gpus"].items() if name in named}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -50,6 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     results = Results(options.target)
     for source in options.sources:
         merge(results, source)
+    forget_gpus(results)
     results.save()
     print(f"{options.target}: {len(results.rows)} rows, "
           f"{len(results.checks)} checks")

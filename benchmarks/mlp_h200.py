@@ -28,9 +28,10 @@ import torch
 from torch import Tensor
 
 from . import data
-from .cases import (CHECKED_TOKENS, MIDDLE_TILES, TIMED_SHAPES, TIMED_TOKENS,
-                    timed_problem)
+from .cases import (CHECKED_TOKENS, LONE_SHAPES, LONE_TOKENS, MIDDLE_TILES,
+                    TIMED_SHAPES, TIMED_TOKENS, timed_problem, timed_tokens)
 from .checks import Checker, short
+from .device import DeviceReader, describe_device, short_uuid
 from .driver import CudaError, Module, Runner, Weights
 from .environment import gpu_problem, pattern
 from .peers import (MODES, library_products, make_peers, parameters,
@@ -42,8 +43,7 @@ from .problem import BF16, FP8, Problem
 from .reference import (kernel_scalars, library_sum_error, real_output,
                         relative_error)
 from .results import LIBRARY, Results, tables
-from .timing import (DeviceReader, Floor, Sample, Timer, capture, ceilings,
-                     describe_device)
+from .timing import Floor, Sample, Timer, capture, ceilings
 from .tune_peers import CACHE, CHOICES, read_choices
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,12 +55,14 @@ FEW_TOKENS = 128
 #: From here on, power limits the clock: systems also run for some time each.
 MANY_TOKENS = 2048
 _SUSTAINED = ("fuse", LIBRARY, "torch-compile", "torch-compile-autotune")
+#: What replays graphs of single calls.
+_SINGLE = {"single", "sustained"}
 
 
 #: `--rounds` are repeated, so often at most and for so many `--seconds`, until
 #: the ratio to the fastest peer is certain to 1 -+ this with a probability of
 #: 0.95.
-_CERTAIN, _MOST_REPEATS = 0.0025, 4
+_CERTAIN, _MOST_REPEATS = 0.001, 20
 #: What the tensor cores of a Hopper multiprocessor do in a cycle.
 _FLOP_PER_CYCLE = {BF16: 4096, FP8: 8192}
 
@@ -139,6 +141,7 @@ class Bench:
         self.plans = load_plans(options.kernels) if options.kernels.exists() \
             else []
         self.watch = Watch(options.hang)
+        self.gpu = short_uuid()
         self.clocks: list[float] = []
         self.reader = DeviceReader()
 
@@ -168,7 +171,7 @@ class Bench:
         if clock is None:
             return None
         self.clocks.append(clock)
-        seen = self.results.data["clocks"]
+        seen = self.results.gpu(self.gpu)["clocks"]
         seen["sm_mhz_min"] = min(self.clocks + [seen.get("sm_mhz_min", 1e9)])
         seen["sm_mhz_max"] = max(self.clocks + [seen.get("sm_mhz_max", 0.0)])
         return clock
@@ -257,17 +260,20 @@ class Bench:
         self.timer = Timer(self.floor)
         empty = self.timer.interleave(
             {"empty": capture(self.floor.empty())}, 30)["empty"]
-        self.results.data["ceilings"]["empty_graph_us"] = \
+        self.results.gpu(self.gpu)["ceilings"]["empty_graph_us"] = \
             empty.per(1)["median_us"]
         torch._dynamo.config.cache_size_limit = 256
-        for width, hidden, act in TIMED_SHAPES:
+        for shape in (*TIMED_SHAPES, *LONE_SHAPES):
+            served = [*timed_tokens(shape),
+                      *(PREFILL_TOKENS if shape in PREFILL_SHAPES else ())]
+            tokens = [m for m in self.options.tokens if m in served]
             for dtype in (FP8, BF16):
-                problem = timed_problem(width, hidden, act, dtype)
-                if self.wants(problem.label()):
-                    self.time_problem(problem)
+                problem = timed_problem(*shape, dtype)
+                if tokens and self.wants(problem.label()):
+                    self.time_problem(problem, tokens)
 
-    def time_problem(self, problem: Problem) -> None:
-        """Single launches and chains of one shape and type, for every M."""
+    def time_problem(self, problem: Problem, tokens: Sequence[int]) -> None:
+        """Single launches and chains of one shape and type."""
         layers = LAYERS if "chain" in self.options.stages else 1
         operands = []
         for layer in range(layers):
@@ -284,10 +290,7 @@ class Bench:
         # The floor reads the same number of bytes, from a buffer of its own.
         raw = torch.empty(layers * problem.weight_bytes, dtype=torch.uint8,
                           device="cuda").random_(0, 255)
-        many = (problem.width, problem.hidden, problem.act) in PREFILL_SHAPES
-        for m in self.options.tokens:
-            if m > FEW_TOKENS and not many:
-                continue
+        for m in tokens:
             if self.left() < 30:
                 self.say("budget reached")
                 break
@@ -345,7 +348,7 @@ class Bench:
                 self.watch.stop()
             errors[peer.system, peer.scales] = relative_error(result, truth)
             protocols = self.protocols(m)
-            if "single" in protocols:
+            if set(protocols) & _SINGLE:
                 calls[peer.system, peer.scales, "single"] = \
                     lambda f=bound[0]: f(x)
             if "chain" in protocols and \
@@ -389,7 +392,7 @@ class Bench:
         self.watch.stop()
         errors[system, own] = relative_error(runners[0].results[0], truth)
         protocols = self.protocols(x.shape[0])
-        if "single" in protocols:
+        if set(protocols) & _SINGLE:
             calls[system, own, "single"] = runners[0]
         if "chain" not in protocols:
             return
@@ -427,27 +430,37 @@ class Bench:
                 problem: Problem) -> None:
         graphs: dict[str, torch.cuda.CUDAGraph] = {}
         for protocol in self.protocols(base["M"]):
+            kind = "single" if protocol in _SINGLE else protocol
+            layers = 1 if kind == "single" else LAYERS
+            if protocol != "sustained" or not graphs:
+                self.watch.start(f"capture {base} {protocol}", 120)
+                graphs = self.capture_all(calls, kind)
             if protocol == "sustained":
                 self.measure_sustained(base, graphs, errors, problem)
                 continue
-            layers = 1 if protocol == "single" else LAYERS
-            graphs = {}
-            self.watch.start(f"capture {base} {protocol}", 120)
             graphs["floor"] = capture(self.floor.read(
                 raw[:layers * problem.weight_bytes]))
-            for (system, scales, kind), function in calls.items():
-                if kind != protocol:
-                    continue
-                try:
-                    graphs[f"{system}/{scales}"] = capture(function)
-                except (CudaError, RuntimeError) as error:
-                    self.say(f"{system} {scales}: {error}")
             self.watch.start(f"time {base} {protocol}", 120)
             samples = self.interleave(graphs, base["M"])
             self.watch.stop()
             self.add_rows({**base, "protocol": protocol}, samples, errors,
                           problem, layers, {"sm_mhz": self.read_clock()},
                           {"power_w": self.reader.power()})
+
+    def capture_all(self, calls: dict[tuple[str, str, str],
+                                      Callable[[], Any]], kind: str
+                    ) -> dict[str, torch.cuda.CUDAGraph]:
+        """The graphs of one kind by system and scales; what can not be
+        captured is said."""
+        graphs = {}
+        for (system, scales, own), function in calls.items():
+            if own != kind:
+                continue
+            try:
+                graphs[f"{system}/{scales}"] = capture(function)
+            except (CudaError, RuntimeError) as error:
+                self.say(f"{system} {scales}: {error}")
+        return graphs
 
     def interleave(self, graphs: dict[str, torch.cuda.CUDAGraph], tokens: int
                    ) -> dict[str, Sample]:
@@ -511,7 +524,7 @@ class Bench:
                    **sample.per(layers), "floor_us": floor,
                    "rel_err": short(error) if error < 1e9 else None,
                    "weight_bytes": problem.weight_bytes,
-                   **(clock or {}), "run": self.began}
+                   **(clock or {}), "run": self.began, "gpu": self.gpu}
             if ours is not None and sample is not ours:
                 over, *row["over_fuse_95"] = (
                     round(ratio, 4) for ratio in sample.over(ours))
@@ -543,7 +556,7 @@ class Bench:
 
     def run(self) -> int:
         self.describe()
-        self.say(f"{self.results.data['gpu']}, driver "
+        self.say(f"{self.results.data['gpu']} {self.gpu}, driver "
                  f"{self.results.data['driver']}, torch "
                  f"{torch.__version__}, {len(self.plans)} kernels")
         if self.plans:
@@ -556,10 +569,10 @@ class Bench:
                          "for the CUDA of the ptxas that made it, or newer")
                 return 1
         if "ceilings" in self.options.stages:
-            self.results.data["ceilings"].update(ceilings())
-            self.results.data["ceilings"]["fp8_sums_of_interval"] = short(
-                library_sum_error())
-            self.say(f"ceilings {self.results.data['ceilings']}")
+            found = self.results.gpu(self.gpu)["ceilings"]
+            found.update(ceilings())
+            found["fp8_sums_of_interval"] = short(library_sum_error())
+            self.say(f"ceilings {found}")
         self.read_clock()
         if "check" in self.options.stages:
             self.check_all()
@@ -580,7 +593,8 @@ def kernel_problem(options: argparse.Namespace) -> str:
         return (f"no kernels in {folder}: expected those of python3 -m "
                 "benchmarks.kernels, or --kernels none")
     names += [timed_problem(*shape, dtype).label()
-              for shape in TIMED_SHAPES for dtype in (FP8, BF16)]
+              for shape in (*TIMED_SHAPES, *LONE_SHAPES)
+              for dtype in (FP8, BF16)]
     if not any(re.search(options.only, name) for name in names):
         return (f"no problem is called '{options.only}': expected part of a "
                 f"name such as {names[0]}")
@@ -605,7 +619,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--stages", nargs="+", choices=stages,
                         default=list(stages))
     parser.add_argument("--tokens", nargs="+", type=int,
-                        default=[*TIMED_TOKENS, *PREFILL_TOKENS],
+                        default=[*TIMED_TOKENS, *PREFILL_TOKENS,
+                                 *LONE_TOKENS],
                         help="M that are timed, in this order; more than "
                         f"{FEW_TOKENS} with the first shapes only")
     parser.add_argument("--check-tokens", nargs="+", type=int,
@@ -643,9 +658,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--begin", type=float, default=time.time(),
                         help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if "sustained" in options.stages and "single" not in options.stages:
-        parser.error("--stages sustained replays the graphs of single: "
-                     "expected both")
     if not options.worker:
         problem = gpu_problem() or kernel_problem(options)
         if problem:

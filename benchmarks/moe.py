@@ -34,8 +34,9 @@ from transformers.models.mixtral.modeling_mixtral import MixtralExperts
 
 import fuse_mlir
 
+from benchmarks.device import read_device
 from benchmarks.environment import require_gpu, run_models
-from benchmarks.timing import capture, read_device, replay_us
+from benchmarks.timing import capture, replay_us
 
 #: Features, hidden features, experts, experts of a token.
 SHAPES = {"qwen3_moe": (2048, 768, 128, 8), "mixtral": (4096, 14336, 8, 2),

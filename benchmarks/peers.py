@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as functional
 from torch import Tensor
 
-from .cases import TIMED_SHAPES
+from .cases import TIMED_SHAPES, is_lone
 from .problem import Problem
 from .reference import E4M3_MAX
 
@@ -70,6 +70,8 @@ MODES = ("eager", "compile", "autotune", "autotune-dynamic")
 def peer_modes(problem: Problem, tokens: int,
                wanted: Sequence[str]) -> list[str]:
     """Those of the modes of `make_peers` that a problem is timed with."""
+    if is_lone(problem.width, problem.hidden, tokens):
+        return []
     tuned = (tokens in AUTOTUNED_TOKENS and
              (problem.width, problem.hidden) in AUTOTUNED_SHAPES)
     return [mode for mode in wanted

@@ -24,6 +24,8 @@ Row = dict[str, Any]
 LIBRARY = "cublas-products"
 _ROW_KEY = ("K", "H", "M", "act", "dtype", "scales", "system", "protocol")
 _CHECK_KEY = ("case", "tile", "M")
+#: Ratios hold among rows of one run on one GPU.
+_RUN = ("run", "gpu")
 
 
 def _key(row: Row, names: Iterable[str]) -> tuple[Any, ...]:
@@ -37,13 +39,20 @@ class Results:
         self.path = path
         self.data: dict[str, Any] = {
             "gpu": "", "driver": "", "clocks": {}, "versions": {},
-            "commit": "", "ceilings": {}, "rows": [], "checks": []}
+            "commit": "", "ceilings": {}, "gpus": {}, "rows": [],
+            "checks": []}
         for source in (start, path):
             if source is not None and source.exists():
                 self.data.update(json.loads(source.read_text()))
         self._rows = {_key(row, _ROW_KEY): row for row in self.data["rows"]}
         self._checks = {_key(row, _CHECK_KEY): row
                         for row in self.data["checks"]}
+
+    def gpu(self, name: str) -> dict[str, dict[str, float]]:
+        """The clocks and ceilings of one GPU of those that rows name."""
+        found: dict[str, dict[str, float]] = self.data["gpus"].setdefault(
+            name, {"clocks": {}, "ceilings": {}})
+        return found
 
     def add_row(self, row: Row) -> None:
         self._rows[_key(row, _ROW_KEY)] = row
@@ -75,6 +84,7 @@ class Results:
             return tuple(str(value).rjust(8) for value in
                          _key(row, ("K", "H", "dtype", "protocol", "M",
                                     "scales", "system")))
+        self._sum_up_gpus()
         self.data["rows"] = sorted(self.rows, key=order)
         self.data["checks"] = sorted(
             self.checks, key=lambda row: (row["case"], row["tile"], row["M"]))
@@ -94,11 +104,23 @@ class Results:
         os.replace(partial, self.path)
 
 
+    def _sum_up_gpus(self) -> None:
+        """Clocks are those of all GPUs, ceilings those of the first."""
+        gpus = list(self.data["gpus"].values())
+        for name, pick in (("sm_mhz_min", min), ("sm_mhz_max", max)):
+            seen = [gpu["clocks"][name] for gpu in gpus
+                    if name in gpu["clocks"]]
+            if seen:
+                self.data["clocks"][name] = pick(seen)
+        if gpus:
+            self.data["ceilings"] = dict(gpus[0]["ceilings"])
+
+
 def best_peer(rows: list[Row], ours: Row | None = None) -> Row | None:
     """The fastest system that is not ours, and of the same run."""
     peers = [row for row in rows if row["system"].startswith("torch")
              and row.get("median_us") and
-             (ours is None or row.get("run") == ours.get("run"))]
+             (ours is None or _key(row, _RUN) == _key(ours, _RUN))]
     return min(peers, key=lambda row: row["median_us"], default=None)
 
 

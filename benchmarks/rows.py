@@ -175,9 +175,10 @@ def measure_all(options: argparse.Namespace) -> int:
     import torch
 
     from .checks import short
+    from .device import DeviceReader, describe_device
     from .driver import Module, Runner, Weights
     from .reference import E4M3_MAX, Chain, Range
-    from .timing import DeviceReader, Floor, Timer, capture, describe_device
+    from .timing import Floor, Timer, capture
 
     class Head(Chain):
         """The members up to the quantized input, and linears after it."""

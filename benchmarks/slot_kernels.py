@@ -26,11 +26,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .device import read_device
 from .environment import require_gpu, require_tools
 from .kernels import read_commit
 from .plan import evaluate
 from .slot_cases import Case, Error, all_cases, error
-from .timing import read_device
 
 ROOT = Path(__file__).resolve().parents[1]
 TOKENS = (0, 1, 7, 67, 300)

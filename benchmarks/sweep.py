@@ -186,7 +186,8 @@ class Sweep:
     def __init__(self, arguments: argparse.Namespace) -> None:
         import torch
 
-        from .timing import Timer, read_device
+        from .device import read_device
+        from .timing import Timer
 
         self.arguments = arguments
         self.torch = torch
@@ -263,8 +264,9 @@ class Sweep:
 
     def time(self, block: Block, entry: dict[str, Any],
              instances: dict[str, Any]) -> None:
+        from .device import read_device
         from .peers import library_products
-        from .timing import capture, read_device
+        from .timing import capture
 
         problem = block.problem
         bounds = [bound for bound, _ in entry["ranges"]]

@@ -53,17 +53,25 @@ def mlp_rows(page, shape, dtype, tokens, protocol="single"):
             and row["protocol"] == protocol]
     same = [row for row in rows if row["dtype"] == dtype
             and row["scales"] != "dynamic"]
+    ours = one(same, system="fuse")
     peers = [row["median_us"] for row in same
-             if row["system"].startswith("torch-")]
+             if row["system"].startswith("torch-") and is_beside(row, ours)]
     eager = [row["median_us"] for row in rows if row["dtype"] == "bf16"
              and row["system"].startswith("torch-eager")]
-    return one(same, system="fuse"), peers, eager
+    return ours, peers, eager
+
+
+def is_beside(row, ours):
+    """Whether both were measured in one run on one GPU."""
+    return ours and all(row.get(key) == ours.get(key)
+                        for key in ("run", "gpu"))
 
 
 def best_peer(page, ours):
     """The fastest system of the type and scales of a row of ours."""
     return min((row for row in page.result["rows"]
-                if row["system"].startswith("torch-") and all(
+                if row["system"].startswith("torch-")
+                and is_beside(row, ours) and all(
                     row[name] == ours[name] for name in (
                         "K", "H", "M", "dtype", "scales", "protocol"))),
                key=lambda row: row["median_us"])
