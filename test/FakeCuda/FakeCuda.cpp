@@ -30,12 +30,15 @@ using GraphExec = void *;
 /// What launches of a certain grid do, from the file that the environment
 /// variable FAKE_CUDA_SCRIPT names. A line is `grid <blocks>` and one of
 ///   us <time>       they take so long, instead of 10
+///   overlaps <time> so long where they may begin before what goes before ends
+///   joins <time>    so long where their blocks may begin one by one then
 ///   fails <code>    launching fails
 ///   hangs           nothing after them ends
 ///   dies            the process ends
 ///   writes <index>  they change the first bytes behind a parameter
 struct Rule {
   double us = 10;
+  std::optional<double> overlapping, joining;
   int failCode = 0;
   bool hangs = false, dies = false;
   int writes = -1;
@@ -63,6 +66,10 @@ struct Script {
       Rule &rule = rules[grid];
       if (action == "us")
         file >> rule.us;
+      else if (action == "overlaps")
+        file >> rule.overlapping.emplace();
+      else if (action == "joins")
+        file >> rule.joining.emplace();
       else if (action == "fails")
         file >> rule.failCode;
       else if (action == "writes")
@@ -499,6 +506,12 @@ static int cuLaunchKernelEx(const LaunchConfig *config, KernelFunction function,
     auto rule = state.script.rules.find(config->gridX);
     if (rule != state.script.rules.end())
       kernel.rule = rule->second;
+    if (launch.programmatic == 1) {
+      if (kernel.rule.joining && launch.cooperative != 1)
+        kernel.rule.us = *kernel.rule.joining;
+      else
+        kernel.rule.us = kernel.rule.overlapping.value_or(kernel.rule.us);
+    }
     if (kernel.rule.dies)
       std::_Exit(7);
     if (kernel.rule.writes >= 0)

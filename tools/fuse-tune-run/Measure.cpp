@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Measure.h"
+#include "fuse-c/Runtime.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Trial/TuneFormat.h"
 
@@ -19,10 +20,20 @@ using nlohmann::json;
 
 struct Measurer::Candidate {
   size_t index;
-  std::unique_ptr<Call> call;
+  /// One for each layer that has tensors of its own.
+  std::vector<std::unique_ptr<Call>> calls;
   std::optional<GpuGraph> graph;
+  /// Of all layers.
   std::vector<std::string> results;
   std::vector<double> times;
+
+  std::vector<std::string> download() const {
+    std::vector<std::string> all;
+    for (const std::unique_ptr<Call> &call : calls)
+      for (std::string &result : call->download())
+        all.push_back(std::move(result));
+    return all;
+  }
 
   double getMedian() const {
     std::vector<double> sorted = times;
@@ -35,7 +46,28 @@ struct Measurer::Candidate {
 Measurer::Measurer(std::shared_ptr<Gpu> device, const TrialFile &file,
                    const MeasureOptions &options)
     : gpu(std::move(device)), file(file), options(options), store(file),
-      stream(gpu->createStream()), flush(gpu, options.flushBytes) {}
+      stream(gpu->createStream()), flush(gpu, options.flushBytes) {
+  // Everything is launched on this one stream.
+  if (kProtocols[options.protocol] == std::string_view("exclusive-chain"))
+    gpu->getDevice().setExclusive(true);
+}
+
+/// Arguments of layers that have tensors of their own: as many that what is
+/// read between two launches of one layer is more than L2 holds.
+static std::vector<std::vector<Argument>>
+makeLayers(const std::vector<Argument> &arguments,
+           const MeasureOptions &options) {
+  size_t bytes = 1;
+  for (const Argument &argument : arguments)
+    bytes += argument.getCount() * getElementBytes(argument.element);
+  size_t count = std::min(size_t(options.getLaunches()),
+                          1 + (options.flushBytes + bytes - 1) / bytes);
+  std::vector<std::vector<Argument>> layers(count, arguments);
+  for (size_t layer = 0; layer < count; ++layer)
+    for (Argument &argument : layers[layer])
+      argument.seed += layer * arguments.size();
+  return layers;
+}
 
 static json fail(const char *status, const std::string &detail) {
   return {{"status", status}, {"detail", detail}};
@@ -53,24 +85,33 @@ static json describe(const Failure &failure) {
               failure.getMessage());
 }
 
-/// Loads a candidate, runs it once and captures it.
+/// Loads a candidate, runs each layer once and captures what is measured.
 bool Measurer::load(Candidate &candidate, const json &op,
-                    const std::vector<Argument> &arguments,
+                    const std::vector<std::vector<Argument>> &layers,
                     const MeasureEvents &events) {
   const json &description = op.at("candidates").at(candidate.index);
   events.begins(candidate.index);
   try {
-    candidate.call = std::make_unique<Call>(
-        gpu,
-        file.getSection(description.at("artifact").get<size_t>(),
-                        kArtifactSection),
-        "", arguments, store, &shared);
-    candidate.call->poison(stream);
-    candidate.call->launch(stream);
-    gpu->wait(stream, options.timeoutMs);
-    candidate.results = candidate.call->download();
-    candidate.graph.emplace(
-        gpu->capture(stream, [&] { candidate.call->launch(stream); }));
+    for (const std::vector<Argument> &arguments : layers) {
+      candidate.calls.push_back(
+          candidate.calls.empty()
+              ? std::make_unique<Call>(
+                    gpu,
+                    file.getSection(description.at("artifact").get<size_t>(),
+                                    kArtifactSection),
+                    "", arguments, store, &shared)
+              : std::make_unique<Call>(*candidate.calls.front(), arguments,
+                                       store, &shared));
+      candidate.calls.back()->poison(stream);
+      candidate.calls.back()->launch(stream);
+      gpu->wait(stream, options.timeoutMs);
+    }
+    candidate.results = candidate.download();
+    candidate.graph.emplace(gpu->capture(stream, [&] {
+      for (int i = 0; i < options.getLaunches(); ++i)
+        candidate.calls[size_t(i) % candidate.calls.size()]->launch(
+            stream, i > 0 ? FUSE_LAUNCH_OVERLAP : 0);
+    }));
     return true;
   } catch (const Failure &failure) {
     events.ends(candidate.index, describe(failure));
@@ -85,8 +126,9 @@ bool Measurer::load(Candidate &candidate, const json &op,
 static bool agree(const Call &call, const std::vector<std::string> &actual,
                   const std::vector<std::string> &expected,
                   std::string &detail) {
+  const std::vector<host::TensorSpec> &specs = call.getFunction().results;
   for (size_t i = 0; i < actual.size(); ++i) {
-    const std::string &element = call.getFunction().results[i].element;
+    const std::string &element = specs[i % specs.size()].element;
     Comparison comparison = compare(element, actual[i], expected[i]);
     bool isByte = getElementBytes(element) == 1;
     if (comparison.specials > 0 || comparison.energy > (isByte ? 1e-3 : 1e-4) ||
@@ -113,8 +155,8 @@ void Measurer::findWrong(std::vector<Candidate> &candidates,
   for (const Candidate &candidate : candidates) {
     size_t agreeing = 0;
     for (const Candidate &other : candidates)
-      agreeing +=
-          agree(*candidate.call, other.results, candidate.results, detail);
+      agreeing += agree(*candidate.calls.front(), other.results,
+                        candidate.results, detail);
     if (agreeing * 2 > candidates.size()) {
       reference = &candidate;
       break;
@@ -122,7 +164,7 @@ void Measurer::findWrong(std::vector<Candidate> &candidates,
   }
   std::vector<Candidate> kept;
   for (Candidate &candidate : candidates) {
-    bool right = reference && agree(*candidate.call, candidate.results,
+    bool right = reference && agree(*candidate.calls.front(), candidate.results,
                                     reference->results, detail);
     if (!right)
       events.ends(candidate.index,
@@ -135,7 +177,7 @@ void Measurer::findWrong(std::vector<Candidate> &candidates,
     return candidates.clear();
   std::vector<std::string> expected = reference->results;
   for (Candidate &candidate : candidates)
-    if (agree(*candidate.call, candidate.results, expected, detail))
+    if (agree(*candidate.calls.front(), candidate.results, expected, detail))
       kept.push_back(std::move(candidate));
   candidates = std::move(kept);
 }
@@ -150,8 +192,11 @@ void Measurer::takeTimes(std::vector<Candidate *> chosen, int rounds,
         events.ends(chosen[index]->index,
                     fail(kStatusTimeout, "a replay did not end or failed"));
       });
-  for (size_t i = 0; i < chosen.size(); ++i)
+  for (size_t i = 0; i < chosen.size(); ++i) {
+    for (double &time : times[i])
+      time /= options.getLaunches();
     chosen[i]->times = std::move(times[i]);
+  }
 }
 
 /// The resolution of events is no better than a nanosecond.
@@ -161,7 +206,7 @@ static double roundTime(double us) { return std::round(us * 1000) / 1000; }
 void Measurer::reportTimes(std::vector<Candidate> &candidates,
                            const MeasureEvents &events) {
   for (Candidate &candidate : candidates) {
-    if (candidate.call->download() != candidate.results) {
+    if (candidate.download() != candidate.results) {
       events.ends(candidate.index,
                   fail(kStatusWrong, "replays do not give the same bits"));
       continue;
@@ -182,6 +227,8 @@ void Measurer::measure(const json &op, const std::set<size_t> &excluded,
   std::vector<Argument> arguments;
   for (const json &object : op.at("arguments"))
     arguments.push_back(file.readArgument(object));
+  const std::vector<std::vector<Argument>> layers =
+      makeLayers(arguments, options);
   std::vector<Candidate> candidates;
   for (size_t i = 0; i < op.at("candidates").size(); ++i) {
     if (excluded.count(i))
@@ -194,7 +241,7 @@ void Measurer::measure(const json &op, const std::set<size_t> &excluded,
     }
     Candidate candidate = {};
     candidate.index = i;
-    if (load(candidate, op, arguments, events))
+    if (load(candidate, op, layers, events))
       candidates.push_back(std::move(candidate));
   }
   previous.clear();
@@ -219,6 +266,7 @@ void Measurer::measure(const json &op, const std::set<size_t> &excluded,
   reportTimes(candidates, events);
   for (Candidate &candidate : candidates) {
     candidate.graph.reset();
-    previous.push_back(std::move(candidate.call));
+    for (std::unique_ptr<Call> &call : candidate.calls)
+      previous.push_back(std::move(call));
   }
 }

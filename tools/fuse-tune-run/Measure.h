@@ -19,9 +19,14 @@ struct MeasureOptions {
   int rounds = 20, finalRounds = 60;
   /// How many of the fastest are measured again, with the first.
   size_t finalists = 5;
+  /// Index into `kProtocols`, and launches of a replay where it is a chain.
+  size_t protocol = 0;
+  int chainedLaunches = 8;
   uint64_t timeoutMs = 5000;
   /// Bytes written between replays, more than L2 holds.
   size_t flushBytes = size_t(256) << 20;
+
+  int getLaunches() const { return protocol == 0 ? 1 : chainedLaunches; }
 };
 
 /// Told before a candidate runs, and what became of it: an object with
@@ -47,7 +52,7 @@ private:
   struct Candidate;
 
   bool load(Candidate &candidate, const nlohmann::json &op,
-            const std::vector<Argument> &arguments,
+            const std::vector<std::vector<Argument>> &layers,
             const MeasureEvents &events);
   void findWrong(std::vector<Candidate> &candidates,
                  const MeasureEvents &events);

@@ -15,6 +15,7 @@
 #include "fuse/Runtime/Trial/Options.h"
 #include "fuse/Runtime/Trial/TuneFormat.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -152,7 +153,8 @@ static json makeReport(const Options &options, const TrialFile &file,
   json report = file.getDescription();
   report["format"] = kMeasurementsFormat;
   report["device"] = progress.device;
-  report["protocol"] = {{"name", "graph replay after a memset"},
+  report["protocol"] = {{"name", kProtocols[options.measure.protocol]},
+                        {"launches", options.measure.getLaunches()},
                         {"flush_bytes", options.measure.flushBytes},
                         {"rounds", options.measure.rounds},
                         {"finalists", options.measure.finalists},
@@ -230,11 +232,27 @@ static constexpr const char *kUsage =
     "and neither a toolkit nor the compiler.\n"
     "\n"
     "  --device=N        ordinal of the device (0)\n"
+    "  --protocol=NAME   what is timed: 'single' launches, a 'chain' of\n"
+    "                    launches that overlap, or an 'exclusive-chain', "
+    "whose\n"
+    "                    blocks begin one by one (single)\n"
+    "  --launches=N      launches of a chain (8)\n"
     "  --rounds=N        replays of each candidate (20)\n"
     "  --finalists=N     how many of the fastest are measured again (5)\n"
     "  --final-rounds=N  replays of those (60)\n"
     "  --timeout-ms=N    how long a launch may take (5000)\n"
     "  --flush-mb=N      what is written between replays (256)\n";
+
+static size_t readProtocol(const std::string &name) {
+  const auto *place =
+      std::find(std::begin(kProtocols), std::end(kProtocols), name);
+  if (place == std::end(kProtocols))
+    throw Failure(
+        FUSE_ERROR_INVALID_ARGUMENT,
+        "--protocol: expected single, chain or exclusive-chain, got '" + name +
+            "'");
+  return size_t(place - kProtocols);
+}
 
 static Options readOptions(int argc, char **argv) {
   Options options;
@@ -248,6 +266,10 @@ static Options readOptions(int argc, char **argv) {
       options.output = argv[++i];
     else if (read("--device", 0))
       options.device = int(number);
+    else if (text.rfind("--protocol=", 0) == 0)
+      options.measure.protocol = readProtocol(text.substr(11));
+    else if (readNumber(text, "--launches", 2, 1000, number))
+      options.measure.chainedLaunches = int(number);
     else if (read("--rounds", 1))
       options.measure.rounds = int(number);
     else if (read("--finalists", 1))

@@ -29,8 +29,9 @@ static double getTime(const json &candidate) {
   return candidate.at("median_us").get<double>();
 }
 
-/// The row of an op, or null when none of its candidates was measured.
-static json makeRow(const json &op, const json &device, double margin) {
+/// The row of an op of `report`, or null when none of its candidates was
+/// measured.
+static json makeRow(const json &op, const json &report, double margin) {
   const json *best = nullptr, *choice = nullptr;
   const json &candidates = op.at("candidates");
   for (const json &candidate : candidates) {
@@ -52,7 +53,8 @@ static json makeRow(const json &op, const json &device, double margin) {
   row["median_us"] = getTime(*best);
   if (choice)
     row["model_choice_us"] = getTime(*choice);
-  row["device"] = device.at("name");
+  row["device"] = report.at("device").at("name");
+  row["protocol"] = report.at("protocol").at("name");
   return row;
 }
 
@@ -108,7 +110,7 @@ static llvm::Error addMeasurements(const std::string &file,
                              context["compiler"].dump() + ", this is '" +
                              ScheduleTable::getCompiler().str() + "'");
   for (const json &op : report.at("ops")) {
-    json row = makeRow(op, report.at("device"), margin);
+    json row = makeRow(op, report, margin);
     if (row.is_null()) {
       llvm::errs() << file << ": warning: no candidate of '"
                    << op.at("text").get<std::string>() << "' was measured\n";

@@ -97,6 +97,12 @@ struct Options {
                          cl::sub(candidates),
                          cl::sub(cl::SubCommand::getTopLevel()),
                          cl::cat(category)};
+  cl::opt<std::string> protocol{
+      "protocol",
+      cl::desc("What is timed: single launches, a chain of launches that "
+               "overlap, or an exclusive-chain, whose blocks begin one by one"),
+      cl::init("single"), cl::sub(cl::SubCommand::getTopLevel()),
+      cl::cat(category)};
   cl::opt<double> margin{
       "margin",
       cl::desc("Part of its time by which another schedule has to be faster to "
@@ -184,7 +190,8 @@ static Expected<std::string> compileCandidates(const Options &options) {
 }
 
 /// Runs fuse-tune-run, which is installed beside this program.
-static Error runMeasurements(const char *self, const std::string &candidates,
+static Error runMeasurements(const char *self, const Options &options,
+                             const std::string &candidates,
                              const std::string &measurements) {
   std::string own = llvm::sys::fs::getMainExecutable(
       self, reinterpret_cast<void *>(&runMeasurements));
@@ -195,7 +202,8 @@ static Error runMeasurements(const char *self, const std::string &candidates,
   if (!program)
     return createStringError("there is no fuse-tune-run beside this program "
                              "or in PATH");
-  StringRef arguments[] = {*program, candidates, "-o", measurements};
+  std::string protocol = "--protocol=" + options.protocol;
+  StringRef arguments[] = {*program, candidates, "-o", measurements, protocol};
   std::string message;
   if (llvm::sys::ExecuteAndWait(*program, arguments, std::nullopt, {}, 0, 0,
                                 &message) != 0)
@@ -231,8 +239,8 @@ static Error runTool(const char *self, Options &options) {
     std::string base(directory);
     write(base + "/candidates", *candidates);
     measured = {base + "/measurements.json"};
-    if (Error error =
-            runMeasurements(self, base + "/candidates", measured.front()))
+    if (Error error = runMeasurements(self, options, base + "/candidates",
+                                      measured.front()))
       return error;
     Expected<std::string> table = makeTable(measured, options.margin);
     if (!table)

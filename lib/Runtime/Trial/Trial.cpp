@@ -121,6 +121,18 @@ Call::Call(std::shared_ptr<Gpu> device, std::string_view artifact,
   if (!function)
     throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
                   "the artefact has no function '" + name + "' for a GPU");
+  prepare(arguments, store, shared);
+}
+
+Call::Call(const Call &first, const std::vector<Argument> &arguments,
+           ArgumentStore &store, SharedWeights *shared)
+    : gpu(first.gpu), program(first.program), function(first.function),
+      workspace(first.workspace) {
+  prepare(arguments, store, shared);
+}
+
+void Call::prepare(const std::vector<Argument> &arguments, ArgumentStore &store,
+                   SharedWeights *shared) {
   if (arguments.size() != function->arguments.size())
     throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
                   function->name + " has " +
@@ -167,8 +179,8 @@ Call::Call(std::shared_ptr<Gpu> device, std::string_view artifact,
     outputs.push_back(
         makeView(spec.element, shape, buffers.back().get(), onDevice));
   }
-  if (size_t bytes =
-          instance->getWorkspaceSize(pointers.data(), pointers.size()))
+  size_t bytes = instance->getWorkspaceSize(pointers.data(), pointers.size());
+  if (bytes > 0 && !workspace)
     workspace = instance->createWorkspace(bytes);
 }
 

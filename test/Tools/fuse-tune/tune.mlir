@@ -43,12 +43,40 @@
 // TABLE-NEXT: "chip": "sm_90a",
 // TABLE-NEXT: "multiprocessors": 132,
 // TABLE-NEXT: "rows": [
-// TABLE-NEXT: {"device":"Fake GPU","element":"bf16","family":"mlp","median_us":12.0,"model_choice_us":30.0,"relaxed":false,"schedule":"#tile.schedule<tokens = 8, blocks = 3,{{.*}}>","tokens":8,"widths":[64,256,64]}
+// TABLE-NEXT: {"device":"Fake GPU","element":"bf16","family":"mlp","median_us":12.0,"model_choice_us":30.0,"protocol":"single","relaxed":false,"schedule":"#tile.schedule<tokens = 8, blocks = 3,{{.*}}>","tokens":8,"widths":[64,256,64]}
 
 // Later compilations take it.
 // RUN: fuse-opt %s --fuse-select-schedules="tokens=8 table=%t.table" \
 // RUN:   | FileCheck %s --check-prefix=USED
 // USED: tile.schedule = #tile.schedule<tokens = 8, blocks = 3,
+
+// What is fastest alone need not be in a chain, of which the first launch
+// overlaps nothing. These schedules have dependent = true; so has the model's.
+// RUN: fuse-tune candidates %s --pipeline= -o %t.chained --tokens=5 \
+// RUN:   --candidates=1 --no-assemble \
+// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 2, split = 1, weight_stages = 2, token_stages = 3, in_flight = 1, partials = f32, hint = normal, dependent = true>" \
+// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 3, split = 1, weight_stages = 2, token_stages = 3, in_flight = 1, partials = f32, hint = normal, dependent = true>"
+// RUN: echo "grid 1 us 30 grid 2 us 20 grid 2 overlaps 12 grid 3 us 15 grid 3 joins 7" > %t.chains
+// RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.chains \
+// RUN:   fuse-tune-run %t.chained -o %t.single.json --flush-mb=1 | FileCheck %s --check-prefix=SINGLE
+// SINGLE: best 15.00 us, the model's choice 30.00 us
+// RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.chains \
+// RUN:   fuse-tune-run %t.chained -o %t.chain.json --flush-mb=1 --protocol=chain | FileCheck %s --check-prefix=CHAIN
+// CHAIN: best 13.00 us, the model's choice 30.00 us
+// RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.chains \
+// RUN:   fuse-tune-run %t.chained -o %t.joined.json --flush-mb=1 --protocol=exclusive-chain --launches=4 | FileCheck %s --check-prefix=JOINED
+// JOINED: best 9.00 us, the model's choice 30.00 us
+
+// The table says what was measured, of all or of each file.
+// RUN: fuse-tune table %t.chain.json -o %t.chain.table
+// RUN: FileCheck %s --check-prefix=CHAINED < %t.chain.table
+// CHAINED: "protocol":"chain",{{.*}}"schedule":"#tile.schedule<tokens = 8, blocks = 2,
+// RUN: fuse-opt %s --fuse-select-schedules="tokens=8 table=%t.chain.table" \
+// RUN:   | FileCheck %s --check-prefix=CHAIN-USED
+// CHAIN-USED: tile.schedule = #tile.schedule<tokens = 8, blocks = 2,
+// RUN: fuse-tune table %t.chain.json %t.joined.json -o %t.joined.table
+// RUN: FileCheck %s --check-prefix=EXCLUSIVE < %t.joined.table
+// EXCLUSIVE: "protocol":"exclusive-chain",{{.*}}"schedule":"#tile.schedule<tokens = 8, blocks = 3,
 
 // A candidate that computes something else is excluded however fast it is, and
 // so is one that the device refuses. One that never ends, or that takes the
@@ -93,7 +121,12 @@
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.fast \
 // RUN:   fuse-tune %s --pipeline= -o %t.one --tokens=8 --candidates=2 --no-assemble
 // RUN: FileCheck %s --check-prefix=ONE < %t.one
-// ONE: "schedule":"#tile.schedule<tokens = 8, blocks = 1,
+// ONE: "protocol":"single",{{.*}}"schedule":"#tile.schedule<tokens = 8, blocks = 1,
+// RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.fast \
+// RUN:   fuse-tune %s --pipeline= -o %t.both --tokens=8 --candidates=2 \
+// RUN:   --no-assemble --protocol=chain
+// RUN: FileCheck %s --check-prefix=BOTH < %t.both
+// BOTH: "protocol":"chain",
 
 func.func @tuned(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                  %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {

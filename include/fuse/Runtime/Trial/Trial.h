@@ -87,6 +87,11 @@ public:
   Call(std::shared_ptr<Gpu> gpu, std::string_view artifact,
        const std::string &name, const std::vector<Argument> &arguments,
        ArgumentStore &store, host::SharedWeights *shared);
+  /// The function of `first` with other tensors, such as the next layer of a
+  /// model. Both have one program and one workspace, so that they may be
+  /// launched on one stream only.
+  Call(const Call &first, const std::vector<Argument> &arguments,
+       ArgumentStore &store, host::SharedWeights *shared);
 
   void launch(void *stream, uint32_t flags = 0) const;
   /// Fills the results with a value that no kernel writes everywhere.
@@ -98,11 +103,15 @@ public:
   const host::Function &getFunction() const { return *function; }
 
 private:
+  /// Binds or uploads tensors and makes those of the results.
+  void prepare(const std::vector<Argument> &arguments, ArgumentStore &store,
+               host::SharedWeights *shared);
+
   std::shared_ptr<Gpu> gpu;
   std::shared_ptr<host::Program> program;
   const host::Function *function = nullptr;
   std::unique_ptr<host::Instance> instance;
-  std::unique_ptr<host::Workspace> workspace;
+  std::shared_ptr<host::Workspace> workspace;
   std::vector<GpuBuffer> buffers;
   /// Where the buffers of results begin.
   size_t firstResult = 0;

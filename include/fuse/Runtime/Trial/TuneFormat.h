@@ -16,9 +16,10 @@
 // Measurements, JSON of the GPU's machine: the same without arguments and
 // sections, and with
 //
-//   "device": {"name", "driver", "multiprocessors"}, "protocol": {...},
-//   and in each candidate "status", and "median_us", "min_us", "max_us",
-//   "rounds" or "detail"
+//   "device": {"name", "driver", "multiprocessors"},
+//   "protocol": {"name": one of kProtocols, "launches", ...},
+//   and in each candidate "status", and "median_us", "min_us", "max_us" of a
+//   launch, "rounds" or "detail"
 //
 // The first candidate of an op is the choice of the compiler's cost model.
 //
@@ -32,6 +33,11 @@ namespace fuse::trial {
 constexpr const char *kCandidatesFormat = "fuse-tune-candidates";
 constexpr const char *kMeasurementsFormat = "fuse-tune-measurements";
 constexpr int kTuneVersion = 1;
+
+/// How launches are measured: alone, or several with weights of their own, each
+/// of which may begin while the one before it ends. In exclusive chains blocks
+/// begin one by one, see `fuse_device_set_exclusive`.
+constexpr const char *kProtocols[] = {"single", "chain", "exclusive-chain"};
 
 /// Values of "status".
 constexpr const char *kStatusOk = "ok";
