@@ -1,0 +1,338 @@
+// RUN: fuse-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+2 {{tokens = 12 is not a multiple of 8 from 8 to 256}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 12, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{rings of 262144 bytes do not fit into the 230400 bytes of shared memory that they can use}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{tokens = 136 wants first_rows = 128, not 256}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 136, blocks = 128, split = 16,
+    weight_stages = 2, token_stages = 4, in_flight = 2, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{deferred wants staged and first_rows = 128, not 256}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 2, token_stages = 4, in_flight = 2, partials = f32,
+    staged = true, deferred = true, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{deferred is for at most 192 tokens, not 200}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 200, blocks = 128, split = 16,
+    first_rows = 128, rows = 128, weight_stages = 2, token_stages = 4,
+    in_flight = 2, partials = f32, staged = true, deferred = true,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{deferred wants launches = 1, not 2}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    first_rows = 128, rows = 128, weight_stages = 2, token_stages = 4,
+    in_flight = 2, partials = f32, staged = true, deferred = true,
+    hint = evict_first, dependent = true, launches = 2>}
+
+// -----
+
+// expected-error@+2 {{split = 200 is not from 1 to blocks = 128}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 200,
+    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{in_flight = 7 is not from 0 to weight_stages = 6}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 7, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{partials = 'f16' is not f32 or bf16}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f16,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{weight_stages = 1, token_stages = 4: a ring has 2 to 64 stages}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 1, token_stages = 4, in_flight = 0, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{threads = 48 is not a multiple of 32 from 32 to 1024}}
+func.func private @f() attributes {
+  tile.schedule = #tile.row_schedule<blocks = 132, threads = 48>}
+
+// -----
+
+// expected-error@+2 {{blocks = 0 is not from 1 to 65535}}
+func.func private @f() attributes {
+  tile.schedule = #tile.row_schedule<blocks = 0, threads = 32>}
+
+// -----
+
+// expected-error@+2 {{rows = 64 is not 128 or 256}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    rows = 64, weight_stages = 6, token_stages = 4, in_flight = 2,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{token_stages = 2 is less than the 3 that rows = 128 takes}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    rows = 128, weight_stages = 6, token_stages = 2, in_flight = 2,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{ahead = 65 is not from 0 to 64}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, ahead = 65,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{settle = 65 is not from 0 to 64}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, settle = 65,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{settle wants in_flight = 2 or more, not 1}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 1, settle = 2,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{adders = 17 is not from 0 to split = 16}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, adders = 17,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{settle is for one launch that is not deferred}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, settle = 2,
+    partials = f32, hint = evict_first, dependent = true, launches = 2>}
+
+// -----
+
+// expected-error@+2 {{launches = 3 is not 1 or 2}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+    hint = evict_first, dependent = true, launches = 3>}
+
+// -----
+
+// expected-error@+2 {{blocks = 0 is not from 1 to 65535}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 0, split = 1,
+    weight_stages = 2, token_stages = 4, in_flight = 0, partials = f32,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{tokens = 16385 is not from 1 to 16384}}
+  tile.schedule = #tile.prefill_schedule<tokens = 16385, blocks = 132,
+    split = 4, rows = 256, stages = 4, group = 16,
+    cluster = 1, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{cluster = 4 is not 1 or 2}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 4, rows = 256, stages = 4, group = 16,
+    cluster = 4, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{blocks = 131 is not a multiple of cluster = 2 from 1 to 65535}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 131,
+    split = 4, rows = 256, stages = 4, group = 16,
+    cluster = 2, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{split = 17 is not from 1 to 16}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 17, rows = 256, stages = 4, group = 16,
+    cluster = 1, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{rows = 64 is not 128 or 256}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 4, rows = 64, stages = 4, group = 16,
+    cluster = 1, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{stages = 5 is not from 2 to 4}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 4, rows = 256, stages = 5, group = 16,
+    cluster = 1, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{group = 0 is less than 1}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 4, rows = 256, stages = 4, group = 0,
+    cluster = 1, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{launches = 3 is not 1 or 2}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 4, stages = 4, group = 16, launches = 3, dependent = true>}
+
+// -----
+
+func.func private @f() attributes {
+  // expected-error@+1 {{launches = 1 needs rows = 256, not 128}}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
+    split = 4, rows = 128, stages = 4, group = 16, cluster = 2, launches = 1,
+    dependent = true>}
+
+// -----
+
+// expected-error@+2 {{first_rows = 64 is not 128 or 256}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    first_rows = 64, weight_stages = 6, token_stages = 4, in_flight = 2,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{polled wants partials = f32, not 'bf16'}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, partials = bf16,
+    polled = true, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{first_rows = 128 wants rows = 128, not 256}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    first_rows = 128, weight_stages = 6, token_stages = 4, in_flight = 2,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{there is no range of tokens}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<>}
+
+// -----
+
+// expected-error@+2 {{the range up to 64 tokens is empty: the one before ends at 64}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>,
+    64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>>}
+
+// -----
+
+// expected-error@+2 {{even = true needs launches = 1, not 2}}
+func.func private @even() attributes {
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, even = true, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{unequal = true needs launches = 1, split > 1, cluster = 1 and even = false, not 1, 1, 1 and false}}
+func.func private @unequal() attributes {
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, launches = 1, unequal = true, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{the range up to 8 tokens is empty: the one before ends at 64}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>,
+    8 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>>}
+
+// -----
+
+// expected-error@+2 {{the range up to 0 tokens is empty: the one before ends at 0}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<0 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>>}
+
+// -----
+
+// expected-error@+2 {{ranges end at 16385 tokens, not at most at 16384}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<16385 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>>}
+
+// -----
+
+// expected-error@+2 {{the range up to 600 tokens has a schedule for 512}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<512 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>,
+    600 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+          stages = 4, group = 1, dependent = true>>}
+
+// -----
+
+// expected-error@+2 {{3 : i64 of the range up to 8 tokens is neither #tile.schedule nor #tile.prefill_schedule}}
+func.func private @dispatch() attributes {
+  tile.schedule = #tile.dispatch<8 : 3 : i64>}
+
+// -----
+
+func.func @f(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
+             %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
+  // expected-error@+1 {{has the unknown attribute 'tile.schedul': expected tile.schedule or tile.rolled}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact) {tile.schedul = 1}
+    : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
+      -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
