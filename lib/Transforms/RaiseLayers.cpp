@@ -175,20 +175,6 @@ struct RaiseLayers : fuse::impl::RaiseLayersPassBase<RaiseLayers> {
 
 } // namespace
 
-/// Whether index arithmetic can address the elements of `type`.
-static bool isAddressable(RankedTensorType type) {
-  constexpr int64_t maxElements = int64_t(1) << 48;
-  int64_t elements = 1;
-  for (int64_t size : type.getShape()) {
-    if (ShapedType::isDynamic(size) || size == 0)
-      continue;
-    if (size > maxElements / elements)
-      return false;
-    elements *= size;
-  }
-  return true;
-}
-
 std::optional<LayerRoot> BlockRaiser::getRoot(TensorExprs &exprs,
                                               OpResult value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/IR/FuseAttrs.h"
+#include "fuse/IR/FuseParsing.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -120,30 +121,19 @@ unsigned StaticScalesAttr::getNumPerChannel() const {
   });
 }
 
-/// Parses one of the cases of an enumeration after `name =`.
-template <typename Enum>
-static ParseResult parseCase(AsmParser &parser, StringRef name, Enum &value,
-                             std::optional<Enum> (*symbolize)(StringRef),
-                             StringRef choices) {
-  StringRef keyword;
-  SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseKeyword(&keyword))
-    return failure();
-  if (std::optional<Enum> parsed = symbolize(keyword)) {
-    value = *parsed;
-    return success();
-  }
-  return parser.emitError(loc) << "unknown " << name << " '" << keyword
-                               << "'; expected one of " << choices;
-}
-
-Attribute StaticScalesAttr::parse(AsmParser &parser, Type) {
+/// A body in angle brackets.
+template <typename AttrTy>
+static Attribute parseInBrackets(AsmParser &parser) {
   if (parser.parseLess())
     return {};
-  Attribute attr = parseBody(parser);
+  Attribute attr = AttrTy::parseBody(parser);
   if (!attr || parser.parseGreater())
     return {};
   return attr;
+}
+
+Attribute StaticScalesAttr::parse(AsmParser &parser, Type) {
+  return parseInBrackets<StaticScalesAttr>(parser);
 }
 
 void StaticScalesAttr::print(AsmPrinter &printer) const {
@@ -261,12 +251,7 @@ RoundingAttr RoundingAttr::getExact(MLIRContext *context) {
 }
 
 Attribute RoundingAttr::parse(AsmParser &parser, Type) {
-  if (parser.parseLess())
-    return {};
-  Attribute attr = parseBody(parser);
-  if (!attr || parser.parseGreater())
-    return {};
-  return attr;
+  return parseInBrackets<RoundingAttr>(parser);
 }
 
 void RoundingAttr::print(AsmPrinter &printer) const {
@@ -384,12 +369,7 @@ bool ProvenanceAttr::isCommuted(StringRef member) const {
 }
 
 Attribute ProvenanceAttr::parse(AsmParser &parser, Type) {
-  if (parser.parseLess())
-    return {};
-  Attribute attr = parseBody(parser);
-  if (!attr || parser.parseGreater())
-    return {};
-  return attr;
+  return parseInBrackets<ProvenanceAttr>(parser);
 }
 
 void ProvenanceAttr::print(AsmPrinter &printer) const {

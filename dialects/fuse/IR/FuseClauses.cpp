@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/IR/FuseClauses.h"
+#include "fuse/IR/FuseParsing.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
@@ -39,56 +40,49 @@ void fuse::printInteger(OpAsmPrinter &printer, Operation *,
   printer << integer.getInt();
 }
 
-/// Parses a case of an enumeration; an unknown one is an error that lists the
-/// cases that exist.
 template <typename AttrTy, typename Enum>
-static ParseResult parseCase(OpAsmParser &parser, AttrTy &attr, StringRef what,
-                             std::optional<Enum> (*symbolize)(StringRef),
-                             StringRef choices) {
-  StringRef keyword;
-  SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseKeyword(&keyword))
+static ParseResult
+parseCaseAttr(OpAsmParser &parser, AttrTy &attr, StringRef what,
+              std::optional<Enum> (*symbolize)(StringRef), StringRef choices) {
+  Enum value;
+  if (parseCase<Enum>(parser, what, value, symbolize, choices))
     return failure();
-  std::optional<Enum> value = symbolize(keyword);
-  if (!value)
-    return parser.emitError(loc) << "unknown " << what << " '" << keyword
-                                 << "'; expected one of " << choices;
-  attr = AttrTy::get(parser.getContext(), *value);
+  attr = AttrTy::get(parser.getContext(), value);
   return success();
 }
 
 ParseResult fuse::parseKeyword(OpAsmParser &parser, ActivationAttr &keyword) {
-  return parseCase<ActivationAttr, Activation>(
+  return parseCaseAttr<ActivationAttr, Activation>(
       parser, keyword, "activation", symbolizeActivation,
       "silu, gelu, gelu_tanh, relu, relu2, quick_gelu");
 }
 
 ParseResult fuse::parseKeyword(OpAsmParser &parser,
                                LossReductionAttr &keyword) {
-  return parseCase<LossReductionAttr, LossReduction>(
+  return parseCaseAttr<LossReductionAttr, LossReduction>(
       parser, keyword, "reduction", symbolizeLossReduction, "mean, sum");
 }
 
 ParseResult fuse::parseKeyword(OpAsmParser &parser, NormCastAttr &keyword) {
-  return parseCase<NormCastAttr, NormCast>(parser, keyword, "cast order",
-                                           symbolizeNormCast,
-                                           "before_weight, after_weight");
+  return parseCaseAttr<NormCastAttr, NormCast>(parser, keyword, "cast order",
+                                               symbolizeNormCast,
+                                               "before_weight, after_weight");
 }
 
 ParseResult fuse::parseKeyword(OpAsmParser &parser, QuantOrderAttr &keyword) {
-  return parseCase<QuantOrderAttr, QuantOrder>(
+  return parseCaseAttr<QuantOrderAttr, QuantOrder>(
       parser, keyword, "quantization order", symbolizeQuantOrder,
       "reciprocal, divide");
 }
 
 ParseResult fuse::parseKeyword(OpAsmParser &parser, BiasPlaceAttr &keyword) {
-  return parseCase<BiasPlaceAttr, BiasPlace>(
+  return parseCaseAttr<BiasPlaceAttr, BiasPlace>(
       parser, keyword, "place of the bias", symbolizeBiasPlace,
       "before_rounding, after_rounding");
 }
 
 ParseResult fuse::parseKeyword(OpAsmParser &parser, ScaleScopeAttr &keyword) {
-  return parseCase<ScaleScopeAttr, ScaleScope>(
+  return parseCaseAttr<ScaleScopeAttr, ScaleScope>(
       parser, keyword, "scope", symbolizeScaleScope, "per_token, per_tensor");
 }
 

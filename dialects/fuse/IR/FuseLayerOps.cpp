@@ -36,6 +36,18 @@ static RankedTensorType typeOf(Value value) {
 // Rules
 //===----------------------------------------------------------------------===//
 
+bool fuse::isAddressable(RankedTensorType type) {
+  int64_t elements = 1;
+  for (int64_t size : type.getShape()) {
+    if (ShapedType::isDynamic(size) || size == 0)
+      continue;
+    if (size > kMaxElements / elements)
+      return false;
+    elements *= size;
+  }
+  return true;
+}
+
 LogicalResult fuse::verifyTensor(EmitError emitError, StringRef name,
                                  RankedTensorType type) {
   if (type.getRank() == 0)
@@ -48,17 +60,9 @@ LogicalResult fuse::verifyTensor(EmitError emitError, StringRef name,
   if (features == 0)
     return emitError() << "feature dimension of '" << name
                        << "' must not be empty, got " << type;
-  // Byte offsets stay far from the limits of 64-bit index arithmetic.
-  constexpr int64_t maxElements = int64_t(1) << 48;
-  int64_t elements = 1;
-  for (int64_t size : type.getShape()) {
-    if (ShapedType::isDynamic(size) || size == 0)
-      continue;
-    if (size > maxElements / elements)
-      return emitError() << "'" << name << "' has more than " << maxElements
-                         << " elements, got " << type;
-    elements *= size;
-  }
+  if (!isAddressable(type))
+    return emitError() << "'" << name << "' has more than " << kMaxElements
+                       << " elements, got " << type;
   return success();
 }
 

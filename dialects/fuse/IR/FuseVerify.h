@@ -73,6 +73,12 @@ mlir::LogicalResult verifyLinear(EmitError emitError, const LinearTypes &types);
 
 bool isQuantized(mlir::Type elementType);
 
+/// Byte offsets stay far from the limits of 64-bit index arithmetic.
+constexpr int64_t kMaxElements = int64_t(1) << 48;
+/// Whether a tensor has no more elements than that, in its static dimensions
+/// that are not empty.
+bool isAddressable(mlir::RankedTensorType type);
+
 } // namespace fuse
 
 #endif // FUSE_IR_FUSEVERIFY_H

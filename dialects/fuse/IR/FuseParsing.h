@@ -1,0 +1,35 @@
+//===- FuseParsing.h - What attributes and ops parse alike ------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_IR_FUSEPARSING_H
+#define FUSE_IR_FUSEPARSING_H
+
+#include "mlir/IR/OpImplementation.h"
+
+namespace fuse {
+
+/// Parses a case of an enumeration; an unknown one is an error that lists the
+/// cases that exist.
+template <typename Enum>
+mlir::ParseResult parseCase(mlir::AsmParser &parser, llvm::StringRef what,
+                            Enum &value,
+                            std::optional<Enum> (*symbolize)(llvm::StringRef),
+                            llvm::StringRef choices) {
+  llvm::StringRef keyword;
+  llvm::SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseKeyword(&keyword))
+    return mlir::failure();
+  if (std::optional<Enum> parsed = symbolize(keyword)) {
+    value = *parsed;
+    return mlir::success();
+  }
+  return parser.emitError(loc) << "unknown " << what << " '" << keyword
+                               << "'; expected one of " << choices;
+}
+
+} // namespace fuse
+
+#endif // FUSE_IR_FUSEPARSING_H
