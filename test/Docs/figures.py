@@ -255,6 +255,40 @@ def decode(root):
     return page
 
 
+def widths(root):
+    """Single launches beside the read of their weights, at all widths."""
+    page = Page(root, "docs/Kernels.md", "mlp-h200")
+    over = {}
+    for row in page.result["rows"]:
+        if (row["system"], row["protocol"]) == ("fuse", "single") and \
+                row["M"] <= 128:
+            key = (f"{row['K']}/{row['H']}", row["dtype"].replace("fp", "FP"),
+                   row["weight_bytes"] / 1e6)
+            over.setdefault(key, {})[row["M"]] = \
+                row["median_us"] / row["floor_us"]
+    seen = []
+    for row in page.rows("K/H", "type", "MB"):
+        key = f"{row['K/H']} {row['type']}"
+        seen.append(key)
+        size, found = next(((size, found) for (*names, size), found in
+                            over.items() if " ".join(names) == key),
+                           (None, {}))
+        page.check(f"MB of {key}", row["MB"], size)
+        for column in list(row)[3:]:
+            page.check(f"{column} of {key}", row[column],
+                       found.get(int(column.removeprefix("M = "))))
+    page.check_rows(seen, {" ".join(names) for *names, _ in over})
+
+    def most(least, limit):
+        return max(ratio for (*_, size), found in over.items()
+                   if least <= size < limit for ratio in found.values())
+    page.sentence(
+        "weights of more than 60 MB take # times the read at most, with all "
+        "numbers of tokens that were timed, those of 20 to 60 MB # times, "
+        "smaller ones # times.", most(60, 1e9), most(20, 60), most(0, 20))
+    return page
+
+
 def variants(root):
     """Times "A to B" in the table of what was tried: of one call."""
     page = Page(root, "docs/Kernels.md", "decode-variants-h200")
@@ -489,43 +523,67 @@ def earlier_sweep(root):
     return page
 
 
+def schedule_fields(text):
+    """The fields of a schedule by name."""
+    return dict(re.findall(r"(\w+) = (\w+)", text))
+
+
+def schedule_change(schedule, other):
+    """What is another value in the second schedule."""
+    before, after = map(schedule_fields, (schedule, other))
+    changed = [f"`{name} = {after[name]}`" if name in after else
+               f"no `{name}`" for name in {**before, **after}
+               if before.get(name) != after.get(name)]
+    return ", ".join(changed) or "nothing"
+
+
 def tuning(root):
     page = Page(root, "docs/Tuning.md", "tuning-h200")
-    ops = page.result["ops"]
-    candidates = [candidate for op in ops for candidate in op["candidates"]]
-    page.sentence("# candidates for each of # problems", min(
-        len(op["candidates"]) for op in ops), len(ops))
-    page.sentence("All # computed the same", sum(
-        candidate["status"] == "ok" for candidate in candidates))
-    # The first candidate is the model's choice.
-    fastest = {op["text"]: min(c["median_us"] for c in op["candidates"])
-               for op in ops}
-    behind = {op["text"]: op["candidates"][0]["median_us"] / fastest[
-        op["text"]] for op in ops}
-    worst = max(behind, key=behind.get)
+    page.says(f"of {page.result['commit'][:7]}")
+    ops = {}
+    for op in page.result["ops"]:
+        k, h, _ = op["widths"]
+        dtype = "bf16" if op["element"] == "bf16" else "FP8"
+        ops[f"{k}/{h} {dtype} {op['measured_tokens']}"] = [
+            c for c in op["candidates"] if c["status"] == "ok"]
+    page.sentence("# to # candidates for each of # problems",
+                  *(pick(map(len, ops.values())) for pick in (min, max)),
+                  len(ops))
+    candidates = [c for op in page.result["ops"] for c in op["candidates"]]
+    page.sentence("# of # computed the same", sum(map(len, ops.values())),
+                  len(candidates))
+    seen = []
+    for row in page.rows("K/H", "type", "M", "model's choice, us"):
+        key = f"{row['K/H']} {row['type']} {row['M']}"
+        seen.append(key)
+        if key not in ops:
+            page.fail(f"{page.file} has no {key}")
+            continue
+        # The first candidate is the model's choice.
+        choice, *_ = ops[key]
+        fastest = min(ops[key], key=lambda c: c["median_us"])
+        page.check(f"model's choice of {key}", row["model's choice, us"],
+                   choice["median_us"])
+        page.check(f"fastest of {key}", row["fastest, us"],
+                   fastest["median_us"])
+        page.word(f"what the fastest of {key} changes",
+                  row["what the fastest changes"], schedule_change(
+                      choice["schedule"], fastest["schedule"]))
+    page.check_rows(seen, ops)
+    fastest = {key: min(c["median_us"] for c in found)
+               for key, found in ops.items()}
+    behind = sorted(found[0]["median_us"] / fastest[key]
+                    for key, found in ops.items())
     page.sentence(
         "The model's choice is the fastest candidate, or within # %, in # of "
-        "# problems.", 2, sum(ratio <= 1.02 for ratio in behind.values()),
-        len(ops))
-    page.sentence("in FP8 with 128 tokens, it took # us and the fastest #:",
-                  fastest[worst] * behind[worst], fastest[worst])
-
-    def of_rings(shape):
-        """Per cent that four stages of tokens and ten of weights save."""
-        op = one(ops, text=f"gated_mlp {shape} tokens 128")
-        times = [next(c["median_us"] for c in op["candidates"] if
-                      f"weight_stages = {weights}, token_stages = {tokens}"
-                      in c["schedule"]) for weights, tokens in (
-                          (8, 6), (10, 4))]
-        return 100 - 100 * times[1] / times[0]
-
-    page.sentence(
-        "with 128 tokens of 2064/8208 in bf16 that is # % faster, and of "
-        "1024/3072 in FP8 # % slower.", of_rings("2064x8208x2064 bf16"),
-        -of_rings("1024x3072x1024 f8E4M3FN"))
-    apart = [100 * (c["median_us"] / fastest[op["text"]] - 1) for op in ops
-             for c in op["candidates"] if "launches = 2" in c["schedule"]]
-    page.sentence("`launches = 2` was never the fastest, and # to # % slower.",
+        "# problems, and # % behind it at most.", 2,
+        sum(ratio <= 1.02 for ratio in behind), len(behind),
+        100 * behind[-1] - 100)
+    apart = [100 * (c["median_us"] / fastest[key] - 1)
+             for key, found in ops.items() for c in found
+             if schedule_fields(c["schedule"]).get("launches") == "2"
+             and schedule_fields(found[0]["schedule"]).get("launches") != "2"]
+    page.sentence("`launches = 2` was never the fastest, and # to # % slower",
                   min(apart), max(apart))
     return page
 
@@ -953,7 +1011,7 @@ def promises(root):
     return page
 
 
-CHECKS = [prefill, decode, variants, stamps, chain_stamps, prefill_variants,
+CHECKS = [prefill, decode, widths, variants, stamps, chain_stamps, prefill_variants,
           sum_error, slot_experts, slot_kernels, float8, sweep, earlier_sweep,
           tuning, stored, distances, later_distances, host_cpu, host_launch,
           host_compile, accuracy, readme, models, steps, checks, row_checks,
