@@ -4,6 +4,7 @@
 import json
 import sys
 import unittest
+import unittest.mock
 from dataclasses import replace
 
 import torch
@@ -16,6 +17,8 @@ sys.path.insert(0, str(ROOT))
 # pylint: disable=wrong-import-position
 from benchmarks import mlp_h200  # noqa: E402
 from benchmarks.cases import SETS, all_cases  # noqa: E402
+from benchmarks.checks import (KEPT_RESULTS,  # noqa: E402
+                               count_differences)
 from benchmarks.prefill_cases import PREFILL_CHECKED_TOKENS  # noqa: E402
 from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
 from benchmarks.reference import (Chain, Range, activate,  # noqa: E402
@@ -172,6 +175,40 @@ class Problems(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "act is 'mish': expected one "
                                     "of silu, gelu"):
             Problem("mlp", 16, 16, BF16, "mish", None)
+
+
+class Repeats(unittest.TestCase):
+
+    def count(self, wrong: set[int], repeats: int, results: int = 1) -> int:
+        """What is counted where launches of these numbers are wrong."""
+        runner = unittest.mock.Mock()
+        runner.results = [torch.empty(3, 4, dtype=torch.bfloat16)
+                          for _ in range(results)]
+
+        def launch(programmatic: bool = False) -> None:
+            for result in runner.results:
+                result.fill_(1)
+            if runner.call_count - 1 in wrong:
+                runner.results[-1][1, 2] = 2
+        runner.side_effect = launch
+        found = count_differences(runner, repeats)
+        self.assertEqual(runner.call_count, repeats)
+        return found
+
+    def test_every_launch_counts_once(self):
+        some = KEPT_RESULTS
+        for results in (1, 2):
+            for wrong in (set(), {1}, {some - 1, some, some + 1, 3 * some},
+                          {199}, set(range(1, 200))):
+                self.assertEqual(self.count(wrong, 200, results), len(wrong))
+        self.assertEqual(self.count({0}, 5), 4)
+        self.assertEqual(self.count(set(), 1), 0)
+
+    def test_what_is_not_written_stays_poisoned(self):
+        runner = unittest.mock.Mock()
+        runner.results = [torch.ones(2, 2, dtype=torch.bfloat16)]
+        self.assertEqual(count_differences(runner, 3), 0)
+        self.assertTrue(runner.results[0].isnan().all())
 
 
 if __name__ == "__main__":
