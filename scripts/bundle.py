@@ -75,6 +75,12 @@ set -e
 here=$(dirname "$(readlink -f "$0")")
 to=${1:-PREFIX}
 [ ! -e "$to/ready" ] || exit 0
+mkdir -p "$to/lib"
+# Of calls side by side, a second one would write over libraries that programs
+# of the first have loaded, which ends them with a bus error.
+exec 9>"$to/lock"
+flock 9
+[ ! -e "$to/ready" ] || exit 0
 unxz() {
   if command -v xz >/dev/null; then
     xz -dc "$1"
@@ -83,7 +89,6 @@ unxz() {
 shutil.copyfileobj(lzma.open(sys.argv[1]), sys.stdout.buffer, 1 << 20)' "$1"
   fi
 }
-mkdir -p "$to/lib"
 for archive in "$here"/*.xz; do
   case $archive in
   *.tar.xz) unxz "$archive" | tar -C "$to" -xf - & ;;
