@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tune.h"
+#include "fuse-c/Runtime.h"
 #include "fuse/Compiler/Compiler.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/InitAllDialects.h"
@@ -189,6 +190,16 @@ static Expected<std::string> compileCandidates(const Options &options) {
   return makeCandidates(**module, registry, chosen);
 }
 
+/// Whether there is a GPU to measure on, before minutes of compiling.
+static Error findDevice() {
+  fuse_device *device = nullptr;
+  if (fuse_device_open_cuda(/*ordinal=*/0, &device) != FUSE_OK)
+    return createStringError(std::string(fuse_last_error()) +
+                             "; 'fuse-tune candidates' works without a GPU");
+  fuse_device_destroy(device);
+  return Error::success();
+}
+
 /// Runs fuse-tune-run, which is installed beside this program.
 static Error runMeasurements(const char *self, const Options &options,
                              const std::string &candidates,
@@ -222,6 +233,9 @@ static Error runTool(const char *self, Options &options) {
   };
   std::vector<std::string> measured(options.files.begin(), options.files.end());
   if (!options.table) {
+    if (!options.candidates)
+      if (Error error = findDevice())
+        return error;
     Expected<std::string> candidates = compileCandidates(options);
     if (!candidates)
       return candidates.takeError();
