@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -85,10 +86,14 @@ def build_model(architecture: str, settings: Mapping[str, Any],
     import transformers
 
     if architecture not in transformers.CONFIG_MAPPING:
-        close = [n for n in transformers.CONFIG_MAPPING
-                 if n[:3] == architecture[:3]]
+        if "/" in architecture or architecture.endswith(".json"):
+            raise BlockError(f"'{architecture}' does not exist; expected a "
+                             "directory with a model, a config.json, or an "
+                             "architecture of transformers")
+        close = difflib.get_close_matches(
+            architecture, list(transformers.CONFIG_MAPPING), n=6)
         raise BlockError(f"unknown architecture '{architecture}'"
-                         + (f"; similar: {', '.join(sorted(close))}"
+                         + (f"; similar: {', '.join(close)}"
                             if close else ""))
     try:
         config = transformers.AutoConfig.for_model(architecture, **settings)

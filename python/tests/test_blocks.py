@@ -124,8 +124,16 @@ class Refusals(unittest.TestCase):
             function(*arguments)
 
     def test_unknown_architecture(self):
-        self.check("unknown architecture 'qwen33'; similar: .*qwen3",
+        self.check("unknown architecture 'qwen33'; similar: "
+                   "(?=.*qwen3(,|$))([^,]+, ){0,5}[^,]+$",
                    blocks.build_model, "qwen33", {}, torch.float32)
+        self.check("unknown architecture 'zzzz'$",
+                   blocks.build_model, "zzzz", {}, torch.float32)
+        for path in ("some/model", "config.json"):
+            self.check(f"'{path}' does not exist; expected a directory with a "
+                       "model, a config.json, or an architecture of "
+                       "transformers", blocks.build_model, path, {},
+                       torch.float32)
 
     def test_unknown_setting(self):
         self.check("Qwen3Config has no setting 'hidden'", blocks.build_model,
