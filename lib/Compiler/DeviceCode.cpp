@@ -448,14 +448,8 @@ llvm::Error DeviceCompiler::compilePortable() {
   GPUPipelineOptions pipeline;
   pipeline.chip = options.chip;
   PassManager pm(module.getContext());
-  std::string problem;
-  LogicalResult built =
-      buildGPUPipeline(pm, pipeline, [&](const Twine &message) {
-        problem = message.str();
-        return failure();
-      });
-  if (failed(built))
-    return createStringError(problem);
+  if (llvm::Error error = buildGPUPipeline(pm, pipeline))
+    return error;
   if (llvm::Error error = run(pm, *portable, "portable path"))
     return error;
   // Functions on tensors without elements launch nothing.

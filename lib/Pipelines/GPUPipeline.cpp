@@ -19,6 +19,7 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/Error.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -100,4 +101,16 @@ fuse::buildGPUPipeline(OpPassManager &pm, const GPUPipelineOptions &options,
     return success();
   pm.addPass(createConvertKernelsToPTXPass());
   return success();
+}
+
+llvm::Error fuse::buildGPUPipeline(OpPassManager &pm,
+                                   const GPUPipelineOptions &options) {
+  std::string problem;
+  LogicalResult built =
+      buildGPUPipeline(pm, options, [&](const Twine &message) {
+        problem = message.str();
+        return failure();
+      });
+  return failed(built) ? llvm::createStringError(problem)
+                       : llvm::Error::success();
 }

@@ -139,14 +139,8 @@ static llvm::Error emitGPUCode(ModuleOp module, const Options &options) {
                    : options.emit == Emit::NVVM ? "nvvm"
                                                 : "ptx";
   PassManager pm(module.getContext());
-  std::string problem;
-  LogicalResult built =
-      buildGPUPipeline(pm, pipeline, [&](const Twine &message) {
-        problem = message.str();
-        return failure();
-      });
-  if (failed(built))
-    return llvm::createStringError(problem);
+  if (llvm::Error error = buildGPUPipeline(pm, pipeline))
+    return error;
   if (failed(pm.run(*lowered)))
     return llvm::createStringError("lowering for " + options.chip + " failed");
   std::string message;

@@ -453,15 +453,6 @@ static Options readOptions(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  for (int i = 1; i < argc; ++i)
-    if (std::strcmp(argv[i], "--help") == 0) {
-      std::fputs(kUsage, stdout);
-      return 0;
-    }
-  try {
-    return runTool(readOptions(argc, argv));
-  } catch (const std::exception &error) {
-    std::fprintf(stderr, "fuse-trial-run: error: %s\n", error.what());
-    return 1;
-  }
+  return trial::runMain(argc, argv, "fuse-trial-run", kUsage,
+                        [&] { return runTool(readOptions(argc, argv)); });
 }

@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 
 using namespace fuse;
 using namespace fuse::trial;
@@ -299,16 +298,8 @@ static Options readOptions(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-  for (int i = 1; i < argc; ++i)
-    if (std::strcmp(argv[i], "--help") == 0) {
-      std::fputs(kUsage, stdout);
-      return 0;
-    }
-  try {
+  return trial::runMain(argc, argv, "fuse-tune-run", kUsage, [&] {
     runTool(readOptions(argc, argv));
-  } catch (const std::exception &error) {
-    std::fprintf(stderr, "fuse-tune-run: error: %s\n", error.what());
-    return 1;
-  }
-  return 0;
+    return 0;
+  });
 }

@@ -154,6 +154,9 @@ struct GPUPipelineOptions : mlir::PassPipelineOptions<GPUPipelineOptions> {
 mlir::LogicalResult buildGPUPipeline(
     mlir::OpPassManager &pm, const GPUPipelineOptions &options,
     llvm::function_ref<mlir::LogicalResult(const llvm::Twine &)> reportError);
+/// The same, which returns what is unknown.
+llvm::Error buildGPUPipeline(mlir::OpPassManager &pm,
+                             const GPUPipelineOptions &options);
 
 //===----------------------------------------------------------------------===//
 // Hopper

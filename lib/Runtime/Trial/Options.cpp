@@ -8,6 +8,7 @@
 #include "fuse/Runtime/Host/Failure.h"
 
 #include <charconv>
+#include <cstdio>
 
 using namespace fuse;
 using namespace fuse::host;
@@ -27,4 +28,19 @@ bool trial::readNumber(std::string_view text, const std::string &name,
                       std::string(digits) + "'");
   number = value;
   return true;
+}
+
+int trial::runMain(int argc, char **argv, const char *tool, const char *usage,
+                   const std::function<int()> &run) {
+  for (int i = 1; i < argc; ++i)
+    if (std::string_view(argv[i]) == "--help") {
+      std::fputs(usage, stdout);
+      return 0;
+    }
+  try {
+    return run();
+  } catch (const std::exception &error) {
+    std::fprintf(stderr, "%s: error: %s\n", tool, error.what());
+    return 1;
+  }
 }

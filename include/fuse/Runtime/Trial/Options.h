@@ -8,6 +8,7 @@
 #define FUSE_RUNTIME_TRIAL_OPTIONS_H
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -17,6 +18,11 @@ namespace fuse::trial {
 /// `Failure` unless it is from `least` to `most`.
 bool readNumber(std::string_view text, const std::string &name, uint64_t least,
                 uint64_t most, uint64_t &number);
+
+/// The exit status of a tool: that of `run`, or 1 after the message of what it
+/// throws. With --help among the arguments it prints `usage` instead.
+int runMain(int argc, char **argv, const char *tool, const char *usage,
+            const std::function<int()> &run);
 
 } // namespace fuse::trial
 
