@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from .environment import require_tools
+from .environment import read_commit, require_tools
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -173,9 +172,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from fuse_mlir.calibration import Tools
 
     tools = Tools(options.tools)
-    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"],
-                            cwd=ROOT, capture_output=True, text=True,
-                            check=True).stdout.strip()
     blocks = []
     for shape in SHAPES:
         if options.only not in shape.name:
@@ -201,7 +197,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     "saturation": [asdict(s) for s in report.saturation],
                     "scales": report.calibration.scales})
                 write_results(options.output, blocks, {
-                    "commit": commit, "tokens": options.tokens,
+                    "commit": read_commit(), "tokens": options.tokens,
                     "seed": options.seed})
     return 0
 

@@ -22,7 +22,6 @@ OUT.json is written after every step; no step starts after SECONDS.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 import traceback
@@ -36,7 +35,7 @@ import transformers
 import fuse_mlir
 
 from benchmarks.device import read_device
-from benchmarks.environment import run_models
+from benchmarks.environment import read_commit, run_models
 from benchmarks.timing import capture
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -419,7 +418,7 @@ def main(path: str, seconds: float = 600.0, only: str = "") -> int:
         "device": torch.cuda.get_device_name() if DEVICE == "cuda" else "CPU",
         "state": read_device() if DEVICE == "cuda" else {},
         "torch": torch.__version__, "transformers": transformers.__version__,
-        "commit": os.environ.get("FUSE_COMMIT", ""), "rows": []}
+        "commit": read_commit(), "rows": []}
     for name, step in steps():
         if only and name not in only.split(","):
             continue

@@ -15,7 +15,6 @@ after which no new step starts, or the machine run out.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 import traceback
@@ -30,7 +29,7 @@ import fuse_mlir
 
 from benchmarks.architectures import Replay, build
 from benchmarks.device import read_device
-from benchmarks.environment import require_gpu, run_models
+from benchmarks.environment import read_commit, require_gpu, run_models
 from benchmarks.timing import replay_us
 
 WIDE = {"hidden_size": 4096, "intermediate_size": 12288,
@@ -106,7 +105,7 @@ def main(path: str, seconds: float = 600.0) -> int:
         "device": properties.name, "state": read_device(),
         "torch": torch.__version__,
         "transformers": transformers.__version__,
-        "commit": os.environ.get("FUSE_COMMIT", ""), "model": WIDE,
+        "commit": read_commit(), "model": WIDE,
         "systems": [], "steps": []}
 
     def attempt(name: str, where: str, step: Callable[[], dict]) -> None:

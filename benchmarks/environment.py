@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -45,6 +47,21 @@ def require_tools(folder: Path, *names: str) -> None:
         if not (folder / name).exists():
             sys.exit(f"error: {name} is not in {folder}: expected the "
                      "programs of a build")
+
+
+def read_commit() -> str:
+    """FUSE_COMMIT, where that is set, or the commit of the sources, with a
+    mark if they differ from it; empty where there is no repository."""
+    named = os.environ.get("FUSE_COMMIT")
+    if named:
+        return named
+    try:
+        return subprocess.run(
+            ["git", "-C", str(Path(__file__).parent), "describe", "--always",
+             "--dirty", "--abbrev=12"], capture_output=True, text=True,
+            check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
 
 
 def existing(text: str) -> Path:

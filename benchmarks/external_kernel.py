@@ -194,7 +194,8 @@ def check(directory: Path) -> list[dict[str, Any]]:
             if count == 3:
                 mistaken = mistaken @ inputs[2].double().T + inputs[0]
             launches = plans["mine"].functions[function]["launches"]
-            row = {"function": function, "tokens": tokens,
+            row: dict[str, Any] = {
+                   "function": function, "tokens": tokens,
                    "external_launches": sum("module" in launch
                                             for launch in launches),
                    "launches": len(launches), "tolerance": TOLERANCE,

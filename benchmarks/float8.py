@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from .environment import require_gpu, require_tools
+from .environment import read_commit, require_gpu, require_tools
 
 ROOT = Path(__file__).resolve().parents[1]
 STORED = ("f8E4M3FN", "f8E5M2", "i8")
@@ -132,10 +132,7 @@ def compile_all(options: argparse.Namespace) -> int:
             if case.source != "f32":
                 (options.folder / f"{case.name}.bin").write_bytes(
                     expected_bytes(case, options.tools, Path(name)))
-    commit = subprocess.run(["git", "rev-parse", "--short=12", "HEAD"],
-                            cwd=ROOT, capture_output=True, text=True,
-                            check=True).stdout.strip()
-    (options.folder / "commit").write_text(commit)
+    (options.folder / "commit").write_text(read_commit())
     print(f"{options.folder}: {len(chosen)} functions for "
           + ", ".join(PATHS.values()))
     return 0

@@ -36,6 +36,8 @@ from torch import Tensor, nn  # noqa: E402
 
 from fuse_mlir import native  # noqa: E402
 
+from benchmarks.environment import read_commit  # noqa: E402
+
 Call = Callable[[], Tensor]
 
 # Width, hidden width.
@@ -213,13 +215,6 @@ def get_cpu() -> str:
     return platform.processor()
 
 
-def get_commit() -> str:
-    result = subprocess.run(["git", "-C", str(ROOT), "describe", "--always",
-                             "--dirty"], capture_output=True, text=True,
-                            check=False)
-    return result.stdout.strip() or os.environ.get("FUSE_COMMIT", "")
-
-
 def run_case(model: str, dtype: str, tokens: list[int], seconds: float,
              peers: list[str]) -> Iterator[dict[str, Any]]:
     """Rows of one model and type, without the fractions."""
@@ -317,7 +312,7 @@ def save(path: Path, threads: int, ceilings: dict[str, Any],
         add_fractions(row, ceilings)
     data = {"cpu": get_cpu(), "ceilings": ceilings,
             "torch": torch.__version__,
-            "python": platform.python_version(), "commit": get_commit(),
+            "python": platform.python_version(), "commit": read_commit(),
             "date": time.strftime("%Y-%m-%d"), "rows": merged}
     path.write_text(json.dumps(data, indent=1) + "\n")
 

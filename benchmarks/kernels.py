@@ -26,7 +26,7 @@ from typing import Any
 
 from .cases import SETS as DECODE_SETS
 from .cases import Case, all_cases
-from .environment import pattern, require_tools
+from .environment import pattern, read_commit, require_tools
 from .plan import digest, read_launches
 from .prefill_cases import PREFILL_SETS
 from .reference import kernel_scalars
@@ -118,15 +118,6 @@ def assemble(plan: Path, ptxas: str) -> None:
         data["binary"] = _assemble(binary, ptxas).name
         binary.unlink()
         plan.write_text(json.dumps(data, indent=1) + "\n")
-
-
-def read_commit() -> str:
-    """The commit of the sources, with a mark if they differ from it."""
-    try:
-        return _run(["git", "-C", str(ROOT), "describe", "--always",
-                     "--dirty", "--abbrev=12"]).strip()
-    except (OSError, CompileError):
-        return ""
 
 
 def read_part(text: str) -> tuple[int, int]:

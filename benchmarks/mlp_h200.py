@@ -243,12 +243,12 @@ class Bench:
         good = all(row["ok"] for row in rows)
         equal = min((row.get("hidden_equal", 0.0) for row in rows),
                     default=0.0)
-        error = max((row.get("out_rel_err", 9.9) for row in rows),
+        worst = max((row.get("out_rel_err", 9.9) for row in rows),
                     default=9.9)
         self.say(f"{progress} {label} tile {plan.max_tokens} "
                  f"M={','.join(str(row['M']) for row in rows)}: "
                  f"{'ok' if good else 'FAILED'}, hidden equal {equal:.4f}, "
-                 f"out {error:.1e} ({time.time() - begin:.1f} s)")
+                 f"out {worst:.1e} ({time.time() - begin:.1f} s)")
         for row in rows:
             if not row["ok"]:
                 self.say(f"  {row}")
@@ -349,8 +349,8 @@ class Bench:
             errors[peer.system, peer.scales] = relative_error(result, truth)
             protocols = self.protocols(m)
             if set(protocols) & _SINGLE:
-                calls[peer.system, peer.scales, "single"] = \
-                    lambda f=bound[0]: f(x)
+                calls[peer.system, peer.scales, "single"] = partial(
+                    bound[0], x)
             if "chain" in protocols and \
                     peer.system != "torch-eager-merged":
                 def run(functions: list[Any] = bound) -> Tensor:

@@ -23,6 +23,8 @@ than --count-layers: what grows in time and not in instructions is memory that
 the caches do not hold.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os
@@ -33,6 +35,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 LAYER = """      fuse.module @"{i}" class "Layer" {{
         fuse.module @norm class "RMSNorm" {{
@@ -108,7 +112,7 @@ FUNCTIONS = {
 }
 
 
-def write_model(path, layers):
+def write_model(path: str, layers: int) -> None:
     with open(path, "w", encoding="utf-8") as file:
         file.write('fuse.model @m class "M" {\n'
                    '  fuse.module @layers class "ModuleList" {\n')
@@ -122,7 +126,7 @@ def write_model(path, layers):
         file.write(f"    return %x{layers} : tensor<?x8xbf16>\n  }}\n}}\n")
 
 
-def time_phases(command):
+def time_phases(command: Sequence[str]) -> dict[str, float]:
     """Seconds of each phase of one run."""
     done = subprocess.run(command, check=True, stderr=subprocess.PIPE,
                           text=True)
@@ -130,9 +134,10 @@ def time_phases(command):
             for phase in json.loads(done.stderr)}
 
 
-def time_rounds(command, paths, repeat):
+def time_rounds(command: Sequence[str], paths: Mapping[int, str],
+                repeat: int) -> dict[int, list[dict[str, float]]]:
     """Microseconds per layer of each phase: of each size a list of rounds."""
-    rounds = {size: [] for size in paths}
+    rounds: dict[int, list[dict[str, float]]] = {size: [] for size in paths}
     layers = min(LAYERS_OF_ROUND, max(paths))
     for number in range(repeat):
         print(f"round {number + 1} of {repeat}", flush=True)
@@ -146,7 +151,7 @@ def time_rounds(command, paths, repeat):
     return rounds
 
 
-def run_once(command):
+def run_once(command: Sequence[str]) -> tuple[int, int]:
     """Peak memory in KiB and page faults of one run."""
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         _, status, usage = os.wait4(process.pid, 0)
@@ -156,7 +161,8 @@ def run_once(command):
     return usage.ru_maxrss, usage.ru_minflt
 
 
-def count_instructions(command, directory):
+def count_instructions(command: Sequence[str], directory: str
+                       ) -> dict[str, dict[str, int]]:
     """Instructions and misses of a cache of 2 MiB, of each phase."""
     path = os.path.join(directory, "callgrind")
     # Valgrind has to be told that a static library has the allocator.
@@ -171,7 +177,7 @@ def count_instructions(command, directory):
         check=True, capture_output=True, text=True).stdout
     number = r"([0-9,.]+)(?: \([^)]*\))? +"
     line_of = re.compile(" *" + 3 * number)
-    counts = {}
+    counts: dict[str, dict[str, int]] = {}
     for line in text.splitlines():
         match = line_of.match(line)
         for name, function in FUNCTIONS.items():
@@ -183,7 +189,7 @@ def count_instructions(command, directory):
     return counts
 
 
-def cpu():
+def cpu() -> str:
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         for line in file:
             if line.startswith("model name"):
@@ -191,16 +197,21 @@ def cpu():
     return platform.machine()
 
 
-def commit():
+def commit() -> str | None:
     done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True,
                           text=True, check=False,
                           cwd=os.path.dirname(os.path.abspath(__file__)))
     return done.stdout.strip() or None
 
 
-def write_result(args, sizes, rows, growth, ratios, rounds, memory,
-                 instructions):
-    result = {
+def write_result(args: argparse.Namespace, sizes: list[int],
+                 rows: Mapping[str, list[float]], growth: Mapping[str, float],
+                 ratios: Mapping[str, list[float]],
+                 rounds: Mapping[int, list[dict[str, float]]],
+                 memory: Mapping[str, list[int]],
+                 instructions: Mapping[str, dict[str, dict[str, int]]]
+                 ) -> None:
+    result: dict[str, Any] = {
         "benchmark": "module_scaling",
         "commit": commit(),
         "machine": platform.machine(),
@@ -224,7 +235,7 @@ def write_result(args, sizes, rows, growth, ratios, rounds, memory,
         file.write("\n")
 
 
-def main(argv):
+def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -246,8 +257,8 @@ def main(argv):
         parser.error(f"there is no {args.fuse_opt}: expected the fuse-opt of "
                      "a build")
     sizes = [int(text) for text in args.layers.split(",")]
-    memory = {"peak_kib": [], "page_faults": []}
-    instructions = {}
+    memory: dict[str, list[int]] = {"peak_kib": [], "page_faults": []}
+    instructions: dict[str, dict[str, dict[str, int]]] = {}
     with tempfile.TemporaryDirectory(prefix="fuse-scaling-") as directory:
         paths = {}
         for size in sizes:
@@ -273,7 +284,7 @@ def main(argv):
                             for name, count in counts.items()}
                     for phase, counts
                     in count_instructions([*command, paths[size]],
-                                              directory).items()}
+                                          directory).items()}
     print("microseconds per layer")
     print(f"{'layers':20}" + "".join(f"{size:>10}" for size in sizes))
     for name, values in rows.items():
@@ -285,8 +296,8 @@ def main(argv):
                   f"{count['misses']:>8} misses")
     growth = {name: max(values) / min(values) for name, values in rows.items()
               if min(values) > 0}
-    largest = growth["total"]
-    print(f"largest total per layer over the smallest: {largest:.2f}x")
+    total = growth["total"]
+    print(f"largest total per layer over the smallest: {total:.2f}x")
     ratios = {str(size): sorted(round(long["total"] / short["total"], 3)
                                 for long, short
                                 in zip(rounds[size], rounds[sizes[0]]))
@@ -297,7 +308,7 @@ def main(argv):
     if args.output:
         write_result(args, sizes, rows, growth, ratios, rounds, memory,
                      instructions)
-    if args.limit and largest > args.limit:
+    if args.limit and total > args.limit:
         print(f"error: more than {args.limit}x", file=sys.stderr)
         return 1
     return 0

@@ -17,7 +17,6 @@ OUT.json is written after every row; no row starts after SECONDS.
 from __future__ import annotations
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -35,7 +34,7 @@ from transformers.models.mixtral.modeling_mixtral import MixtralExperts
 import fuse_mlir
 
 from benchmarks.device import read_device
-from benchmarks.environment import require_gpu, run_models
+from benchmarks.environment import read_commit, require_gpu, run_models
 from benchmarks.timing import capture, replay_us
 
 #: Features, hidden features, experts, experts of a token.
@@ -79,7 +78,7 @@ def draw(kind: str, tokens: int) -> list[tuple[torch.Tensor, ...]]:
     """Inputs of the calls of a graph."""
     features, _, experts, chosen = SHAPES[kind]
     source = torch.Generator("cuda").manual_seed(tokens)
-    made = []
+    made: list[tuple[torch.Tensor, ...]] = []
     for _ in range(CALLS):
         scores, index = torch.rand(tokens, experts, device="cuda",
                                    generator=source).topk(chosen)
@@ -124,7 +123,8 @@ def systems(layer: Layer, kind: str, tokens: int) -> dict[str, Call]:
     def batched(*inputs: torch.Tensor) -> torch.Tensor:
         return moe.batched_mm_experts_forward(own, *inputs)
 
-    found = {"fused": layer,
+    found: dict[str, Call] = {
+             "fused": layer,
              "kernel": lambda *inputs: kernel.run(inputs, kernel.weights()),
              "grouped_mm": grouped}
     # These copy the weights for each token.
@@ -145,7 +145,7 @@ def main(path: str, seconds: float = 120.0, only: str = "") -> int:
     report: dict[str, Any] = {
         "device": torch.cuda.get_device_name(), "state": read_device(),
         "torch": torch.__version__, "transformers": transformers.__version__,
-        "commit": os.environ.get("FUSE_COMMIT", ""), "rows": []}
+        "commit": read_commit(), "rows": []}
     for kind, (features, hidden, _, _) in SHAPES.items():
         if only and kind not in only.split(","):
             continue

@@ -114,7 +114,8 @@ class Plan:
     @property
     def bases(self) -> list[int]:
         """Where the workspace of each launch begins."""
-        bases, end = [], 0
+        bases: list[int] = []
+        end = 0
         for launch in self.launches:
             if launch.shares_workspace:
                 bases.append(bases[-1])

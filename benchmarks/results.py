@@ -103,7 +103,6 @@ class Results:
         partial.write_text(text)
         os.replace(partial, self.path)
 
-
     def _sum_up_gpus(self) -> None:
         """Clocks are those of all GPUs, ceilings those of the first."""
         gpus = list(self.data["gpus"].values())

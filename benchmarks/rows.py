@@ -21,9 +21,9 @@ from types import SimpleNamespace
 from typing import Any
 
 from .cases import CHECKED_TOKENS
-from .environment import require_gpu, require_tools
+from .environment import read_commit, require_gpu, require_tools
 from .kernels import (ROOT, CompileError, _run, add_compiler_options,
-                      assemble, read_commit)
+                      assemble)
 from .plan import Plan, digest, read_launches
 from .problem import BF16, FP8, NORMS, Problem
 
@@ -239,9 +239,9 @@ def measure_all(options: argparse.Namespace) -> int:
         def normal(*shape: int) -> torch.Tensor:
             return torch.randn(*shape, generator=generator, device="cuda")
 
-        tensors = {role: normal(tokens, case.width).bfloat16()
-                   for role in ("x", "residual", "factor")
-                   if role in case.roles}
+        tensors: dict[str, torch.Tensor] = {
+            role: normal(tokens, case.width).bfloat16()
+            for role in ("x", "residual", "factor") if role in case.roles}
         scales: dict[str, float] = {"input": 3.5 / E4M3_MAX,
                                     "hidden": 3.0 / E4M3_MAX}
         for role in case.roles:

@@ -27,8 +27,7 @@ import torch
 from torch import Tensor
 
 from .device import read_device
-from .environment import require_gpu, require_tools
-from .kernels import read_commit
+from .environment import read_commit, require_gpu, require_tools
 from .plan import evaluate
 from .slot_cases import Case, Error, all_cases, error
 
@@ -129,24 +128,27 @@ class Kernel:
         torch.cuda.synchronize()
 
 
+def _bytes(tensor: Tensor) -> Tensor:
+    return tensor.reshape(-1).view(torch.uint8)
+
+
 def run_on_gpu(kernel: Kernel, case: Case, inputs: list[Tensor],
                repeats: int = 5) -> tuple[list[Tensor], int]:
     """Results, and how many of the repeated launches gave other bits."""
     on_gpu = [tensor.cuda().contiguous() for tensor in inputs]
     tokens = next((tensor.shape[shape.index("?")] for tensor, (shape, _)
                    in zip(inputs, case.args) if "?" in shape), 0)
-    first, differing = None, 0
+    first: list[Tensor] = []
+    differing = 0
     for _ in range(repeats):
-        results = [torch.full([tokens if size == "?" else size
+        results = [torch.full([tokens if size == "?" else int(size)
                                for size in shape], float("nan"),
                               dtype=dtype, device="cuda")
                    for shape, dtype in case.results]
         kernel(on_gpu, results)
-        raw = [result.reshape(-1).view(torch.uint8) for result in results]
-        if first is None:
-            first, first_raw = results, raw
-        differing += any(not torch.equal(a, b)
-                         for a, b in zip(raw, first_raw))
+        first = first or results
+        differing += any(not torch.equal(_bytes(a), _bytes(b))
+                         for a, b in zip(results, first))
     return [result.cpu() for result in first], differing
 
 

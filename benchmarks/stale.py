@@ -21,8 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from .cases import Case, all_cases, timed_problem
-from .environment import existing, pattern, require_tools
-from .kernels import SETS, add_compiler_options, build, read_commit, run_all
+from .environment import (existing, pattern, read_commit,
+                          require_tools)
+from .kernels import SETS, add_compiler_options, build, run_all
 from .problem import BF16, FP8
 from .results import Results
 

@@ -9,10 +9,10 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -104,6 +104,8 @@ def replay_us(graph: torch.cuda.CUDAGraph, replays: int = 1,
     return statistics.median(times)
 
 
+#: What graphs are called.
+Name = TypeVar("Name", bound=Hashable)
 Events = tuple[torch.cuda.Event, torch.cuda.Event]
 
 
@@ -149,12 +151,12 @@ class Timer:
         """Room for stamps before and behind so many launches."""
         return torch.zeros(count, 2, 3, dtype=torch.int64, device="cuda")
 
-    def interleave(self, graphs: Mapping[str, torch.cuda.CUDAGraph],
+    def interleave(self, graphs: Mapping[Name, torch.cuda.CUDAGraph],
                    rounds: int, warmup: int = 3, clocks: bool = False
-                   ) -> dict[str, Sample]:
+                   ) -> dict[Name, Sample]:
         """Each graph once in a round, in another order each time: what ran
         before a graph has set the clock that it finds."""
-        events: dict[str, list[Events]] = {name: [] for name in graphs}
+        events: dict[Name, list[Events]] = {name: [] for name in graphs}
         stamps = {name: self._stamps(rounds + warmup) for name in graphs} \
             if clocks else {}
         order = list(graphs)

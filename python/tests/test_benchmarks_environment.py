@@ -136,6 +136,16 @@ class Environment(unittest.TestCase):
                 self.assertIn(error, done.stderr)
                 self.assertNotIn("Traceback", done.stderr)
 
+    def test_commits_are_those_of_the_sources_where_none_is_named(self):
+        with unittest.mock.patch.dict("os.environ"):
+            os.environ.pop("FUSE_COMMIT", None)
+            self.assertRegex(environment.read_commit(), "^[0-9a-f]{7,}|^$")
+            with unittest.mock.patch("benchmarks.environment.subprocess.run",
+                                     side_effect=FileNotFoundError):
+                self.assertEqual(environment.read_commit(), "")
+            os.environ["FUSE_COMMIT"] = "abc1234"
+            self.assertEqual(environment.read_commit(), "abc1234")
+
     def test_options_are_regular_expressions(self):
         self.assertEqual(environment.pattern("2048x"), "2048x")
         with self.assertRaisesRegex(argparse.ArgumentTypeError,
