@@ -34,10 +34,14 @@ def compile(target: Target) -> Target:  # pylint: disable=redefined-builtin
 
     Raises:
         KernelError: at the first call, when there is no kernel.
+        TypeError: `target` is something else.
     """
     if isinstance(target, nn.Module):
         target.__class__ = _compiled_class(type(target))
         return target
+    if not (isinstance(target, type) and issubclass(target, nn.Module)):
+        raise TypeError(f"compile takes a torch.nn.Module or a class of them, "
+                        f"got {target!r}")
     return _compiled_class(target)
 
 

@@ -553,6 +553,7 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
 def select(model: nn.Module, patterns: Any, inputs: Any) \
         -> tuple[list[Site], Flow]:
     """Sites of `patterns`, or of the data flow where there are none."""
+    require_module(model)
     resolved: list[Pattern] = resolve(model, patterns)
     # What is fused already is seen as it was before.
     with members_back(model):
@@ -680,8 +681,20 @@ def _place(model: nn.Module, site: Site, module: FusedModule) -> None:
                                               step.flow_slot())
 
 
+def require_module(model: Any) -> None:
+    """Refuses what is no module, such as the name of a model.
+
+    Raises:
+        TypeError: it says what it is.
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"the model is of type {type(model).__name__}; "
+                        "expected a torch.nn.Module")
+
+
 def fused_sites(model: nn.Module) -> list[tuple[str, FusedModule]]:
     """Fused modules of `model` and the paths of their parents."""
+    require_module(model)
     return [(path.rpartition(".")[0], module)
             for path, module in model.named_modules()
             if isinstance(module, FusedModule)]

@@ -270,6 +270,7 @@ def calibrate(model: nn.Module, data: Iterable[Any], patterns: Any = None, *,
     """
     from fuse_mlir import modules
 
+    modules.require_module(model)
     batches = list(data)
     if not batches:
         raise CalibrationError("calibration needs at least one input")

@@ -307,3 +307,21 @@ class Refusals(unittest.TestCase):
     def test_models_without_chains(self):
         with self.assertRaisesRegex(FuseError, "Linear has no chain to fuse"):
             fuse_mlir.fuse_modules(nn.Linear(8, 8), inputs=torch.ones(1, 8))
+
+
+class NoModules(unittest.TestCase):
+
+    def test_names_of_models(self):
+        for function in (fuse_mlir.fuse_modules, fuse_mlir.explain,
+                         fuse_mlir.verify, fuse_mlir.unfuse_modules,
+                         lambda model: fuse_mlir.calibrate(model, [1])):
+            for model, kind in (("qwen3", "str"), (None, "NoneType"),
+                                (nn.Linear, "type")):
+                with self.assertRaisesRegex(
+                        TypeError, f"the model is of type {kind}; expected a "
+                        "torch.nn.Module"):
+                    function(model)
+        for target in ("qwen3", int):
+            with self.assertRaisesRegex(TypeError, "compile takes a "
+                                        "torch.nn.Module or a class of them"):
+                fuse_mlir.compile(target)
