@@ -126,6 +126,26 @@ class Timing(unittest.TestCase):
             found = bench.interleave({}, 16)
             self.assertEqual(len(found["fuse/none"].times), 10 * repeats)
 
+    def test_sustained_rows_need_no_single_ones(self):
+        bench = mlp_h200.Bench.__new__(mlp_h200.Bench)
+        bench.options = argparse.Namespace(stages=["sustained"],
+                                           sustained_rounds=12)
+        bench.watch = bench.timer = bench.reader = unittest.mock.Mock()
+        rows = []
+        bench.add_rows = lambda base, samples, *_: rows.append(
+            (base["protocol"], samples))
+        calls = {("fuse", "none", "single"): "one launch",
+                 ("torch-compile", "dynamic", "single"): "another",
+                 ("fuse", "none", "chain"): "eight"}
+        with unittest.mock.patch.object(mlp_h200, "capture", str.upper):
+            for tokens in (50, 4096):
+                bench.measure({"M": tokens}, calls, {}, torch.empty(0),
+                              unittest.mock.Mock())
+        bench.timer.sustain.assert_called_once_with(
+            {"fuse/none": "ONE LAUNCH"}, 12, bench.reader)
+        self.assertEqual(rows, [("sustained",
+                                 bench.timer.sustain.return_value)])
+
     def test_calls_wait_for_the_host(self):
         clock = Clock()
         with clock.timer() as timer:
