@@ -24,6 +24,12 @@ def rounded(text, value):
     return f"{value:{sign}{',' if ',' in text else ''}.{digits}f}"
 
 
+def one(rows, **wanted):
+    """The row with these values, or none."""
+    return next((row for row in rows
+                 if all(row.get(key) == wanted[key] for key in wanted)), None)
+
+
 class Cell(str):
     """Text that knows where on its page it is."""
 

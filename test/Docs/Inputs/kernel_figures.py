@@ -1,0 +1,629 @@
+"""Figures of the kernels of norm and MLP, and of their schedules."""
+
+import json
+import re
+
+from quoting import NUMBER, Cell, Page, is_rounded, one
+
+
+def mlp_rows(page, shape, dtype, tokens, protocol="single"):
+    """Ours, the times of peers of the same type, and those of bf16 eager."""
+    k, h = map(int, shape.split("/"))
+    rows = [row for row in page.result["rows"]
+            if (row["K"], row["H"], row["M"]) == (k, h, tokens)
+            and row["protocol"] == protocol]
+    same = [row for row in rows if row["dtype"] == dtype
+            and row["scales"] != "dynamic"]
+    ours = one(same, system="fuse")
+    peers = [row["median_us"] for row in same
+             if row["system"].startswith("torch-") and is_beside(row, ours)]
+    eager = [row["median_us"] for row in rows if row["dtype"] == "bf16"
+             and row["system"].startswith("torch-eager")]
+    return ours, peers, eager
+
+
+def is_beside(row, ours):
+    """Whether both were measured in one run on one GPU."""
+    return ours and all(row.get(key) == ours.get(key)
+                        for key in ("run", "gpu"))
+
+
+def best_peer(page, ours):
+    """The fastest system of the type and scales of a row of ours."""
+    return min((row for row in page.result["rows"]
+                if row["system"].startswith("torch-")
+                and is_beside(row, ours) and all(
+                    row[name] == ours[name] for name in (
+                        "K", "H", "M", "dtype", "scales", "protocol"))),
+               key=lambda row: row["median_us"])
+
+
+def at_most(ours, peer):
+    """How many times as fast as a peer what only reads the weights would be,
+    or only multiplies at our clock."""
+    return peer["median_us"] / max(ours.get("floor_us") or 0,
+                                   ours.get("tensor_us") or 0)
+
+
+def ratios(page, key, row, ours, peer):
+    """The columns that compare with the fastest peer."""
+    low, _, high = row["95 %"].partition(" to ")
+    high = Cell.at(high, row["95 %"].start + len(low) + len(" to "))
+    low = Cell.at(low, row["95 %"].start)
+    for what, text, value in (
+            ("x best peer", row["x best peer"],
+             peer["median_us"] / ours["median_us"]),
+            ("by rounds", row["by rounds"], peer["over_fuse"]),
+            ("95 %", low, peer["over_fuse_95"][0]),
+            ("95 %", high, peer["over_fuse_95"][1]),
+            ("at most", row["at most"], at_most(ours, peer))):
+        page.check(f"{what} of {key}", text, value)
+
+
+def single_times(page):
+    """By K, H, M, type, scales and system."""
+    return {tuple(row[key] for key in ("K", "H", "M", "dtype", "scales",
+                                       "system")): row["median_us"]
+            for row in page.result["rows"]
+            if row["protocol"] == "single" and "median_us" in row}
+
+
+LARGE = "2048/16384", "4096/12288"
+FEW = 1, 8, 16, 32, 50, 64, 96, 128
+
+
+def prefill(root):
+    page = Page(root, "docs/PrefillKernels.md", "mlp-h200")
+
+    for row in page.rows("K/H", "type", "M", "us"):
+        key = f"{row['K/H']} {row['type']} {row['M']}"
+        fuse, _, eager = mlp_rows(page, row["K/H"], row["type"].lower(),
+                                  int(row["M"]))
+        if not fuse:
+            page.fail(f"{page.file} has no row of {key}")
+            continue
+        us = fuse["median_us"]
+        page.check(f"us of {key}", row["us"], us)
+        page.check(f"rate of {key}", row["TFLOP/s"], fuse["tflop_per_s"])
+        ratios(page, key, row, fuse, best_peer(page, fuse))
+        page.check(f"of the products' rate of {key}",
+                   row["of the products' rate"], fuse["of_library_products"])
+        page.check(f"clock of {key}", row["MHz"], fuse["sm_mhz"])
+        page.check(f"FP8 x bf16 eager of {key}", row["FP8 x bf16 eager"],
+                   min(eager) / us)
+    seen = []
+    for row in page.rows("K/H", "type", "M", "us, sustained"):
+        key = f"{row['K/H']} {row['type']} {row['M']}"
+        seen.append(key)
+        fuse, _, _ = mlp_rows(page, row["K/H"], row["type"].lower(),
+                              int(row["M"]), "sustained")
+        peer = best_peer(page, fuse)
+        ratios(page, f"sustained {key}", row, fuse, peer)
+        for column, value in (
+                ("us, sustained", fuse["median_us"]),
+                ("TFLOP/s", fuse["tflop_per_s"]),
+                ("MHz", fuse["sm_mhz"]), ("W", fuse["power_w"]),
+                ("MHz, best peer", peer["sm_mhz"]),
+                ("W, best peer", peer["power_w"])):
+            page.check(f"{column} of sustained {key}", row[column], value)
+    page.check_rows(seen, {
+        f"{row['K']}/{row['H']} {row['dtype'].replace('fp', 'FP')} {row['M']}"
+        for row in page.result["rows"] if row["protocol"] == "sustained"})
+
+    def less(shape, most, least=256):
+        """Per cent of the time of the library's products that are saved."""
+        return sorted(100 - 100 / row["of_library_products"]
+                      for row in page.result["rows"]
+                      if row["system"] == "fuse" and
+                      row["protocol"] == "single" and
+                      f"{row['K']}/{row['H']}" == shape and
+                      least <= row["M"] <= most)
+
+    times = single_times(page)
+    tuned = [us / times[*key[:-1], "torch-compile"]
+             for key, us in times.items()
+             if key[-1] == "torch-compile-autotune" and key[2] > 128 and
+             key[4] != "dynamic"]
+    page.sentence("with 512 and 4096 tokens, where it takes # to # times as "
+                  "long as the default", min(tuned), max(tuned))
+    large = [(ours, best_peer(page, ours)) for ours in (
+        mlp_rows(page, shape, "fp8", 4096)[0] for shape in LARGE)]
+    page.sentence(
+        "at the clock of the rows, would be # and # times as fast as the best "
+        "peer", *(at_most(*pair) for pair in large))
+    # Of a peer's time a part stays the same at another clock, ours does not.
+    faster = [(wanted * ours["median_us"] / peer["median_us"] - 1 + part)
+              / part for (ours, peer), wanted, part in zip(
+                  large, (1.42, 1.25), (1 / 5, 1 / 8))]
+    page.sentence(
+        "which was wanted, would take a clock of # and # GHz, where the chip "
+        "has 1.98 at most, and # and # times the power",
+        *(more * ours["sm_mhz"] / 1e3 for more, (ours, _) in zip(
+            faster, large)), *(more ** 2.1 for more in faster))
+    few, many = less(LARGE[0], 512), less(LARGE[0], 8192, 1024)
+    wide = less(LARGE[1], 8192)
+    page.sentence(
+        "# to # % less with 512 tokens and fewer of 2048/16384, # to # % less "
+        "with more; of 4096/12288 # % more to # % less.", few[0], few[-1],
+        many[0], many[-1], -wide[0], wide[-1])
+    clocks = [row["sm_mhz"] / 1e3 for row in page.result["rows"]
+              if row["system"] == "fuse" and row["M"] >= 1024 and
+              row["protocol"] == "single"]
+    page.sentence("which is # to # GHz in rows of 1024 tokens and more",
+                  min(clocks), max(clocks))
+    return page
+
+
+def decode(root):
+    page = Page(root, "docs/Kernels.md", "mlp-h200")
+
+    def ranges(shapes, dtypes, tokens, peer=False):
+        found = []
+        for shape in shapes:
+            for dtype in dtypes:
+                for m in tokens:
+                    ours, peers, _ = mlp_rows(page, shape, dtype, m)
+                    us = ours["median_us"]
+                    found.append(min(peers) / us if peer
+                                 else us / ours["floor_us"])
+        return min(found), max(found)
+
+    def rate(shape, dtype, tokens, system="fuse"):
+        k, h = map(int, shape.split("/"))
+        ours = one(page.result["rows"], K=k, H=h, M=tokens, dtype=dtype,
+                   protocol="chain", system=system)
+        return ours["weight_bytes"] / ours["median_us"] / 1e6
+
+    both = "fp8", "bf16"
+    for row in page.rows("K/H", "type", "M", "us"):
+        key = f"{row['K/H']} {row['type']} {row['M']}"
+        ours, _, _ = mlp_rows(page, row["K/H"], row["type"].lower(),
+                              int(row["M"]))
+        peer = best_peer(page, ours)
+        page.check(f"us of {key}", row["us"], ours["median_us"])
+        page.check(f"x floor of {key}", row["x floor"],
+                   ours["median_us"] / ours["floor_us"])
+        page.word(f"best peer of {key}", row["best peer"],
+                  peer["system"].removeprefix("torch-"))
+        ratios(page, key, row, ours, peer)
+    ones = [mlp_rows(page, shape, "bf16", 1)[0] for shape in LARGE]
+    page.sentence("so that # and # times as fast is all that is left there",
+                  *(at_most(ours, best_peer(page, ours)) for ours in ones))
+    page.sentence(
+        "at both large shapes a single launch takes # to # times a plain read "
+        "of the weights with up to 16 tokens, # to # with 50 and # to # with "
+        "128; with 1, 16, 50 and 128 it is # to # times as fast as the fastest "
+        "peer in FP8, # to # in bf16.",
+        *ranges(LARGE, both, (1, 8, 16)), *ranges(LARGE, both, (50,)),
+        *ranges(LARGE, both, (128,)),
+        *ranges(LARGE, ("fp8",), (1, 16, 50, 128), True),
+        *ranges(LARGE, ("bf16",), (1, 16, 50, 128), True))
+    page.sentence(
+        "2064/8208 takes # to # times the read in bf16 and # to # in FP8, "
+        "8192/28672 # to #.", *ranges(("2064/8208",), ("bf16",), FEW),
+        *ranges(("2064/8208",), ("fp8",), FEW),
+        *ranges(("8192/28672",), both, FEW))
+    page.sentence(
+        "In a chain, FP8 2048/16384 reads # TB/s of weights at M = 16 and # at "
+        "M = 50, 4096/12288 # and #; bf16 # and # at M = 50.",
+        *(rate(shape, "fp8", m) for shape in LARGE for m in (16, 50)),
+        *(rate(shape, "bf16", 50) for shape in LARGE))
+    page.sentence(
+        "rows `fuse-exclusive`, FP8 2048/16384 reads # at M = 16 and # at "
+        "M = 50, bf16 # and #; 4096/12288 reads # and #, bf16 # and #.", *(
+            rate(shape, dtype, m, "fuse-exclusive")
+            for shape in LARGE for dtype in both for m in (16, 50)))
+    return page
+
+
+def widths(root):
+    """Single launches beside the read of their weights, at all widths."""
+    page = Page(root, "docs/Kernels.md", "mlp-h200")
+    over = {}
+    for row in page.result["rows"]:
+        if (row["system"], row["protocol"]) == ("fuse", "single") and \
+                row["M"] <= 128:
+            key = (f"{row['K']}/{row['H']}", row["dtype"].replace("fp", "FP"),
+                   row["weight_bytes"] / 1e6)
+            over.setdefault(key, {})[row["M"]] = \
+                row["median_us"] / row["floor_us"]
+    seen = []
+    for row in page.rows("K/H", "type", "MB"):
+        key = f"{row['K/H']} {row['type']}"
+        seen.append(key)
+        size, found = next(((size, found) for (*names, size), found in
+                            over.items() if " ".join(names) == key),
+                           (None, {}))
+        page.check(f"MB of {key}", row["MB"], size)
+        for column in list(row)[3:]:
+            page.check(f"{column} of {key}", row[column],
+                       found.get(int(column.removeprefix("M = "))))
+    page.check_rows(seen, {" ".join(names) for *names, _ in over})
+
+    def most(least, limit):
+        return max(ratio for (*_, size), found in over.items()
+                   if least <= size < limit for ratio in found.values())
+    page.sentence(
+        "weights of more than 60 MB take # times the read at most, with all "
+        "numbers of tokens that were timed, those of 20 to 60 MB # times, "
+        "smaller ones # times.", most(60, 1e9), most(20, 60), most(0, 20))
+    return page
+
+
+def variants(root):
+    """Times "A to B" in the table of what was tried: of one call."""
+    page = Page(root, "docs/Kernels.md", "decode-variants-h200")
+    calls = {}
+    for row in page.result["rows"]:
+        _, shape, dtype = row["case"].split("-")[:3]
+        key = row["call"], shape.replace("x", "/"), dtype, row["M"]
+        calls.setdefault(key, set()).update(
+            value for value in (row.get("single_us"), row.get("chain_us"),
+                                *row.get("chains_us", {}).values()) if value)
+
+    def has(values, text):
+        return any(is_rounded(text, value) for value in values)
+
+    recorded = False
+    for row in page.rows("change", "predicted"):
+        recorded |= "`polled`" in row["change"]
+        if not recorded:
+            continue
+        shape = dtype = tokens = None
+        for found in re.finditer(
+                r"\b(f8|FP8|bf16)\b|\b(\d+/\d+)|M = (\d+)"
+                r"|(\d+\.\d) to (\d+\.\d)",
+                f"{row['change']} | {row['measured (H200, single launch, us)']}"):
+            if found[1]:
+                dtype = "bf16" if found[1] == "bf16" else "fp8"
+            elif found[2]:
+                shape = found[2]
+            elif found[3]:
+                tokens = int(found[3])
+            elif not any(has(values, found[4]) and has(values, found[5])
+                         for key, values in calls.items()
+                         if key[1:] == (shape, dtype, tokens)):
+                page.fail(f"no call of {page.file} has {found[0]} for {shape} "
+                          f"{dtype} M = {tokens}")
+    return page
+
+
+def stamps(root):
+    page = Page(root, "docs/Kernels.md", "decode-variants-h200")
+    rows = {tuple(row[:3]): row for row in page.result["time_stamps"]["rows"]}
+
+    def parts(tokens):
+        row = rows[2048, 16384, tokens]
+        return [row[i] for i in (4, 5, 6, 9, 10, 13)]
+
+    page.sentence(
+        "M = 128: tokens normalized everywhere #, tile multiplied #, its hidden "
+        "units on their way #, those of a range there #, last product #, sums "
+        "exchanged #;", *parts(128))
+    page.sentence("M = 16: #, #, #, #, #, #. So the meeting", *parts(16))
+    return page
+
+
+def chain_stamps(root):
+    page = Page(root, "docs/Kernels.md", "decode-variants-h200")
+    stamps = page.result["chain_stamps"]
+
+    def at(tokens, what, variant="main"):
+        row = next(row for row in stamps["rows"] if row[:5] == [
+            2048, 16384, tokens, variant, "fast"])
+        return row[stamps["columns"].index(what)]
+
+    page.sentence(
+        "M = 16: weights begin at #, the first stage has landed at #, #, # "
+        "(two stages of all blocks are # MB), the last one at #, #, #, and "
+        "the last block ends at #.", at(16, "weights begin")[0],
+        *at(16, "first stage landed"), 128 * 2 * 32768 / 1e6,
+        *at(16, "landed"), at(16, "end")[2])
+    page.sentence(
+        "M = 50: the last stage has landed at #, its products are done at #, "
+        "the sums at # (# when marked)", at(50, "landed")[1],
+        at(50, "last product")[1], at(50, "end")[1], at(50, "end", "tag")[1])
+    return page
+
+
+def all_numbers(value):
+    """All numbers in a value of JSON."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return {each for part in value for each in all_numbers(part)}
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return {float(value)} if number else set()
+
+
+def prefill_variants(root):
+    """Numbers "A to B" in the table of what was tried: of one run, or of two
+    where that is said. Bytes are in GB there."""
+    page = Page(root, "docs/PrefillKernels.md", "prefill-variants-h200")
+    runs = [all_numbers(run["rows"]) for run in page.result["runs"]]
+    runs = [values | {value / 1e3 for value in values} for values in runs]
+
+    def has(values, text):
+        return any(is_rounded(text, value) for value in values)
+
+    for row in page.rows("change", "predicted"):
+        measured = row["measured (H200, single launch, us)"]
+        for found in re.finditer(
+                rf"({NUMBER}) to ({NUMBER})(?! times)", measured):
+            both = found[1], found[2]
+            two = "(two calls)" in measured[found.end():]
+            if not any(all(has(values, text) for text in both)
+                       for values in ([set().union(*runs)] if two else runs)):
+                page.fail(f"no run of {page.file} has {found[0]}")
+    zeros = next(run["rows"] for run in page.result["runs"]
+                 if "weights of zeros" in run["what"])
+    cases = [f"gated_mlp-{widths}" for widths in (
+        "2048x16384-fp8", "2048x16384-bf16", "4096x12288-fp8",
+        "4096x12288-bf16")]
+    page.sentence(
+        "the same kernels take #, #, # and # us for 4096 tokens (FP8 and bf16 "
+        "of 2048/16384, of 4096/12288), where they take #, #, # and # with "
+        "random ones.", *(next(
+            row["median_us"] for row in zeros if row["how"] == how and
+            row["case"].startswith(case))
+            for how in ("weights of zeros", "one after the other")
+            for case in cases))
+    page.sentence("# rounds of four streams", sum(
+        run["rounds"] for run in page.result["concurrent"]))
+    return page
+
+
+def sweep_times(page, shape, dtype):
+    k, h = map(int, shape.split("/"))
+    dtype = {"FP8": "f8E4M3FN"}.get(dtype, dtype)
+    return {row["M"]: row["median_us"] for row in page.result["rows"]
+            if (row["K"], row["H"], row["dtype"]) == (k, h, dtype)
+            and row["system"] == "fuse"}
+
+
+def sweep(root):
+    page = Page(root, "docs/Kernels.md", "sweep-h200")
+    page.says(f"with kernels of {page.result['commit'][:7]}")
+    heading = re.search(r"\| K/H \| type \| (us at ([\d, ]+) tokens [^|]*) \|",
+                        page.text)
+    if not heading:
+        page.fail("no table begins with K/H, type, us at")
+        return page
+    borders = [int(text) for text in heading[2].split(",")]
+    # Where no range ends, the next number of tokens that was measured counts.
+    later = [int(text) for text in re.findall(r"\d+", heading[1])][len(borders):]
+    beyond = {512: [], 640: [], 768: [], 896: []}
+    for row in page.rows("K/H", "type", heading[1]):
+        key = f"{row['K/H']} {row['type']}"
+        times = sweep_times(page, row["K/H"], row["type"])
+        for tokens, text in zip(borders, row[heading[1]].split(", ")):
+            around = [tokens, *(m for m in later if 0 < m - tokens < 32)]
+            page.check(f"{key} at {tokens} tokens", text, next(
+                (times[m] for m in around if m in times), None))
+        page.check(f"128 tokens of {key}", row["128 tokens more, on average"],
+                   (times[1024] - times[128]) / 7)
+        steps = {m: times[m + 1] - times[m] for m in times if m + 1 in times}
+        for m, found in beyond.items():
+            after = min(other for other in times if other > m)
+            found.append(700 * (times[after] - times[m])
+                         / (times[1024] - times[128]) - 100)
+        size, where = row["largest step"].split(", behind ")
+        page.check(f"largest step of {key}", size, max(steps.values()))
+        page.check(f"place of the largest step of {key}", where,
+                   max(steps, key=steps.get))
+    page.sentence("A step is more than an average tile behind 512 tokens, by # "
+                  "to # %", min(beyond[512]), max(beyond[512]))
+    more = sorted(beyond[640] + beyond[768] + beyond[896])
+    alone = Page(root, "docs/Kernels.md", "mlp-h200")
+    page.sentence(
+        "by up to # % behind 640 to 896, and by # % behind 896 for 4096/12288 "
+        "in bf16", more[-2], more[-1])
+    page.sentence(
+        "with 1024 it takes # us, the one that is chosen for 1024 alone #.",
+        sweep_times(page, LARGE[1], "bf16")[1024],
+        mlp_rows(alone, LARGE[1], "bf16", 1024)[0]["median_us"])
+    return page
+
+
+def earlier_sweep(root):
+    page = Page(root, "docs/Kernels.md", "sweep-schedules-h200")
+    found = [sweep_times(page, "4096/12288", dtype)
+             for dtype in ("FP8", "bf16")]
+    page.sentence("steps of 4096/12288 behind 512 were # and # us.",
+                  *(times[513] - times[512] for times in found))
+    return page
+
+
+def schedule_fields(text):
+    """The fields of a schedule by name."""
+    return dict(re.findall(r"(\w+) = (\w+)", text))
+
+
+def schedule_change(schedule, other):
+    """What is another value in the second schedule."""
+    before, after = map(schedule_fields, (schedule, other))
+    changed = [f"`{name} = {after[name]}`" if name in after else
+               f"no `{name}`" for name in {**before, **after}
+               if before.get(name) != after.get(name)]
+    return ", ".join(changed) or "nothing"
+
+
+def tuning(root):
+    page = Page(root, "docs/Tuning.md", "tuning-h200")
+    page.says(f"of {page.result['commit'][:7]}")
+    ops = {}
+    for op in page.result["ops"]:
+        k, h, _ = op["widths"]
+        dtype = "bf16" if op["element"] == "bf16" else "FP8"
+        ops[f"{k}/{h} {dtype} {op['measured_tokens']}"] = [
+            c for c in op["candidates"] if c["status"] == "ok"]
+    page.sentence("# to # candidates for each of # problems",
+                  *(pick(map(len, ops.values())) for pick in (min, max)),
+                  len(ops))
+    candidates = [c for op in page.result["ops"] for c in op["candidates"]]
+    page.sentence("# of # computed the same", sum(map(len, ops.values())),
+                  len(candidates))
+    seen = []
+    for row in page.rows("K/H", "type", "M", "model's choice, us"):
+        key = f"{row['K/H']} {row['type']} {row['M']}"
+        seen.append(key)
+        if key not in ops:
+            page.fail(f"{page.file} has no {key}")
+            continue
+        # The first candidate is the model's choice.
+        choice, *_ = ops[key]
+        fastest = min(ops[key], key=lambda c: c["median_us"])
+        page.check(f"model's choice of {key}", row["model's choice, us"],
+                   choice["median_us"])
+        page.check(f"fastest of {key}", row["fastest, us"],
+                   fastest["median_us"])
+        page.word(f"what the fastest of {key} changes",
+                  row["what the fastest changes"], schedule_change(
+                      choice["schedule"], fastest["schedule"]))
+    page.check_rows(seen, ops)
+    fastest = {key: min(c["median_us"] for c in found)
+               for key, found in ops.items()}
+    behind = sorted(found[0]["median_us"] / fastest[key]
+                    for key, found in ops.items())
+    page.sentence(
+        "The model's choice is the fastest candidate, or within # %, in # of "
+        "# problems, and # % behind it at most.", 2,
+        sum(ratio <= 1.02 for ratio in behind), len(behind),
+        100 * behind[-1] - 100)
+    apart = [100 * (c["median_us"] / fastest[key] - 1)
+             for key, found in ops.items() for c in found
+             if schedule_fields(c["schedule"]).get("launches") == "2"
+             and schedule_fields(found[0]["schedule"]).get("launches") != "2"]
+    page.sentence("`launches = 2` was never the fastest, and # to # % slower",
+                  min(apart), max(apart))
+    return page
+
+
+def stored(root):
+    """The table of schedules beside what the compiler chooses by itself."""
+    page = Page(root, "docs/Tuning.md", "mlp-h200")
+    table = json.loads((root / "benchmarks" / "results" /
+                        "schedules-h200.json").read_text())["rows"]
+    more, large = {}, []
+    for row in table:
+        k, h, _ = row["widths"]
+        dtype = "bf16" if row["element"] == "bf16" else "fp8"
+        # A tile of 56 was measured with 50 tokens.
+        tokens = 50 if row["tokens"] == 56 else row["tokens"]
+        ours, _, _ = mlp_rows(page, f"{k}/{h}", dtype, tokens)
+        ratio = ours["median_us"] / row["median_us"]
+        more[k, h, dtype, tokens] = 100 * ratio - 100
+        if ours["weight_bytes"] > 60e6:
+            large.append(100 * ratio - 100)
+    page.sentence("takes # % less to # % more than the table's times",
+                  -min(more.values()), max(more.values()))
+    page.sentence("and # % less to # % more for weights of more than 60 MB",
+                  -min(large), max(large))
+    return page
+
+
+def readme(root):
+    page = Page(root, "README.md", "mlp-h200")
+    fuse, peers, _ = mlp_rows(page, "2048/16384", "fp8", 16)
+    page.sentence(
+        "an H200, with static FP8, 2048/16384, GeGLU and 16 tokens, it takes "
+        "# us where the best of PyTorch's eager and compiled variants takes "
+        "# us and a plain read of the weights # us",
+        fuse["median_us"], min(peers), fuse["floor_us"])
+    return page
+
+
+def checks(root):
+    page = Page(root, "benchmarks/README.md", "mlp-h200")
+    times = single_times(page)
+    tuned = {}
+    for key, us in times.items():
+        if key[-1] == "torch-compile-autotune":
+            tuned.setdefault(key[4], []).append(
+                us / times[*key[:-1], "torch-compile"])
+    page.sentence(
+        "In # single rows it takes # to # times as long as the default in "
+        "bf16 and # to # in static FP8;",
+        sum(map(len, tuned.values())),
+        *(pick(tuned[scales]) for scales in ("none", "static")
+          for pick in (min, max)))
+    chosen = {dtype: [row["chosen"] for row in page.result["tuned"]["products"]
+                      if row["dtype"] == dtype] for dtype in ("fp8", "bf16")}
+    page.sentence(
+        "of # products in FP8 it chose the library's kernel for #, of # in "
+        "bf16 for # (`tuned`).", *(
+            count for names in chosen.values() for count in (
+                len(names), sum("triton" not in name for name in names))))
+    apart = {True: [], False: []}
+    for ours in page.result["rows"]:
+        if ours["system"] == "fuse" and ours["M"] in (
+                1, 16, 50, 128, 256, 512, 2048, 4096, 8192) and \
+                f"{ours['K']}/{ours['H']}" in LARGE:
+            peer = best_peer(page, ours)
+            low, high = peer["over_fuse_95"]
+            sustained = ours["protocol"] == "sustained"
+            if sustained or ours["M"] not in (2048, 8192):
+                apart[sustained].append(100 * max(
+                    high / peer["over_fuse"] - 1,
+                    1 - low / peer["over_fuse"]))
+    page.sentence(
+        "reaches # % from the median at most in rows with 1, 16, 50, 128, "
+        "256, 512 and 4096 tokens of the first two shapes, # % in half of "
+        "them, and # % in rows `sustained`", max(apart[False]),
+        sorted(apart[False])[len(apart[False]) // 2], max(apart[True]))
+    found = page.result["checks"]
+    page.says(f"that the compiler of {page.result['commit'][:7]} makes")
+    page.sentence("# of # checks pass, of # kernels",
+                  sum(check["ok"] for check in found), len(found),
+                  len({(check["case"], check["tile"]) for check in found}))
+    tokens = {}
+    for check in found:
+        family, _, dtype, act, norm, *parts = check["case"].split("-")
+        few = check["M"] <= 128
+        if few and not parts:
+            tokens.setdefault((family, dtype, act, norm), set()).add(
+                check["M"])
+        if not few:
+            tokens.setdefault((family, dtype), set()).add(check["M"])
+    page.sentence(
+        "every family, type, activation and norm with #, #, #, #, #, #, #, # "
+        "and # tokens, every family and type with # to # tokens, at seven",
+        *sorted(set.intersection(*(m for key, m in tokens.items()
+                                   if len(key) == 4))),
+        *(pick(pick(m) for key, m in tokens.items() if len(key) == 2)
+          for pick in (min, max)))
+    # Of two families and types, six activations and four norms.
+    if len(tokens) != 4 + 4 * 6 * 4:
+        page.fail(f"checks of {page.file} leave something out")
+    memory = page.result["compute_sanitizer"]
+    page.sentence("compute-sanitizer memcheck reports # errors in # checks of "
+                  "# small kernels", *(memory[key] for key in (
+                      "errors", "checks", "kernels")))
+    return page
+
+
+def row_checks(root):
+    page = Page(root, "benchmarks/README.md", "rows-h200")
+    rows = page.result["rows"]
+    page.sentence("other fused ops: # checks of # kernels pass",
+                  sum(row["ok"] for row in rows),
+                  len({row["case"] for row in rows}))
+    large = [row["copy_us"] / row["median_us"] for row in rows
+             if row.get("median_us") and row["mbytes"] >= 8
+             and "quantize" in row["case"]]
+    page.sentence("run at # to # of the rate of a copy", min(large),
+                  max(large))
+    return page
+
+
+def product(root):
+    page = Page(root, "benchmarks/README.md", "product-h200")
+    done = [kernel["case"].split("-") for kernel in page.result["kernels"]
+            if kernel["tile"] == 128 and kernel["ok"]
+            and len(kernel["tokens"]) == 9]
+    combinations = {(family, *rest) for family, _, *rest in done}
+    page.sentence(
+        "of the product of # combinations of family, type, activation and "
+        "norm with five widths, # of # were checked with all nine numbers of "
+        "tokens", len(combinations), len(done), 5 * len(combinations))
+    return page
