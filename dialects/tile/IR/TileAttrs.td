@@ -140,7 +140,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     "bool":$dependent,
     DefaultValuedParameter<"int64_t", "1">:$launches
   );
-  let assemblyFormat = "`<` struct(params) `>`";
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Bytes of a stage of weights.
@@ -207,7 +207,7 @@ def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
     DefaultValuedParameter<"bool", "false">:$unequal,
     "bool":$dependent
   );
-  let assemblyFormat = "`<` struct(params) `>`";
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 
@@ -222,7 +222,7 @@ def Tile_RowScheduleAttr : AttrDef<Tile_Dialect, "RowSchedule"> {
     Example: `#tile.row_schedule<blocks = 1056, threads = 256>`
   }];
   let parameters = (ins "int64_t":$blocks, "int64_t":$threads);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
 

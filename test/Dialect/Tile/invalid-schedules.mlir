@@ -336,3 +336,38 @@ func.func @f(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
       -> tensor<?x64xbf16>
   return %y : tensor<?x64xbf16>
 }
+
+// -----
+
+// expected-error@+1 {{#tile.schedule has no field 'weight_stage'; expected one of tokens, blocks, split, first_rows, rows, weight_stages, token_stages, in_flight, ahead, settle, adders, partials, polled, staged, deferred, hint, dependent, launches}}
+func.func private @f() attributes {tile.schedule = #tile.schedule<weight_stage = 6>}
+
+// -----
+
+// expected-error@+1 {{#tile.schedule lacks its field 'blocks'}}
+func.func private @f() attributes {tile.schedule = #tile.schedule<tokens = 8>}
+
+// -----
+
+// expected-error@+1 {{field 'rows' of #tile.schedule is given twice}}
+func.func private @f() attributes {tile.schedule = #tile.schedule<rows = 128, rows = 256>}
+
+// -----
+
+// expected-error@+1 {{field 'polled' of #tile.schedule is neither true nor false}}
+func.func private @f() attributes {tile.schedule = #tile.schedule<polled = 1>}
+
+// -----
+
+// expected-error@+1 {{unknown hint 'evict'; expected one of normal, evict_first, evict_last}}
+func.func private @f() attributes {tile.schedule = #tile.schedule<hint = evict>}
+
+// -----
+
+// expected-error@+1 {{#tile.prefill_schedule has no field 'in_flight'; expected one of tokens, blocks, split, rows, stages, group, cluster, launches, even, unequal, dependent}}
+func.func private @f() attributes {tile.schedule = #tile.prefill_schedule<in_flight = 2>}
+
+// -----
+
+// expected-error@+1 {{#tile.row_schedule has no field 'rows'; expected one of blocks, threads}}
+func.func private @f() attributes {tile.schedule = #tile.row_schedule<rows = 2>}

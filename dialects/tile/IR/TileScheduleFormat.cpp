@@ -1,0 +1,267 @@
+//===- TileScheduleFormat.cpp - Text of schedules -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Schedules are written by hand and read from tables, so that a field that does
+// not exist is an error that lists those that do, which the formats that
+// TableGen makes do not. The fields of an attribute are named once, for its
+// parser and its printer.
+//
+//===----------------------------------------------------------------------===//
+
+#include "mlir/IR/DialectImplementation.h"
+#include "tile/IR/TileDialect.h"
+#include "tile/IR/TileTypes.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace tile;
+
+namespace {
+
+/// Parses `<name = value, ...>` in any order.
+class FieldsParser {
+public:
+  FieldsParser(AsmParser &parser, StringRef attribute)
+      : parser(parser), attribute(attribute) {}
+
+  template <typename T>
+  void operator()(StringRef name, T &value) {
+    fields.push_back(
+        {name, [this, name, &value] { return parseValue(name, value); }});
+  }
+  /// A field that may be missing.
+  template <typename T>
+  void operator()(StringRef name, T &value, T otherwise) {
+    value = otherwise;
+    (*this)(name, value);
+    fields.back().isOptional = true;
+  }
+
+  ParseResult parse() {
+    SMLoc begin = parser.getCurrentLocation();
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
+                                       [&] { return parseField(); }))
+      return failure();
+    for (const Field &field : fields)
+      if (!field.isGiven && !field.isOptional)
+        return parser.emitError(begin)
+               << attribute << " lacks its field '" << field.name << "'";
+    return success();
+  }
+
+private:
+  struct Field {
+    StringRef name;
+    std::function<ParseResult()> parse;
+    bool isGiven = false, isOptional = false;
+  };
+
+  ParseResult parseField() {
+    SMLoc loc = parser.getCurrentLocation();
+    StringRef name;
+    if (parser.parseKeyword(&name))
+      return failure();
+    auto *field = llvm::find_if(
+        fields, [&](const Field &field) { return field.name == name; });
+    if (field == fields.end())
+      return parser.emitError(loc)
+             << attribute << " has no field '" << name << "'; expected one of "
+             << llvm::join(llvm::map_range(
+                               fields, [](const Field &f) { return f.name; }),
+                           ", ");
+    if (field->isGiven)
+      return parser.emitError(loc)
+             << "field '" << name << "' of " << attribute << " is given twice";
+    field->isGiven = true;
+    return failure(parser.parseEqual() || field->parse());
+  }
+
+  ParseResult parseValue(StringRef, int64_t &value) {
+    return parser.parseInteger(value);
+  }
+  ParseResult parseValue(StringRef, Type &value) {
+    return parser.parseType(value);
+  }
+  ParseResult parseValue(StringRef name, bool &value) {
+    StringRef text;
+    SMLoc loc = parser.getCurrentLocation();
+    if (failed(parser.parseOptionalKeyword(&text, {"true", "false"})))
+      return parser.emitError(loc) << "field '" << name << "' of " << attribute
+                                   << " is neither true nor false";
+    value = text == "true";
+    return success();
+  }
+  ParseResult parseValue(StringRef name, CachePolicy &value) {
+    StringRef text;
+    SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&text))
+      return failure();
+    if (std::optional<CachePolicy> policy = symbolizeCachePolicy(text)) {
+      value = *policy;
+      return success();
+    }
+    return parser.emitError(loc) << "unknown " << name << " '" << text
+                                 << "'; expected one of normal, evict_first, "
+                                    "evict_last";
+  }
+
+  AsmParser &parser;
+  StringRef attribute;
+  SmallVector<Field, 0> fields;
+};
+
+/// Prints the same, without fields that have their default.
+class FieldsPrinter {
+public:
+  explicit FieldsPrinter(AsmPrinter &printer) : printer(printer) {
+    printer << "<";
+  }
+  ~FieldsPrinter() { printer << ">"; }
+
+  template <typename T>
+  void operator()(StringRef name, const T &value) {
+    printer << (isFirst ? "" : ", ") << name << " = ";
+    isFirst = false;
+    if constexpr (std::is_same_v<T, bool>)
+      printer << (value ? "true" : "false");
+    else if constexpr (std::is_enum_v<T>)
+      printer << stringifyEnum(value);
+    else
+      printer << value;
+  }
+  template <typename T>
+  void operator()(StringRef name, const T &value, const T &otherwise) {
+    if (value != otherwise)
+      (*this)(name, value);
+  }
+
+private:
+  AsmPrinter &printer;
+  bool isFirst = true;
+};
+
+struct DecodeFields {
+  int64_t tokens, blocks, split, firstRows, rows, weightStages, tokenStages;
+  int64_t inFlight, ahead, settle, adders, launches;
+  Type partials;
+  bool polled, staged, deferred, dependent;
+  CachePolicy hint;
+
+  template <typename Visitor>
+  void visit(Visitor &&visit) {
+    visit("tokens", tokens);
+    visit("blocks", blocks);
+    visit("split", split);
+    visit("first_rows", firstRows, int64_t(256));
+    visit("rows", rows, int64_t(256));
+    visit("weight_stages", weightStages);
+    visit("token_stages", tokenStages);
+    visit("in_flight", inFlight);
+    visit("ahead", ahead, int64_t(0));
+    visit("settle", settle, int64_t(0));
+    visit("adders", adders, int64_t(0));
+    visit("partials", partials);
+    visit("polled", polled, false);
+    visit("staged", staged, false);
+    visit("deferred", deferred, false);
+    visit("hint", hint);
+    visit("dependent", dependent);
+    visit("launches", launches, int64_t(1));
+  }
+};
+
+struct PrefillFields {
+  int64_t tokens, blocks, split, rows, stages, group, cluster, launches;
+  bool even, unequal, dependent;
+
+  template <typename Visitor>
+  void visit(Visitor &&visit) {
+    visit("tokens", tokens);
+    visit("blocks", blocks);
+    visit("split", split);
+    visit("rows", rows, int64_t(256));
+    visit("stages", stages);
+    visit("group", group);
+    visit("cluster", cluster, int64_t(1));
+    visit("launches", launches, int64_t(2));
+    visit("even", even, false);
+    visit("unequal", unequal, false);
+    visit("dependent", dependent);
+  }
+};
+
+struct RowFields {
+  int64_t blocks, threads;
+
+  template <typename Visitor>
+  void visit(Visitor &&visit) {
+    visit("blocks", blocks);
+    visit("threads", threads);
+  }
+};
+
+} // namespace
+
+template <typename Fields>
+static ParseResult parseFields(AsmParser &parser, StringRef attribute,
+                               Fields &fields) {
+  FieldsParser visitor(parser, attribute);
+  fields.visit(visitor);
+  return visitor.parse();
+}
+
+Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
+  DecodeFields f;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parseFields(parser, "#tile.schedule", f))
+    return {};
+  return parser.getChecked<ScheduleAttr>(
+      loc, parser.getContext(), f.tokens, f.blocks, f.split, f.firstRows,
+      f.rows, f.weightStages, f.tokenStages, f.inFlight, f.ahead, f.settle,
+      f.adders, f.partials, f.polled, f.staged, f.deferred, f.hint, f.dependent,
+      f.launches);
+}
+
+void ScheduleAttr::print(AsmPrinter &printer) const {
+  DecodeFields{getTokens(),      getBlocks(),    getSplit(),
+               getFirstRows(),   getRows(),      getWeightStages(),
+               getTokenStages(), getInFlight(),  getAhead(),
+               getSettle(),      getAdders(),    getLaunches(),
+               getPartials(),    getPolled(),    getStaged(),
+               getDeferred(),    getDependent(), getHint()}
+      .visit(FieldsPrinter(printer));
+}
+
+Attribute PrefillScheduleAttr::parse(AsmParser &parser, Type) {
+  PrefillFields f;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parseFields(parser, "#tile.prefill_schedule", f))
+    return {};
+  return parser.getChecked<PrefillScheduleAttr>(
+      loc, parser.getContext(), f.tokens, f.blocks, f.split, f.rows, f.stages,
+      f.group, f.cluster, f.launches, f.even, f.unequal, f.dependent);
+}
+
+void PrefillScheduleAttr::print(AsmPrinter &printer) const {
+  PrefillFields{getTokens(), getBlocks(),  getSplit(),    getRows(),
+                getStages(), getGroup(),   getCluster(),  getLaunches(),
+                getEven(),   getUnequal(), getDependent()}
+      .visit(FieldsPrinter(printer));
+}
+
+Attribute RowScheduleAttr::parse(AsmParser &parser, Type) {
+  RowFields f;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parseFields(parser, "#tile.row_schedule", f))
+    return {};
+  return parser.getChecked<RowScheduleAttr>(loc, parser.getContext(), f.blocks,
+                                            f.threads);
+}
+
+void RowScheduleAttr::print(AsmPrinter &printer) const {
+  RowFields{getBlocks(), getThreads()}.visit(FieldsPrinter(printer));
+}
