@@ -17,6 +17,9 @@ static constexpr int64_t kExactTokens = 32;
 /// tokens, and one more with more than as many again.
 static constexpr int64_t kSettledStages = 2, kFewTokens = 16;
 
+/// At least so many blocks with work for each that has none.
+static constexpr int64_t kBusyPerIdle = 16;
+
 /// Up to so many, half of the ranges add up where tiles are halves.
 static constexpr int64_t kHalfTokens = 32;
 
@@ -115,18 +118,31 @@ static bool sharesSums(const DecodeProblem &problem, tile::ScheduleAttr s,
 
 /// What the estimate does not see.
 static tile::ScheduleAttr refine(const DecodeProblem &problem,
-                                 tile::ScheduleAttr s) {
+                                 tile::ScheduleAttr s, const GpuModel &gpu) {
   DecodeTiling tiling(problem, s);
-  int64_t settle = 0;
+  int64_t settle = 0, adders = 0, blocks = s.getBlocks();
   if (settles(problem, s, tiling))
     settle = kSettledStages + (s.getTokens() > 2 * kFewTokens);
-  int64_t adders = sharesSums(problem, s, tiling) ? tiling.fewAdders : 0;
+  if (sharesSums(problem, s, tiling)) {
+    adders = tiling.fewAdders;
+    // With a few blocks of no work evenly among the others, half of the ranges
+    // gain twice as much in chains; neither do other numbers of them, nor such
+    // blocks behind the others. With few tokens sums take too little time.
+    bool isEven = s.getFirstRows() == 256 && tiling.tiles1 == blocks &&
+                  tiling.getUnits() == blocks;
+    int64_t idle = gpu.multiprocessors - blocks;
+    if (isEven && s.getTokens() > 2 * kFewTokens && idle > 0 &&
+        idle <= blocks / kBusyPerIdle) {
+      blocks += idle;
+      adders = tiling.halfAdders;
+    }
+  }
   return tile::ScheduleAttr::get(
-      s.getContext(), s.getTokens(), s.getBlocks(), s.getSplit(),
-      s.getFirstRows(), s.getRows(), s.getWeightStages(), s.getTokenStages(),
-      s.getInFlight(), s.getAhead(), settle, adders, s.getPartials(),
-      s.getPolled(), s.getStaged(), s.getDeferred(), s.getHint(),
-      s.getDependent(), s.getLaunches());
+      s.getContext(), s.getTokens(), blocks, s.getSplit(), s.getFirstRows(),
+      s.getRows(), s.getWeightStages(), s.getTokenStages(), s.getInFlight(),
+      s.getAhead(), settle, adders, s.getPartials(), s.getPolled(),
+      s.getStaged(), s.getDeferred(), s.getHint(), s.getDependent(),
+      s.getLaunches());
 }
 
 tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
@@ -218,5 +234,5 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
         canDefer(problem))
       consider(128, 128, split, true);
   }
-  return best ? refine(problem, best) : best;
+  return best ? refine(problem, best, gpu) : best;
 }

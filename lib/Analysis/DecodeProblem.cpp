@@ -251,13 +251,14 @@ DecodeTiling::DecodeTiling(const DecodeProblem &problem,
   }
   adders = schedule.getAdders() ? schedule.getAdders() : ranges;
   int64_t columns = schedule.getTokens() / 4;
-  fewAdders = std::min<int64_t>(llvm::divideCeil(ranges, 2), columns);
+  halfAdders = std::min<int64_t>(llvm::divideCeil(ranges, 2), columns);
+  fewAdders = halfAdders;
   for (int64_t more = fewAdders + 1; 8 * more <= 5 * ranges; ++more)
     if (llvm::divideCeil(columns, more) < llvm::divideCeil(columns, fewAdders))
       fewAdders = more;
 }
 
-bool DecodeTiling::waitsLate(tile::ScheduleAttr schedule) const {
+bool DecodeTiling::spreadsLate(tile::ScheduleAttr schedule) const {
   int64_t stages = schedule.getInFlight() ? schedule.getInFlight()
                                           : schedule.getWeightStages();
   return schedule.getLaunches() == 1 && firstBlocks < schedule.getBlocks() &&
@@ -279,7 +280,7 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
   DecodeTiling tiling(problem, schedule);
   if (std::string reason = tiling.getProblem(); !reason.empty())
     return reason;
-  int64_t units = tiling.tiles2 * tiling.ranges;
+  int64_t units = tiling.getUnits();
   if (units > schedule.getBlocks())
     return ("the second product has " + Twine(units) + " units for " +
             Twine(schedule.getBlocks()) + " blocks")

@@ -9,6 +9,7 @@
 #include "fuse/Analysis/PrefillSchedule.h"
 #include "fuse/Analysis/RowProblem.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -50,6 +51,14 @@ static bool canSettle(int64_t inFlight, int64_t launches, bool deferred) {
   return inFlight > 1 && launches == 1 && !deferred;
 }
 
+/// Whether other ranges add up. Of another cut, how many follows from it.
+static bool differInAdders(tile::ScheduleAttr a, int64_t rows, int64_t split,
+                           int64_t adders) {
+  bool sameCut = a.getRows() == rows && a.getSplit() == split;
+  return sameCut ? a.getAdders() != adders
+                 : (a.getAdders() > 0) != (adders > 0);
+}
+
 /// In how many fields two schedules differ. A grid follows from how the last
 /// product is cut, so that both together count once; what a schedule can not
 /// have does not count.
@@ -63,7 +72,7 @@ static unsigned countDepartures(tile::ScheduleAttr a, tile::ScheduleAttr b) {
          (a.getLaunches() != b.getLaunches()) +
          (a.getSettle() != b.getSettle() &&
           canSettle(a.getInFlight(), a.getLaunches(), a.getDeferred())) +
-         ((a.getAdders() > 0) != (b.getAdders() > 0)) +
+         differInAdders(a, b.getRows(), b.getSplit(), b.getAdders()) +
          (a.getPartials() != b.getPartials()) +
          (a.getPolled() != b.getPolled());
 }
@@ -121,17 +130,21 @@ private:
         1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
     int64_t shares = llvm::divideCeil(tiling.tiles1, rounds);
     for (int64_t blocks : {std::max(units, shares), units, gpu.multiprocessors})
-      enumerateRings(rows, split, blocks,
-                     tiling.fewAdders < split ? tiling.fewAdders : 0);
+      enumerateRings(rows, split, blocks, tiling);
   }
 
   /// All pairs of changes of the rest where the grid is the model's choice,
   /// single ones elsewhere.
   void enumerateRings(int64_t rows, int64_t split, int64_t blocks,
-                      int64_t fewAdders) {
+                      const DecodeTiling &tiling) {
     bool isChoice = rows == choice.getRows() && split == choice.getSplit() &&
                     blocks == choice.getBlocks();
     const int most = isChoice ? 2 : 1;
+    llvm::SmallSetVector<int64_t, 3> adderCounts;
+    adderCounts.insert(0);
+    for (int64_t adders : {tiling.halfAdders, tiling.fewAdders})
+      if (adders < split)
+        adderCounts.insert(adders);
     // Stages of half a tile are half as large.
     int64_t scale = 256 / choice.getFirstRows();
     for (int64_t weightStages :
@@ -151,11 +164,11 @@ private:
                 continue;
               for (int64_t settle :
                    {choice.getSettle(), int64_t(0), int64_t(2)})
-                for (int64_t adders : {int64_t(0), fewAdders})
+                for (int64_t adders : adderCounts)
                   for (bool staged : {false, true})
                     for (bool polled : {false, true})
                       if (changes + (settle != choice.getSettle()) +
-                              ((adders > 0) != (choice.getAdders() > 0)) +
+                              differInAdders(choice, rows, split, adders) +
                               (polled != choice.getPolled()) <=
                           most)
                         add(make(blocks, split, rows, weightStages, tokenStages,

@@ -1,6 +1,12 @@
 // RUN: fuse-opt %s --fuse-select-schedules | FileCheck %s
 // RUN: fuse-opt %s --fuse-select-schedules=tokens=16 \
 // RUN:   | FileCheck %s --check-prefix=FEW
+// RUN: fuse-opt %s --fuse-select-schedules=tokens=56 \
+// RUN:   | FileCheck %s --check-prefix=IDLE
+// RUN: fuse-opt %s --fuse-select-schedules="tokens=56 multiprocessors=128" \
+// RUN:   | FileCheck %s --check-prefix=BUSY
+// RUN: fuse-opt %s --fuse-select-schedules="tokens=56 multiprocessors=144" \
+// RUN:   | FileCheck %s --check-prefix=BUSY
 // RUN: fuse-opt %s --fuse-select-schedules=multiprocessors=78 \
 // RUN:   | FileCheck %s --check-prefix=SMALL
 // RUN: fuse-opt %s --fuse-select-schedules --remarks-filter=codegen \
@@ -10,12 +16,19 @@
 // Every block has the same share of both products: 128 tiles of gate and up,
 // 16 output tiles of 128 rows in 8 ranges. Hidden units are what the last
 // product waits for, since a block has nearly all of its weights by then; with
-// few tokens its sums come before them. Half of the ranges add up.
+// few tokens its sums come before them. Half of the ranges add up: with more
+// than 32 tokens, a few blocks without work lie among the others then. Where
+// there are none, or where they would be many, a fifth range of eight saves a
+// column of sums for each of 56 tokens' 14.
 
 // CHECK-LABEL: func @wide
-// CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 128, split = 8, rows = 128, weight_stages = 6, token_stages = 4, in_flight = 2, ahead = 8, settle = 3, adders = 4, partials = f32, polled = true, staged = true, hint = evict_first, dependent = true>
+// CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 132, split = 8, rows = 128, weight_stages = 6, token_stages = 4, in_flight = 2, ahead = 8, settle = 3, adders = 4, partials = f32, polled = true, staged = true, hint = evict_first, dependent = true>
 // FEW-LABEL: func @wide
 // FEW: tokens = 16, blocks = 128, split = 8, rows = 128, weight_stages = 6, token_stages = 8, in_flight = 2, ahead = 8, adders = 4, partials = f32
+// IDLE-LABEL: func @wide
+// IDLE: tokens = 56, blocks = 132, split = 8, {{.*}}, adders = 4,
+// BUSY-LABEL: func @wide
+// BUSY: tokens = 56, blocks = 128, split = 8, {{.*}}, adders = 5,
 // SMALL-LABEL: func @wide
 // SMALL: blocks = 72, split = 9
 // REMARK: [[@LINE+4]]:8: remark: [Passed] schedule | Category:codegen | microseconds={{.*}}, weight_bytes=100663296

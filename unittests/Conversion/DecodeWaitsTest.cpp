@@ -97,6 +97,18 @@ TEST_F(DecodeWaitsTest, WholeUnits) {
     check({512, 512, 16, 8, 4, adders, 256});
 }
 
+/// More blocks than units and tiles, as many as a GPU has multiprocessors:
+/// where the others keep memory busy, those wait for them, and all are numbered
+/// anew.
+TEST_F(DecodeWaitsTest, IdleBlocks) {
+  for (int64_t adders : {0, 4, 5})
+    check({256, 8192, 56, 132, 8, adders, 128});
+  // A unit for each tile, and some units in blocks without a tile.
+  for (int64_t adders : {4, 5})
+    check({2048, 16384, 56, 132, 8, adders, 128});
+  check({1024, 12288, 16, 132, 16, 8, 128});
+}
+
 /// Half tiles, with a block that has no unit.
 TEST_F(DecodeWaitsTest, HalfTiles) {
   std::string half =

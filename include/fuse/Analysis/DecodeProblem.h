@@ -103,17 +103,23 @@ struct DecodeTiling : ProductTiling {
   /// Tiles of a part that feed one range of the last product, k-steps of a
   /// range, and ranges that are not empty.
   int64_t tilesPerRange = 0, stepsPerRange, ranges;
+  /// Units of the last product: a tile and a range.
+  int64_t getUnits() const { return tiles2 * ranges; }
   /// Ranges whose blocks add up the sums of a tile of the last product, and
-  /// how many are enough: half of them, up to an eighth more where each has
+  /// how many are enough: half of them, and up to an eighth more where each has
   /// fewer columns then, but no more than there are columns.
-  int64_t adders, fewAdders;
+  int64_t adders, halfAdders, fewAdders;
   /// Blocks that have tiles of the first product: the others are late ones.
   int64_t firstBlocks;
 
+  /// Whether late blocks lie evenly among the others: where those alone keep
+  /// device memory busy.
+  bool spreadsLate(tile::ScheduleAttr schedule) const;
   /// Whether late blocks wait with their weights until all of the first
-  /// product's have been requested. They would only delay those, unless the
-  /// first blocks alone do not keep device memory busy.
-  bool waitsLate(tile::ScheduleAttr schedule) const;
+  /// product's have been requested, which they would only delay.
+  bool waitsLate(tile::ScheduleAttr schedule) const {
+    return spreadsLate(schedule) && getUnits() > firstBlocks;
+  }
 
   /// Token stages that a tile of the hidden layer takes, and bytes of a token
   /// in each.

@@ -127,12 +127,13 @@ Value DecodeKernelBuilder::rangeSteps() {
 }
 
 /// Numbers the blocks anew where those with tiles of the first product keep the
-/// memory busy alone. Runs of 8 or 16 neighbours get multiprocessors on one
-/// side of the chip, and each side has half of the bandwidth. So those without
-/// tiles lie evenly among the others, at another place in every eight.
+/// memory busy alone, or are all that have anything to do. Runs of 8 or 16
+/// neighbours get multiprocessors on one side of the chip, and each side has
+/// half of the bandwidth. So those without tiles lie evenly among the others,
+/// at another place in every eight.
 Value DecodeKernelBuilder::placeBlock(Value index) {
   int64_t blocks = s.getBlocks(), busy = tiling.firstBlocks;
-  if (part != Part::Both || !tiling.waitsLate(s))
+  if (part != Part::Both || !tiling.spreadsLate(s))
     return index;
   int64_t whole = blocks / 8 * 8;
   Value eight = div(index, 8);
@@ -241,7 +242,7 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
     GridDependencyOp::create(b, loc, Dependency::Launch);
   block = placeBlock(id(IdKind::Block));
   // Units of the last product: an output tile and a range.
-  int64_t units = tiling.tiles2 * tiling.ranges;
+  int64_t units = tiling.getUnits();
   hasUnit = units == s.getBlocks() ? Value() : less(block, c(units));
   tile2 = rem(block, tiling.tiles2);
   range = div(block, tiling.tiles2);

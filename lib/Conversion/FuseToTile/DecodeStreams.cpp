@@ -171,11 +171,6 @@ void DecodeKernelBuilder::streamWeights() {
              });
          return {fetched};
        });
-  // Late blocks may have all the units, so that there is no next stage.
-  if (lateRing && hasUnit) {
-    Value ends = equal(sub(allUses, uses1), 0);
-    when(both(less(block, c(tiling.firstBlocks)), ends), tellLate);
-  }
 }
 
 //===----------------------------------------------------------------------===//
