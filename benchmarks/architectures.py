@@ -21,7 +21,6 @@ OUT.json is written after every step; no step starts after SECONDS.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import traceback
@@ -35,7 +34,7 @@ import transformers
 import fuse_mlir
 
 from benchmarks.device import read_device
-from benchmarks.environment import read_commit, run_models
+from benchmarks.environment import read_commit, run_models, write_json
 from benchmarks.timing import capture
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
@@ -437,7 +436,7 @@ def main(path: str, seconds: float = 600.0, only: str = "") -> int:
         row = {k: v for k, v in report["rows"][-1].items()
                if k not in ("tokens", "settings")}
         print(f"{time.monotonic() - start:6.1f}s {row}", flush=True)
-        Path(path).write_text(json.dumps(report, indent=1) + "\n")
+        write_json(Path(path), report)
     return int(failed)
 
 

@@ -14,7 +14,6 @@ after which no new step starts, or the machine run out.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import traceback
@@ -29,7 +28,8 @@ import fuse_mlir
 
 from benchmarks.architectures import Replay, build
 from benchmarks.device import read_device
-from benchmarks.environment import read_commit, require_gpu, run_models
+from benchmarks.environment import (read_commit, require_gpu, run_models,
+                                    write_json)
 from benchmarks.timing import replay_us
 
 WIDE = {"hidden_size": 4096, "intermediate_size": 12288,
@@ -123,7 +123,7 @@ def main(path: str, seconds: float = 600.0) -> int:
         row = {k: v for k, v in report[where][-1].items()
                if k != "top_tokens"}
         print(f"{time.monotonic() - start:6.1f}s {row}", flush=True)
-        Path(path).write_text(json.dumps(report, indent=1) + "\n")
+        write_json(Path(path), report)
 
     wide = Wide()
 
@@ -139,7 +139,7 @@ def main(path: str, seconds: float = 600.0) -> int:
     # The same without the adds in the kernel.
     measure("bf16", False, compiled=True)
     report["state_after"] = read_device()
-    Path(path).write_text(json.dumps(report, indent=1) + "\n")
+    write_json(Path(path), report)
     return int(failed)
 
 

@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 #: Of Hopper GPUs, sm_90a.
 CAPABILITY = (9, 0)
@@ -62,6 +64,23 @@ def read_commit() -> str:
             check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return ""
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Writes a file of results: each entry on a line, and each row of one
+    that is a list, so that differences are readable. A program that is ended
+    meanwhile leaves the file as it was."""
+    lines = []
+    for name, value in data.items():
+        text = json.dumps(value)
+        if isinstance(value, list) and value:
+            rows = ",\n".join(f"  {json.dumps(row)}" for row in value)
+            text = f"[\n{rows}\n ]"
+        lines.append(f" {json.dumps(name)}: {text}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    os.replace(partial, path)
 
 
 def existing(text: str) -> Path:

@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .environment import require_gpu, require_tools
+from .environment import require_gpu, require_tools, write_json
 from .plan import evaluate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -231,7 +231,7 @@ def main() -> int:
     rows = check(options.directory)
     report = {"gpu": torch.cuda.get_device_name(),
               "kernel": "rms_norm_f32 of docs/AddAKernel.md", "rows": rows}
-    options.output.write_text(json.dumps(report, indent=1) + "\n")
+    write_json(options.output, report)
     for row in rows:
         print(f"{row['function']:9} {row['tokens']:5} tokens: "
               f"{'right' if row['right'] else 'WRONG'}, "

@@ -28,7 +28,8 @@ from typing import Any
 
 import numpy as np
 
-from .environment import read_commit, require_gpu, require_tools
+from .environment import (read_commit, require_gpu, require_tools,
+                          write_json)
 
 ROOT = Path(__file__).resolve().parents[1]
 STORED = ("f8E4M3FN", "f8E5M2", "i8")
@@ -283,14 +284,11 @@ def check_all(options: argparse.Namespace) -> int:
     codes = sum(row.codes for row in rows)
     print(f"{len(rows)} comparisons of {codes:,} codes, {len(wrong)} differ, "
           f"{time.time() - begin:.1f} s")
-    options.output.parent.mkdir(parents=True, exist_ok=True)
     head = {"device": torch.cuda.get_device_name(),
             "torch": torch.__version__,
             "commit": (options.folder / "commit").read_text()}
-    # A row a line.
-    lines = ",\n".join(json.dumps(asdict(row)) for row in rows)
-    options.output.write_text(
-        f'{{"environment": {json.dumps(head)},\n"rows": [\n{lines}\n]}}\n')
+    write_json(options.output, {"environment": head,
+                                "rows": [asdict(row) for row in rows]})
     return 1 if wrong else 0
 
 

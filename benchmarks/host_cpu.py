@@ -36,7 +36,7 @@ from torch import Tensor, nn  # noqa: E402
 
 from fuse_mlir import native  # noqa: E402
 
-from benchmarks.environment import read_commit  # noqa: E402
+from benchmarks.environment import read_commit, write_json  # noqa: E402
 
 Call = Callable[[], Tensor]
 
@@ -314,7 +314,7 @@ def save(path: Path, threads: int, ceilings: dict[str, Any],
             "torch": torch.__version__,
             "python": platform.python_version(), "commit": read_commit(),
             "date": time.strftime("%Y-%m-%d"), "rows": merged}
-    path.write_text(json.dumps(data, indent=1) + "\n")
+    write_json(path, data)
 
 
 def main() -> int:

@@ -16,7 +16,6 @@ OUT.json is written after every row; no row starts after SECONDS.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -34,7 +33,8 @@ from transformers.models.mixtral.modeling_mixtral import MixtralExperts
 import fuse_mlir
 
 from benchmarks.device import read_device
-from benchmarks.environment import read_commit, require_gpu, run_models
+from benchmarks.environment import (read_commit, require_gpu, run_models,
+                                    write_json)
 from benchmarks.timing import capture, replay_us
 
 #: Features, hidden features, experts, experts of a token.
@@ -167,11 +167,11 @@ def main(path: str, seconds: float = 120.0, only: str = "") -> int:
                 wrong |= row["error"] > 0.02
                 report["rows"].append(row)
                 print(f"{time.monotonic() - start:6.1f}s {row}", flush=True)
-                Path(path).write_text(json.dumps(report, indent=1) + "\n")
+                write_json(Path(path), report)
         del layer
         torch.cuda.empty_cache()
     report["state_after"] = read_device()
-    Path(path).write_text(json.dumps(report, indent=1) + "\n")
+    write_json(Path(path), report)
     return int(wrong)
 
 

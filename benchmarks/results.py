@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .environment import existing
+from .environment import existing, write_json
 
 Row = dict[str, Any]
 #: The system that is the products of the library alone.
@@ -88,20 +87,7 @@ class Results:
         self.data["rows"] = sorted(self.rows, key=order)
         self.data["checks"] = sorted(
             self.checks, key=lambda row: (row["case"], row["tile"], row["M"]))
-        lines = []
-        for name, value in self.data.items():
-            if name in ("rows", "checks"):
-                # One row per line keeps differences readable.
-                items = ",\n".join(f"  {json.dumps(row)}" for row in value)
-                lines.append(f' "{name}": [\n{items}\n ]' if items else
-                             f' "{name}": []')
-            else:
-                lines.append(f' "{name}": {json.dumps(value)}')
-        text = "{\n" + ",\n".join(lines) + "\n}\n"
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        partial = self.path.with_suffix(".partial")
-        partial.write_text(text)
-        os.replace(partial, self.path)
+        write_json(self.path, self.data)
 
     def _sum_up_gpus(self) -> None:
         """Clocks are those of all GPUs, ceilings those of the first."""

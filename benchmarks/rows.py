@@ -21,7 +21,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from .cases import CHECKED_TOKENS
-from .environment import read_commit, require_gpu, require_tools
+from .environment import (read_commit, require_gpu, require_tools,
+                          write_json)
 from .kernels import (ROOT, CompileError, _run, add_compiler_options,
                       assemble)
 from .plan import Plan, digest, read_launches
@@ -320,12 +321,9 @@ def measure_all(options: argparse.Namespace) -> int:
               flush=True)
 
     def save() -> None:
-        lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text(
-            head.replace('"rows": []', f'"rows": [\n{lines}\n ]') + "\n")
+        write_json(options.output, {**head, "rows": rows})
 
-    head = json.dumps({**describe_device(), "rows": []}, indent=1)
+    head = describe_device()
     for case in cases():
         tile = case.tokens
         for tokens in _ROW_TOKENS if tile is None else _LINEAR_TOKENS.get(

@@ -27,7 +27,8 @@ import torch
 from torch import Tensor
 
 from .device import read_device
-from .environment import read_commit, require_gpu, require_tools
+from .environment import (read_commit, require_gpu, require_tools,
+                          write_json)
 from .plan import evaluate
 from .slot_cases import Case, Error, all_cases, error
 
@@ -207,14 +208,13 @@ def main() -> int:
         verdict = "right" if all(row["right"] for row in rows
                                  if row["case"] == case.name()) else "WRONG"
         print(f"{case.name()}: {verdict}", flush=True)
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(
+    write_json(
+        options.output,
         {"gpu": torch.cuda.get_device_name(),
          "driver": read_device().get("driver_version", ""),
          "versions": {"torch": torch.__version__, "cuda": torch.version.cuda},
          "commit": (options.directory / "commit").read_text(), "chip": CHIP,
-         "rows": rows},
-        indent=1) + "\n")
+         "rows": rows})
     # Without tokens, or with one, some wrong variants compute the same.
     wrong = [row for row in rows if not row["right"] or
              (row["tokens"] > 1 and not row["separates"])]

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from .environment import existing
+from .environment import existing, write_json
 
 #: How the worst of several checks is found, by the name of a column.
 WORST = {"repeats": min, "input_equal": min, "hidden_equal": min,
@@ -60,10 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     data = [json.loads(path.read_text()) for path in options.runs]
     rows = sum_up(check for run in data for check in run["checks"])
     head = {name: data[-1].get(name) for name in ("gpu", "driver", "versions")}
-    text = json.dumps({**head, "kernels": []}, indent=1)
-    lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-    options.output.write_text(
-        text.replace('"kernels": []', f'"kernels": [\n{lines}\n ]') + "\n")
+    write_json(options.output, {**head, "kernels": rows})
     bad = [row for row in rows if not row["ok"]]
     for row in bad:
         print(f"{row['case']} tile {row['tile']} failed")

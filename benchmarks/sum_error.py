@@ -11,7 +11,6 @@ distributions, and writes benchmarks/results/sum-error.json: the largest part of
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .environment import write_json
 from .reference import (E4M3_MAX, activate, aligned_sum, aligned_sum_error,
                         quantize)
 
@@ -78,11 +78,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 rows.append(simulate(kind, length, ranges, options.rows,
                                      options.outputs, generator))
                 print(rows[-1], flush=True)
-                lines = ",\n".join(f"  {json.dumps(row)}" for row in rows)
-                options.output.write_text(
-                    f'{{\n "seed": {options.seed},\n "versions": '
-                    f'{json.dumps({"torch": torch.__version__})},\n "rows": '
-                    f'[\n{lines}\n ]\n}}\n')
+                write_json(options.output, {
+                    "seed": options.seed,
+                    "versions": {"torch": torch.__version__}, "rows": rows})
     return 0
 
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
 import statistics
 import subprocess
@@ -30,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from .cases import DTYPES, TIMED_SHAPES, timed_problem
-from .environment import pattern, require_gpu, require_tools
+from .environment import pattern, require_gpu, require_tools, write_json
 from .problem import NORMS, ROW_OPERANDS, Problem
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -205,16 +204,7 @@ class Sweep:
         print(f"[{time.monotonic() - self.began:6.1f} s] {text}", flush=True)
 
     def save(self) -> None:
-        lines = []
-        for name, value in self.data.items():
-            text = json.dumps(value)
-            if isinstance(value, list):
-                items = ",\n".join(f"  {json.dumps(row)}" for row in value)
-                text = f"[\n{items}\n ]"
-            lines.append(f' "{name}": {text}')
-        partial = self.arguments.output.with_suffix(".partial")
-        partial.write_text("{\n" + ",\n".join(lines) + "\n}\n")
-        os.replace(partial, self.arguments.output)
+        write_json(self.arguments.output, self.data)
 
     def input(self, problem: Problem, tokens: int) -> Any:
         generator = self.torch.Generator("cuda").manual_seed(tokens)

@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT))
 from benchmarks import (merge, stale, sum_checks, sweep,  # noqa: E402
                         sweep_plot)
 from benchmarks.cases import SETS, all_cases  # noqa: E402
+from benchmarks.environment import write_json  # noqa: E402
 from benchmarks.problem import NORMS, Problem  # noqa: E402
 from benchmarks.results import (Results, best_peer,  # noqa: E402
                                 side_by_side, summary)
@@ -30,6 +31,19 @@ class ResultFiles(unittest.TestCase):
                 "scales": "none", "system": system, "protocol": "single",
                 "median_us": time, "min_us": time, "max_us": time,
                 "floor_us": 10.0, "rel_err": 0.0, "weight_bytes": 10**6}
+
+    def test_a_row_is_a_line(self):
+        data = {"gpu": "H200", "rows": [{"M": 1}, {"M": 8}], "checks": []}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "new" / "r.json"
+            write_json(path, data)
+            self.assertEqual(path.read_text().splitlines(), [
+                "{", ' "gpu": "H200",', ' "rows": [', '  {"M": 1},',
+                '  {"M": 8}', " ],", ' "checks": []', "}"])
+            # What can not be written leaves the file as it was.
+            with self.assertRaises(TypeError):
+                write_json(path, {"rows": [{1, 2}]})
+            self.assertEqual(json.loads(path.read_text()), data)
 
     def test_later_rows_replace_earlier_ones(self):
         with tempfile.TemporaryDirectory() as folder:
