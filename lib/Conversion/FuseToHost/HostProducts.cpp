@@ -20,6 +20,9 @@ using namespace fuse;
 static constexpr int64_t kTokensPerTask = 128;
 /// Tokens whose sums are in registers, largest first.
 static constexpr int64_t kTokens[] = {6, 4, 2, 1};
+/// Terms that are summed up before they are added to the sum of those before:
+/// the roundings of a sum of thousands are as far apart as these.
+static constexpr int64_t kTermsPerSum = 256;
 /// Bytes of a panel that all tokens of a task pass before the next are read:
 /// they stay in the second cache level.
 static constexpr int64_t kBlockBytes = 256 * 1024;
@@ -130,22 +133,24 @@ func::FuncOp HostKernelBuilder::getMultiply(int64_t tokens) {
         at = body->getArgument(4), steps = body->getArgument(5),
         tile = body->getArgument(6), sumsAt = body->getArgument(7);
   int64_t columns = vectors.getPanelColumns();
-  Values starts, sums, places;
+  Values starts, places;
   for (int64_t token = 0; token < tokens; ++token) {
     starts.push_back(token == 0 ? start : plus(starts.back(), stride));
-    for (int64_t v = 0; v < vectors.getPanelVectors(); ++v) {
+    for (int64_t v = 0; v < vectors.getPanelVectors(); ++v)
       places.push_back(plus(sumsAt, token * columns + v * vectors.lanes));
-      sums.push_back(load(tile, places.back()));
-    }
   }
-  int64_t terms = isPaired() ? 2 : 1;
-  sums = loop(c(0), steps, 1, sums, [&](Value step, ValueRange sums) {
-    return multiplyStep(tokens, input, starts, packed,
-                        plus(at, times(step, columns * terms)),
-                        times(step, terms), sums);
+  int64_t terms = isPaired() ? 2 : 1, most = kTermsPerSum / terms;
+  loop(c(0), steps, most, [&](Value first) {
+    Value end = arith::MinSIOp::create(b, plus(first, most), steps);
+    Values sums(places.size(), zeros());
+    sums = loop(first, end, 1, sums, [&](Value step, ValueRange sums) {
+      return multiplyStep(tokens, input, starts, packed,
+                          plus(at, times(step, columns * terms)),
+                          times(step, terms), sums);
+    });
+    for (auto [sum, place] : llvm::zip_equal(sums, places))
+      store(add(b, load(tile, place), sum), tile, place);
   });
-  for (auto [sum, place] : llvm::zip_equal(sums, places))
-    store(sum, tile, place);
   func::ReturnOp::create(b);
   return function;
 }
