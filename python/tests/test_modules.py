@@ -681,6 +681,24 @@ class Merged(nn.Module):
         return self.down(up * nn.functional.silu(gate))
 
 
+class Noisy(Block):
+    """Draws numbers in eval mode too, as masked autoencoders do."""
+
+    def forward(self, x):
+        return super().forward(x) * torch.rand(len(x), 1)
+
+
+@needs_library
+class RandomNumbers(unittest.TestCase):
+
+    def test_verify_draws_them_again(self):
+        model, x = net(block=Noisy)
+        fuse(model, x)
+        before = torch.get_rng_state()
+        self.assertTrue(fuse_mlir.verify(model, x))
+        self.assertTrue(torch.equal(torch.get_rng_state(), before))
+
+
 @needs_library
 class MergedProjections(unittest.TestCase):
     """One linear that is cut is several on rows of its weight."""
