@@ -215,7 +215,9 @@ Stretches::Stretches(const PrefillTiling &tiling, int64_t blocks,
     : tiling(tiling) {
   int64_t tokenTiles = tiling.last.getTokenTiles(tokens);
   int64_t large = dealAmong(tokenTiles, blocks, tokenTiles);
-  if (dealAmong(tiling.last.cluster, blocks, tokenTiles) >= large)
+  int64_t least =
+      tokenTiles < kLeastScattered ? large - large / kScatterGain : large;
+  if (dealAmong(tiling.last.cluster, blocks, tokenTiles) >= least)
     dealAmong(tokenTiles, blocks, tokenTiles);
   for (int64_t team = 0; team <= teams; ++team) {
     int64_t at = std::min(team, dealt) * sum / dealt -
@@ -248,6 +250,12 @@ static double getWeightBytes(const PrefillProduct &product) {
   return product.packedTiles * product.steps * 256.0 * 128;
 }
 
+/// Whether no block has more than a tile of the last product.
+static bool hasFewTiles(const PrefillTiling &tiling, int64_t blocks,
+                        int64_t tokens) {
+  return tiling.last.getUnits(tokens) <= blocks;
+}
+
 /// Cycles of the busiest block when both products share a launch.
 static double estimateJoint(const PrefillTiling &tiling, int64_t blocks,
                             int64_t tokens, double addCycles) {
@@ -260,9 +268,12 @@ static double estimateJoint(const PrefillTiling &tiling, int64_t blocks,
                                 stretches.getOthers(team) * addCycles);
     return time + (rounds + 1) * kEpilogueCycles;
   }
-  // Where blocks have different numbers of tiles, what they wait for counts.
-  if (tiling.last.ranges > 1 && rounds > 1 &&
-      tiling.first.getUnits(tokens) % blocks != 0)
+  // Where blocks have different numbers of tiles, what they wait for counts,
+  // and where none has more than a whole tile of the last product.
+  bool waits = tiling.last.ranges > 1
+                   ? rounds > 1 && tiling.first.getUnits(tokens) % blocks != 0
+                   : hasFewTiles(tiling, blocks, tokens);
+  if (waits)
     return countRangeSteps(tiling, blocks, tokens) * step +
            (rounds + 1) * kEpilogueCycles;
   // Blocks with a tile more of the first product have a unit less of the last,
@@ -325,9 +336,10 @@ static bool canShare(const DecodeProblem &problem) {
          !hasRaggedHidden;
 }
 
-/// Both products share a launch where the last one has ranges. With so many
-/// tokens that it has none, the gap between the launches is little, and blocks
-/// that come to the last product at different times find less in L2.
+/// Both products share a launch where the last one has ranges, or a tile for
+/// each block at most. With more tokens, the gap between the launches is
+/// little, and blocks that come to the last product at different times find
+/// less in L2.
 static int64_t getLaunches(const DecodeProblem &problem, int64_t rows,
                            int64_t split) {
   return canShare(problem) && rows == 256 && split > 1 ? 1 : 2;
@@ -407,15 +419,19 @@ pairBlocks(const DecodeProblem &problem, tile::PrefillScheduleAttr schedule) {
 /// find less in L2 when each block has stretches of its own. With one
 /// tile or two for each block they took 4 to 24 % longer than equal ranges. Of
 /// unequal ranges the model does count what blocks wait for, and they are
-/// slower than expected where that is little.
+/// slower than expected where that is little; blocks with whole tiles of the
+/// last product wait as much as those with even shares.
 static double getEvenMargin(const PrefillTiling &tiling,
                             tile::PrefillScheduleAttr best, int64_t tokens,
                             int64_t multiprocessors) {
   if (tiling.first.getUnits(tokens) < 2 * multiprocessors)
     return 0.87;
   if (best && best.getUnequal())
-    return 1.02;
-  return tokens < kLeastPaired * kTokenTile ? 0.98 : 0.987;
+    return 1.015;
+  if (tokens >= kLeastPaired * kTokenTile)
+    return 0.987;
+  bool isWhole = best && best.getSplit() == 1;
+  return isWhole ? 0.99 : 0.98;
 }
 
 /// What unequal ranges have to be expected to gain over the best so far.
@@ -447,6 +463,9 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
     if (tiling.getSplit() != split || tiling.last.isUnequal != unequal ||
         !getScheduleProblem(problem, schedule).empty())
       return;
+    if (launches == 1 && split == 1 && !even &&
+        !hasFewTiles(tiling, schedule.getBlocks(), tokens))
+      return;
     double time = estimatePrefill(problem, schedule, tokens, gpu);
     double margin = 1;
     if (even)
@@ -461,6 +480,8 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
   for (int64_t rows : {256, 128})
     for (int64_t split = 1; split <= 16; ++split)
       consider(rows, split, getLaunches(problem, rows, split), /*even=*/false);
+  if (canShare(problem))
+    consider(/*rows=*/256, /*split=*/1, /*launches=*/1, /*even=*/false);
   if (canBeUnequal(problem))
     for (int64_t split = 2; split <= 16; ++split)
       consider(/*rows=*/256, split, /*launches=*/1, /*even=*/false,
@@ -468,6 +489,24 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
   if (canBeEven(problem))
     consider(/*rows=*/256, /*split=*/1, /*launches=*/1, /*even=*/true);
   return best ? pairBlocks(problem, best) : best;
+}
+
+double fuse::comparePrefill(const DecodeProblem &problem,
+                            tile::PrefillScheduleAttr schedule,
+                            tile::PrefillScheduleAttr best, int64_t tokens,
+                            const GpuModel &gpu) {
+  double ratio = estimatePrefill(problem, schedule, tokens, gpu) /
+                 estimatePrefill(problem, best, tokens, gpu);
+  auto getMargin = [&](tile::PrefillScheduleAttr even,
+                       tile::PrefillScheduleAttr other) {
+    return getEvenMargin(PrefillTiling(problem, even), other, tokens,
+                         gpu.multiprocessors);
+  };
+  if (schedule.getEven() && !best.getEven())
+    ratio /= getMargin(schedule, best);
+  if (best.getEven() && !schedule.getEven())
+    ratio *= getMargin(best, schedule);
+  return ratio;
 }
 
 tile::PrefillScheduleAttr fuse::withTokens(tile::PrefillScheduleAttr schedule,

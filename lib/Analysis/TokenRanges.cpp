@@ -14,8 +14,11 @@ static constexpr int64_t kDecodeBounds[] = {8, 16, 32, 64, 128, 192, 256};
 
 /// A range goes on while its schedule is expected to take at most so much
 /// longer than the best one. Less would be within the error of the model and
-/// make kernels for nothing.
-static constexpr double kTolerance = 1.04;
+/// make kernels for nothing. Up to eight token tiles, one more is a large part
+/// of the time, so that what is lost shows as a step.
+static double getTolerance(int64_t tokens) {
+  return tokens <= 8 * kTokenTile ? 1.01 : 1.05;
+}
 
 /// Most tokens for which the elements of every matrix can be counted.
 static int64_t getMostTokens(const DecodeProblem &problem) {
@@ -67,9 +70,9 @@ tile::DispatchAttr fuse::selectRanges(const DecodeProblem &problem,
     bool goesOn = false;
     if (current) {
       auto same = withTokens(current, next);
-      goesOn = getScheduleProblem(problem, same).empty() &&
-               estimatePrefill(problem, same, next, gpu) <=
-                   kTolerance * estimatePrefill(problem, best, next, gpu);
+      goesOn =
+          getScheduleProblem(problem, same).empty() &&
+          comparePrefill(problem, same, best, next, gpu) <= getTolerance(next);
     }
     if (!goesOn) {
       finish(end);

@@ -16,6 +16,9 @@
 // CHECK-SAME:  64 : #tile.schedule<tokens = 64,
 // CHECK-SAME:  128 : #tile.schedule<tokens = 128,
 // CHECK-SAME:  #tile.prefill_schedule<tokens = 256, blocks = 128, split = 8,
+// CHECK-SAME:  640 : #tile.prefill_schedule<tokens = 640, blocks = 128, split = 3,
+// CHECK-SAME:  896 : #tile.prefill_schedule<tokens = 896, {{[^>]*}} even = true,
+// CHECK-SAME:  1024 : #tile.prefill_schedule<tokens = 1024, blocks = 128, split = 2,
 // CHECK-SAME:  16384 : #tile.prefill_schedule<tokens = 16384, blocks = 132, split = 1,
 
 // Fewer tokens have fewer ranges, and the last one ends where they do.
@@ -42,6 +45,13 @@ func.func @every_number(
 // CHECK-LABEL: func @unequal
 // CHECK:       256 : #tile.prefill_schedule<tokens = 256, blocks = 132, split = 4, stages = 4, group = 16, launches = 1, unequal = true,
 // CHECK-SAME:  512 : #tile.prefill_schedule<tokens = 512, blocks = 132, split = 2, stages = 4, group = 16, launches = 1, dependent = true>
+
+// Eight token tiles and sixteen tiles of weights are one for each of 128 blocks.
+// That alone is a range: with more tokens, shares are dealt out evenly again.
+
+// CHECK-SAME:  896 : #tile.prefill_schedule<tokens = 896, {{[^>]*}} even = true,
+// CHECK-SAME:  1024 : #tile.prefill_schedule<tokens = 1024, blocks = 128, split = 1, stages = 4, group = 16, launches = 1, dependent = true>
+// CHECK-SAME:  16384 : #tile.prefill_schedule<tokens = 16384, {{[^>]*}} even = true,
 func.func @unequal(%x: tensor<?x4096xbf16>, %g: tensor<12288x4096xbf16>,
                    %u: tensor<12288x4096xbf16>, %d: tensor<4096x12288xbf16>)
     -> tensor<?x4096xbf16> {

@@ -362,6 +362,35 @@ func.func @eight_tiles(%x: tensor<1024x2048xbf16>, %g: tensor<16384x2048xbf16>,
   return %y : tensor<1024x2048xbf16>
 }
 
+// Where each block has one tile of the last product, it has it in the launch of
+// the first: here six tiles before, in 128 blocks.
+
+// CHECK-LABEL: func @one_tile
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 1024, blocks = 128, split = 1, stages = 4, group = 16, launches = 1, dependent = true>
+func.func @one_tile(%x: tensor<1024x4096xbf16>, %g: tensor<12288x4096xbf16>,
+                    %u: tensor<12288x4096xbf16>, %d: tensor<4096x12288xbf16>)
+    -> tensor<1024x4096xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<1024x4096xbf16>, tensor<12288x4096xbf16>,
+       tensor<12288x4096xbf16>, tensor<4096x12288xbf16>)
+      -> tensor<1024x4096xbf16>
+  return %y : tensor<1024x4096xbf16>
+}
+
+// Few blocks would have one of 32 tiles with narrow weights, and the others wait.
+
+// CHECK-LABEL: func @few_tiles
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 1024, blocks = 132, split = 4, stages = 4, group = 16, launches = 1, unequal = true, dependent = true>
+func.func @few_tiles(%x: tensor<1024x1024xbf16>, %g: tensor<3072x1024xbf16>,
+                     %u: tensor<3072x1024xbf16>, %d: tensor<1024x3072xbf16>)
+    -> tensor<1024x1024xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<1024x1024xbf16>, tensor<3072x1024xbf16>,
+       tensor<3072x1024xbf16>, tensor<1024x3072xbf16>)
+      -> tensor<1024x1024xbf16>
+  return %y : tensor<1024x1024xbf16>
+}
+
 // CHECK-LABEL: func @ragged
 // CHECK: tile.schedule = #tile.prefill_schedule<tokens = 768, blocks = 132, {{[a-z0-9 =,]*}}group = 16, {{(launches = 1, )?}}dependent = true>
 func.func @ragged(%x: tensor<768x4096xbf16>, %g: tensor<12304x4096xbf16>,

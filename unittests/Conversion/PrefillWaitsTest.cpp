@@ -222,6 +222,12 @@ TEST_F(PrefillWaitsTest, Ranges) {
   check({512, 1536, 384, 16, 2}, {129, 300, 384});
 }
 
+TEST_F(PrefillWaitsTest, WholeTiles) {
+  for (int64_t blocks : {5, 8, 12})
+    for (int64_t hidden : {768, 1536, 4096})
+      check({512, hidden, 384, blocks, 1}, {0, 1, 129, 384});
+}
+
 TEST_F(PrefillWaitsTest, UnequalRanges) {
   std::string unequal = ", unequal = true";
   for (int64_t blocks : {8, 11, 12, 16})
@@ -246,6 +252,8 @@ TEST_F(PrefillWaitsTest, EvenShares) {
     for (int64_t hidden : {1536, 4096})
       check({512, hidden, 640, blocks, 1, ", even = true"},
             {0, 1, 128, 300, 640});
+  // Teams with few token tiles, single blocks with many.
+  check({512, 768, 2048, 36, 1, ", even = true"}, {640, 2048});
 }
 
 TEST_F(PrefillWaitsTest, Clusters) {

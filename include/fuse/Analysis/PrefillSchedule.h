@@ -27,6 +27,9 @@ constexpr int64_t kLeastDealt = 2 * kLeastStretch;
 /// k-steps that take as long as adding up the sums of others, where a block
 /// leaves sums and adds some.
 constexpr int64_t kSumSteps = 10;
+/// With fewer token tiles than that, stretches of single blocks, which share
+/// less of what they fetch than teams, have to save one k-step of so many.
+constexpr int64_t kLeastScattered = 16, kScatterGain = 20;
 
 /// How a schedule cuts one product of a problem: tiles of 128 tokens by some
 /// packed rows, and ranges of its k-steps.
@@ -110,6 +113,13 @@ double estimatePrefill(const DecodeProblem &problem,
 /// there is none.
 tile::PrefillScheduleAttr selectPrefill(const DecodeProblem &problem,
                                         int64_t tokens, const GpuModel &gpu);
+
+/// How many times as long as `best` another schedule is expected to take: the
+/// estimates, weighed as selectPrefill does.
+double comparePrefill(const DecodeProblem &problem,
+                      tile::PrefillScheduleAttr schedule,
+                      tile::PrefillScheduleAttr best, int64_t tokens,
+                      const GpuModel &gpu);
 
 /// The same choices for another number of tokens.
 tile::PrefillScheduleAttr withTokens(tile::PrefillScheduleAttr schedule,

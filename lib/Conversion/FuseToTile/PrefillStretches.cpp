@@ -75,7 +75,11 @@ void PrefillKernelBuilder::deal() {
   Value small = dealAmong(c(s.getCluster()), tokenTiles);
   Deal ofSmall = dealt;
   Value large = dealAmong(tokenTiles, tokenTiles);
-  Value isSmall = less(small, large);
+  // With few token tiles, teams share more than what single blocks save.
+  Value least = sub(large, div(large, kScatterGain));
+  if (product().getTokenTiles(s.getTokens()) >= kLeastScattered)
+    least = select(less(tokenTiles, c(kLeastScattered)), least, large);
+  Value isSmall = less(small, least);
   for (auto member :
        {&Deal::early, &Deal::teams, &Deal::steps, &Deal::more, &Deal::members})
     dealt.*member = select(isSmall, ofSmall.*member, dealt.*member);

@@ -390,7 +390,7 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 
 // A pair counts what teams of pairs would have, and what a team with a block for
 // each token tile would have, and takes the smaller one; both with what adding up
-// sums takes. Both blocks of a pair release a stage to both.
+// sums takes. With few token tiles, pairs have to save a twentieth. Both blocks of a pair release a stage to both.
 
 // CHECK: tile.kernel @gated_mlp_prefill_[[PAIRS]]({{.*}} cooperative cluster(2) {
 // CHECK:         %[[RING:.*]] = tile.ring.create at(0) consumers(4) : !tile.ring<3 x 49152>
@@ -401,7 +401,9 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:         %[[SUMS:.*]] = arith.select %{{.*}}, %c0_i32, %c10_i32 : i32
 // CHECK-NEXT:    %[[FIRST:.*]] = arith.divui
 // CHECK-NEXT:    %[[LARGE:.*]] = arith.addi %[[FIRST]], %[[SUMS]] : i32
-// CHECK-NEXT:    %[[IS_PAIR:.*]] = arith.cmpi ult, %[[PAIR]], %[[LARGE]] : i32
+// CHECK-NEXT:    %[[PART:.*]] = arith.divui %[[LARGE]], %c20_i32 : i32
+// CHECK-NEXT:    %[[LEAST:.*]] = arith.subi %[[LARGE]], %[[PART]] : i32
+// CHECK-NEXT:    %[[IS_PAIR:.*]] = arith.cmpi ult, %[[PAIR]], %[[LEAST]] : i32
 // CHECK:         arith.select %[[IS_PAIR]]
 // CHECK:         tile.cluster_barrier
 // CHECK-NEXT:    %[[RANK:.*]] = tile.id cluster_rank

@@ -25,11 +25,11 @@
 // CHECK:       tokens      17 to 32
 // CHECK:       tokens      33 to 64
 // CHECK:       tokens      65 to 128
-// CHECK:       tokens      129 to 1664
+// CHECK:       tokens      129 to 1792
 // CHECK-NEXT:  workspace   [[ZEROED]] bytes
 // CHECK:       launch      mlp_prefill_{{.*}} carveout 100 dependent
 // CHECK-NEXT:  launch      mlp_prefill_{{.*}} cooperative dependent
-// CHECK-NEXT:  tokens      1665 to 16384
+// CHECK-NEXT:  tokens      1793 to 16384
 // CHECK-NEXT:  workspace   [[ZEROED]] bytes
 // CHECK-NEXT:  workspace   0 bytes
 // CHECK-NEXT:  workspace   ["mul",["ceildiv","s0",128],16384] bytes
