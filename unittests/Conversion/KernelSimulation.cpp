@@ -35,19 +35,24 @@ static constexpr int64_t kFirstScratch = 1 << 16;
 static constexpr int64_t kBoxBytes = 128 * 128;
 
 OwningOpRef<ModuleOp> fuse::compileMLP(MLIRContext &context, int64_t width,
-                                       int64_t hidden, StringRef schedule) {
+                                       int64_t hidden, StringRef schedule,
+                                       bool isF8) {
   context.loadDialect<arith::ArithDialect, func::FuncDialect, FuseDialect,
                       gpu::GPUDialect, math::MathDialect, scf::SCFDialect,
                       tile::TileDialect>();
   std::string x = llvm::formatv("tensor<?x{0}xbf16>", width);
-  std::string g = llvm::formatv("tensor<{0}x{1}xbf16>", hidden, width);
-  std::string d = llvm::formatv("tensor<{0}x{1}xbf16>", width, hidden);
+  StringRef type = isF8 ? "f8E4M3FN" : "bf16";
+  std::string g = llvm::formatv("tensor<{0}x{1}x{2}>", hidden, width, type);
+  std::string d = llvm::formatv("tensor<{0}x{1}x{2}>", width, hidden, type);
+  StringRef scales = isF8 ? "scales(f8E4M3FN, input = 0.5, gate = 0.5, "
+                            "up = 0.5, hidden = 0.5, down = 0.5) "
+                          : "";
   std::string text =
       llvm::formatv("func.func @f(%x: {0}, %g: {1}, %u: {1}, %d: {2}) -> {0} "
                     "{{ %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) "
-                    "act(silu) rounding(exact) {{tile.schedule = {3}} "
+                    "act(silu) {4}rounding(exact) {{tile.schedule = {3}} "
                     ": ({0}, {1}, {1}, {2}) -> {0} return %y : {0} }",
-                    x, g, d, schedule);
+                    x, g, d, schedule, scales);
   auto module = parseSourceString<ModuleOp>(text, &context);
   if (!module)
     return {};

@@ -32,13 +32,15 @@ using namespace fuse;
 
 namespace {
 
-/// A gated MLP in bf16 and its schedule.
+/// A gated MLP and its schedule.
 struct Case {
   int64_t width, hidden, tokens, blocks, split;
   std::string more = "";
+  bool isF8 = false;
 
   int64_t countTiles() const { return llvm::divideCeil(hidden, 128); }
-  int64_t countSteps() const { return llvm::divideCeil(width, 64); }
+  /// Columns of a k-step.
+  int64_t getColumns() const { return isF8 ? 128 : 64; }
   std::string getSchedule() const {
     return ("#tile.prefill_schedule<tokens = " + llvm::Twine(tokens) +
             ", blocks = " + llvm::Twine(blocks) + ", split = " +
@@ -58,7 +60,8 @@ protected:
 
   /// The kernel of both products, or null where the schedule does not fit.
   tile::KernelOp compile(const Case &item) {
-    module = compileMLP(context, item.width, item.hidden, item.getSchedule());
+    module = compileMLP(context, item.width, item.hidden, item.getSchedule(),
+                        item.isF8);
     if (!module)
       return {};
     tile::KernelOp both;
@@ -127,16 +130,17 @@ protected:
     std::map<KernelSimulation::Product, int64_t> all;
     auto cluster = static_cast<int64_t>(kernel.getCluster());
     int64_t tokenTiles = llvm::alignTo(llvm::divideCeil(tokens, 128), cluster);
-    auto addAll = [&](size_t index, int64_t steps, int64_t tiles) {
+    int64_t columns = item.getColumns();
+    auto addAll = [&](size_t index, int64_t width, int64_t tiles) {
+      int64_t steps = llvm::divideCeil(width, columns);
       for (int64_t token = 0; token < tokenTiles; ++token)
         for (int64_t step = 0; step < steps; ++step)
           for (int64_t tile = 0; tile < tiles; ++tile)
-            all[{maps[index], weights[index], step * 64, token * 128,
+            all[{maps[index], weights[index], step * columns, token * 128,
                  (step * tiles + tile) * 32768 - 16384}] = 1;
     };
-    addAll(0, item.countSteps(), tiles);
-    addAll(1, llvm::divideCeil(item.hidden, 64),
-           llvm::divideCeil(item.width, 256));
+    addAll(0, item.width, tiles);
+    addAll(1, item.hidden, llvm::divideCeil(item.width, 256));
     for (int64_t group : {0, 1}) {
       auto products = simulation.getProducts().find(128 * (group + 1));
       if (tokens == 0) {
@@ -262,6 +266,17 @@ TEST_F(PrefillWaitsTest, Clusters) {
   check({512, 1536, 256, 8, 2, ", cluster = 2"}, {1, 128, 256});
 }
 
+/// With scales to multiply by, the second warpgroup leaves the tensor cores to
+/// the first one at the end of tiles of the first product too.
+TEST_F(PrefillWaitsTest, EightBits) {
+  for (std::string more : {"", ", unequal = true", ", even = true"})
+    for (int64_t width : {1280, 1408, 1536})
+      check({width, 4096, 256, 24, StringRef(more).contains("even") ? 1 : 2, more, true},
+            {1, 129, 256});
+  check({1536, 4096, 512, 8, 1, ", cluster = 2, even = true", true},
+        {1, 128, 300, 512});
+}
+
 /// Others with `--gtest_shuffle --gtest_random_seed=N`.
 TEST_F(PrefillWaitsTest, RandomSchedules) {
   std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed());
@@ -276,6 +291,7 @@ TEST_F(PrefillWaitsTest, RandomSchedules) {
     const char *const kinds[] = {"", ", unequal = true", ", even = true",
                                  ", cluster = 2", ", cluster = 2, even = true"};
     item.more = kinds[draw(0, std::size(kinds) - 1)];
+    item.isF8 = draw(0, 2) == 0;
     if (!compile(item))
       continue;
     check(item, {draw(1, item.tokens), item.tokens});

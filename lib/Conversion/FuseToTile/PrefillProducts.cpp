@@ -39,12 +39,13 @@ int64_t PrefillKernelBuilder::getShadowOf(int64_t action) const {
   return std::min(distance * (action + 1), shadows) - 1;
 }
 
-/// k-steps at the end of a tile of the last product for which the first
-/// warpgroup has the tensor cores alone, so that it stores or exchanges its
-/// sums while the second one multiplies. These stages are there by then; with
-/// one more, the first would wait for a stage that the second has not released.
+/// k-steps at the end of a tile for which the first warpgroup has the tensor
+/// cores alone, so that it stores, exchanges or rounds its sums while the
+/// second one multiplies. These stages are there by then; with one more, the
+/// first would wait for a stage that the second has not released. Rounding the
+/// sums of the first product takes long enough only where scales come with it.
 int64_t PrefillKernelBuilder::getLead() const {
-  return phase == &last ? s.getStages() - 1 : 0;
+  return phase == &last || p.isF8() ? s.getStages() - 1 : 0;
 }
 
 /// The sums of 64 tokens by the rows of a tile that a thread has. One group of

@@ -180,6 +180,26 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
   return %y : tensor<?x512xbf16>
 }
 
+// With scales, rounding takes so long that one warpgroup does it while the other
+// one multiplies.
+
+// CHECK-LABEL: func @scales
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[SCALES:[0-9]+]]
+func.func @scales(%x: tensor<?x1536xbf16>, %g: tensor<512x1536xf8E4M3FN>,
+                  %u: tensor<512x1536xf8E4M3FN>,
+                  %d: tensor<1536x512xf8E4M3FN>) -> tensor<?x1536xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d)
+         act(silu) scales(f8E4M3FN, input = 0.5, gate = 0.25, up = 0.5,
+                          hidden = 0.25, down = 1.0) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 8,
+          split = 1, stages = 4, group = 16, dependent = true>}
+    : (tensor<?x1536xbf16>, tensor<512x1536xf8E4M3FN>,
+       tensor<512x1536xf8E4M3FN>, tensor<1536x512xf8E4M3FN>)
+      -> tensor<?x1536xbf16>
+  return %y : tensor<?x1536xbf16>
+}
+
 // The norm goes round the rows.
 
 // CHECK-LABEL: tile.kernel @gated_mlp_prefill_0(
@@ -415,3 +435,16 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
 // CHECK:           tile.ring.release %[[RING]][%{{.*}}] in(%{{.*}})
 // CHECK:           tile.ring.release %[[TURNS]]
 // CHECK:         tile.cluster_barrier
+
+// CHECK: tile.kernel @gated_mlp_prefill_[[SCALES]](
+// CHECK:         role "multiply" warps(8)
+// CHECK-COUNT-8:   tile.mma.commit
+// CHECK:           scf.for
+// CHECK:             scf.if
+// CHECK-NEXT:          tile.barrier 1 threads(256)
+// CHECK:             tile.mma.commit
+// CHECK:           } {tile.rolled}
+// CHECK:           scf.if
+// CHECK-NEXT:        tile.barrier.arrive 1 threads(256)
+// CHECK:           tile.acc.wait
+// CHECK:           arith.mulf
