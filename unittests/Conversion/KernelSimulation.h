@@ -19,9 +19,10 @@ namespace fuse {
 
 /// The kernels of a gated MLP in bf16, or with 8-bit weights and activations,
 /// with a schedule, or null where it does not fit.
-mlir::OwningOpRef<mlir::ModuleOp>
-compileMLP(mlir::MLIRContext &context, int64_t width, int64_t hidden,
-           llvm::StringRef schedule, bool isF8 = false);
+mlir::OwningOpRef<mlir::ModuleOp> compileMLP(mlir::MLIRContext &context,
+                                             int64_t width, int64_t hidden,
+                                             llvm::StringRef schedule,
+                                             bool isF8 = false);
 
 /// Runs a `tile.kernel` without its data: integers, branches, rings, words and
 /// barriers are those of the kernel, floats are left out. Every thread that can

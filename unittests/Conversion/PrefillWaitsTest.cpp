@@ -271,7 +271,8 @@ TEST_F(PrefillWaitsTest, Clusters) {
 TEST_F(PrefillWaitsTest, EightBits) {
   for (std::string more : {"", ", unequal = true", ", even = true"})
     for (int64_t width : {1280, 1408, 1536})
-      check({width, 4096, 256, 24, StringRef(more).contains("even") ? 1 : 2, more, true},
+      check({width, 4096, 256, 24, StringRef(more).contains("even") ? 1 : 2,
+             more, true},
             {1, 129, 256});
   check({1536, 4096, 512, 8, 1, ", cluster = 2, even = true", true},
         {1, 128, 300, 512});

@@ -153,6 +153,7 @@ private:
   Value placeOf(Place word);
   void keep(std::initializer_list<std::pair<Place, Value>> values);
   void keepPlace(const Unit &unit);
+  Unit getNone();
   Unit recallPlace();
   void keepRange();
   Unit recallRange();
@@ -162,6 +163,11 @@ private:
   Waiting multiplyFirst(Value &use);
   void multiplyLast(Value use, const Waiting &waiting);
   void finishLast(const Unit &unit, llvm::ArrayRef<Value> sums);
+  bool storesLater() const;
+  void visitPieces(Value from, Value use);
+  void keepPiece(Value index);
+  Values roundOutputs(const Unit &unit, llvm::ArrayRef<Value> sums);
+  void storeWaiting(int64_t quarter, mlir::ValueRange pairs);
   Value mustFlush();
   /// A quarter of a thread's hidden units of a tile: 8 tokens further down
   /// for `half`, 128 packed rows further right for `wl`.

@@ -196,6 +196,14 @@ void PrefillKernelBuilder::keepPlace(const Unit &unit) {
   keep({{Place::TokenTile, unit.tokenTile}, {Place::Tile, unit.tile}});
 }
 
+/// A unit of which no token exists.
+PrefillKernelBuilder::Unit PrefillKernelBuilder::getNone() {
+  Unit none;
+  none.tokenTile = countTokenTiles();
+  none.tile = c(0);
+  return none;
+}
+
 PrefillKernelBuilder::Unit PrefillKernelBuilder::recallPlace() {
   Unit unit;
   unit.tokenTile = load(b.getI32Type(), places, placeOf(Place::TokenTile));
@@ -252,10 +260,7 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
   Value zero = arith::ConstantOp::create(
       b, loc, b.getZeroAttr(VectorType::get(2, bf16)));
   carried.append(product().rows / 4, zero);
-  Unit none;
-  none.tokenTile = mul(phase->tokenTiles, s.getCluster());
-  none.tile = c(0);
-  keepPlace(none);
+  keepPlace(getNone());
   auto getWaiting = [&](ValueRange carried) -> Waiting {
     Unit unit = recallPlace();
     Value turn = sub(div(carried[0], product().steps), c(1));
@@ -360,6 +365,8 @@ void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
               product().isEven ? getSteps(locate(from)) : c(product().steps));
     from = add(from, getStride());
   }
+  if (storesLater())
+    return visitPieces(from, use);
   visitUnits(from, use, [&](Value index, ValueRange carried) -> Values {
     return {multiplyUnit(index, carried[0], none)};
   });

@@ -226,3 +226,92 @@ void PrefillKernelBuilder::finishPiece(Value index, ArrayRef<Value> sums) {
   };
   either(equal(unit.to, product().steps), finish, leave);
 }
+
+/// Whether the outputs of a whole tile wait, in half as many registers as its
+/// sums take, until the next piece is under way.
+bool PrefillKernelBuilder::storesLater() const {
+  return product().isEven && places && p.outputs.size() == 1 && !p.addStream &&
+         !outputResidual;
+}
+
+/// Where the outputs of a piece go when it is a whole tile.
+void PrefillKernelBuilder::keepPiece(Value index) {
+  // Again, and for here only.
+  llvm::SaveAndRestore<Deal> outside(dealt);
+  recallDeal();
+  Unit unit = locatePiece(index);
+  Value isWhole = equal(unit.steps, product().steps);
+  unit.tokenTile = select(isWhole, unit.tokenTile, getNone().tokenTile);
+  keepPlace(unit);
+}
+
+/// A quarter of the outputs of a tile that waits, of those that one row has.
+void PrefillKernelBuilder::storeWaiting(int64_t quarter, ValueRange pairs) {
+  Unit unit = recallPlace();
+  int64_t half = quarter / 2, count = numBlocks() / 2;
+  Value row = add(firstToken(unit), 8 * half);
+  Value column = add(mul(unit.tile, product().rows), mul(rem(lane, 4), 8));
+  when(less(row, this->count), [&] {
+    for (int64_t index = 0; index < count; ++index) {
+      int64_t block = quarter % 2 * count + index;
+      Values values;
+      for (Value pair : pairs.slice(4 * (half * numBlocks() + block), 4))
+        llvm::append_range(values, unpack(pair));
+      Value at = add(mul(row, p.outputs[0].rows), add(column, block * 32));
+      store(pack(bf16, values), outputs[0], at);
+    }
+  });
+}
+
+/// The outputs of a tile as pairs of bf16, by rows.
+PrefillKernelBuilder::Values
+PrefillKernelBuilder::roundOutputs(const Unit &unit, ArrayRef<Value> sums) {
+  Values pairs;
+  Value column = add(mul(unit.tile, product().rows), mul(rem(lane, 4), 8));
+  for (int64_t half : {0, 1}) {
+    for (int64_t block = 0; block < numBlocks(); ++block) {
+      Values bias = loadBias(biases[0], add(column, block * 32), 8);
+      Values values = finish(getBlock(sums, half, block), alphas[0], bias);
+      for (int64_t at = 0; at < 8; at += 2)
+        pairs.push_back(pack(bf16, ValueRange(values).slice(at, 2)));
+    }
+  }
+  return pairs;
+}
+
+/// All pieces of a stretch but the first. Outputs of whole tiles wait; other
+/// sums go to another block at once, or are what nothing else comes behind.
+void PrefillKernelBuilder::visitPieces(Value from, Value use) {
+  Value zero = arith::ConstantOp::create(
+      b, loc, b.getZeroAttr(VectorType::get(2, bf16)));
+  Values none(product().rows / 4, zero);
+  SmallVector<Type> types(none.size(), zero.getType());
+  auto visit = [&](Value index, ValueRange carried) -> Values {
+    Value use = carried[0];
+    Values sums = mainLoop(use, getSteps(locate(index)), [&](int64_t action) {
+      if (action == kQuarters)
+        return keepPiece(index);
+      storeWaiting(action, carried.drop_front());
+    });
+    // Either sums or pairs are alive.
+    Unit unit = recallPlace();
+    Value waits = less(unit.tokenTile, getNone().tokenTile);
+    auto branch =
+        scf::IfOp::create(b, loc, types, waits, /*addElseBlock=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(b, loc, roundOutputs(unit, sums));
+    b.setInsertionPointToStart(branch.elseBlock());
+    finishPiece(index, sums);
+    scf::YieldOp::create(b, loc, none);
+    Values next = {use};
+    llvm::append_range(next, branch.getResults());
+    return next;
+  };
+  keepPlace(getNone());
+  Values carried = {use};
+  carried.append(none);
+  carried = visitUnits(from, carried, visit);
+  for (int64_t quarter = 0; quarter < kQuarters; ++quarter)
+    storeWaiting(quarter, ValueRange(carried).drop_front());
+}

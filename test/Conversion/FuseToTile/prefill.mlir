@@ -396,6 +396,20 @@ func.func @scales(%x: tensor<?x1536xbf16>, %g: tensor<512x1536xf8E4M3FN>,
 // CHECK:           tile.store %{{.*}} : vector<4xf32>
 // CHECK:           tile.word.arrive %{{.*}}
 
+// Outputs of a whole tile wait as pairs. Under the first k-steps of the next
+// piece they are stored; what is no whole tile does not wait.
+
+// CHECK:           scf.for {{.*}} vector<2xbf16>
+// CHECK:             tile.mma.commit
+// CHECK:             tile.store %{{.*}} : vector<8xbf16>
+// CHECK:             tile.mma.wait 1
+// CHECK:             tile.acc.wait
+// CHECK:             scf.if %{{.*}} -> (vector<2xbf16>
+// CHECK:               tile.pack %{{.*}} : vector<2xbf16>
+// CHECK:             } else {
+// CHECK:               scf.while
+// CHECK:               tile.word.arrive
+
 // CHECK: tile.kernel @gated_mlp_prefill_[[TOGETHER]](
 // CHECK:         role "stream"
 // CHECK:           arith.minui %{{.*}}, %c64_i32 : i32
