@@ -17,6 +17,9 @@ static constexpr int64_t kExactTokens = 32;
 /// tokens, and one more with more than as many again.
 static constexpr int64_t kSettledStages = 2, kFewTokens = 16;
 
+/// Half tiles have to be expected to be faster than whole ones by this.
+static constexpr double kHalfMargin = 0.02;
+
 /// At least so many blocks with work for each that has none.
 static constexpr int64_t kBusyPerIdle = 16;
 
@@ -37,6 +40,25 @@ static constexpr int64_t kDividedTokens = 160;
 static bool hasRegisters(const DecodeProblem &problem, int64_t tokens) {
   return problem.isGated() && (tokens <= kDividedTokens || !problem.scales ||
                                problem.scales.getOrder() != QuantOrder::Divide);
+}
+
+/// Whether half tiles are too many to be one for each block, and two stages on
+/// their way to each block with a whole one too few to keep memory busy.
+static bool wantsMore(const DecodeProblem &problem, const DecodeTiling &tiling,
+                      const GpuModel &gpu) {
+  int64_t whole = llvm::divideCeil(tiling.tiles1 * tiling.firstRows, 256);
+  return problem.hasFirst() && 2 * whole > gpu.multiprocessors &&
+         whole * 2 * 256 * 128 < kSaturatingBytes;
+}
+
+/// Whether blocks with whole tiles, which leave others without any, get more
+/// than their share: with many tokens only if three stages are on their way.
+static bool takesMore(const DecodeProblem &problem, tile::ScheduleAttr schedule,
+                      const DecodeTiling &tiling, const GpuModel &gpu) {
+  return problem.hasFirst() && schedule.getFirstRows() == 256 &&
+         2 * tiling.tiles1 > gpu.multiprocessors &&
+         wantsMore(problem, tiling, gpu) ==
+             (schedule.getTokens() > kWholeTokens);
 }
 
 double fuse::estimateDecode(const DecodeProblem &problem,
@@ -60,12 +82,33 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   int64_t rounds = schedule.getDeferred()
                        ? tiling.parts
                        : llvm::divideCeil(tiling.tiles1, blocks);
-  int64_t busiest =
-      rounds * tiling.steps1 + tiling.stepsPerRange / stepsPerStage;
+  int64_t stages2 = tiling.stepsPerRange / stepsPerStage;
+  // What a block takes in grows with what is on its way, as long as memory
+  // brings it.
+  auto stageOf = [&](double share) {
+    return std::max(weightStage / share, cycles / gpu.clock);
+  };
+  double share = gpu.shareRate;
+  if (takesMore(problem, schedule, tiling, gpu)) {
+    double onItsWay = schedule.getInFlight() * weightStage / kSaturatingBytes;
+    share = std::max(share, std::min(gpu.memoryRate / tiling.firstBlocks,
+                                     gpu.memoryRate * onItsWay));
+  }
+  double busiest = rounds * tiling.steps1 * stageOf(share) + stages2 * stage;
+  // Those that have a tile more get twice as much as others, which have the
+  // units if they are enough.
+  if (tiling.longBlocks > 0) {
+    double fast =
+        stageOf(std::clamp(2 * gpu.memoryRate / (blocks + tiling.longBlocks),
+                           gpu.shareRate, 2 * gpu.shareRate));
+    int64_t more = tiling.longBlocks > tiling.firstUnit ? stages2 : 0;
+    busiest = std::max(rounds * tiling.steps1 * fast + more * stage,
+                       ((rounds - 1) * tiling.steps1 + stages2) * stage);
+  }
   // Whole tiles stop reading while they activate, deferred ones do not.
   bool many = schedule.getTokens() > kMaxWholeTokens;
   double rate = schedule.getDeferred() || many ? gpu.copyRate : gpu.l2Rate;
-  double time = std::max({bytes / gpu.memoryRate, busiest * stage,
+  double time = std::max({bytes / gpu.memoryRate, busiest,
                           (bytes + (stages1 + steps2) * tokenStage) / rate});
   // Partial sums are written and read once, and blocks meet twice.
   double partial = schedule.getPartials().getIntOrFloatBitWidth() / 8.0;
@@ -188,6 +231,14 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
     };
     int64_t inFlight = whole ? 2 : 3;
     DecodeTiling tiling(problem, make(gpu.multiprocessors, deferred, inFlight));
+    // What saturates the memory is on its way to fewer blocks when only some
+    // have tiles of the first product. In two parts, those few would read the
+    // tokens twice.
+    if (width > kWholeTokens && !many && wantsMore(problem, tiling, gpu)) {
+      if (deferred)
+        return;
+      inFlight = 3;
+    }
     // Splits that leave ranges empty are the same as a smaller one.
     int64_t units = tiling.tiles2 * tiling.ranges;
     if (tiling.ranges != split || units > gpu.multiprocessors)
@@ -206,19 +257,25 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
     // A thread's own stores of half a tile would be a byte or two.
     if (!whole && problem.hasFirst() && !staged)
       return;
-    // What saturates the memory is on its way to fewer blocks when only some
-    // have tiles of the first product.
     if (deferred)
       inFlight = std::clamp<int64_t>(
           llvm::divideCeil(3 * gpu.multiprocessors - 12, tiling.tilesPerPart),
           3, 6);
-    tile::ScheduleAttr schedule = make(blocks, staged, inFlight);
-    if (!getScheduleProblem(problem, schedule).empty())
-      return;
-    double time = estimateDecode(problem, schedule, gpu);
-    if (!best || time < bestTime) {
-      best = schedule;
-      bestTime = time;
+    // Where shares are not equal, or equal ones leave many multiprocessors
+    // without work, all of them may be faster.
+    llvm::SmallVector<int64_t, 2> grids = {blocks};
+    if (rounds > 1 && width <= kWholeTokens && blocks < gpu.multiprocessors)
+      grids.push_back(gpu.multiprocessors);
+    for (int64_t grid : grids) {
+      tile::ScheduleAttr schedule = make(grid, staged, inFlight);
+      if (!getScheduleProblem(problem, schedule).empty())
+        continue;
+      double time = estimateDecode(problem, schedule, gpu);
+      bool mixes = best && best.getFirstRows() == 256 && !whole && !deferred;
+      if (!best || time < bestTime * (mixes ? 1 - kHalfMargin : 1)) {
+        best = schedule;
+        bestTime = time;
+      }
     }
   };
   for (int64_t split = 1; split <= gpu.multiprocessors; ++split) {

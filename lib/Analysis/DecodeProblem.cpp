@@ -9,9 +9,6 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Bytes on their way to all multiprocessors that keep device memory busy.
-static constexpr int64_t kSaturatingBytes = 5 << 20;
-
 static constexpr int64_t kTileRows = 256;
 static constexpr int64_t kStepBytes = 128;
 /// A thread keeps its part of a token row in registers.
@@ -242,12 +239,19 @@ DecodeTiling::DecodeTiling(const DecodeProblem &problem,
     parts = schedule.getDeferred() ? 2 : 1;
     tilesPerPart = llvm::divideCeil(tiles1, parts);
     firstBlocks = std::min(tilesPerPart, schedule.getBlocks());
+    int64_t more = tilesPerPart % schedule.getBlocks();
+    if (tilesPerPart > schedule.getBlocks() &&
+        5 * more <= 2 * schedule.getBlocks() &&
+        schedule.getTokens() <= kMaxWholeTokens)
+      longBlocks = more;
     tilesPerRange = llvm::divideCeil(tilesPerPart, schedule.getSplit());
     // ... and whole k-steps of the last one.
     if (hiddenPerTile * bytes < kStepBytes)
       tilesPerRange = llvm::alignTo(tilesPerRange, 2);
     stepsPerRange = parts * tilesPerRange * hiddenPerTile * bytes / kStepBytes;
     ranges = llvm::divideCeil(tilesPerPart, tilesPerRange);
+    if (longBlocks > 0)
+      firstUnit = std::max<int64_t>(0, schedule.getBlocks() - getUnits());
   }
   adders = schedule.getAdders() ? schedule.getAdders() : ranges;
   int64_t columns = schedule.getTokens() / 4;

@@ -76,6 +76,34 @@ func.func @middle(%x: tensor<190x2048xbf16>, %g: tensor<16384x2048xbf16>,
   return %y : tensor<190x2048xbf16>
 }
 
+// 140 half tiles of 132 blocks: eight have two, twice as much on their way, and
+// no unit of the last product.
+
+// CHECK-LABEL: func @long
+// CHECK: tile.schedule = #tile.schedule<tokens = 16, blocks = 132, split = 8, first_rows = 128, rows = 128, {{.*}}, in_flight = 3,
+func.func @long(%x: tensor<16x1536xbf16>, %g: tensor<8960x1536xbf16>,
+                %u: tensor<8960x1536xbf16>, %d: tensor<1536x8960xbf16>)
+    -> tensor<16x1536xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<16x1536xbf16>, tensor<8960x1536xbf16>, tensor<8960x1536xbf16>,
+       tensor<1536x8960xbf16>) -> tensor<16x1536xbf16>
+  return %y : tensor<16x1536xbf16>
+}
+
+// With more tokens, 70 whole tiles, of which three stages are on their way. Two
+// halves for each of 70 blocks would take the tokens twice.
+
+// CHECK-LABEL: func @few_tiles
+// CHECK: tile.schedule = #tile.schedule<tokens = 104, blocks = 120, split = 10, rows = 128, {{.*}}, in_flight = 3,
+func.func @few_tiles(%x: tensor<100x1536xbf16>, %g: tensor<8960x1536xbf16>,
+                     %u: tensor<8960x1536xbf16>, %d: tensor<1536x8960xbf16>)
+    -> tensor<100x1536xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<100x1536xbf16>, tensor<8960x1536xbf16>, tensor<8960x1536xbf16>,
+       tensor<1536x8960xbf16>) -> tensor<100x1536xbf16>
+  return %y : tensor<100x1536xbf16>
+}
+
 // Where half tiles do not occupy the blocks, two for each would take twice as
 // long as one.
 

@@ -116,3 +116,16 @@ TEST_F(DecodeWaitsTest, HalfTiles) {
   for (int64_t adders : {1, 3})
     check({256, 512, 32, 9, 4, adders, 128, half});
 }
+
+/// More tiles than blocks: the first blocks have one more than the others, and
+/// the last blocks have the units.
+TEST_F(DecodeWaitsTest, LongBlocks) {
+  std::string half =
+      ", first_rows = 128, weight_stages = 8, token_stages = 4, in_flight = 3";
+  for (int64_t adders : {0, 2})
+    check({256, 640, 16, 8, 3, adders, 128, half});
+  check({384, 640, 40, 9, 2, 0, 128, half});
+  check({256, 1408, 56, 8, 4, 0, 128});
+  // Every block has a unit.
+  check({256, 640, 16, 8, 4, 0, 128, half});
+}

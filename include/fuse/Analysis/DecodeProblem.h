@@ -19,6 +19,9 @@ namespace fuse {
 /// takes. Up to so many a block has sums for 256 rows of weights.
 constexpr int64_t kMaxDecodeTokens = 256, kMaxWholeTokens = 128;
 
+/// Bytes on their way to all multiprocessors that keep device memory busy.
+constexpr int64_t kSaturatingBytes = 5 << 20;
+
 /// A linear of the product that ends a kernel.
 struct DecodeOutput {
   mlir::Value weight, bias;
@@ -111,6 +114,9 @@ struct DecodeTiling : ProductTiling {
   int64_t adders, halfAdders, fewAdders;
   /// Blocks that have tiles of the first product: the others are late ones.
   int64_t firstBlocks;
+  /// Blocks that have a tile more than the others have, the first ones. Where
+  /// there are some, units belong to the last blocks.
+  int64_t longBlocks = 0, firstUnit = 0;
 
   /// Whether late blocks lie evenly among the others: where those alone keep
   /// device memory busy.

@@ -243,9 +243,11 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   block = placeBlock(id(IdKind::Block));
   // Units of the last product: an output tile and a range.
   int64_t units = tiling.getUnits();
-  hasUnit = units == s.getBlocks() ? Value() : less(block, c(units));
-  tile2 = rem(block, tiling.tiles2);
-  range = div(block, tiling.tiles2);
+  Value unit = tiling.firstUnit > 0 ? sub(block, c(tiling.firstUnit)) : block;
+  // Wraps around for blocks before the first one.
+  hasUnit = units == s.getBlocks() ? Value() : less(unit, c(units));
+  tile2 = rem(unit, tiling.tiles2);
+  range = div(unit, tiling.tiles2);
   if (doesLast())
     placeAdders();
 

@@ -145,7 +145,18 @@ void DecodeKernelBuilder::streamWeights() {
                 [&] { waitFor(weightRing, sub(use, c(limit))); });
          };
          if (int64_t limit = s.getInFlight()) {
-           limitTo(Value(), limit);
+           // Blocks with a tile more have twice as many, so that they are done
+           // with it when the others are with what follows.
+           if (doesFirst() && tiling.longBlocks > 0) {
+             Value isLong =
+                 both(less(block, c(tiling.longBlocks)), less(use, uses1));
+             Value most = select(
+                 isLong, c(std::min(2 * limit, s.getWeightStages())), c(limit));
+             when(less(sub(most, c(1)), use),
+                  [&] { waitFor(weightRing, sub(use, most)); });
+           } else {
+             limitTo(Value(), limit);
+           }
            // A release of the tile's hidden units waits for no more than this.
            if (s.getSettle() > 0 && doesFirst())
              limitTo(less(sub(sub(use, uses1), c(limit)), c(s.getSettle())),

@@ -200,6 +200,24 @@ func.func @idle(%x: tensor<?x128xbf16>, %g: tensor<6144x128xbf16>,
   return %y : tensor<?x128xbf16>
 }
 
+// Ten half tiles of eight blocks: the first two have two, with six stages on
+// their way instead of three, and the last six have the units.
+
+// CHECK-LABEL: func @long
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_7(
+func.func @long(%x: tensor<?x256xbf16>, %g: tensor<640x256xbf16>,
+                %u: tensor<640x256xbf16>, %d: tensor<256x640xbf16>)
+    -> tensor<?x256xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 8, split = 3,
+          first_rows = 128, rows = 128, weight_stages = 8, token_stages = 4,
+          in_flight = 3, partials = f32, staged = true, hint = evict_first,
+          dependent = true>}
+    : (tensor<?x256xbf16>, tensor<640x256xbf16>, tensor<640x256xbf16>,
+       tensor<256x640xbf16>) -> tensor<?x256xbf16>
+  return %y : tensor<?x256xbf16>
+}
+
 // CHECK-LABEL: tile.kernel @gated_mlp_decode_0(
 // CHECK:         %[[W:.*]] = tile.ring.create at(0)
 // CHECK:         %[[T:.*]] = tile.ring.create at(98304)
@@ -354,4 +372,17 @@ func.func @idle(%x: tensor<?x128xbf16>, %g: tensor<6144x128xbf16>,
 // CHECK:         arith.cmpi ult, %[[HERE]], %[[NEXT]]
 // CHECK:         role "stream"
 // CHECK-NOT:     relaxed
+// CHECK:         role "multiply"
+
+// CHECK-LABEL: tile.kernel @gated_mlp_decode_7(
+// CHECK:         %[[BLOCK:.*]] = tile.id block
+// CHECK:         %[[UNIT:.*]] = arith.subi %[[BLOCK]], %c2_i32
+// CHECK:         arith.cmpi ult, %[[UNIT]], %c6_i32
+// CHECK:         role "stream"
+// CHECK:           %[[HAS_MORE:.*]] = arith.cmpi ult, %[[BLOCK]], %c2_i32
+// CHECK:           %[[FIRST:.*]] = arith.cmpi ult, %[[USE:.*]], %{{.*}} : i32
+// CHECK:           %[[IS_LONG:.*]] = arith.andi %[[HAS_MORE]], %[[FIRST]]
+// CHECK:           %[[MOST:.*]] = arith.select %[[IS_LONG]], %c6_i32, %c3_i32
+// CHECK:           %[[BEFORE:.*]] = arith.subi %[[USE]], %[[MOST]]
+// CHECK-NEXT:      tile.ring.wait %{{.*}}[%[[BEFORE]]]
 // CHECK:         role "multiply"
