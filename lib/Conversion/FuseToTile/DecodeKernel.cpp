@@ -238,7 +238,7 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   if (s.getDeferred() && doesFirst())
     staging = makeScratch(element, tokens * tiling.hiddenPerTile);
   BarrierOp::create(b, loc, b.getI64IntegerAttr(0), IntegerAttr());
-  if (s.getDependent() || part == Part::First)
+  if (part == Part::First || (s.getDependent() && !isFollowedLate()))
     GridDependencyOp::create(b, loc, Dependency::Launch);
   block = placeBlock(id(IdKind::Block));
   // Units of the last product: an output tile and a range.

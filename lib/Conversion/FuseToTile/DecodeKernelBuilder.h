@@ -146,6 +146,12 @@ private:
       return block;
     return select(less(block, c(tileStride())), block, c(tiling.tiles1));
   }
+  /// Whether the next launch may begin when the weights of the last product are
+  /// requested. On multiprocessors that have no block it would begin as soon as
+  /// this one, and what it fetched into L2 would be gone when it needs it.
+  bool isFollowedLate() const {
+    return s.getDependent() && part == Part::Both && p.hasFirst();
+  }
   /// Blocks without a tile of the first product.
   Value isLate() { return less(c(tiling.firstBlocks - 1), block); }
   /// The word at which the others arrive when they have requested the weights

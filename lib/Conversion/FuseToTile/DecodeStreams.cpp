@@ -165,10 +165,14 @@ void DecodeKernelBuilder::streamWeights() {
          Value fetched = carried[0];
          if (s.getAhead() > 0)
            fetched = fetchAhead(use, fetched);
+         Value begins;
+         if (lateRing || isFollowedLate())
+           begins = equal(sub(use, uses1), 0);
          if (lateRing)
-           when(both(less(block, c(tiling.firstBlocks)),
-                     equal(sub(use, uses1), 0)),
-                tellLate);
+           when(both(less(block, c(tiling.firstBlocks)), begins), tellLate);
+         if (isFollowedLate())
+           when(begins,
+                [&] { GridDependencyOp::create(b, loc, Dependency::Launch); });
          Value stage = acquire(weightRing, use);
          visitPieces(
              use, [&](Value buffer, Value offset, int64_t at, int64_t bytes) {
