@@ -34,21 +34,26 @@ static BlockRange locateRange(const PrefillTiling &tiling, int64_t blocks,
                               int64_t tokenTiles, int64_t unit) {
   const PrefillProduct &last = tiling.last;
   BlockRange result;
+  HostIndex host;
   if (last.isUnequal) {
-    HostIndex host;
     RangeDeal<HostIndex> deal(host, tiling, blocks, tokenTiles);
     auto range = deal.locate(unit);
     result.tokenTile = range.tokenTile;
     for (int64_t index = 0; index < deal.getSteps(range); ++index)
       result.steps.push_back(deal.getStep(range, index));
-    result.needed = deal.countNeeded(range, last.shadows);
+    result.needed = countNeeded(host, tiling, last.shadows, [&](int64_t index) {
+      return deal.getStep(range, index);
+    });
     return result;
   }
   result.tokenTile = unit / last.ranges % tokenTiles;
   for (int64_t step = unit % last.ranges; step < last.steps;
        step += last.ranges)
     result.steps.push_back(step);
-  result.needed = tiling.countNeeded(last.shadows * last.ranges - 1);
+  // All blocks look at the range that needs most.
+  result.needed = countNeeded(host, tiling, last.shadows, [&](int64_t index) {
+    return index * last.ranges + last.ranges - 1;
+  });
   return result;
 }
 

@@ -46,6 +46,21 @@ struct HostIndex {
   Value equal(Value x, Value y) { return x == y; }
 };
 
+/// Tiles of the first product, counted from the front, until the words that the
+/// first `count` k-steps of a unit need are complete.
+template <typename Builder, typename GetStep>
+typename Builder::Value countNeeded(Builder &b, const PrefillTiling &tiling,
+                                    int64_t count, GetStep getStep) {
+  auto last = getStep(b.c(0));
+  for (int64_t index = 1; index < count; ++index) {
+    auto step = getStep(b.c(index));
+    last = b.select(b.less(last, step), step, last);
+  }
+  auto word = b.div(last, b.c(tiling.stepsPerWord));
+  return b.min(b.mul(b.add(word, b.c(1)), b.c(tiling.tilesPerWord)),
+               b.c(tiling.tiles1));
+}
+
 /// How the ranges of a launch with so many token tiles are dealt out.
 template <typename Builder>
 class RangeDeal {
@@ -107,19 +122,6 @@ public:
     Value length = b.sub(middle.end, middle.begin);
     return b.select(b.less(at, length), b.add(at, middle.begin),
                     b.select(b.less(at, middle.end), b.sub(at, length), at));
-  }
-
-  /// Tiles of the first product, counted from the front, of which the first
-  /// `shadows` k-steps need some.
-  Value countNeeded(const Range &range, int64_t shadows) {
-    Value last = getStep(range, b.c(0));
-    for (int64_t index = 1; index < shadows; ++index) {
-      Value step = getStep(range, b.c(index));
-      last = b.select(b.less(last, step), step, last);
-    }
-    Value word = b.div(last, b.c(tiling.stepsPerWord));
-    return b.min(b.mul(b.add(word, b.c(1)), b.c(tiling.tilesPerWord)),
-                 b.c(tiling.tiles1));
   }
 
 private:

@@ -83,11 +83,6 @@ struct PrefillTiling : ProductTiling {
   /// words for each token tile, and k-steps of the last product for each.
   int64_t tilesPerWord, wordsPerTile, stepsPerWord;
 
-  /// Tiles of the first product, from the front, until the word that `step` of
-  /// the last product needs is complete.
-  int64_t countNeeded(int64_t step) const {
-    return std::min((step / stepsPerWord + 1) * tilesPerWord, tiles1);
-  }
   /// Launch shape of the norm: several blocks of a multiprocessor hide each
   /// other's waits.
   int64_t normBlocks, normThreads;

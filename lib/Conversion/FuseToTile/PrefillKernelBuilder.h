@@ -101,7 +101,6 @@ private:
   Value getSlotWord(Value slot);
   Values addPartials(Value index, llvm::ArrayRef<Value> sums);
   void finishPiece(Value index, llvm::ArrayRef<Value> sums);
-  Value lastOfFirstSteps();
 
   // Roles.
   void buildProducts();

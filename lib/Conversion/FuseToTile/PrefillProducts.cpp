@@ -310,16 +310,15 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
 /// units of all.
 Value PrefillKernelBuilder::mustFlush() {
   enter(last);
-  Value needed;
-  if (product().isEven) {
-    Value word = div(lastOfFirstSteps(), tiling.stepsPerWord);
-    needed = min(mul(add(word, 1), tiling.tilesPerWord), c(tiling.tiles1));
-  } else if (product().isUnequal) {
-    needed = dealRanges().countNeeded(*locate(phase->firstUnit).unequal,
-                                      product().shadows);
-  } else {
-    needed = c(tiling.countNeeded(product().shadows * product().ranges - 1));
-  }
+  // Of equal ranges, the one that needs most.
+  Unit unit;
+  if (product().isEven || product().isUnequal)
+    unit = locate(phase->firstUnit);
+  else if (product().ranges > 1)
+    unit.range = c(product().ranges - 1);
+  Value needed = countNeeded<IndexBuilder>(
+      *this, tiling, product().shadows,
+      [&](Value index) { return getStep(unit, index); });
   Value hasNone = less(sub(phase->units, c(1)), phase->firstUnit);
   hasNone = arith::OrIOp::create(b, loc, hasNone, equal(phase->units, 0));
   phase = &first;

@@ -174,17 +174,6 @@ Value PrefillKernelBuilder::getPieceStep(const Unit &unit, Value index) {
   return add(mul(rem(at, length), product().passes), div(at, length));
 }
 
-/// The last k-step among those that shadow an epilogue.
-Value PrefillKernelBuilder::lastOfFirstSteps() {
-  Unit unit = locatePiece(c(0));
-  Value last = c(0);
-  for (int64_t index = 0; index < product().shadows; ++index) {
-    Value step = getPieceStep(unit, c(index));
-    last = select(less(last, step), step, last);
-  }
-  return last;
-}
-
 /// Where a block keeps sums that another one adds up.
 Value PrefillKernelBuilder::getSlot(Value team) {
   return add(arith::MulIOp::create(b, loc, team, dealt.members), dealt.member);
