@@ -407,9 +407,9 @@ func.func @one_tile(%x: tensor<1024x4096xbf16>, %g: tensor<12288x4096xbf16>,
 
 // Few blocks would have one of 32 tiles with narrow weights, and the others wait.
 
-// CHECK-LABEL: func @few_tiles
+// CHECK-LABEL: func @few_narrow_tiles
 // CHECK: tile.schedule = #tile.prefill_schedule<tokens = 1024, blocks = 132, split = 4, stages = 4, group = 16, launches = 1, unequal = true, dependent = true>
-func.func @few_tiles(%x: tensor<1024x1024xbf16>, %g: tensor<3072x1024xbf16>,
+func.func @few_narrow_tiles(%x: tensor<1024x1024xbf16>, %g: tensor<3072x1024xbf16>,
                      %u: tensor<3072x1024xbf16>, %d: tensor<1024x3072xbf16>)
     -> tensor<1024x1024xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
