@@ -93,10 +93,10 @@ func.func @long(%x: tensor<16x1536xbf16>, %g: tensor<8960x1536xbf16>,
 // With more tokens, 70 whole tiles, of which three stages are on their way. Two
 // halves for each of 70 blocks would take the tokens twice.
 
-// CHECK-LABEL: func @few_tiles
+// CHECK-LABEL: func @whole_again
 // CHECK: tile.schedule = #tile.schedule<tokens = 104, blocks = 120, split = 10, rows = 128, {{.*}}, in_flight = 3,
-func.func @few_tiles(%x: tensor<100x1536xbf16>, %g: tensor<8960x1536xbf16>,
-                     %u: tensor<8960x1536xbf16>, %d: tensor<1536x8960xbf16>)
+func.func @whole_again(%x: tensor<100x1536xbf16>, %g: tensor<8960x1536xbf16>,
+                       %u: tensor<8960x1536xbf16>, %d: tensor<1536x8960xbf16>)
     -> tensor<100x1536xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
     : (tensor<100x1536xbf16>, tensor<8960x1536xbf16>, tensor<8960x1536xbf16>,
