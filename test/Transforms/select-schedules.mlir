@@ -410,7 +410,7 @@ func.func @one_tile(%x: tensor<1024x4096xbf16>, %g: tensor<12288x4096xbf16>,
 // CHECK-LABEL: func @few_narrow_tiles
 // CHECK: tile.schedule = #tile.prefill_schedule<tokens = 1024, blocks = 132, split = 4, stages = 4, group = 16, launches = 1, unequal = true, dependent = true>
 func.func @few_narrow_tiles(%x: tensor<1024x1024xbf16>, %g: tensor<3072x1024xbf16>,
-                     %u: tensor<3072x1024xbf16>, %d: tensor<1024x3072xbf16>)
+                            %u: tensor<3072x1024xbf16>, %d: tensor<1024x3072xbf16>)
     -> tensor<1024x1024xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
     : (tensor<1024x1024xbf16>, tensor<3072x1024xbf16>,

@@ -200,6 +200,23 @@ func.func @scales(%x: tensor<?x1536xbf16>, %g: tensor<512x1536xf8E4M3FN>,
   return %y : tensor<?x1536xbf16>
 }
 
+// Outputs that have bounds do not wait.
+
+// CHECK-LABEL: func @bounds
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_{{[0-9]+}}
+// CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_[[BOUNDS:[0-9]+]]
+func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
+                  %u: tensor<4096x320xbf16>, %d: tensor<320x4096xbf16>)
+    -> tensor<?x320xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+         {tile.schedule = #tile.prefill_schedule<tokens = 640, blocks = 8,
+          split = 1, stages = 3, group = 16, launches = 1, even = true,
+          dependent = true>}
+    : (tensor<?x320xbf16>, tensor<4096x320xbf16>, tensor<4096x320xbf16>,
+       tensor<320x4096xbf16>) -> tensor<?x320xbf16>
+  return %y : tensor<?x320xbf16>
+}
+
 // The norm goes round the rows.
 
 // CHECK-LABEL: tile.kernel @gated_mlp_prefill_0(
@@ -462,3 +479,9 @@ func.func @scales(%x: tensor<?x1536xbf16>, %g: tensor<512x1536xf8E4M3FN>,
 // CHECK-NEXT:        tile.barrier.arrive 1 threads(256)
 // CHECK:           tile.acc.wait
 // CHECK:           arith.mulf
+
+// CHECK: tile.kernel @gated_mlp_prefill_[[BOUNDS]](
+// CHECK:         role "multiply" warps(8)
+// CHECK:           scf.while
+// CHECK-NOT:       tile.pack %{{.*}} : vector<2xbf16>
+// CHECK:           scf.while
