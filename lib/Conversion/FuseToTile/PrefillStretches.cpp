@@ -218,9 +218,11 @@ void PrefillKernelBuilder::finishPiece(Value index, ArrayRef<Value> sums) {
 
 /// Whether the outputs of a whole tile wait, in half as many registers as its
 /// sums take, until the next piece is under way. Bounds of outputs, and what is
-/// added to them, would take more.
+/// added to them, would take more; so would blocks without a pair, which serve
+/// all numbers of tokens up to many and then spill.
 bool PrefillKernelBuilder::storesLater() const {
-  return product().isEven && places && p.outputs.size() == 1 &&
+  return product().isEven && s.getCluster() > 1 && places &&
+         p.outputs.size() == 1 &&
          p.outputs[0].rows % product().rows == 0 && !p.addStream &&
          !outputResidual;
 }

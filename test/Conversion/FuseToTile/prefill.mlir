@@ -209,9 +209,9 @@ func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
                   %u: tensor<4096x320xbf16>, %d: tensor<320x4096xbf16>)
     -> tensor<?x320xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.prefill_schedule<tokens = 640, blocks = 8,
-          split = 1, stages = 3, group = 16, launches = 1, even = true,
-          dependent = true>}
+         {tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 8,
+          split = 1, stages = 3, group = 16, cluster = 2, launches = 1,
+          even = true, dependent = true>}
     : (tensor<?x320xbf16>, tensor<4096x320xbf16>, tensor<4096x320xbf16>,
        tensor<320x4096xbf16>) -> tensor<?x320xbf16>
   return %y : tensor<?x320xbf16>
@@ -413,20 +413,6 @@ func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
 // CHECK:           tile.store %{{.*}} : vector<4xf32>
 // CHECK:           tile.word.arrive %{{.*}}
 
-// Outputs of a whole tile wait as pairs. Under the first k-steps of the next
-// piece they are stored; what is no whole tile does not wait.
-
-// CHECK:           scf.for {{.*}} vector<2xbf16>
-// CHECK:             tile.mma.commit
-// CHECK:             tile.store %{{.*}} : vector<8xbf16>
-// CHECK:             tile.mma.wait 1
-// CHECK:             tile.acc.wait
-// CHECK:             scf.if %{{.*}} -> (vector<2xbf16>
-// CHECK:               tile.pack %{{.*}} : vector<2xbf16>
-// CHECK:             } else {
-// CHECK:               scf.while
-// CHECK:               tile.word.arrive
-
 // CHECK: tile.kernel @gated_mlp_prefill_[[TOGETHER]](
 // CHECK:         role "stream"
 // CHECK:           arith.minui %{{.*}}, %c64_i32 : i32
@@ -465,6 +451,21 @@ func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
 // CHECK:         role "multiply"
 // CHECK:           tile.ring.release %[[RING]][%{{.*}}] in(%{{.*}})
 // CHECK:           tile.ring.release %[[TURNS]]
+
+// Outputs of a whole tile wait as pairs of bf16. Under the first k-steps of the next
+// piece they are stored; what is no whole tile does not wait.
+
+// CHECK:           scf.for {{.*}} vector<2xbf16>
+// CHECK:             tile.mma.commit
+// CHECK:             tile.store %{{.*}} : vector<8xbf16>
+// CHECK:             tile.mma.wait 1
+// CHECK:             tile.acc.wait
+// CHECK:             scf.if %{{.*}} -> (vector<2xbf16>
+// CHECK:               tile.pack %{{.*}} : vector<2xbf16>
+// CHECK:             } else {
+// CHECK:               scf.while
+// CHECK:               tile.word.arrive
+
 // CHECK:         tile.cluster_barrier
 
 // CHECK: tile.kernel @gated_mlp_prefill_[[SCALES]](
