@@ -222,9 +222,8 @@ void PrefillKernelBuilder::finishPiece(Value index, ArrayRef<Value> sums) {
 /// all numbers of tokens up to many and then spill.
 bool PrefillKernelBuilder::storesLater() const {
   return product().isEven && s.getCluster() > 1 && places &&
-         p.outputs.size() == 1 &&
-         p.outputs[0].rows % product().rows == 0 && !p.addStream &&
-         !outputResidual;
+         p.outputs.size() == 1 && p.outputs[0].rows % product().rows == 0 &&
+         !p.addStream && !outputResidual;
 }
 
 /// Where the outputs of a piece go when it is a whole tile.
