@@ -70,7 +70,10 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   // weights, bf16 and f8 alike.
   double weightStage = schedule.getWeightBytes();
   double cycles = weightStage / 2048.0 * schedule.getTokens() / 2;
-  double stage = std::max(weightStage / gpu.shareRate, cycles / gpu.clock);
+  auto stageOf = [&](double share) {
+    return std::max(weightStage / share, cycles / gpu.clock);
+  };
+  double stage = stageOf(gpu.shareRate);
   // The weight stream does not stop between the products, so the kernel lasts
   // as long as device memory needs for all weights, the busiest block for its
   // stages of both products, or L2 for weights and activations.
@@ -85,9 +88,6 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   int64_t stages2 = tiling.stepsPerRange / stepsPerStage;
   // What a block takes in grows with what is on its way, as long as memory
   // brings it.
-  auto stageOf = [&](double share) {
-    return std::max(weightStage / share, cycles / gpu.clock);
-  };
   double share = gpu.shareRate;
   if (takesMore(problem, schedule, tiling, gpu)) {
     double onItsWay = schedule.getInFlight() * weightStage / kSaturatingBytes;
