@@ -336,10 +336,7 @@ static bool canShare(const DecodeProblem &problem) {
          !hasRaggedHidden;
 }
 
-/// Both products share a launch where the last one has ranges, or a tile for
-/// each block at most. With more tokens, the gap between the launches is
-/// little, and blocks that come to the last product at different times find
-/// less in L2.
+/// Both products share a launch where the last one has ranges.
 static int64_t getLaunches(const DecodeProblem &problem, int64_t rows,
                            int64_t split) {
   return canShare(problem) && rows == 256 && split > 1 ? 1 : 2;
@@ -463,6 +460,8 @@ tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
     if (tiling.getSplit() != split || tiling.last.isUnequal != unequal ||
         !getScheduleProblem(problem, schedule).empty())
       return;
+    // With more whole tiles, the gap between two launches is little, and blocks
+    // that come to the last product at different times find less in L2.
     if (launches == 1 && split == 1 && !even &&
         !hasFewTiles(tiling, schedule.getBlocks(), tokens))
       return;
