@@ -400,28 +400,28 @@ def sweep(root):
             around = [tokens, *(m for m in later if 0 < m - tokens < 32)]
             page.check(f"{key} at {tokens} tokens", text, next(
                 (times[m] for m in around if m in times), None))
+        average = (times[1024] - times[128]) / 7
         page.check(f"128 tokens of {key}", row["128 tokens more, on average"],
-                   (times[1024] - times[128]) / 7)
-        steps = {m: times[m + 1] - times[m] for m in times if m + 1 in times}
+                   average)
+        numbers = sorted(m for m in times if m >= 128)
+        steps = {m: times[after] - times[m]
+                 for m, after in zip(numbers, numbers[1:])}
         for m, found in beyond.items():
-            after = min(other for other in times if other > m)
-            found.append(700 * (times[after] - times[m])
-                         / (times[1024] - times[128]) - 100)
+            found.append((100 * steps[m] / average - 100,
+                          steps[m] / times[m] * m / 128))
         size, where = row["largest step"].split(", behind ")
         page.check(f"largest step of {key}", size, max(steps.values()))
         page.check(f"place of the largest step of {key}", where,
                    max(steps, key=steps.get))
-    page.sentence("A step is more than an average tile behind 512 tokens, by # "
-                  "to # %", min(beyond[512]), max(beyond[512]))
-    more = sorted(beyond[640] + beyond[768] + beyond[896])
-    alone = Page(root, "docs/Kernels.md", "mlp-h200")
-    page.sentence(
-        "by up to # % behind 640 to 896, and by # % behind 896 for 4096/12288 "
-        "in bf16", more[-2], more[-1])
-    page.sentence(
-        "with 1024 it takes # us, the one that is chosen for 1024 alone #.",
-        sweep_times(page, LARGE[1], "bf16")[1024],
-        mlp_rows(alone, LARGE[1], "bf16", 1024)[0]["median_us"])
+    more, times = map(sorted, zip(*beyond[512]))
+    page.sentence("Behind 512 tokens a step is # to # % more than an average "
+                  "tile", more[0], more[-1])
+    page.sentence("but # to # times what each of the four tiles has taken "
+                  "until there", times[0], times[-1])
+    more, times = map(sorted, zip(*beyond[640], *beyond[768], *beyond[896]))
+    page.sentence("Behind 640 to 896 tokens, a step is at most # % more than an "
+                  "average tile, and # times what each has taken until there.",
+                  more[-1], times[-1])
     return page
 
 
@@ -429,7 +429,7 @@ def earlier_sweep(root):
     page = Page(root, "docs/Kernels.md", "sweep-schedules-h200")
     found = [sweep_times(page, "4096/12288", dtype)
              for dtype in ("FP8", "bf16")]
-    page.sentence("steps of 4096/12288 behind 512 were # and # us.",
+    page.sentence("steps of 4096/12288 behind 512 were # and # us:",
                   *(times[513] - times[512] for times in found))
     return page
 
