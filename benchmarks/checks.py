@@ -23,8 +23,10 @@ STEP_ERROR = {"bf16": 8e-3, "f8E4M3FN": 2e-2}
 #: With fewer elements, the few that lie on a rounding boundary decide the mean.
 MEAN_ELEMENTS = 1 << 14
 #: Results of so many launches are compared at once: two small kernels for each
-#: launch beside its own, instead of seven.
+#: launch beside its own, instead of seven. They are fewer where they would take
+#: more bytes: many processes share the memory of a GPU.
 KEPT_RESULTS = 25
+KEPT_BYTES = 1 << 27
 #: Static scales are this much too small, so that the largest values saturate.
 HEADROOM = 0.8
 
@@ -40,10 +42,12 @@ def count_differences(runner: Runner, repeats: int,
     _poison(runner.results)
     runner()
     first = [result.view(torch.int16).clone() for result in runner.results]
-    kept = [bits.new_empty(KEPT_RESULTS, *bits.shape) for bits in first]
+    most = min(KEPT_RESULTS, max(1, KEPT_BYTES // sum(
+        bits.nbytes for bits in first)))
+    kept = [bits.new_empty(most, *bits.shape) for bits in first]
     differs = first[0].new_zeros((), dtype=torch.int64)
-    for done in range(1, repeats, KEPT_RESULTS):
-        count = min(KEPT_RESULTS, repeats - done)
+    for done in range(1, repeats, most):
+        count = min(most, repeats - done)
         for index in range(count):
             _poison(runner.results)
             runner(programmatic)

@@ -15,7 +15,7 @@ from .support import ROOT, fuse_opt
 sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
-from benchmarks import mlp_h200  # noqa: E402
+from benchmarks import checks, mlp_h200  # noqa: E402
 from benchmarks.cases import SETS, all_cases  # noqa: E402
 from benchmarks.checks import (KEPT_RESULTS,  # noqa: E402
                                count_differences)
@@ -201,6 +201,12 @@ class Repeats(unittest.TestCase):
             for wrong in (set(), {1}, {some - 1, some, some + 1, 3 * some},
                           {199}, set(range(1, 200))):
                 self.assertEqual(self.count(wrong, 200, results), len(wrong))
+                # Each result is 24 bytes large.
+                for most in (1, 24, 100):
+                    with unittest.mock.patch.object(checks, "KEPT_BYTES",
+                                                    most):
+                        self.assertEqual(self.count(wrong, 200, results),
+                                         len(wrong))
         self.assertEqual(self.count({0}, 5), 4)
         self.assertEqual(self.count(set(), 1), 0)
 
