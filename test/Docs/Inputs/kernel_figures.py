@@ -494,7 +494,8 @@ def tuning(root):
              for key, found in ops.items() for c in found
              if schedule_fields(c["schedule"]).get("launches") == "2"
              and schedule_fields(found[0]["schedule"]).get("launches") != "2"]
-    page.sentence("`launches = 2` was never the fastest, and # to # % slower",
+    page.sentence("`launches = 2` was never the fastest, and # to # % slower "
+                  "than the fastest.",
                   min(apart), max(apart))
     return page
 
@@ -543,9 +544,9 @@ def checks(root):
                 us / times[*key[:-1], "torch-compile"])
     page.sentence(
         "In # single rows it takes # to # times as long as the default in "
-        "bf16 and # to # in static FP8;",
+        "bf16, # to # in static FP8 and # to # in dynamic FP8;",
         sum(map(len, tuned.values())),
-        *(pick(tuned[scales]) for scales in ("none", "static")
+        *(pick(tuned[scales]) for scales in ("none", "static", "dynamic")
           for pick in (min, max)))
     chosen = {dtype: [row["chosen"] for row in page.result["tuned"]["products"]
                       if row["dtype"] == dtype] for dtype in ("fp8", "bf16")}
@@ -571,30 +572,48 @@ def checks(root):
         "256, 512 and 4096 tokens of the first two shapes, # % in half of "
         "them, and # % in rows `sustained`", max(apart[False]),
         sorted(apart[False])[len(apart[False]) // 2], max(apart[True]))
+    rounds = {}
+    for row in page.result["rows"]:
+        if row["protocol"] == "sustained":
+            rounds.setdefault(row["M"] == 4096, set()).add(row["rounds"])
+    page.sentence("which have # rounds with 4096 tokens and # with 2048 and "
+                  "8192.", *(min(rounds[each]) for each in (True, False)))
+    ceilings = [gpu["ceilings"] for gpu in page.result["gpus"].values()]
+    page.sentence("Both GPUs' ceilings differ by # % at most.", max(
+        100 * max(values) / min(values) - 100 for values in (
+            [found[name] for found in ceilings] for name in (
+                "copy_tb_per_s", "bf16_tflop_per_s", "fp8_tflop_per_s"))))
     found = page.result["checks"]
     page.says(f"that the compiler of {page.result['commit'][:7]} makes")
     page.sentence("# of # checks pass, of # kernels",
                   sum(check["ok"] for check in found), len(found),
                   len({(check["case"], check["tile"]) for check in found}))
-    tokens = {}
+    tokens, widths_seen = {}, set()
     for check in found:
-        family, _, dtype, act, norm, *parts = check["case"].split("-")
+        family, shape, dtype, act, norm, *parts = check["case"].split("-")
+        widths_seen.add(shape)
         few = check["M"] <= 128
         if few and not parts:
             tokens.setdefault((family, dtype, act, norm), set()).add(
                 check["M"])
         if not few:
             tokens.setdefault((family, dtype), set()).add(check["M"])
+    plain = [m for key, m in tokens.items() if len(key) == 4]
+    numbers = sorted(set.union(*plain) & {1, 7, 8, 16, 33, 50, 64, 100, 128})
     page.sentence(
-        "every family, type, activation and norm with #, #, #, #, #, #, #, # "
-        "and # tokens, every family and type with # to # tokens, at seven",
-        *sorted(set.intersection(*(m for key, m in tokens.items()
-                                   if len(key) == 4))),
-        *(pick(pick(m) for key, m in tokens.items() if len(key) == 2)
-          for pick in (min, max)))
-    # Of two families and types, six activations and four norms.
-    if len(tokens) != 4 + 4 * 6 * 4:
-        page.fail(f"checks of {page.file} leave something out")
+        "# of 96 combinations of family, type, activation and norm with #, #, "
+        "#, #, #, #, #, # and # tokens, every family and type with # to # "
+        "tokens, at # widths", sum(m.issuperset(numbers) for m in plain),
+        *numbers, *(pick(pick(m) for key, m in tokens.items()
+                         if len(key) == 2) for pick in (min, max)),
+        len(widths_seen))
+    if sum(len(key) == 2 for key in tokens) != 4:
+        page.fail(f"checks of {page.file} leave a family or type out")
+    checked = {check["digest"] for check in found}
+    timed = {row["digest"] for row in page.result["rows"] if "digest" in row}
+    page.sentence(
+        "of # kernels that are timed, # have the `rel_err` of their rows "
+        "alone", len(timed), len(timed - checked))
     memory = page.result["compute_sanitizer"]
     page.sentence("compute-sanitizer memcheck reports # errors in # checks of "
                   "# small kernels", *(memory[key] for key in (
