@@ -15,7 +15,6 @@
 #include "fuse/Runtime/Trial/Options.h"
 #include "fuse/Runtime/Trial/TuneFormat.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
@@ -241,17 +240,6 @@ static constexpr const char *kUsage =
     "  --final-rounds=N  replays of those (60)\n"
     "  --timeout-ms=N    how long a launch may take (5000)\n"
     "  --flush-mb=N      what is written between replays (256)\n";
-
-static size_t readProtocol(const std::string &name) {
-  const auto *place =
-      std::find(std::begin(kProtocols), std::end(kProtocols), name);
-  if (place == std::end(kProtocols))
-    throw Failure(
-        FUSE_ERROR_INVALID_ARGUMENT,
-        "--protocol: expected single, chain or exclusive-chain, got '" + name +
-            "'");
-  return size_t(place - kProtocols);
-}
 
 static Options readOptions(int argc, char **argv) {
   Options options;

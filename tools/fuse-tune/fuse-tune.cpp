@@ -12,6 +12,7 @@
 #include "fuse/InitAllPasses.h"
 #include "fuse/Runtime/Host/Container.h"
 #include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Trial/TuneFormat.h"
 #include "fuse/Support/TextLimits.h"
 #include "fuse/Target/PTX.h"
 #include "fuse/Transforms/Passes.h"
@@ -233,9 +234,11 @@ static Error runTool(const char *self, Options &options) {
   };
   std::vector<std::string> measured(options.files.begin(), options.files.end());
   if (!options.table) {
-    if (!options.candidates)
+    if (!options.candidates) {
+      (void)trial::readProtocol(options.protocol);
       if (Error error = findDevice())
         return error;
+    }
     Expected<std::string> candidates = compileCandidates(options);
     if (!candidates)
       return candidates.takeError();

@@ -28,6 +28,13 @@
 #ifndef FUSE_RUNTIME_TRIAL_TUNEFORMAT_H
 #define FUSE_RUNTIME_TRIAL_TUNEFORMAT_H
 
+#include "fuse/Runtime/Host/Failure.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+
 namespace fuse::trial {
 
 constexpr const char *kCandidatesFormat = "fuse-tune-candidates";
@@ -38,6 +45,19 @@ constexpr int kTuneVersion = 1;
 /// of which may begin while the one before it ends. In exclusive chains blocks
 /// begin one by one, see `fuse_device_set_exclusive`.
 constexpr const char *kProtocols[] = {"single", "chain", "exclusive-chain"};
+
+/// The place of a protocol in the list. Throws `Failure` where there is none of
+/// that name.
+inline size_t readProtocol(std::string_view name) {
+  const auto *place =
+      std::find(std::begin(kProtocols), std::end(kProtocols), name);
+  if (place == std::end(kProtocols))
+    throw host::Failure(
+        FUSE_ERROR_INVALID_ARGUMENT,
+        "--protocol: expected single, chain or exclusive-chain, got '" +
+            std::string(name) + "'");
+  return size_t(place - kProtocols);
+}
 
 /// Values of "status".
 constexpr const char *kStatusOk = "ok";
