@@ -77,7 +77,9 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       is 32 KB, a token stage `tokens` x 128 bytes;
     - `in_flight`: weight stages requested but not landed, at most; 0 means as
       many as the ring has. Deeper queues add latency for everyone else's
-      loads and no bandwidth;
+      loads and no bandwidth. Where few blocks have a tile of the first
+      product more than the others, these have twice as many until they are
+      done with it;
     - `ahead`: while the ring of weights is full, up to so many stages behind
       it are fetched into L2, so that device memory stays busy while blocks
       wait for each other;
