@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -106,8 +107,10 @@ def build(case: Case, folder: Path, binaries: Path, pipeline: Sequence[str],
             "digest": digest(module["ptx"], compiled["launches"]),
             "version": compiled["version"],
             "launches": compiled["launches"]}
-    (folder / f"{name}.json").write_text(
-        json.dumps(data, indent=1) + "\n")
+    # Whole or not at all: others may be waiting for it.
+    partial_plan = folder / f"{name}.partial"
+    partial_plan.write_text(json.dumps(data, indent=1) + "\n")
+    os.replace(partial_plan, folder / f"{name}.json")
 
 
 def assemble(plan: Path, ptxas: str) -> None:

@@ -128,6 +128,12 @@ def choose_tokens(most: int, label: str, few: Sequence[int],
                   {min(most, max(served))})
 
 
+def served_tokens(shape: tuple[int, int, str]) -> tuple[int, ...]:
+    """All numbers of tokens that a block is timed with."""
+    return (*timed_tokens(shape),
+            *(PREFILL_TOKENS if shape in PREFILL_SHAPES else ()))
+
+
 class Bench:
     """One run over checks and timings."""
 
@@ -256,6 +262,17 @@ class Bench:
     # Timings ---------------------------------------------------------------
 
     def time_all(self) -> None:
+        self.prepare()
+        for shape in (*TIMED_SHAPES, *LONE_SHAPES):
+            served = served_tokens(shape)
+            tokens = [m for m in self.options.tokens if m in served]
+            for dtype in (FP8, BF16):
+                problem = timed_problem(*shape, dtype)
+                if tokens and self.wants(problem.label()):
+                    self.time_problem(problem, tokens)
+
+    def prepare(self) -> None:
+        """Makes what all timings need."""
         self.floor = Floor()
         self.timer = Timer(self.floor)
         empty = self.timer.interleave(
@@ -263,14 +280,12 @@ class Bench:
         self.results.gpu(self.gpu)["ceilings"]["empty_graph_us"] = \
             empty.per(1)["median_us"]
         torch._dynamo.config.cache_size_limit = 256
-        for shape in (*TIMED_SHAPES, *LONE_SHAPES):
-            served = [*timed_tokens(shape),
-                      *(PREFILL_TOKENS if shape in PREFILL_SHAPES else ())]
-            tokens = [m for m in self.options.tokens if m in served]
-            for dtype in (FP8, BF16):
-                problem = timed_problem(*shape, dtype)
-                if tokens and self.wants(problem.label()):
-                    self.time_problem(problem, tokens)
+
+    def measure_ceilings(self) -> None:
+        found = self.results.gpu(self.gpu)["ceilings"]
+        found.update(ceilings())
+        found["fp8_sums_of_interval"] = short(library_sum_error())
+        self.say(f"ceilings {found}")
 
     def time_problem(self, problem: Problem, tokens: Sequence[int]) -> None:
         """Single launches and chains of one shape and type."""
@@ -569,10 +584,7 @@ class Bench:
                          "for the CUDA of the ptxas that made it, or newer")
                 return 1
         if "ceilings" in self.options.stages:
-            found = self.results.gpu(self.gpu)["ceilings"]
-            found.update(ceilings())
-            found["fp8_sums_of_interval"] = short(library_sum_error())
-            self.say(f"ceilings {found}")
+            self.measure_ceilings()
         self.read_clock()
         if "check" in self.options.stages:
             self.check_all()
