@@ -84,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = {name for row, name in named if name and row.get("digest")}
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.kernels or Path(temporary)
+        folder.mkdir(parents=True, exist_ok=True)
         digests = make_digests(names, options, folder)
     stale = [row for row, name in named if name and (
         not row.get("digest") or row["digest"] != digests.get(name))]
