@@ -1,9 +1,4 @@
-#!/usr/bin/env python3
-#===- module_scaling.py - Compile time per layer of large models -----------===#
-#
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#
-#===------------------------------------------------------------------------===#
 """Measure how long fuse-opt takes per layer to fuse a model and undo it.
 
 Every layer has three modules; norm and MLP are fused by one pattern. In each of
@@ -37,6 +32,8 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from .environment import read_commit
 
 LAYER = """      fuse.module @"{i}" class "Layer" {{
         fuse.module @norm class "RMSNorm" {{
@@ -197,13 +194,6 @@ def cpu() -> str:
     return platform.machine()
 
 
-def commit() -> str | None:
-    done = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True,
-                          text=True, check=False,
-                          cwd=os.path.dirname(os.path.abspath(__file__)))
-    return done.stdout.strip() or None
-
-
 def write_result(args: argparse.Namespace, sizes: list[int],
                  rows: Mapping[str, list[float]], growth: Mapping[str, float],
                  ratios: Mapping[str, list[float]],
@@ -213,7 +203,7 @@ def write_result(args: argparse.Namespace, sizes: list[int],
                  ) -> None:
     result: dict[str, Any] = {
         "benchmark": "module_scaling",
-        "commit": commit(),
+        "commit": read_commit(),
         "machine": platform.machine(),
         "cpu": cpu(),
         "unit": "microseconds per layer, one thread",
