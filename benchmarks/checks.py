@@ -4,16 +4,18 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from . import data
-from .driver import Module, Runner, Weights
-from .plan import Plan
-from .reference import (Chain, Range, kernel_scalars, real_output,
-                        relative_error)
+from .driver import CudaError, Module, Runner, Weights
+from .plan import Plan, PlanError
+from .problem import ROW_OPERANDS, Problem
+from .reference import Chain, Range, kernel_scalars, real_output
 
 #: Largest ||value - reference|| / ||reference|| of one step. This is all there
 #: is for a relaxed kernel, whose roundings differ from the chain's. An exact
@@ -27,6 +29,9 @@ MEAN_ELEMENTS = 1 << 14
 #: more bytes: many processes share the memory of a GPU.
 KEPT_RESULTS = 25
 KEPT_BYTES = 1 << 27
+#: References are made for so many tokens at a time, of which each takes its
+#: share of some twenty matrices in float64.
+PART_TOKENS = 1024
 #: Static scales are this much too small, so that the largest values saturate.
 HEADROOM = 0.8
 
@@ -64,10 +69,33 @@ def short(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _compare(name: str, bounds: Range, value: Tensor) -> dict[str, Any]:
-    return {f"{name}_equal": round(bounds.equal(value), 6),
-            f"{name}_rel_err": short(relative_error(value, bounds.mid)),
-            f"{name}_outside": bounds.outside(value)}
+class Tally:
+    """Compares values of one step with a reference, some tokens at a time."""
+
+    def __init__(self) -> None:
+        self.elements = self.equal = self.outside = 0
+        self._error = self._norm = 0.0
+
+    def add(self, value: Tensor, reference: Tensor | Range) -> None:
+        if isinstance(reference, Range):
+            self.equal += reference.count_equal(value)
+            self.outside += reference.outside(value)
+            reference = reference.mid
+        self.elements += value.numel()
+        wide = value.double()
+        error = (wide - reference).square().sum().item()
+        # What is no number is infinitely far away.
+        self._error += math.inf if math.isnan(error) else error
+        self._norm += reference.square().sum().item()
+
+    def error(self) -> float:
+        """||value - reference|| / ||reference||."""
+        return short(math.sqrt(self._error / (self._norm or 1.0)))
+
+    def row(self, name: str) -> dict[str, Any]:
+        return {f"{name}_equal": round(self.equal / self.elements, 6),
+                f"{name}_rel_err": self.error(),
+                f"{name}_outside": self.outside}
 
 
 class Checker:
@@ -97,34 +125,54 @@ class Checker:
                         Runner.make_workspace(plan))
         differing = count_differences(runner, repeats)
         torch.cuda.synchronize()
-        chain = Chain(problem, tensors, scales)
-        exact = problem.mode == "exact"
+        steps: dict[str, Tally] = {}
+        values = {"input": runner.intermediate(0),
+                  "hidden": runner.intermediate(1), "out": runner.results[0]}
+        if problem.returns_stream:
+            values["stream"] = runner.results[1]
+        for first in range(0, tokens, PART_TOKENS):
+            part = slice(first, first + PART_TOKENS)
+            compare(problem, scales, steps,
+                    {role: tensor[part] if role in ROW_OPERANDS else tensor
+                     for role, tensor in tensors.items()},
+                    {name: value[part] for name, value in values.items()
+                     if value is not None})
         row: dict[str, Any] = {
             "case": problem.label(), "tile": plan.max_tokens, "M": tokens,
             "commit": plan.commit, "digest": plan.digest,
             "repeats": repeats, "differing_repeats": differing,
             "poisoned": sum(int(result.isnan().sum())
                             for result in runner.results)}
-        own = chain.hidden
-        stored = runner.intermediate(0)
-        if stored is not None:
-            row |= _compare("input", chain.input, stored)
-            own = chain.hidden_from(stored)
-        hidden = runner.intermediate(1)
-        if hidden is not None:
-            # Against the kernel's own input: errors do not add up.
-            row |= _compare("hidden", own, hidden)
-            own = Range.exact(hidden)
-        row |= _compare("out", chain.output_from(own), runner.results[0])
-        if problem.returns_stream:
-            row |= _compare("stream", chain.stream, runner.results[1])
-        row["chain_rel_err"] = short(relative_error(runner.results[0],
-                                                    chain.output().mid))
-        row["rel_err"] = short(relative_error(
-            runner.results[0], real_output(problem, tensors, scales)))
-        row["ok"] = judge(row, problem.dtype, exact,
+        whole = {name: steps.pop(name).error() for name in ("chain", "real")}
+        for name, tally in steps.items():
+            row |= tally.row(name)
+        row |= {"chain_rel_err": whole["chain"], "rel_err": whole["real"]}
+        row["ok"] = judge(row, problem.dtype, problem.mode == "exact",
                           tokens * min(problem.width, problem.hidden))
         return row
+
+
+def compare(problem: Problem, scales: Mapping[str, float],
+            steps: dict[str, Tally], tensors: Mapping[str, Tensor],
+            values: Mapping[str, Tensor]) -> None:
+    """Adds what a kernel left of some tokens to the tallies of its steps."""
+    def add(name: str, value: Tensor, reference: Tensor | Range) -> None:
+        steps.setdefault(name, Tally()).add(value, reference)
+
+    chain = Chain(problem, tensors, scales)
+    own = chain.hidden
+    if "input" in values:
+        add("input", values["input"], chain.input)
+        own = chain.hidden_from(values["input"])
+    if "hidden" in values:
+        # Against the kernel's own input: errors do not add up.
+        add("hidden", values["hidden"], own)
+        own = Range.exact(values["hidden"])
+    add("out", values["out"], chain.output_from(own))
+    if "stream" in values:
+        add("stream", values["stream"], chain.stream)
+    add("chain", values["out"], chain.output().mid)
+    add("real", values["out"], real_output(problem, tensors, scales))
 
 
 def judge(row: dict[str, Any], dtype: str, exact: bool,
@@ -138,3 +186,49 @@ def judge(row: dict[str, Any], dtype: str, exact: bool,
         good &= all(row.get(name, 0.0) < STEP_ERROR[dtype] for name in (
             "input_rel_err", "hidden_rel_err", "out_rel_err"))
     return bool(good)
+
+
+def check_tokens(plan: Plan, tokens: Sequence[int], seed: int,
+                 repeats: int) -> Iterator[dict[str, Any]]:
+    """A row for each number of tokens; what keeps one from being made is the
+    note of a row that is not good."""
+    checker = None
+    try:
+        for m in tokens:
+            try:
+                if checker is None:
+                    checker = Checker(plan, seed)
+                yield checker.check(m, repeats)
+            except (CudaError, PlanError, RuntimeError) as error:
+                yield bad_row(plan, m, " ".join(str(error).split())[:200])
+    finally:
+        if checker is not None:
+            checker.close()
+
+
+def memory_bytes(plan: Plan, tokens: Sequence[int]) -> int:
+    """What the checks of a kernel take of the GPU's memory at most: stored
+    and packed weights, some of them in float64, and a part of the tokens."""
+    problem = plan.problem
+    most = max(tokens)
+    return (plan.workspace_bytes + 48 * problem.width * problem.hidden +
+            (problem.width + problem.hidden) *
+            (150 * min(most, PART_TOKENS) + 24 * most) + 2 * KEPT_BYTES)
+
+
+def bad_row(plan: Plan, tokens: int, note: str) -> dict[str, Any]:
+    """The row of a check that came to no end."""
+    return {"case": plan.problem.label(), "tile": plan.max_tokens,
+            "M": tokens, "commit": plan.commit, "digest": plan.digest,
+            "ok": False, "note": note}
+
+
+def lacks_memory(row: Mapping[str, Any]) -> bool:
+    """Whether other processes left a check no memory."""
+    return re.search("out.of.memory", row.get("note", ""), re.I) is not None
+
+
+def loses_device(row: Mapping[str, Any]) -> bool:
+    """Whether the process of a check can make no other one."""
+    return not lacks_memory(row) and re.search(
+        "illegal|CUDA error", row.get("note", "")) is not None

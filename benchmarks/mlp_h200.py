@@ -28,17 +28,16 @@ import torch
 from torch import Tensor
 
 from . import data
-from .cases import (CHECKED_TOKENS, LONE_SHAPES, LONE_TOKENS, MIDDLE_TILES,
-                    TIMED_SHAPES, TIMED_TOKENS, timed_problem, timed_tokens)
-from .checks import Checker, short
+from .cases import (CHECKED_TOKENS, LONE_SHAPES, LONE_TOKENS, TIMED_SHAPES,
+                    TIMED_TOKENS, timed_problem, timed_tokens)
+from .checks import bad_row, check_tokens, loses_device, short
 from .device import DeviceReader, describe_device, short_uuid
 from .driver import CudaError, Module, Runner, Weights
 from .environment import gpu_problem, pattern
 from .peers import (MODES, library_products, make_peers, parameters,
                     peer_modes)
-from .plan import Plan, PlanError, load_plans
-from .prefill_cases import (PREFILL_CHECKED_TOKENS, PREFILL_SHAPES,
-                            PREFILL_TOKENS)
+from .plan import Plan, load_plans
+from .prefill_cases import PREFILL_SHAPES, PREFILL_TOKENS, choose_tokens
 from .problem import BF16, FP8, Problem
 from .reference import (kernel_scalars, library_sum_error, real_output,
                         relative_error)
@@ -106,26 +105,6 @@ class Watch:
                 print(f"HANG in {self._step}", flush=True)
                 self._give_up(self._step)
                 os._exit(_HANG)
-
-
-def choose_tokens(most: int, label: str, few: Sequence[int],
-                  every: bool = False) -> list[int]:
-    """Numbers of tokens that a kernel for up to `most` is checked with."""
-    tokens = [m for m in few if m <= most]
-    # A tile's own kernel is compiled for its largest numbers of tokens; tile
-    # 128 is checked with all of them.
-    if most <= 128:
-        return tokens[-3:] if most < 128 else tokens
-    # Kernels that serve all numbers are checked with all of them, others with
-    # three in turn and the one that the schedule was made for.
-    served = [m for m in PREFILL_CHECKED_TOKENS if m <= most]
-    if every or len(served) == len(PREFILL_CHECKED_TOKENS):
-        return served
-    if most <= max(MIDDLE_TILES):
-        return sorted({33, 129, most - 55, most})
-    turn = zlib.crc32(label.encode())
-    return sorted({served[(turn + i) % len(served)] for i in range(3)} |
-                  {min(most, max(served))})
 
 
 def served_tokens(shape: tuple[int, int, str]) -> tuple[int, ...]:
@@ -213,39 +192,30 @@ class Bench:
         label = plan.problem.label()
         tokens = self.tokens_to_check(plan)
         if self.options.resume:
-            tokens = [m for m in tokens if self.results.find_check(
-                label, plan.max_tokens, m) is None]
+            tokens = [m for m in tokens if not self.results.has_check(
+                label, plan.max_tokens, m, plan.digest)]
         if not tokens:
             return
         begin = time.time()
         rows: list[dict[str, Any]] = []
-        checker = None
+        checks = check_tokens(plan, tokens, self.options.seed,
+                              self.options.repeats)
         for m in tokens:
-            base = {"case": label, "tile": plan.max_tokens, "M": m}
-
-            def give_up(step: str, base: dict[str, Any] = base) -> None:
-                self.results.add_check({**base, "ok": False, "note": "hang"})
+            def give_up(step: str, m: int = m) -> None:
+                self.results.add_check(bad_row(plan, m, "hang"))
                 self.results.save()
             self.watch.on_hang(give_up)
             self.watch.start(f"check {label} M={m}")
-            try:
-                if checker is None:
-                    checker = Checker(plan, self.options.seed)
-                row = checker.check(m, self.options.repeats)
-            except (CudaError, PlanError, RuntimeError) as error:
-                row = {**base, "ok": False,
-                       "note": " ".join(str(error).split())[:200]}
+            row = next(checks)
             self.watch.stop()
             rows.append(row)
             self.results.add_check(row)
-            if "illegal" in row.get("note", "") or \
-                    "CUDA error" in row.get("note", ""):
+            if loses_device(row):
                 self.results.save()
                 print(f"the device is lost after {label} M={m}: "
                       f"{row['note']}", flush=True)
                 os._exit(_HANG)
-        if checker is not None:
-            checker.close()
+        checks.close()
         good = all(row["ok"] for row in rows)
         equal = min((row.get("hidden_equal", 0.0) for row in rows),
                     default=0.0)

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from .cases import (CHECKED_WIDTHS, DTYPES, MIDDLE_TILES, TIMED_SHAPES, Case,
@@ -55,6 +56,26 @@ def product_cases() -> Iterator[Case]:
     """The plain block of each family and type at every width."""
     for base in blocks():
         yield from in_all_widths(base, (MIDDLE_TILES[-1], 512, 4096))
+
+
+def choose_tokens(most: int, label: str, few: Sequence[int],
+                  every: bool = False) -> list[int]:
+    """Numbers of tokens that a kernel for up to `most` is checked with."""
+    tokens = [m for m in few if m <= most]
+    # A tile's own kernel is compiled for its largest numbers of tokens; tile
+    # 128 is checked with all of them.
+    if most <= 128:
+        return tokens[-3:] if most < 128 else tokens
+    # Kernels that serve all numbers are checked with all of them, others with
+    # three in turn and the one that the schedule was made for.
+    served = [m for m in PREFILL_CHECKED_TOKENS if m <= most]
+    if every or len(served) == len(PREFILL_CHECKED_TOKENS):
+        return served
+    if most <= max(MIDDLE_TILES):
+        return sorted({33, 129, most - 55, most})
+    turn = zlib.crc32(label.encode())
+    return sorted({served[(turn + i) % len(served)] for i in range(3)} |
+                  {min(most, max(served))})
 
 
 PREFILL_SETS = {"prefill": timed_cases, "prefill-sweep": swept_cases,

@@ -147,9 +147,9 @@ class Range:
         wide = value.double()
         return int((~((wide >= self.low) & (wide <= self.high))).sum())
 
-    def equal(self, value: Tensor) -> float:
-        """Fraction of elements with the nominal value."""
-        return (value.double() == self.mid).double().mean().item()
+    def count_equal(self, value: Tensor) -> int:
+        """How many elements have the nominal value."""
+        return int((value.double() == self.mid).sum())
 
 
 def aligned_sum_error(x: Tensor, weight: Tensor, total: Tensor) -> Tensor:

@@ -67,8 +67,11 @@ class Results:
             else:
                 del self._rows[_key(row, _ROW_KEY)]
 
-    def find_check(self, case: str, tile: int, tokens: int) -> Row | None:
-        return self._checks.get((case, tile, tokens))
+    def has_check(self, case: str, tile: int, tokens: int,
+                  digest: str) -> bool:
+        """Whether there is a check of this very kernel."""
+        return self._checks.get((case, tile, tokens), {}).get(
+            "digest") == digest
 
     @property
     def rows(self) -> list[Row]:

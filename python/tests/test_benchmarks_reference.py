@@ -6,6 +6,7 @@ import sys
 import unittest
 import unittest.mock
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
@@ -15,12 +16,15 @@ from .support import ROOT, fuse_opt
 sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
-from benchmarks import checks, mlp_h200  # noqa: E402
+from benchmarks import checks, data  # noqa: E402
 from benchmarks.cases import SETS, all_cases  # noqa: E402
 from benchmarks.checks import (KEPT_RESULTS,  # noqa: E402
                                count_differences)
-from benchmarks.prefill_cases import PREFILL_CHECKED_TOKENS  # noqa: E402
-from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
+from benchmarks.plan import Plan  # noqa: E402
+from benchmarks.prefill_cases import (PREFILL_CHECKED_TOKENS,  # noqa: E402
+                                      choose_tokens)
+from benchmarks.problem import (BF16, FP8, NORMS, ROW_OPERANDS,  # noqa: E402
+                                Problem)
 from benchmarks.reference import (Chain, Range, activate,  # noqa: E402
                                   aligned_sum, aligned_sum_error,
                                   kernel_scalars, quantize, real_output,
@@ -77,7 +81,7 @@ class Reference(unittest.TestCase):
         self.assertEqual(chain.hidden_from(n).outside(hidden), 0)
         result = chain.output_from(Range.exact(hidden))
         self.assertEqual(result.outside(out), 0)
-        self.assertGreater(result.equal(out), 0.9)
+        self.assertGreater(result.count_equal(out), 0.9 * out.numel())
 
     def test_bounds_exclude_a_missing_rounding(self):
         problem = small("gated_mlp", BF16, "none")
@@ -122,6 +126,48 @@ class Reference(unittest.TestCase):
                             chain.output().mid,
                             real_output(problem, tensors, scales)), limit)
 
+    def test_parts_of_the_tokens_make_the_same_row(self):
+        for dtype in (BF16, FP8):
+            problem = small("gated_mlp", dtype, "layer", residual=True,
+                            add_stream=True, returns_stream=True)
+            tensors, scales = operands(problem)
+            chain = Chain(problem, tensors, scales)
+            values = {"input": chain.input.mid, "hidden": chain.hidden.mid,
+                      "out": chain.output().mid.clone(),
+                      "stream": chain.stream.mid}
+            values["out"][3, 2] += 1
+            rows = []
+            for size in (2, 5):
+                steps: dict[str, checks.Tally] = {}
+                for first in range(0, 5, size):
+                    part = slice(first, first + size)
+                    checks.compare(
+                        problem, scales, steps,
+                        {role: tensor[part] if role in ROW_OPERANDS
+                         else tensor for role, tensor in tensors.items()},
+                        {name: value[part]
+                         for name, value in values.items()})
+                rows.append({name: tally.row(name)
+                             for name, tally in steps.items()})
+            self.assertEqual(rows[0], rows[1])
+            row = rows[0]["out"]
+            self.assertEqual((row["out_equal"], row["out_outside"]),
+                             (round(1 - 1 / (5 * 48), 6), 1))
+            # The largest values saturate alike in both.
+            self.assertEqual(rows[0]["input"], {
+                "input_equal": 1.0, "input_rel_err": 0.0,
+                "input_outside": 0})
+            self.assertEqual(row["out_rel_err"], checks.short(relative_error(
+                values["out"], chain.output().mid)))
+
+    def test_values_that_are_no_numbers_are_far_away(self):
+        tally = checks.Tally()
+        tally.add(torch.ones(2), torch.ones(2, dtype=torch.float64))
+        self.assertEqual(tally.error(), 0.0)
+        tally.add(torch.tensor([torch.nan]), torch.ones(1).double())
+        tally.add(torch.ones(2), torch.ones(2).double())
+        self.assertEqual(tally.error(), float("inf"))
+
     def test_infinite_error(self):
         self.assertEqual(relative_error(torch.tensor([torch.nan]),
                                         torch.ones(1)), float("inf"))
@@ -153,9 +199,9 @@ class Problems(unittest.TestCase):
                 (256, True, [129, 200, 256]),
                 (512, True, [129, 200, 256, 300, 384, 511, 512]),
                 (4096, False, list(PREFILL_CHECKED_TOKENS))):
-            self.assertEqual(mlp_h200.choose_tokens(most, "mlp", few, every),
+            self.assertEqual(choose_tokens(most, "mlp", few, every),
                              expected)
-        some = mlp_h200.choose_tokens(512, "mlp", few)
+        some = choose_tokens(512, "mlp", few)
         self.assertIn(512, some)
         self.assertIn(len(some), (3, 4))
 
@@ -215,6 +261,104 @@ class Repeats(unittest.TestCase):
         runner.results = [torch.ones(2, 2, dtype=torch.bfloat16)]
         self.assertEqual(count_differences(runner, 3), 0)
         self.assertTrue(runner.results[0].isnan().all())
+
+
+class Checks(unittest.TestCase):
+    """Checks of kernels that are the reference itself, without a GPU."""
+
+    def rows(self, problem: Problem, change=lambda runner: None,
+             fail=lambda tokens: None) -> list[dict]:
+        test = self
+
+        class Runner:
+            """What leaves the nominal values behind."""
+
+            make_workspace = staticmethod(lambda plan: None)
+
+            def __init__(self, plan, module, weights, activations, *_):
+                fail(len(activations["x"]))
+                tensors = {**weights.tensors, **activations}
+                scales = test.scales[-1]
+                chain = Chain(problem, tensors, scales)
+                kind = torch.float8_e4m3fn if problem.fp8 else torch.bfloat16
+                self.stored = [step.mid.to(kind)
+                               for step in (chain.input, chain.hidden)]
+                self.nominal = [chain.output().mid.bfloat16(),
+                                chain.stream.mid.bfloat16()]
+                self.results = [torch.empty_like(value)
+                                for value in self.nominal]
+                self.intermediate = self.stored.__getitem__
+
+            def __call__(self, programmatic: bool = False) -> None:
+                for result, value in zip(self.results, self.nominal):
+                    result.copy_(value)
+                change(self)
+
+        def calibrate(*arguments):
+            self.scales.append(data.calibrate(*arguments))
+            return self.scales[-1]
+
+        self.scales: list[dict] = []
+        stub = unittest.mock.Mock(
+            calibrate=calibrate,
+            make_weights=lambda *some: data.make_weights(*some, "cpu"),
+            make_activations=lambda *some: data.make_activations(
+                *some, "cpu"))
+        launch = unittest.mock.Mock(
+            max_tokens=8, workspace_bytes=256, shares_workspace=False)
+        plan = Plan(problem, Path("k.cubin"), [launch], "c", "d")
+        self.assertGreater(checks.memory_bytes(plan, (1, 8)), 2**20)
+        with unittest.mock.patch.multiple(
+                checks, data=stub, Runner=Runner, PART_TOKENS=3,
+                Module=unittest.mock.Mock()), \
+                unittest.mock.patch("torch.cuda.synchronize"):
+            return list(checks.check_tokens(plan, (1, 8), 5, 3))
+
+    def test_the_reference_passes(self):
+        for dtype in (BF16, FP8):
+            problem = small("gated_mlp", dtype, "rms0", residual=True,
+                            returns_stream=True)
+            rows = self.rows(problem)
+            self.assertEqual([(row["M"], row["tile"], row["ok"])
+                              for row in rows], [(1, 8, True), (8, 8, True)])
+            for row in rows:
+                self.assertEqual(
+                    [row[f"{step}_equal"] for step in
+                     ("input", "hidden", "out", "stream")], [1.0] * 4)
+                self.assertEqual((row["commit"], row["digest"],
+                                  row["repeats"]), ("c", "d", 3))
+                self.assertLess(row["chain_rel_err"], 1e-2)
+
+    def test_what_is_wrong_fails(self):
+        def change(runner: unittest.mock.Mock) -> None:
+            runner.results[0][-1, 3] += 1
+
+        problem = small("mlp", BF16, "layer")
+        self.assertEqual([(row["ok"], row["out_outside"]) for row in
+                          self.rows(problem, change)],
+                         [(False, 1), (False, 1)])
+
+    def test_what_keeps_a_check_from_its_end_is_its_note(self):
+        def fail(tokens: int) -> None:
+            if tokens == 1:
+                raise torch.OutOfMemoryError("CUDA out of memory. Tried\nto")
+
+        first, second = self.rows(small("mlp", BF16, "layer"), fail=fail)
+        self.assertEqual(first, {
+            "case": "mlp-48x96-bf16-silu-layer", "tile": 8, "M": 1,
+            "commit": "c", "digest": "d", "ok": False,
+            "note": "CUDA out of memory. Tried to"})
+        self.assertTrue(second["ok"])
+        for note, memory, device in (
+                ("CUDA error: out of memory", True, False),
+                ("cuMemAlloc: error 2, CUDA_ERROR_OUT_OF_MEMORY", True, False),
+                ("error 700, an illegal memory access", False, True),
+                ("CUDA error: unspecified", False, True),
+                ("hang", False, False)):
+            row = {"note": note}
+            self.assertEqual((checks.lacks_memory(row),
+                              checks.loses_device(row)), (memory, device))
+        self.assertFalse(checks.loses_device(second))
 
 
 if __name__ == "__main__":
