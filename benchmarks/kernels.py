@@ -133,6 +133,28 @@ def read_part(text: str) -> tuple[int, int]:
     return int(part), int(parts)
 
 
+def choose_cases(sets: list[str], only: str) -> list[Case]:
+    """The cases of some sets whose names contain a regular expression; ends
+    the program where there are none."""
+    cases = all_cases(sets, SETS)
+    chosen = [case for case in cases if re.search(only, case.name())]
+    if not chosen:
+        sys.exit(f"error: no kernel is called '{only}': expected part of a "
+                 f"name such as {cases[0].name()}")
+    return chosen
+
+
+def add_set_option(parser: argparse.ArgumentParser) -> None:
+    """The option of what takes kernels of some sets only."""
+    parser.add_argument("--set", action="append", choices=list(SETS),
+                        dest="sets", help="kernels to take (default: all)")
+
+
+def kernel_names(sets: list[str] | None) -> set[str] | None:
+    """The names of the kernels of some sets; None for all."""
+    return {case.name() for case in all_cases(sets, SETS)} if sets else None
+
+
 def add_compiler_options(parser: argparse.ArgumentParser) -> None:
     """Options of everything that compiles kernels."""
     parser.add_argument("--bin", type=Path, default=ROOT / "build/dev/bin",
@@ -175,8 +197,7 @@ def run_all(work: Mapping[str, Callable[[], None]], folder: Path,
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.kernels",
                                      description=__doc__.split("\n")[0])
-    parser.add_argument("--set", action="append", choices=list(SETS),
-                        dest="sets", help="cases to compile (default: all)")
+    add_set_option(parser)
     parser.add_argument("--only", default="", type=pattern,
                         help="regular expression that "
                         "the name of a case must contain")
@@ -200,19 +221,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
                        options.out, options.jobs)
     require_tools(options.bin, "fuse-opt", "fuse-translate")
     part, parts = options.part
-    cases = all_cases(options.sets or list(SETS), SETS)
-    if not any(re.search(options.only, case.name()) for case in cases):
-        parser.error(f"no kernel is called '{options.only}': expected part of "
-                     f"a name such as {cases[0].name()}")
+    cases = choose_cases(options.sets or list(SETS), options.only)
     options.out.mkdir(parents=True, exist_ok=True)
     commit = options.commit or read_commit()
     return run_all(
         {case.name(): partial(build, case, options.out, options.bin,
                               options.pipeline, options.ptxas, commit)
-         for case in cases[part - 1::parts]
-         if re.search(options.only, case.name()) and (
-             options.force or
-             not (options.out / f"{case.name()}.json").exists())},
+         for case in cases[part - 1::parts] if options.force or
+         not (options.out / f"{case.name()}.json").exists()},
         options.out, options.jobs)
 
 

@@ -4,8 +4,9 @@
     python3 -m benchmarks.merge benchmarks/results/mlp-h200.json RUN.json...
 
 A row or check replaces the one of the same problem, so that runs on the GPUs
-of one host, each with rows of its own, make one file. Clocks and ceilings are
-kept for each GPU that a row names; of those that are named no longer they go.
+of one host, each with rows of its own, make one file. With `--set`, checks of
+the kernels of other sets are left out. Clocks and ceilings are kept for each
+GPU that a row names; of those that are named no longer they go.
 """
 
 from __future__ import annotations
@@ -17,18 +18,21 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .environment import existing
+from .kernels import add_set_option, kernel_names
 from .results import Results
 
 _LISTS = ("rows", "checks")
 
 
-def merge(target: Results, source: Path) -> None:
-    """Adds what a file has."""
+def merge(target: Results, source: Path,
+          names: set[str] | None = None) -> None:
+    """Adds what a file has; checks of the kernels of such names only."""
     data = json.loads(source.read_text())
     for row in data["rows"]:
         target.add_row(row)
     for row in data["checks"]:
-        target.add_check(row)
+        if names is None or f"{row['case']}-t{row['tile']}" in names:
+            target.add_check(row)
     for name, value in data.items():
         if name in _LISTS or name == "gpus" or not value:
             continue
@@ -62,10 +66,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                                      description=__doc__.split("\n")[0])
     parser.add_argument("target", type=Path)
     parser.add_argument("sources", type=existing, nargs="+")
+    add_set_option(parser)
     options = parser.parse_args(arguments)
     results = Results(options.target)
     for source in options.sources:
-        merge(results, source)
+        merge(results, source, kernel_names(options.sets))
     forget_gpus(results)
     results.save()
     print(f"{options.target}: {len(results.rows)} rows, "

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Sums up checks, a row for each kernel.
 
-    python3 -m benchmarks.sum_checks RUN.json... -o benchmarks/results/product-h200.json
+    python3 -m benchmarks.sum_checks benchmarks/results/product-h200.json \\
+        RUN.json... --set product -o benchmarks/results/product-h200.json
 
-Runs are files of `benchmarks.mlp_h200 --stages check`. A row has the numbers of
-tokens that the kernel was checked with, the least share of equal hidden units
-and the largest errors of them all. Of a kernel in several runs the last one
-counts, with the numbers of tokens of all runs of the same digest.
+Runs are files of `benchmarks.check_all` or `benchmarks.mlp_h200`, or what was
+summed up before. A row has the numbers of tokens that the kernel was checked
+with, the least share of equal hidden units and the largest errors of them all.
+Of a kernel in several runs the last one counts, with the numbers of tokens of
+all runs of the same digest, and of each number its last check.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .environment import existing, write_json
+from .kernels import add_set_option, kernel_names
 
 #: How the worst of several checks is found, by the name of a column.
 WORST = {"repeats": min, "input_equal": min, "hidden_equal": min,
@@ -27,38 +30,48 @@ WORST = {"repeats": min, "input_equal": min, "hidden_equal": min,
          "stream_outside": max, "chain_rel_err": max, "rel_err": max}
 
 
-def sum_up(checks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def sum_up(runs: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """A row for each kernel, in the order of their names."""
-    kernels: dict[tuple[str, int], dict[int, dict[str, Any]]] = {}
-    for check in checks:
-        known = kernels.setdefault((check["case"], check["tile"]), {})
-        if known and next(iter(known.values())).get("digest") != \
-                check.get("digest"):
-            known.clear()
-        known[check["M"]] = check
-    rows = []
-    for (case, tile), found in sorted(kernels.items()):
-        last = list(found.values())[-1]
-        row: dict[str, Any] = {
-            "case": case, "tile": tile, "tokens": sorted(found),
-            "ok": all(check["ok"] for check in found.values())}
-        for name, worst in WORST.items():
-            values = [check[name] for check in found.values() if name in check]
-            if values:
-                row[name] = worst(values)
-        rows.append({**row, "commit": last.get("commit", ""),
-                     "digest": last.get("digest", "")})
-    return rows
+    kernels: dict[tuple[str, int], list[dict[str, Any]]] = {}
+    for run in runs:
+        for row in [*run.get("kernels", []), *(
+                {**check, "tokens": [check["M"]]}
+                for check in run.get("checks", []))]:
+            known = kernels.setdefault((row["case"], row["tile"]), [])
+            # What was checked again counts no more.
+            known[:] = [one for one in known
+                        if one.get("digest") == row.get("digest") and
+                        not {*one["tokens"]} <= {*row["tokens"]}]
+            known.append(row)
+    return [add_up(rows) for _, rows in sorted(kernels.items())]
+
+
+def add_up(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The worst of several rows of one kernel."""
+    last = rows[-1]
+    result: dict[str, Any] = {
+        "case": last["case"], "tile": last["tile"],
+        "tokens": sorted({m for row in rows for m in row["tokens"]}),
+        "ok": all(row["ok"] for row in rows)}
+    for name, worst in WORST.items():
+        values = [row[name] for row in rows if name in row]
+        if values:
+            result[name] = worst(values)
+    return {**result, "commit": last.get("commit", ""),
+            "digest": last.get("digest", "")}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.sum_checks",
                                      description=__doc__.split("\n")[0])
     parser.add_argument("runs", type=existing, nargs="+")
+    add_set_option(parser)
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args(arguments)
     data = [json.loads(path.read_text()) for path in options.runs]
-    rows = sum_up(check for run in data for check in run["checks"])
+    names = kernel_names(options.sets)
+    rows = [row for row in sum_up(data)
+            if names is None or f"{row['case']}-t{row['tile']}" in names]
     head = {name: data[-1].get(name) for name in ("gpu", "driver", "versions")}
     write_json(options.output, {**head, "kernels": rows})
     bad = [row for row in rows if not row["ok"]]

@@ -91,6 +91,52 @@ class ResultFiles(unittest.TestCase):
         self.assertEqual((bad["tokens"], bad["ok"], bad["hidden_outside"]),
                          ([1], False, 3))
 
+        # What was summed up goes on.
+        def again(*checks: dict) -> dict:
+            found = sum_checks.sum_up([stored, {"checks": list(checks)}])
+            self.assertEqual(found[1], bad)
+            return found[0]
+        self.assertEqual(again(), good)
+        more = again({**check, "M": 16, "rel_err": 0.1})
+        self.assertEqual((more["tokens"], more["rel_err"], more["ok"]),
+                         ([1, 7, 8, 16], 0.1, True))
+        self.assertFalse(again({**check, "M": 16, "ok": False})["ok"])
+        other = again({**check, "digest": "b"})
+        self.assertEqual((other["tokens"], other["digest"]), ([1], "b"))
+
+    def test_checks_that_are_made_again_count_once(self):
+        check = {"case": "mlp", "tile": 8, "digest": "a", "ok": True}
+        bad = {**check, "ok": False, "note": "out of memory"}
+        for first, ok in (({"M": 1}, True), ({"M": 2}, False),
+                          ({"tokens": [1]}, True),
+                          ({"tokens": [1, 2]}, False)):
+            name = "kernels" if "tokens" in first else "checks"
+            row, = sum_checks.sum_up([{name: [{**bad, **first}]},
+                                      {"checks": [{**check, "M": 1}]}])
+            self.assertEqual(row["ok"], ok, first)
+
+    def test_sets_choose_among_checks(self):
+        names = [all_cases([name])[0].name()
+                 for name in ("product", "checked", "timed")]
+        checks = []
+        for name in names:
+            case, _, tile = name.rpartition("-t")
+            checks.append({"case": case, "tile": int(tile), "M": 1,
+                           "digest": "a", "ok": True})
+        with tempfile.TemporaryDirectory() as folder:
+            run, first, second = (Path(folder) / f"{i}.json"
+                                  for i in range(3))
+            run.write_text(json.dumps({"rows": [], "checks": checks}))
+            with contextlib.redirect_stdout(io.StringIO()):
+                merge.main([str(first), str(run), "--set", "timed"])
+                sum_checks.main([str(run), "--set", "product",
+                                 "-o", str(second)])
+            merged = json.loads(first.read_text())["checks"]
+            summed = json.loads(second.read_text())["kernels"]
+        for found, expected in ((merged, checks[2]), (summed, checks[0])):
+            self.assertEqual([(row["case"], row["tile"]) for row in found],
+                             [(expected["case"], expected["tile"])])
+
     def test_merged_runs_keep_what_they_do_not_have(self):
         row = {"K": 16, "H": 32, "M": 1, "act": "silu", "dtype": "bf16",
                "scales": "none", "system": "fuse", "protocol": "single",
