@@ -1,0 +1,348 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks sets of kernels by many processes, while others still compile.
+
+    python3 -m benchmarks.check_all --set product --jobs 16 --processes 12 \\
+        --resume benchmarks/results/mlp-h200.json --output out/checks.json
+
+runs where both the compiler and the GPU are. A kernel is checked as soon as
+it is compiled, unless a file of `--resume` has good checks of the same digest.
+Kernels are begun in the order of the sets. What checks take of the GPU's
+memory is bounded: one that finds too little is repeated at the end, with
+nothing beside it. Processes that die or hang are replaced, and what they did
+is a bad check. The output is one of `benchmarks.mlp_h200`, for
+`benchmarks.merge` and `benchmarks.sum_checks`. With `--memcheck`, small kernels
+run once more under compute-sanitizer. The last line says how many kernels are
+checked, bad, and left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import signal
+import sys
+import threading
+import time
+import zlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from .cases import CHECKED_TOKENS, Case, all_cases
+from .check_worker import (COMMAND, GIGABYTE, Board, Task, Worker,
+                           WorkerError)
+from .checks import bad_row, lacks_memory, loses_device, memory_bytes
+from .device import describe_device
+from .environment import (existing, pattern, read_commit, require_gpu,
+                          require_tools)
+from .kernels import (SETS, add_compiler_options, add_set_option, assemble,
+                      build, choose_cases)
+from .plan import Plan
+from .prefill_cases import choose_tokens
+from .results import Results
+
+ROOT = Path(__file__).resolve().parents[1]
+#: Sets whose kernels are checked with every number of tokens.
+_EVERY = ("prefill-product",)
+#: Writes what it finds to a file of each process.
+MEMCHECK = ("compute-sanitizer", "--tool", "memcheck", "--log-file")
+#: Which kernel, and which numbers of tokens it has passed with.
+Known = dict[tuple[str, int, str], set[int]]
+
+
+def read_known(paths: Iterable[Path], repeats: int) -> Known:
+    """The good checks of files of results, with so many launches at least."""
+    known: Known = defaultdict(set)
+    for path in paths:
+        data = json.loads(path.read_text())
+        for row in [*data.get("checks", []), *data.get("kernels", [])]:
+            if row["ok"] and row.get("digest") and \
+                    row.get("repeats", 0) >= repeats:
+                known[row["case"], row["tile"], row["digest"]].update(
+                    row["tokens"] if "tokens" in row else [row["M"]])
+    return known
+
+
+class Stage:
+    """One run over kernels: compiles what is missing, and checks it."""
+
+    def __init__(self, options: argparse.Namespace, cases: Sequence[Case],
+                 known: Known, command: Sequence[str],
+                 environment: Mapping[str, str]) -> None:
+        self.options = options
+        self.cases = cases
+        self.known = known
+        self.command = command
+        self.environment = environment
+        self.every = {case.name() for case in all_cases(list(_EVERY), SETS)}
+        self.memory = int(options.memory * GIGABYTE)
+        self.board = Board(self.memory, len(cases))
+        self.rows: list[dict[str, Any]] = []
+        #: Kernels that need no check, that have all, and that are bad.
+        self.unchanged: set[str] = set()
+        self.done: set[str] = set()
+        self.failed: set[str] = set()
+        self._seconds = 0.0
+        self._commit = options.commit or read_commit()
+        self._workers: dict[int, Worker] = {}
+
+    def say(self, text: str) -> None:
+        print(f"[{time.time() - self.options.begin:5.0f} s] {text}",
+              flush=True)
+
+    def over(self) -> bool:
+        return time.time() - self.options.begin > self.options.budget
+
+    # Compiling -------------------------------------------------------------
+
+    def prepare(self, order: int, case: Case) -> None:
+        """Compiles a kernel and puts it on the board, if it needs checks."""
+        task = None
+        try:
+            if self.over():
+                return
+            task = self.compile(order, case)
+            if task is None:
+                self.unchanged.add(case.name())
+        except Exception as error:
+            self.done.add(case.name())
+            self.fail(case.name(), " ".join(str(error).split())[:300])
+        finally:
+            self.board.put(task)
+
+    def compile(self, order: int, case: Case) -> Task | None:
+        """What is to be checked of a kernel, if anything is."""
+        options = self.options
+        path = options.kernels / f"{case.name()}.json"
+        if not path.exists():
+            build(case, options.kernels, options.bin, options.pipeline, None,
+                  self._commit)
+        plan = Plan.load(path)
+        label, tile = plan.problem.label(), plan.max_tokens
+        done = self.known.get((label, tile, plan.digest), set())
+        tokens = tuple(m for m in choose_tokens(
+            tile, label, CHECKED_TOKENS,
+            options.all_tokens or case.name() in self.every) if m not in done)
+        if not tokens:
+            return None
+        # Where nothing is to be checked, the assembler is spared.
+        if options.ptxas:
+            assemble(path, options.ptxas)
+            plan = Plan.load(path)
+        return Task(order, path, plan, tokens, memory_bytes(plan, tokens))
+
+    # Checking --------------------------------------------------------------
+
+    def serve(self, number: int) -> None:
+        """Has one process check what is on the board."""
+        while not self.board.closed:
+            try:
+                worker = Worker(self.command, self.options.hang,
+                                self.environment)
+            except WorkerError as error:
+                self.say(f"process {number} does not begin: {error}")
+                return
+            self._workers[number] = worker
+            while worker.alive:
+                if self.over():
+                    self.board.close()
+                task = self.board.take()
+                if task is None:
+                    worker.close()
+                    return
+                self.board.done(task, self.run_task(worker, task))
+
+    def run_task(self, worker: Worker, task: Task) -> Task | None:
+        """Checks a kernel; what has to be done again."""
+        again: list[int] = []
+        left = list(task.tokens)
+        seed = self.options.seed + zlib.crc32(task.path.stem.encode()) % 10**6
+        begin = time.monotonic()
+        try:
+            for row in worker.check(
+                    task, self.memory if task.alone else task.memory, seed,
+                    self.options.repeats):
+                left.remove(row["M"])
+                if lacks_memory(row) and not task.alone:
+                    again.append(row["M"])
+                else:
+                    self.keep(task, row)
+                if loses_device(row):
+                    worker.kill()
+                    break
+        except WorkerError as error:
+            # One that was ended at the end has nothing to say.
+            if left and not self.board.closed:
+                self.keep(task, bad_row(task.plan, left.pop(0), str(error)))
+        self._seconds += time.monotonic() - begin
+        if again:
+            self.say(f"{task.path.stem} M={again}: no memory, again at the "
+                     "end")
+        elif not left:
+            self.done.add(task.path.stem)
+            return None
+        return replace(task, tokens=(*again, *left),
+                       alone=task.alone or bool(again))
+
+    def keep(self, task: Task, row: dict[str, Any]) -> None:
+        self.rows.append(row)
+        if not row["ok"]:
+            self.fail(task.path.stem, json.dumps(row))
+
+    def fail(self, name: str, text: str) -> None:
+        self.failed.add(name)
+        self.say(f"BAD {name}: {text}")
+
+    # The run ---------------------------------------------------------------
+
+    def left(self) -> int:
+        return len(self.cases) - len(self.done | self.unchanged)
+
+    def progress(self) -> str:
+        return (f"{len(self.unchanged)} kernels known, {len(self.done)} done "
+                f"by {len(self.rows)} checks in {self._seconds:.0f} s; "
+                f"{self.board}")
+
+    def summary(self) -> str:
+        return (f"{len(self.done)} kernels checked by {len(self.rows)} "
+                f"checks, {len(self.unchanged)} known, {len(self.failed)} "
+                f"bad, {self.left()} left")
+
+    def run(self, results: Results | None = None) -> None:
+        """All of it; rows go to the results every few seconds."""
+        stored = 0
+
+        def save() -> None:
+            nonlocal stored
+            found = self.rows[stored:]
+            stored += len(found)
+            if results is not None and found:
+                for row in found:
+                    results.add_check(row)
+                results.save()
+
+        processes = [threading.Thread(target=self.serve, args=(number,))
+                     for number in range(self.options.processes)]
+        pool = ThreadPoolExecutor(self.options.jobs)
+        shown = time.monotonic()
+        try:
+            for process in processes:
+                process.start()
+            for order, case in enumerate(self.cases):
+                pool.submit(self.prepare, order, case)
+            while any(process.is_alive() for process in processes):
+                time.sleep(0.2)
+                if self.over():
+                    self.board.close()
+                if time.monotonic() - shown > 5:
+                    shown = time.monotonic()
+                    self.say(self.progress())
+                    save()
+        finally:
+            self.board.close()
+            for worker in self._workers.values():
+                worker.kill()
+            pool.shutdown(cancel_futures=True)
+            save()
+
+
+def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
+                 command: Sequence[str]) -> tuple[Stage, dict[str, Any]]:
+    """Small kernels under compute-sanitizer; what it says of them."""
+    small = [case for case in cases
+             if re.search(options.memcheck, case.name())]
+    options.logs.mkdir(parents=True, exist_ok=True)
+    for log in options.logs.glob("*.log"):
+        log.unlink()
+    few = argparse.Namespace(**{**vars(options), "repeats": 2, "hang": 600})
+    # Each tensor has memory of its own, so that its bounds are seen.
+    stage = Stage(few, small, {}, [
+        *MEMCHECK, f"{options.logs}/%p.log", *command],
+        {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
+    stage.run()
+    errors = [re.findall(r"ERROR SUMMARY: (\d+) error", log.read_text())
+              for log in options.logs.glob("*.log")]
+    if not errors or not all(errors):
+        stage.fail("memcheck", f"{errors.count([])} of {len(errors)} logs in "
+                   f"{options.logs} have no summary")
+    return stage, {
+        "tool": "memcheck", "commit": options.commit or read_commit(),
+        "kernels": len({(row["case"], row["tile"]) for row in stage.rows}),
+        "checks": len(stage.rows),
+        "errors": sum(int(found[-1]) for found in errors if found)}
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="benchmarks.check_all",
+                                     description=__doc__.split("\n")[0])
+    add_set_option(parser)
+    parser.add_argument("--only", default="", type=pattern,
+                        help="regular expression that "
+                        "the name of a kernel must contain")
+    parser.add_argument("--kernels", type=Path, default=ROOT / "out/checks",
+                        help="where compiled kernels are, and go to")
+    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--resume", type=existing, nargs="+", default=[],
+                        help="results whose good checks are not made again, "
+                        "if they are of the same digest")
+    parser.add_argument("--processes", type=int, default=8,
+                        help="that check (default: %(default)s)")
+    parser.add_argument("--memory", type=float, default=100, metavar="GB",
+                        help="of the GPU that checks may take together "
+                        "(default: %(default)s)")
+    parser.add_argument("--all-tokens", action="store_true",
+                        help="check all kernels for many tokens with all "
+                        "numbers, not only those of " + ", ".join(_EVERY))
+    parser.add_argument("--memcheck", type=pattern, metavar="REGEX",
+                        help="also run kernels with such names, as 256x768, "
+                        "under compute-sanitizer")
+    parser.add_argument("--logs", type=Path, default=ROOT / "out/memcheck",
+                        help="of compute-sanitizer")
+    parser.add_argument("--budget", type=float, default=540,
+                        help="seconds after which nothing new is begun")
+    parser.add_argument("--repeats", type=int, default=200,
+                        help="launches that must agree bit by bit")
+    parser.add_argument("--hang", type=float, default=30,
+                        help="seconds after which a check counts as hanging")
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 100000,
+                        help="default: from the clock, printed")
+    add_compiler_options(parser)
+    options = parser.parse_args(arguments)
+    options.begin = time.time()
+    return options
+
+
+def main(arguments: Sequence[str] | None = None,
+         command: Sequence[str] = COMMAND) -> int:
+    options = parse(arguments)
+    require_tools(options.bin, "fuse-opt", "fuse-translate")
+    cases = choose_cases(options.sets or list(SETS), options.only)
+    require_gpu()
+    # As at the end of a time limit; processes end with this one.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    print(f"seed {options.seed}", flush=True)
+    options.kernels.mkdir(parents=True, exist_ok=True)
+    results = Results(options.output)
+    results.data.update(describe_device())
+    results.data["commit"] = options.commit or read_commit()
+    stages = [Stage(options, cases, read_known(
+        options.resume, options.repeats), command, {})]
+    stages[0].run(results)
+    if options.memcheck and not stages[0].over():
+        stage, found = run_memcheck(options, cases, command)
+        stages.append(stage)
+        results.data["compute_sanitizer"] = found
+        results.save()
+    for stage in stages:
+        print(stage.summary(), flush=True)
+    # What no time was left for is no failure.
+    return 1 if any(stage.failed or stage.left() and not stage.over()
+                    for stage in stages) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks by many processes: what is begun, skipped, repeated and kept."""
+
+import contextlib
+import io
+import json
+import os
+import sys
+import tempfile
+import threading
+import unittest
+import unittest.mock
+from pathlib import Path
+
+from .support import ROOT
+
+sys.path.insert(0, str(ROOT))
+
+# pylint: disable=wrong-import-position
+from benchmarks import check_all  # noqa: E402
+from benchmarks.cases import Case, blocks  # noqa: E402
+from benchmarks.check_worker import Board, Task  # noqa: E402
+from benchmarks.kernels import CompileError  # noqa: E402
+from benchmarks.plan import Plan  # noqa: E402
+from benchmarks.prefill_cases import PREFILL_CHECKED_TOKENS  # noqa: E402
+
+STAND_IN = (sys.executable, str(Path(__file__).with_name(
+    "check_stand_in.py")))
+LAUNCH = {"blocks": 1, "threads": 32, "shared_bytes": 0, "dependent": False,
+          "workspace_bytes": 256, "zeroed_bytes": 0, "arguments": []}
+
+
+def task(order: int, memory: int, alone: bool = False) -> Task:
+    problem = next(blocks())
+    plan = Plan(problem, Path("k.cubin"), [])
+    return Task(order, Path("k.json"), plan, (1,), memory, alone)
+
+
+class Boards(unittest.TestCase):
+
+    def test_what_has_room_is_taken_in_order(self):
+        board = Board(10, 4)
+        for order, memory in ((2, 5), (0, 6), (1, 8), (3, 4)):
+            board.put(task(order, memory))
+        first, second = board.take(), board.take()
+        # The second one is too large beside the first.
+        self.assertEqual((first.order, second.order), (0, 3))
+        board.done(second)
+        board.done(first)
+        self.assertEqual(board.take().order, 1)
+
+    def test_what_is_larger_than_all_runs_alone(self):
+        board = Board(10, 2)
+        board.put(task(0, 99))
+        board.put(task(1, 1))
+        self.assertEqual(board.take().order, 0)
+        found = []
+        waiting = threading.Thread(target=lambda: found.append(board.take()))
+        waiting.start()
+        waiting.join(0.1)
+        self.assertTrue(waiting.is_alive())
+        board.done(task(0, 99))
+        waiting.join(5)
+        self.assertEqual([one.order for one in found], [1])
+
+    def test_what_needs_all_memory_comes_last(self):
+        board = Board(10, 2)
+        board.put(task(0, 1, alone=True))
+        board.put(task(1, 9))
+        found = board.take()
+        self.assertEqual(found.order, 1)
+        board.done(found)
+        self.assertTrue(board.take().alone)
+
+    def test_the_end(self):
+        board = Board(10, 2)
+        board.put(None)
+        board.put(task(0, 1))
+        last = board.take()
+        ended = []
+        waiting = threading.Thread(target=lambda: ended.append(board.take()))
+        waiting.start()
+        waiting.join(0.1)
+        # The one that runs may have to be done again.
+        self.assertTrue(waiting.is_alive())
+        board.done(last)
+        waiting.join(5)
+        self.assertEqual(ended, [None])
+        board = Board(10, 1)
+        board.close()
+        self.assertIsNone(board.take())
+
+
+class Runs(unittest.TestCase):
+
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.digests: dict[str, str] = {}
+        self.assembled: list[str] = []
+
+    def build(self, case: Case, folder: Path, *_) -> None:
+        """What a compiler would make of a case."""
+        if self.digests.get(case.name()) == "error":
+            raise CompileError("fuse-opt: error: no")
+        name = case.name()
+        (folder / f"{name}.json").write_text(json.dumps({
+            "problem": case.problem.to_json(), "version": 1,
+            "binary": f"{name}.ptx", "digest": self.digests.get(name, "new"),
+            "launches": [{"kernel": "k", "plan": {
+                **LAUNCH, "max_tokens": case.tokens}}]}))
+
+    def run_all(self, *arguments: str, fates: dict | None = None,
+                code: int = 0) -> tuple[list[dict], str]:
+        """The rows of a run, and the last line that it prints."""
+        journal, output = self.folder / "journal", self.folder / "o.json"
+        journal.write_text("")
+        for name, patched in (
+                ("build", self.build), ("require_gpu", lambda: None),
+                ("require_tools", lambda *_: None),
+                ("describe_device", lambda: {"gpu": "none"}),
+                ("assemble", lambda path, _: self.assembled.append(
+                    path.stem))):
+            patch = unittest.mock.patch.object(check_all, name, patched)
+            patch.start()
+            self.addCleanup(patch.stop)
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed), \
+                unittest.mock.patch.object(check_all.signal, "signal"), \
+                unittest.mock.patch.dict(
+                    os.environ, FATES=json.dumps(fates or {}),
+                    JOURNAL=str(journal)):
+            self.assertEqual(check_all.main(
+                [*arguments, "--kernels", str(self.folder / "kernels"),
+                 "--output", str(output), "--processes", "2", "--ptxas", "x"],
+                STAND_IN), code, printed.getvalue())
+        self.printed = printed.getvalue()
+        self.asked = [json.loads(line)
+                      for line in journal.read_text().splitlines()]
+        rows = json.loads(output.read_text())["checks"] \
+            if output.exists() else []
+        return rows, self.printed.splitlines()[-1]
+
+    NAME = "gated_mlp-256x768-bf16-silu-rms0"
+    ONE = ("--set", "product", "--only", f"^{NAME}-")
+
+    def test_kernels_are_checked_with_their_tokens(self):
+        rows, last = self.run_all(
+            "--set", "product", "--set", "prefill-product", "--only",
+            "^gated_mlp-256x768-bf16-silu-rms0")
+        self.assertEqual(last, "4 kernels checked by 31 checks, 0 known, 0 "
+                         "bad, 0 left")
+        tokens = {row["tile"]: [] for row in rows}
+        for row in rows:
+            tokens[row["tile"]].append(row["M"])
+        self.assertEqual(tokens[128], [1, 7, 8, 16, 33, 50, 64, 100, 128])
+        # Of the product, kernels are checked with all that they serve.
+        self.assertEqual(tokens[4096], list(PREFILL_CHECKED_TOKENS))
+        self.assertEqual(tokens[512], [129, 200, 256, 300, 384, 511, 512])
+
+    def test_good_checks_of_the_same_kernel_are_kept(self):
+        known = self.folder / "known.json"
+        good = {"case": self.NAME, "tile": 128, "digest": "new", "ok": True,
+                "repeats": 200}
+        known.write_text(json.dumps({
+            "checks": [{**good, "M": 1}, {**good, "M": 7, "digest": "old"},
+                       {**good, "M": 8, "ok": False},
+                       {**good, "M": 16, "repeats": 2}],
+            "kernels": [{**good, "tokens": [100, 128]}]}))
+        rows, last = self.run_all(*self.ONE, "--resume", str(known))
+        self.assertEqual([row["M"] for row in rows], [7, 8, 16, 33, 50, 64])
+        known.write_text(json.dumps({"kernels": [{**good, "tokens": [
+            1, 7, 8, 16, 33, 50, 64, 100, 128]}]}))
+        self.assembled.clear()
+        (self.folder / "o.json").unlink()
+        rows, last = self.run_all(*self.ONE, "--resume", str(known))
+        self.assertEqual((rows, self.assembled), ([], []))
+        self.assertEqual(last, "0 kernels checked by 0 checks, 1 known, 0 "
+                         "bad, 0 left")
+
+    def test_what_lacked_memory_is_repeated_alone(self):
+        rows, last = self.run_all(
+            *self.ONE, fates={f"{self.NAME} M=8": "memory"})
+        self.assertTrue(all(row["ok"] for row in rows))
+        self.assertEqual(len(rows), 9)
+        first, second = self.asked
+        self.assertEqual(second["tokens"], [8])
+        self.assertEqual(first["seed"], second["seed"])
+        self.assertGreater(second["memory"], first["memory"])
+        # Once.
+        rows, last = self.run_all(
+            *self.ONE, fates={f"{self.NAME} M=8": "never"}, code=1)
+        self.assertEqual([row["M"] for row in rows if not row["ok"]], [8])
+        self.assertEqual(len(self.asked), 2)
+
+    def test_a_process_that_ends_is_replaced(self):
+        for fate, note in (("dies", "the process ended with 9"),
+                           ("lost", "error 700, an illegal memory"),
+                           ("hangs", "hang")):
+            with self.subTest(fate):
+                rows, last = self.run_all(
+                    *self.ONE, "--hang", "1",
+                    fates={f"{self.NAME} M=8": fate}, code=1)
+                self.assertEqual({row["M"]: row.get("note") for row in rows
+                                  if not row["ok"]}, {8: note})
+                self.assertEqual(len(rows), 9)
+                self.assertEqual([len(asked["tokens"])
+                                  for asked in self.asked], [9, 6])
+                self.assertIn("1 bad, 0 left", last)
+
+    def test_what_fails_is_said(self):
+        self.digests[f"{self.NAME}-t128"] = "error"
+        rows, last = self.run_all(*self.ONE, code=1)
+        self.assertEqual(last, "1 kernels checked by 0 checks, 0 known, 1 "
+                         "bad, 0 left")
+        self.assertIn("fuse-opt: error: no", self.printed)
+        self.digests.clear()
+        rows, last = self.run_all(*self.ONE, fates={"M=50": "wrong"}, code=1)
+        self.assertIn("1 bad", last)
+        rows, last = self.run_all(*self.ONE, fates={"start": "dies"}, code=1)
+        self.assertIn("process 0 does not begin: the process ended with 3",
+                      self.printed)
+        self.assertIn("1 left", last)
+
+    def test_nothing_is_begun_after_the_budget(self):
+        _, last = self.run_all(*self.ONE, "--budget", "0")
+        self.assertEqual(last, "0 kernels checked by 0 checks, 0 known, 0 "
+                         "bad, 1 left")
+
+    def test_a_name_without_kernels_is_an_error(self):
+        with self.assertRaisesRegex(SystemExit, "no kernel is called '7x7': "
+                                    "expected part of a name such as gated_"):
+            self.run_all("--set", "product", "--only", "7x7")
+
+
+if __name__ == "__main__":
+    unittest.main()
