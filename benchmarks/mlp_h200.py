@@ -276,7 +276,7 @@ class Bench:
         raw = torch.empty(layers * problem.weight_bytes, dtype=torch.uint8,
                           device="cuda").random_(0, 255)
         for m in tokens:
-            if self.left() < 30:
+            if self.left() < self.options.reserve:
                 self.say("budget reached")
                 break
             begin = time.time()
@@ -617,6 +617,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         "contain for peers that are tuned to be timed")
     parser.add_argument("--budget", type=float, default=540,
                         help="seconds after which nothing new is begun")
+    parser.add_argument("--reserve", type=float, default=30,
+                        help="no row is begun with fewer seconds left")
     parser.add_argument("--rounds", type=int, default=100,
                         help="replays of each graph at least")
     parser.add_argument("--seconds", type=float, default=2,

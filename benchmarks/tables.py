@@ -37,6 +37,8 @@ from .problem import Problem
 ROOT = Path(__file__).resolve().parents[1]
 #: A process that ends before its parts do is started again, so often.
 _STARTS = 4
+#: Most rows take fewer seconds; of one that is ended nothing is lost but it.
+_RESERVE = 10
 #: Rows that have numbers to reach, in rounds that make them certain.
 _CERTAIN = ("--rounds", "100", "--seconds", "2.5", "--sustained-rounds", "12")
 _SHORT = ("--rounds", "80", "--seconds", "0.2", "--sustained-rounds", "8")
@@ -131,7 +133,8 @@ def time_parts(options: argparse.Namespace, lane: int) -> None:
     def bench_options(*more: str) -> argparse.Namespace:
         return mlp_h200.parse([
             "--worker", "--kernels", str(options.kernels), "--begin",
-            str(options.begin), "--budget", str(options.budget), "--output",
+            str(options.begin), "--budget", str(options.budget), "--reserve",
+            str(_RESERVE), "--output",
             str(folder / f"gpu-{options.gpus[lane]}.json"), *more])
 
     bench = mlp_h200.Bench(bench_options())
@@ -140,7 +143,7 @@ def time_parts(options: argparse.Namespace, lane: int) -> None:
     bench.measure_ceilings()
     described = False
     for part in claim(make_parts(), lane, folder):
-        if bench.left() < 30:
+        if bench.left() < _RESERVE:
             break
         wait_for([options.kernels / f"{case.name()}.json"
                   for case in part.cases()], folder / "compiled", until)
