@@ -160,10 +160,11 @@ def compare(problem: Problem, scales: Mapping[str, float],
         steps.setdefault(name, Tally()).add(value, reference)
 
     chain = Chain(problem, tensors, scales)
-    own = chain.hidden
     if "input" in values:
         add("input", values["input"], chain.input)
         own = chain.hidden_from(values["input"])
+    else:
+        own = chain.hidden
     if "hidden" in values:
         # Against the kernel's own input: errors do not add up.
         add("hidden", values["hidden"], own)
@@ -171,7 +172,8 @@ def compare(problem: Problem, scales: Mapping[str, float],
     add("out", values["out"], chain.output_from(own))
     if "stream" in values:
         add("stream", values["stream"], chain.stream)
-    add("chain", values["out"], chain.output().mid)
+    nominal = Chain(problem, tensors, scales, bounds=False)
+    add("chain", values["out"], nominal.output().mid)
     add("real", values["out"], real_output(problem, tensors, scales))
 
 

@@ -168,6 +168,19 @@ class Reference(unittest.TestCase):
         tally.add(torch.ones(2), torch.ones(2).double())
         self.assertEqual(tally.error(), float("inf"))
 
+    def test_nominal_values_need_no_bounds(self):
+        for dtype in (BF16, FP8):
+            problem = small("gated_mlp", dtype, "layer", biases=True,
+                            then_add=True)
+            tensors, scales = operands(problem)
+            whole, nominal = (Chain(problem, tensors, scales, bounds)
+                              for bounds in (True, False))
+            for step in ("input", "hidden"):
+                self.assertTrue(torch.equal(getattr(whole, step).mid,
+                                            getattr(nominal, step).mid))
+            self.assertTrue(torch.equal(whole.output().mid,
+                                        nominal.output().mid))
+
     def test_infinite_error(self):
         self.assertEqual(relative_error(torch.tensor([torch.nan]),
                                         torch.ones(1)), float("inf"))
