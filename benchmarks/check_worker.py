@@ -145,7 +145,7 @@ class Worker:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({
-                "plan": str(task.path), "tokens": task.tokens, "seed": seed,
+                "plan": str(task.path.absolute()), "tokens": task.tokens, "seed": seed,
                 "memory": memory, "repeats": repeats}) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
