@@ -145,8 +145,8 @@ class Worker:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps({
-                "plan": str(task.path.absolute()), "tokens": task.tokens, "seed": seed,
-                "memory": memory, "repeats": repeats}) + "\n")
+                "plan": str(task.path.absolute()), "tokens": task.tokens,
+                "seed": seed, "memory": memory, "repeats": repeats}) + "\n")
             self._process.stdin.flush()
         except BrokenPipeError:
             self.kill()
