@@ -9,7 +9,8 @@ maps have a PyTorch interface. Every return code is checked.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -314,3 +315,34 @@ class Runner:
                    not (exclusive and overlap and item.cluster == 1),
                    programmatic=overlap)
         return self.results
+
+
+class Layers:
+    """A block several times with weights of its own, the result of one the
+    input of the next."""
+
+    def __init__(self, plan: Plan, module: Module,
+                 weights: Sequence[Weights], x: Tensor,
+                 scalars: Sequence[Mapping[str, float]]) -> None:
+        self.plan = plan
+        workspace = Runner.make_workspace(plan)
+        self.runners: list[Runner] = []
+        for operands, own in zip(weights, scalars):
+            self.runners.append(Runner(plan, module, operands, {"x": x}, own,
+                                       workspace))
+            x = self.runners[-1].results[0]
+
+    def __call__(self, overlap: bool = False, exclusive: bool = False
+                 ) -> None:
+        """Launches all; with `overlap`, each begins before the one before it
+        has ended."""
+        for index, runner in enumerate(self.runners):
+            runner(overlap and index > 0, exclusive)
+
+    def ways(self) -> dict[str, Callable[[], None]]:
+        """What a host with one stream may do, by what it is called."""
+        ways = {"": partial(self, self.plan.dependent)}
+        if self.plan.dependent and len(self.plan.launches) == 1 and \
+                self.plan.launches[0].cooperative:
+            ways["-exclusive"] = partial(self, True, exclusive=True)
+        return ways

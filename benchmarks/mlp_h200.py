@@ -32,7 +32,7 @@ from .cases import (CHECKED_TOKENS, LONE_SHAPES, LONE_TOKENS, TIMED_SHAPES,
                     TIMED_TOKENS, timed_problem, timed_tokens)
 from .checks import bad_row, check_tokens, loses_device, short
 from .device import DeviceReader, describe_device, short_uuid
-from .driver import CudaError, Module, Runner, Weights
+from .driver import CudaError, Layers, Module, Weights
 from .environment import gpu_problem, pattern
 from .peers import (MODES, library_products, make_peers, parameters,
                     peer_modes)
@@ -360,15 +360,10 @@ class Bench:
                  errors: dict[tuple[str, str], float],
                  system: str = "fuse") -> None:
         module = Module(plan.binary)
-        workspace = Runner.make_workspace(plan)
-        runners: list[Runner] = []
-        y = x
-        for operand, own_scales in zip(weights, scales):
-            chosen = {**own_scales, **plan.fixed_scales}
-            runners.append(Runner(
-                plan, module, operand, {"x": y},
-                kernel_scalars(plan.problem, chosen), workspace))
-            y = runners[-1].results[0]
+        layers = Layers(plan, module, weights, x, [
+            kernel_scalars(plan.problem, {**own_scales, **plan.fixed_scales})
+            for own_scales in scales])
+        runners = layers.runners
         name = f"{plan.problem.label()} M={x.shape[0]}"
         self.watch.on_hang(lambda step: self.results.save())
         self.watch.start(f"run {name}")
@@ -382,20 +377,11 @@ class Bench:
         if "chain" not in protocols:
             return
 
-        def run(overlap: bool = plan.dependent,
-                exclusive: bool = False) -> None:
-            for index, runner in enumerate(runners):
-                runner(overlap and index > 0, exclusive)
-
-        # What a host with one stream may do.
-        ways = {system: run}
-        if plan.dependent and len(plan.launches) == 1 and \
-                plan.launches[0].cooperative:
-            ways[f"{system}-exclusive"] = partial(run, exclusive=True)
         self.watch.start(f"chain {name}")
-        run(False)
+        layers()
         plain = runners[-1].results[0].clone()
-        for way, call in ways.items():
+        for way, call in layers.ways().items():
+            way = system + way
             for runner in runners:
                 runner.results[0].fill_(float("nan"))
             call()

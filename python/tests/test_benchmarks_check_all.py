@@ -12,14 +12,17 @@ import unittest
 import unittest.mock
 from pathlib import Path
 
+import torch
+
 from .support import ROOT
 
 sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
-from benchmarks import check_all  # noqa: E402
+from benchmarks import check_all, soak  # noqa: E402
 from benchmarks.cases import Case, blocks  # noqa: E402
 from benchmarks.check_worker import Board, Task  # noqa: E402
+from benchmarks.driver import Layers  # noqa: E402
 from benchmarks.kernels import CompileError  # noqa: E402
 from benchmarks.plan import Plan  # noqa: E402
 from benchmarks.prefill_cases import PREFILL_CHECKED_TOKENS  # noqa: E402
@@ -232,6 +235,80 @@ class Runs(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "no kernel is called '7x7': "
                                     "expected part of a name such as gated_"):
             self.run_all("--set", "product", "--only", "7x7")
+
+
+class Chains(unittest.TestCase):
+    """Layers that add one, without a GPU."""
+
+    def layers(self, dependent: bool = True, launches: int = 1,
+               cooperative: bool = True) -> Layers:
+        def make(plan, module, weights, activations, *_):
+            runner = unittest.mock.Mock(
+                results=[torch.zeros(2, 3, dtype=torch.bfloat16)])
+
+            def launch(overlap: bool = False, exclusive: bool = False) -> None:
+                self.calls.append((weights, overlap, exclusive))
+                runner.results[0].copy_(activations["x"] + 1)
+            runner.side_effect = launch
+            return runner
+        make.make_workspace = lambda plan: None
+        self.calls: list[tuple] = []
+        launch = unittest.mock.Mock(cooperative=cooperative)
+        plan = unittest.mock.Mock(dependent=dependent,
+                                  launches=[launch] * launches)
+        with unittest.mock.patch("benchmarks.driver.Runner", make):
+            return Layers(plan, None, ["a", "b", "c"],
+                          torch.zeros(2, 3, dtype=torch.bfloat16), [{}] * 3)
+
+    def test_each_layer_reads_the_one_before(self):
+        layers = self.layers()
+        layers(True, True)
+        self.assertEqual([runner.results[0][1, 2].item()
+                          for runner in layers.runners], [1, 2, 3])
+        self.assertEqual(self.calls, [("a", False, True), ("b", True, True),
+                                      ("c", True, True)])
+
+    def test_ways_are_those_that_plans_allow(self):
+        for arguments, ways in (({}, {"": (True, False),
+                                      "-exclusive": (True, True)}),
+                                ({"dependent": False}, {"": (False, False)}),
+                                ({"launches": 3}, {"": (True, False)}),
+                                ({"cooperative": False},
+                                 {"": (True, False)})):
+            layers = self.layers(**arguments)
+            found = {}
+            for way, call in layers.ways().items():
+                call()
+                found[way] = self.calls[-1][1:]
+            self.assertEqual(found, ways)
+
+    def test_changed_rounds_are_counted(self):
+        layers = self.layers()
+        middle = layers.runners[1].results[0]
+        for wrong in (set(), {0, 3}, {19}):
+            done = []
+
+            def call() -> None:
+                layers()
+                if len(done) in wrong:
+                    middle[0, 0] = 7
+                if len(done) == max(wrong, default=99):
+                    middle[1, 1] = 7
+                done.append(0)
+            self.assertEqual(soak.count_changes(layers, call, 15,
+                                                lambda function: function),
+                             (len(wrong), 20))
+
+    def test_kernels_run_with_the_tokens_that_they_are_timed_with(self):
+        for shape, most, tokens in (((2048, 16384), 128, [128]),
+                                    ((2048, 16384), 104, [100]),
+                                    ((2048, 16384), 8, [1, 7, 8]),
+                                    ((3600, 10256), 56, [50]),
+                                    ((2048, 16384), 256, []),
+                                    ((256, 768), 128, [])):
+            problem = unittest.mock.Mock(width=shape[0], hidden=shape[1])
+            plan = unittest.mock.Mock(problem=problem, max_tokens=most)
+            self.assertEqual(soak.chosen_tokens(plan), tokens)
 
 
 if __name__ == "__main__":
