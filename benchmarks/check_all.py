@@ -118,7 +118,7 @@ class Stage:
         """What is to be checked of a kernel, if anything is."""
         options = self.options
         path = options.kernels / f"{case.name()}.json"
-        if not path.exists():
+        if not options.keep or not path.exists():
             build(case, options.kernels, options.bin, options.pipeline, None,
                   self._commit)
         plan = Plan.load(path)
@@ -258,7 +258,8 @@ def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
     options.logs.mkdir(parents=True, exist_ok=True)
     for log in options.logs.glob("*.log"):
         log.unlink()
-    few = argparse.Namespace(**{**vars(options), "repeats": 2, "hang": 600})
+    few = argparse.Namespace(**{**vars(options), "repeats": 2, "hang": 600,
+                                "keep": True})
     # Each tensor has memory of its own, so that its bounds are seen.
     stage = Stage(few, small, {}, [
         *MEMCHECK, f"{options.logs}/%p.log", *command],
@@ -285,6 +286,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         "the name of a kernel must contain")
     parser.add_argument("--kernels", type=Path, default=ROOT / "out/checks",
                         help="where compiled kernels are, and go to")
+    parser.add_argument("--keep", action="store_true",
+                        help="check kernels that are there as they are")
     parser.add_argument("--output", type=Path, required=True)
     parser.add_argument("--resume", type=existing, nargs="+", default=[],
                         help="results whose good checks are not made again, "

@@ -184,7 +184,7 @@ def run_all(work: Mapping[str, Callable[[], None]], folder: Path,
                 future.result()
                 failures.pop(name, None)
                 state = "ok"
-            except (CompileError, ValueError, KeyError) as error:
+            except (CompileError, OSError, ValueError, KeyError) as error:
                 failures[name] = state = str(error)
                 failed += 1
             print(f"[{done}/{len(work)} {time.monotonic() - begin:.0f} s] "

@@ -102,12 +102,14 @@ class Runs(unittest.TestCase):
         self.folder = Path(folder.name)
         self.digests: dict[str, str] = {}
         self.assembled: list[str] = []
+        self.built: list[str] = []
 
     def build(self, case: Case, folder: Path, *_) -> None:
         """What a compiler would make of a case."""
         if self.digests.get(case.name()) == "error":
             raise CompileError("fuse-opt: error: no")
         name = case.name()
+        self.built.append(name)
         (folder / f"{name}.json").write_text(json.dumps({
             "problem": case.problem.to_json(), "version": 1,
             "binary": f"{name}.ptx", "digest": self.digests.get(name, "new"),
@@ -181,6 +183,11 @@ class Runs(unittest.TestCase):
         self.assertEqual((rows, self.assembled), ([], []))
         self.assertEqual(last, "0 kernels checked by 0 checks, 1 known, 0 "
                          "bad, 0 left")
+
+    def test_kernels_that_are_there_are_compiled_again(self):
+        for option, times in (((), 1), ((), 2), (("--keep",), 2)):
+            self.run_all(*self.ONE, *option)
+            self.assertEqual(self.built, times * [f"{self.NAME}-t128"])
 
     def test_what_lacked_memory_is_repeated_alone(self):
         rows, last = self.run_all(
