@@ -267,14 +267,14 @@ def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
     stage.run()
     errors = [re.findall(r"ERROR SUMMARY: (\d+) error", log.read_text())
               for log in options.logs.glob("*.log")]
-    if not errors or not all(errors):
-        stage.fail("memcheck", f"{errors.count([])} of {len(errors)} logs in "
-                   f"{options.logs} have no summary")
+    count = sum(int(found[-1]) for found in errors if found)
+    if count or not all(errors) or not errors:
+        stage.fail("memcheck", f"{count} errors; {errors.count([])} of "
+                   f"{len(errors)} logs in {options.logs} have no summary")
     return stage, {
         "tool": "memcheck", "commit": options.commit or read_commit(),
         "kernels": len({(row["case"], row["tile"]) for row in stage.rows}),
-        "checks": len(stage.rows),
-        "errors": sum(int(found[-1]) for found in errors if found)}
+        "checks": len(stage.rows), "errors": count}
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -27,6 +27,13 @@ from benchmarks.kernels import CompileError  # noqa: E402
 from benchmarks.plan import Plan  # noqa: E402
 from benchmarks.prefill_cases import PREFILL_CHECKED_TOKENS  # noqa: E402
 
+#: Writes what compute-sanitizer does at the end of a program.
+SANITIZER = """import os, subprocess, sys
+code = subprocess.call(sys.argv[2:])
+with open(sys.argv[1].replace('%p', str(os.getpid())), 'w') as log:
+    log.write(f'========= ERROR SUMMARY: {ERRORS}\\n')
+sys.exit(code)
+"""
 STAND_IN = (sys.executable, str(Path(__file__).with_name(
     "check_stand_in.py")))
 LAUNCH = {"blocks": 1, "threads": 32, "shared_bytes": 0, "dependent": False,
@@ -232,6 +239,29 @@ class Runs(unittest.TestCase):
         self.assertIn("process 0 does not begin: the process ended with 3",
                       self.printed)
         self.assertIn("1 left", last)
+
+    def memcheck(self, errors: str, code: int = 0, **fates: str) -> dict:
+        script = SANITIZER.replace("{ERRORS}", errors)
+        with unittest.mock.patch.object(
+                check_all, "MEMCHECK", (sys.executable, "-c", script)):
+            self.run_all("--set", "product", "--only", "x.*-silu-rms0",
+                         "--memcheck", "mlp-256x768-bf16", "--logs",
+                         str(self.folder / "logs"), "--commit", "c",
+                         fates=fates, code=code)
+        return json.loads((self.folder / "o.json").read_text())
+
+    def test_small_kernels_run_under_compute_sanitizer(self):
+        data = self.memcheck("0 errors")
+        # Of 20 kernels, 2 are small ones of this type; both processes end.
+        self.assertEqual(len({row["case"] for row in data["checks"]}), 20)
+        self.assertTrue(all(row["repeats"] == 200 for row in data["checks"]))
+        self.assertEqual(data["compute_sanitizer"], {
+            "tool": "memcheck", "commit": "c", "kernels": 2, "checks": 18,
+            "errors": 0})
+        self.assertEqual(self.memcheck("3 errors", 1)
+                         ["compute_sanitizer"]["errors"], 6)
+        self.memcheck("unknown", 1)
+        self.assertIn("BAD memcheck: 0 errors; 2 of 2 logs", self.printed)
 
     def test_nothing_is_begun_after_the_budget(self):
         _, last = self.run_all(*self.ONE, "--budget", "0")
