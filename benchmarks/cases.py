@@ -126,6 +126,14 @@ def product_cases() -> Iterator[Case]:
                                          (max(CHECKED_TOKENS),))
 
 
+def product_tiles_cases() -> Iterator[Case]:
+    """The same in smaller tiles in turn, so that each combination meets five
+    of the six in as many widths."""
+    tiles = sorted({*map(tile, CHECKED_TOKENS)})[:-1]
+    for index, case in enumerate(product_cases()):
+        yield replace(case, tokens=tiles[index % len(tiles)])
+
+
 def variants(base: Problem, widths: tuple[int, int] = CHECKED_WIDTHS[1]
              ) -> Iterator[Problem]:
     """Optional parts of a fused op, alone and together."""
@@ -145,7 +153,8 @@ def variants(base: Problem, widths: tuple[int, int] = CHECKED_WIDTHS[1]
 
 
 SETS = {"timed": timed_cases, "relaxed": relaxed_cases,
-        "checked": checked_cases, "product": product_cases}
+        "checked": checked_cases, "product": product_cases,
+        "product-tiles": product_tiles_cases}
 
 
 def all_cases(names: list[str],

@@ -230,6 +230,17 @@ class Problems(unittest.TestCase):
                  for case in all_cases(["product"])}
         self.assertEqual(len(found), 2 * 2 * 6 * 4 * 5)
 
+    def test_every_combination_meets_tiles_in_turn(self):
+        tiles: dict[Problem, set[int]] = {}
+        for case in all_cases(["product-tiles"]):
+            self.assertLess(case.tokens, 128)
+            tiles.setdefault(replace(case.problem, width=16, hidden=16),
+                             set()).add(case.tokens)
+        self.assertEqual(len(tiles), 96)
+        self.assertEqual({len(found) for found in tiles.values()}, {5})
+        self.assertEqual(set.union(*tiles.values()),
+                         {8, 16, 40, 56, 64, 104})
+
     def test_unknown_activation(self):
         with self.assertRaisesRegex(ValueError, "act is 'mish': expected one "
                                     "of silu, gelu"):
