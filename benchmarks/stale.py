@@ -4,8 +4,9 @@
     python3 -m benchmarks.stale benchmarks/results/mlp-h200.json
 
 compiles the kernels that a results file names, to PTX, and compares their
-digests with those of the rows and checks. It needs no GPU. With `--drop`, the
-file keeps only what still holds.
+digests with those of the rows and checks, or of what `benchmarks.sum_checks`
+made of them. It needs no GPU. With `--drop`, the file keeps only what still
+holds.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def make_digests(names: set[str], options: argparse.Namespace, folder: Path
 def describe(row: dict[str, Any]) -> str:
     """One line for what is stale."""
     if "case" in row:
-        return f"check {kernel_of(row)} M={row['M']}"
+        return f"check {kernel_of(row)} M={row.get('M', row.get('tokens'))}"
     return (f"row {row['K']}/{row['H']} {row['dtype']} M={row['M']} "
             f"{row['system']} {row['protocol']}")
 
@@ -78,8 +79,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     require_tools(options.bin, "fuse-opt", "fuse-translate")
     results = Results(options.results)
+    summed = results.data.get("kernels", [])
+    if summed and options.drop:
+        parser.error(f"{options.results} has sums of checks, which stay until "
+                     "there are later ones: --drop is for rows")
     named = [(row, kernel_of(row)) for row in
-             [*results.rows, *results.checks]
+             [*results.rows, *results.checks, *summed]
              if re.search(options.only, describe(row))]
     names = {name for row, name in named if name and row.get("digest")}
     with tempfile.TemporaryDirectory() as temporary:

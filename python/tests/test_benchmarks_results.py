@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 from pathlib import Path
 
 from .support import ROOT, fuse_opt, tool
@@ -216,6 +217,36 @@ class ResultFiles(unittest.TestCase):
         self.assertIn("relaxed", relaxed)
         self.assertEqual(relaxed, stale.kernel_of(
             {**row, "system": "fuse-relaxed-exclusive"}))
+
+    def test_what_is_of_other_kernels_is_named(self):
+        case = {"case": "mlp", "tile": 8, "digest": "a"}
+        kept = {**case, "M": 1}
+        old = {**case, "M": 8, "digest": "b"}
+        sums = [{**case, "tokens": [1, 7]}, {**old, "tokens": [1, 7]}]
+        with tempfile.TemporaryDirectory() as folder, \
+                unittest.mock.patch.object(
+                    stale, "make_digests", lambda *_: {"mlp-t8": "a"}), \
+                unittest.mock.patch.object(stale, "require_tools"):
+            def run(data: dict, *options: str) -> tuple[int, str]:
+                path.write_text(json.dumps(data))
+                with contextlib.redirect_stdout(io.StringIO()) as printed:
+                    code = stale.main([str(path), *options])
+                return code, printed.getvalue()
+
+            path = Path(folder) / "r.json"
+            self.assertEqual(run({"checks": [kept]})[0], 0)
+            code, text = run({"checks": [kept, old]}, "--drop")
+            self.assertEqual(code, 1)
+            self.assertIn("check mlp-t8 M=8\n", text)
+            self.assertIn("1 of 2 checks are of", text)
+            self.assertEqual(Results(path).checks, [kept])
+            code, text = run({"kernels": sums})
+            self.assertIn("check mlp-t8 M=[1, 7]\n", text)
+            self.assertIn("1 of 2 checks are of", text)
+            with contextlib.redirect_stderr(io.StringIO()) as errors, \
+                    self.assertRaises(SystemExit):
+                run({"kernels": sums}, "--drop")
+            self.assertIn("has sums of checks", errors.getvalue())
 
     def test_tables_have_all_systems_side_by_side(self):
         row = {"K": 2048, "H": 16384, "M": 16, "act": "silu", "dtype": "bf16",
