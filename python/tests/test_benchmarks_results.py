@@ -222,7 +222,8 @@ class ResultFiles(unittest.TestCase):
         case = {"case": "mlp", "tile": 8, "digest": "a"}
         kept = {**case, "M": 1}
         old = {**case, "M": 8, "digest": "b"}
-        sums = [{**case, "tokens": [1, 7]}, {**old, "tokens": [1, 7]}]
+        sums = [{**case, "tokens": [1, 7], "digest": digest}
+                for digest in "ab"]
         with tempfile.TemporaryDirectory() as folder, \
                 unittest.mock.patch.object(
                     stale, "make_digests", lambda *_: {"mlp-t8": "a"}), \
