@@ -225,8 +225,9 @@ class Stage:
                     results.add_check(row)
                 results.save()
 
-        processes = [threading.Thread(target=self.serve, args=(number,))
-                     for number in range(self.options.processes)]
+        processes = [
+            threading.Thread(target=self.serve, args=(number,), daemon=True)
+            for number in range(self.options.processes)]
         pool = ThreadPoolExecutor(self.options.jobs)
         shown = time.monotonic()
         try:
@@ -277,6 +278,13 @@ def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
         "checks": len(stage.rows), "errors": count}
 
 
+def end(*_: Any) -> None:
+    """Ends this program and its processes, once: a time limit may tell a
+    whole group and each of its programs."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    sys.exit(1)
+
+
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.check_all",
                                      description=__doc__.split("\n")[0])
@@ -325,8 +333,7 @@ def main(arguments: Sequence[str] | None = None,
     require_tools(options.bin, "fuse-opt", "fuse-translate")
     cases = choose_cases(options.sets or list(SETS), options.only)
     require_gpu()
-    # As at the end of a time limit; processes end with this one.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    signal.signal(signal.SIGTERM, end)
     print(f"seed {options.seed}", flush=True)
     options.kernels.mkdir(parents=True, exist_ok=True)
     results = Results(options.output)
