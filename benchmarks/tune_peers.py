@@ -224,6 +224,15 @@ def tune(problem: Problem, tokens: int, modes: Sequence[str], scales: str,
     return time.monotonic() - begin
 
 
+def tune_apart(*task: Any) -> float:
+    """The same in a process of its own. PyTorch's errors hold what can not be
+    sent to another one, which would see only that."""
+    try:
+        return tune(*task)
+    except Exception as error:
+        raise RuntimeError(f"{type(error).__name__}: {error}") from None
+
+
 def tasks(wanted: Sequence[str]
           ) -> Iterator[tuple[Problem, int, list[str], str]]:
     """What to compile: what is tuned first; dynamic scales, which take more
@@ -285,7 +294,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             options.jobs, get_context("spawn"), start,
             (Path(folder) / "turn.lock", not options.untimed,
              options.fastest)) as pool:
-        futures = {pool.submit(tune, *task): task for task in wanted}
+        futures = {pool.submit(tune_apart, *task): task for task in wanted}
         for done, future in enumerate(as_completed(futures), 1):
             problem, m, modes, scales = futures[future]
             try:
