@@ -10,9 +10,9 @@ Kernels are begun in the order of the sets. What checks take of the GPU's
 memory is bounded: one that finds too little is repeated at the end, with
 nothing beside it. Processes that die or hang are replaced, and what they did
 is a bad check. The output is one of `benchmarks.mlp_h200`, for
-`benchmarks.merge` and `benchmarks.sum_checks`. With `--memcheck`, small kernels
-run once more under compute-sanitizer. The last line says how many kernels are
-checked, bad, and left.
+`benchmarks.merge` and `benchmarks.sum_checks`. With `--memcheck`, small
+kernels run once more under compute-sanitizer. The last line says how many
+kernels are checked, bad, and left.
 """
 
 from __future__ import annotations
