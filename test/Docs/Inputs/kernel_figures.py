@@ -500,6 +500,51 @@ def tuning(root):
     return page
 
 
+def tuning_chains(root):
+    """Choices and fastest schedules by protocol."""
+    page = Page(root, "docs/Tuning.md", "tuning-chains-h200")
+    page.says(f"of {page.result['commit'][:7]}")
+    runs = {}
+    for run in page.result["runs"]:
+        k, h, _ = run["widths"]
+        dtype = "bf16" if run["element"] == "bf16" else "FP8"
+        runs[f"{k}/{h} {dtype} {run['measured_tokens']} "
+             f"`{run['protocol']['name']}`"] = run["candidates"]
+    candidates = [c for run in runs.values() for c in run]
+    page.sentence("# of # computed the same; other processes",
+                  sum(c["status"] == "ok" for c in candidates),
+                  len(candidates))
+    seen = []
+    for row in page.rows("K/H", "type", "M", "protocol"):
+        key = " ".join(row[name] for name in ("K/H", "type", "M", "protocol"))
+        seen.append(key)
+        choice = runs[key][0]
+        fastest = min((c for c in runs[key] if c["status"] == "ok"),
+                      key=lambda c: c["median_us"])
+        page.check(f"model's choice of {key}",
+                   row[f"model's choice of {len(runs[key])}, us"],
+                   choice["median_us"])
+        page.check(f"fastest of {key}", row["fastest, us"],
+                   fastest["median_us"])
+        page.word(f"what the fastest of {key} changes",
+                  row["what the fastest changes"], schedule_change(
+                      choice["schedule"], fastest["schedule"]))
+    page.check_rows(seen, runs)
+
+    def without(protocol):
+        """Per cent of time that adders spare."""
+        return [100 * each["median_us"] / run[0]["median_us"] - 100
+                for key, run in runs.items() if key.endswith(f"`{protocol}`")
+                for each in run if schedule_change(
+                    run[0]["schedule"], each["schedule"]) == "no `adders`"]
+    chain, exclusive = map(without, ("chain", "exclusive-chain"))
+    page.sentence(
+        "without them launches take # % more to # % less where they overlap, "
+        "and # to # % more where blocks begin one by one",
+        max(chain), -min(chain), min(exclusive), max(exclusive))
+    return page
+
+
 def stored(root):
     """The table of schedules beside what the compiler chooses by itself."""
     page = Page(root, "docs/Tuning.md", "mlp-h200")
