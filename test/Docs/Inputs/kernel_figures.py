@@ -692,6 +692,8 @@ def product(root):
                   len(few))
     if len(few) != len(widths) * len({(case[0], *case[2:]) for case in few}):
         page.fail(f"the kernels of {page.file} are no product")
+    page.sentence("| # | the same, in tiles of",
+                  sum(kernel["tile"] < 128 for kernel in done))
     page.sentence("| # | gated SiLU with RMSNorm and dense GELU",
                   sum(kernel["tile"] > 128 for kernel in done))
     return page
