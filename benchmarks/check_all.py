@@ -10,9 +10,9 @@ Kernels are begun in the order of the sets. What checks take of the GPU's
 memory is bounded: one that finds too little is repeated at the end, with
 nothing beside it. Processes that die or hang are replaced, and what they did
 is a bad check. The output is one of `benchmarks.mlp_h200`, for
-`benchmarks.merge` and `benchmarks.sum_checks`. With `--memcheck`, small
-kernels run once more under compute-sanitizer. The last line says how many
-kernels are checked, bad, and left.
+`benchmarks.merge` and `benchmarks.sum_checks`. In the stage `memcheck` small
+kernels run under compute-sanitizer. The last lines say how many kernels are
+checked, bad, and left.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ import sys
 import threading
 import time
 import zlib
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -43,28 +42,13 @@ from .kernels import (SETS, add_compiler_options, add_set_option, assemble,
                       build, choose_cases)
 from .plan import Plan
 from .prefill_cases import choose_tokens
-from .results import Results
+from .results import Known, Results, read_known
 
 ROOT = Path(__file__).resolve().parents[1]
 #: Sets whose kernels are checked with every number of tokens.
 _EVERY = ("prefill-product",)
 #: Writes what it finds to a file of each process.
 MEMCHECK = ("compute-sanitizer", "--tool", "memcheck", "--log-file")
-#: Which kernel, and which numbers of tokens it has passed with.
-Known = dict[tuple[str, int, str], set[int]]
-
-
-def read_known(paths: Iterable[Path], repeats: int) -> Known:
-    """The good checks of files of results, with so many launches at least."""
-    known: Known = defaultdict(set)
-    for path in paths:
-        data = json.loads(path.read_text())
-        for row in [*data.get("checks", []), *data.get("kernels", [])]:
-            if row["ok"] and row.get("digest") and \
-                    row.get("repeats", 0) >= repeats:
-                known[row["case"], row["tile"], row["digest"]].update(
-                    row["tokens"] if "tokens" in row else [row["M"]])
-    return known
 
 
 class Stage:
@@ -259,8 +243,9 @@ def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
     options.logs.mkdir(parents=True, exist_ok=True)
     for log in options.logs.glob("*.log"):
         log.unlink()
-    few = argparse.Namespace(**{**vars(options), "repeats": 2, "hang": 600,
-                                "keep": True})
+    few = argparse.Namespace(**{
+        **vars(options), "repeats": 2, "hang": 600,
+        "keep": options.keep or "check" in options.stages})
     # Each tensor has memory of its own, so that its bounds are seen.
     stage = Stage(few, small, {}, [
         *MEMCHECK, f"{options.logs}/%p.log", *command],
@@ -308,9 +293,11 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--all-tokens", action="store_true",
                         help="check all kernels for many tokens with all "
                         "numbers, not only those of " + ", ".join(_EVERY))
-    parser.add_argument("--memcheck", type=pattern, metavar="REGEX",
-                        help="also run kernels with such names, as 256x768, "
-                        "under compute-sanitizer")
+    parser.add_argument("--stages", nargs="+", choices=("check", "memcheck"),
+                        default=["check"])
+    parser.add_argument("--memcheck", type=pattern, default="256x768",
+                        metavar="REGEX", help="names of kernels that run "
+                        "under compute-sanitizer (default: %(default)s)")
     parser.add_argument("--logs", type=Path, default=ROOT / "out/memcheck",
                         help="of compute-sanitizer")
     parser.add_argument("--budget", type=float, default=540,
@@ -339,14 +326,16 @@ def main(arguments: Sequence[str] | None = None,
     results = Results(options.output)
     results.data.update(describe_device())
     results.data["commit"] = options.commit or read_commit()
-    stages = [Stage(options, cases, read_known(
-        options.resume, options.repeats), command, {})]
-    stages[0].run(results)
-    if options.memcheck and not stages[0].over():
-        stage, found = run_memcheck(options, cases, command)
+    stages = []
+    if "check" in options.stages:
+        stages.append(Stage(options, cases, read_known(
+            options.resume, options.repeats), command, {}))
+        stages[0].run(results)
+    if "memcheck" in options.stages:
+        stage, results.data["compute_sanitizer"] = run_memcheck(
+            options, cases, command)
         stages.append(stage)
-        results.data["compute_sanitizer"] = found
-        results.save()
+    results.save()
     for stage in stages:
         print(stage.summary(), flush=True)
     # What no time was left for is no failure.

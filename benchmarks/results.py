@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ from typing import Any
 from .environment import existing, write_json
 
 Row = dict[str, Any]
+#: By case, tile and digest of a kernel, the numbers of tokens that are good.
+Known = dict[tuple[str, int, str], set[int]]
 #: The system that is the products of the library alone.
 LIBRARY = "cublas-products"
 _ROW_KEY = ("K", "H", "M", "act", "dtype", "scales", "system", "protocol")
@@ -102,6 +105,19 @@ class Results:
                 self.data["clocks"][name] = pick(seen)
         if gpus:
             self.data["ceilings"] = dict(gpus[0]["ceilings"])
+
+
+def read_known(paths: Iterable[Path], repeats: int) -> Known:
+    """The good checks of files of results, with so many launches at least."""
+    known: Known = defaultdict(set)
+    for path in paths:
+        data = json.loads(path.read_text())
+        for row in [*data.get("checks", []), *data.get("kernels", [])]:
+            if row["ok"] and row.get("digest") and \
+                    row.get("repeats", 0) >= repeats:
+                known[row["case"], row["tile"], row["digest"]].update(
+                    row["tokens"] if "tokens" in row else [row["M"]])
+    return known
 
 
 def best_peer(rows: list[Row], ours: Row | None = None) -> Row | None:

@@ -240,14 +240,15 @@ class Runs(unittest.TestCase):
                       self.printed)
         self.assertIn("1 left", last)
 
-    def memcheck(self, errors: str, code: int = 0, **fates: str) -> dict:
+    def memcheck(self, errors: str, code: int = 0,
+                 stages: tuple[str, ...] = ("check", "memcheck")) -> dict:
         script = SANITIZER.replace("{ERRORS}", errors)
         with unittest.mock.patch.object(
                 check_all, "MEMCHECK", (sys.executable, "-c", script)):
             self.run_all("--set", "product", "--only", "x.*-silu-rms0",
-                         "--memcheck", "mlp-256x768-bf16", "--logs",
-                         str(self.folder / "logs"), "--commit", "c",
-                         fates=fates, code=code)
+                         "--stages", *stages, "--memcheck", "256x768-bf16",
+                         "--logs", str(self.folder / "logs"), "--commit", "c",
+                         code=code)
         return json.loads((self.folder / "o.json").read_text())
 
     def test_small_kernels_run_under_compute_sanitizer(self):
@@ -260,6 +261,10 @@ class Runs(unittest.TestCase):
             "errors": 0})
         self.assertEqual(self.memcheck("3 errors", 1)
                          ["compute_sanitizer"]["errors"], 6)
+        (self.folder / "o.json").unlink()
+        data = self.memcheck("0 errors", stages=("memcheck",))
+        self.assertEqual(data["checks"], [])
+        self.assertEqual(data["compute_sanitizer"]["checks"], 18)
         self.memcheck("unknown", 1)
         self.assertIn("BAD memcheck: 0 errors; 2 of 2 logs", self.printed)
 
