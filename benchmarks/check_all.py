@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import signal
 import sys
 import threading
 import time
@@ -36,8 +35,8 @@ from .check_worker import (COMMAND, GIGABYTE, Board, Task, Worker,
                            WorkerError)
 from .checks import bad_row, lacks_memory, loses_device, memory_bytes
 from .device import describe_device
-from .environment import (existing, pattern, read_commit, require_gpu,
-                          require_tools)
+from .environment import (end_when_told, existing, pattern, read_commit,
+                          require_gpu, require_tools)
 from .kernels import (SETS, add_compiler_options, add_set_option, assemble,
                       build, choose_cases)
 from .plan import Plan
@@ -263,13 +262,6 @@ def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
         "checks": len(stage.rows), "errors": count}
 
 
-def end(*_: Any) -> None:
-    """Ends this program and its processes, once: a time limit may tell a
-    whole group and each of its programs."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    sys.exit(1)
-
-
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.check_all",
                                      description=__doc__.split("\n")[0])
@@ -320,7 +312,7 @@ def main(arguments: Sequence[str] | None = None,
     require_tools(options.bin, "fuse-opt", "fuse-translate")
     cases = choose_cases(options.sets or list(SETS), options.only)
     require_gpu()
-    signal.signal(signal.SIGTERM, end)
+    end_when_told()
     print(f"seed {options.seed}", flush=True)
     options.kernels.mkdir(parents=True, exist_ok=True)
     results = Results(options.output)

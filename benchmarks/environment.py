@@ -7,6 +7,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +50,16 @@ def require_tools(folder: Path, *names: str) -> None:
         if not (folder / name).exists():
             sys.exit(f"error: {name} is not in {folder}: expected the "
                      "programs of a build")
+
+
+def end_when_told() -> None:
+    """Has SIGTERM end this program by an exception, so that it ends what it
+    has started; once: a time limit may tell a whole group and each of its
+    programs."""
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        sys.exit(1)
+    signal.signal(signal.SIGTERM, end)
 
 
 def read_commit() -> str:

@@ -7,8 +7,8 @@ compiles the kernels, those first that are timed first, and has a process for
 each GPU time rows as soon as their kernels are there. Rows are shared out in
 parts, the most important ones first, so that what the budget cuts off costs
 least; each is measured on one GPU, with all its systems in turn. A GPU without
-parts of its own takes those of others. With `--first`, a command such as
-checks runs on the last GPU before its rows.
+parts of its own takes those of others. With `--first`, commands such as checks
+run before the rows of a GPU, while kernels are compiled.
 
 The results of each GPU are in a file of their own until they are merged.
 """
@@ -31,7 +31,8 @@ from pathlib import Path
 from . import kernels
 from .cases import (DTYPES, LONE_SHAPES, LONE_TOKENS, TIMED_SHAPES, Case,
                     all_cases, timed_problem)
-from .environment import read_commit, require_gpu, require_tools
+from .environment import (end_when_told, read_commit, require_gpu,
+                          require_tools)
 from .problem import Problem
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -138,8 +139,8 @@ def time_parts(options: argparse.Namespace, lane: int) -> None:
             str(folder / f"gpu-{options.gpus[lane]}.json"), *more])
 
     bench = mlp_h200.Bench(bench_options())
-    bench.prepare()
     wait_for([folder / f"free-{lane}"], folder / f"free-{lane}", until)
+    bench.prepare()
     bench.measure_ceilings()
     described = False
     for part in claim(make_parts(), lane, folder):
@@ -203,11 +204,10 @@ def run(options: argparse.Namespace) -> int:
         process.start()
         return process
 
-    last = len(gpus) - 1
-    first = subprocess.Popen(
-        options.first, shell=True, start_new_session=True,
-        env={**os.environ, "CUDA_VISIBLE_DEVICES": gpus[last]}) \
-        if options.first else None
+    first = {gpu: subprocess.Popen(
+        command, shell=True, start_new_session=True,
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": gpu})
+        for gpu, command in options.first}
     compiler = context.Process(target=compile_kernels, args=(options,))
     compiler.start()
     timers = {lane: start(lane) for lane in range(len(gpus))}
@@ -218,7 +218,8 @@ def run(options: argparse.Namespace) -> int:
             if not compiler.is_alive():
                 (folder / "compiled").touch()
             for lane in timers:
-                if lane != last or first is None or first.poll() is not None:
+                before = first.get(gpus[lane])
+                if before is None or before.poll() is not None:
                     (folder / f"free-{lane}").touch()
             for lane, process in list(timers.items()):
                 if process.is_alive():
@@ -232,8 +233,9 @@ def run(options: argparse.Namespace) -> int:
     finally:
         for process in (*timers.values(), compiler):
             process.kill()
-        if first is not None and first.poll() is None:
-            os.killpg(first.pid, signal.SIGKILL)
+        for before in first.values():
+            if before.poll() is None:
+                os.killpg(before.pid, signal.SIGKILL)
     return merge_all(options)
 
 
@@ -256,6 +258,15 @@ def merge_all(options: argparse.Namespace) -> int:
     return 0
 
 
+def read_first(text: str) -> tuple[str, str]:
+    """Reads GPU=COMMAND."""
+    gpu, _, command = text.partition("=")
+    if not gpu.isalnum() or not command:
+        raise argparse.ArgumentTypeError(
+            f"'{text}' is no command of a GPU: expected GPU=COMMAND")
+    return gpu, command
+
+
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.tables",
                                      description=__doc__.split("\n")[0])
@@ -264,9 +275,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         "reach first (default: 0)")
     parser.add_argument("--budget", type=float, default=540,
                         help="seconds after which everything ends")
-    parser.add_argument("--first", default="", metavar="COMMAND",
-                        help="runs on the last GPU before rows do, meanwhile "
-                        "kernels are compiled")
+    parser.add_argument("--first", action="append", default=[],
+                        type=read_first, metavar="GPU=COMMAND",
+                        help="runs on a GPU before its rows do")
     parser.add_argument("--kernels", type=Path, default=ROOT / "out/kernels")
     parser.add_argument("--folder", type=Path, default=ROOT / "out/tables",
                         help="for the results of each GPU")
@@ -280,13 +291,17 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--begin", type=float, default=time.time(),
                         help=argparse.SUPPRESS)
     kernels.add_compiler_options(parser)
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    for gpu, _ in options.first:
+        if gpu not in options.gpus:
+            parser.error(f"--first: GPU {gpu} is none of --gpus "
+                         f"{' '.join(options.gpus)}")
+    return options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse(arguments)
-    # Whoever ends this program ends the others with it.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    end_when_told()
     require_tools(options.bin, "fuse-opt", "fuse-translate")
     require_gpu()
     return run(options)

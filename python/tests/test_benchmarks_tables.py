@@ -87,6 +87,24 @@ class Parts(unittest.TestCase):
             tables.wait_for([folder / "missing"], ended, time.time())
 
 
+class Commands(unittest.TestCase):
+
+    def test_commands_are_those_of_gpus(self):
+        options = tables.parse(["--gpus", "1", "0", "--first", "0=a --b=c",
+                                "--first", "1=true"])
+        self.assertEqual(options.first, [("0", "a --b=c"), ("1", "true")])
+        self.assertEqual(tables.parse([]).first, [])
+        for first, error in (
+                ("true", "'true' is no command of a GPU: expected "
+                 "GPU=COMMAND"),
+                ("2=true", "--first: GPU 2 is none of --gpus 1 0")):
+            said = io.StringIO()
+            with contextlib.redirect_stderr(said), \
+                    self.assertRaises(SystemExit):
+                tables.parse(["--gpus", "1", "0", "--first", first])
+            self.assertIn(error, said.getvalue())
+
+
 class Merging(unittest.TestCase):
 
     def test_results_of_all_gpus_are_one_file(self):
