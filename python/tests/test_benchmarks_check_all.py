@@ -139,7 +139,7 @@ class Runs(unittest.TestCase):
             self.addCleanup(patch.stop)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed), \
-                unittest.mock.patch.object(check_all.signal, "signal"), \
+                unittest.mock.patch.object(check_all, "end_when_told"), \
                 unittest.mock.patch.dict(
                     os.environ, FATES=json.dumps(fates or {}),
                     JOURNAL=str(journal)):
