@@ -228,7 +228,7 @@ class Stage:
                     save()
         finally:
             self.board.close()
-            for worker in self._workers.values():
+            for worker in [*self._workers.values()]:
                 worker.kill()
             pool.shutdown(cancel_futures=True)
             save()
@@ -240,18 +240,18 @@ def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
     small = [case for case in cases
              if re.search(options.memcheck, case.name())]
     options.logs.mkdir(parents=True, exist_ok=True)
-    for log in options.logs.glob("*.log"):
+    for log in options.logs.glob("memcheck-*.log"):
         log.unlink()
     few = argparse.Namespace(**{
         **vars(options), "repeats": 2, "hang": 600,
         "keep": options.keep or "check" in options.stages})
     # Each tensor has memory of its own, so that its bounds are seen.
     stage = Stage(few, small, {}, [
-        *MEMCHECK, f"{options.logs}/%p.log", *command],
+        *MEMCHECK, f"{options.logs}/memcheck-%p.log", *command],
         {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
     stage.run()
     errors = [re.findall(r"ERROR SUMMARY: (\d+) error", log.read_text())
-              for log in options.logs.glob("*.log")]
+              for log in options.logs.glob("memcheck-*.log")]
     count = sum(int(found[-1]) for found in errors if found)
     if count or not all(errors) or not errors:
         stage.fail("memcheck", f"{count} errors; {errors.count([])} of "

@@ -252,6 +252,8 @@ class Runs(unittest.TestCase):
         return json.loads((self.folder / "o.json").read_text())
 
     def test_small_kernels_run_under_compute_sanitizer(self):
+        (self.folder / "logs").mkdir()
+        (self.folder / "logs/other.log").write_text("kept")
         data = self.memcheck("0 errors")
         # Of 20 kernels, 2 are small ones of this type; both processes end.
         self.assertEqual(len({row["case"] for row in data["checks"]}), 20)
@@ -264,6 +266,7 @@ class Runs(unittest.TestCase):
         (self.folder / "o.json").unlink()
         data = self.memcheck("0 errors", stages=("memcheck",))
         self.assertEqual(data["checks"], [])
+        self.assertTrue((self.folder / "logs/other.log").exists())
         self.assertEqual(data["compute_sanitizer"]["checks"], 18)
         self.memcheck("unknown", 1)
         self.assertIn("BAD memcheck: 0 errors; 2 of 2 logs", self.printed)
