@@ -60,52 +60,109 @@ NormBuilder::Values NormBuilder::loadRow(Value row, bool early) {
   return vectors;
 }
 
+/// Eight columns of a row as its statistics see them. The stream is stored
+/// where it is wanted.
+NormBuilder::Chunk NormBuilder::openChunk(Value row, Value column, Value inside,
+                                          ArrayRef<Value> vectors,
+                                          bool storesStream) {
+  Chunk chunk;
+  chunk.column = column;
+  chunk.inside = inside;
+  chunk.x = unpack(vectors[0]);
+  if (residual)
+    chunk.x = round("stream", addEach(chunk.x, unpack(vectors[1])));
+  if (stream && storesStream)
+    when(chunk.inside, [&] {
+      store(pack(bf16, chunk.x), stream, add(mul(row, p.width), chunk.column));
+    });
+  // Columns past the end must not count in the statistics.
+  if (chunk.inside)
+    chunk.x =
+        each(chunk.x, [&](Value v) { return select(chunk.inside, v, f(0)); });
+  if (vectors[2])
+    chunk.weight = unpack(vectors[2]);
+  if (vectors[3])
+    chunk.bias = unpack(vectors[3]);
+  return chunk;
+}
+
+/// Adds what `map` makes of the columns of a chunk.
+Value NormBuilder::sumChunk(Value total, const Chunk &chunk,
+                            function_ref<Value(Value)> map) {
+  for (Value v : chunk.x) {
+    Value term = map(v);
+    if (chunk.inside)
+      term = select(chunk.inside, term, f(0));
+    total = total ? fadd(total, term) : term;
+  }
+  return total;
+}
+
+/// The mean over a row of what each thread has summed up.
+Value NormBuilder::meanOf(Value total, Value buffer) {
+  total = ReduceOp::create(b, loc, f32, total, buffer, team.first, team.last,
+                           team.barrier);
+  return fdiv(total, f(p.width));
+}
+
+Value NormBuilder::scaleOf(Value square) {
+  Value eps = f(p.norm.getEps().getValueAsDouble());
+  return fdiv(f(1), math::SqrtOp::create(b, loc, fadd(square, eps)));
+}
+
+/// Scales, weighs, quantizes and stores the columns of a chunk.
+void NormBuilder::finishChunk(Value row, const Chunk &chunk, Value scale) {
+  SmallVector<Value> values = chunk.x;
+  if (p.norm) {
+    values = each(values, [&](Value v) { return fmul(v, scale); });
+    bool rms = p.norm.getKind() == NormKind::RMS;
+    bool before = rms && p.norm.getCast() == NormCast::BeforeWeight;
+    SmallVector<Value> weight = chunk.weight;
+    if (rms && p.norm.getOffset() != 0 && !weight.empty()) {
+      weight =
+          each(weight, [&](Value v) { return fadd(v, f(p.norm.getOffset())); });
+      if (before)
+        weight = unpack(pack(bf16, weight));
+    }
+    if (before && !weight.empty())
+      values = unpack(pack(bf16, values));
+    if (!weight.empty())
+      values = mulEach(values, weight);
+    if (!chunk.bias.empty())
+      values = addEach(values, chunk.bias);
+    values = round("normed", values);
+  }
+  if (normed)
+    when(chunk.inside, [&] {
+      store(pack(bf16, values), normed, add(mul(row, p.width), chunk.column));
+    });
+  Value stored = chunk.inside;
+  if (stored && inputColumns() != p.width) {
+    values =
+        each(values, [&](Value v) { return select(chunk.inside, v, f(0)); });
+    stored = less(chunk.column, c(inputColumns()));
+  }
+  Value packed = quantize(values, inputScale);
+  when(stored, [&] { store(packed, input, inputIndex(row, chunk.column)); });
+}
+
 void NormBuilder::normalizeRow(Value row, ArrayRef<Value> loaded) {
-  struct Chunk {
-    Value column, inside;
-    SmallVector<Value> x, weight, bias;
-  };
   int64_t chunkSize = team.getThreads() * 8;
   SmallVector<Chunk> chunks;
   for (size_t index = 0; index * chunkSize < static_cast<size_t>(p.width);
        ++index) {
-    ArrayRef<Value> vectors = loaded.slice(4 * index, 4);
-    Chunk chunk;
-    chunk.column = add(mul(thread, 8), index * chunkSize);
+    Value column = add(mul(thread, 8), index * chunkSize), inside;
     if (static_cast<int64_t>(index + 1) * chunkSize > p.width)
-      chunk.inside = less(chunk.column, c(p.width));
-    chunk.x = unpack(vectors[0]);
-    if (residual)
-      chunk.x = round("stream", addEach(chunk.x, unpack(vectors[1])));
-    if (stream)
-      when(chunk.inside, [&] {
-        store(pack(bf16, chunk.x), stream,
-              add(mul(row, p.width), chunk.column));
-      });
-    // Columns past the end must not count in the statistics.
-    if (chunk.inside)
-      chunk.x =
-          each(chunk.x, [&](Value v) { return select(chunk.inside, v, f(0)); });
-    if (normWeight)
-      chunk.weight = unpack(vectors[2]);
-    if (normBias)
-      chunk.bias = unpack(vectors[3]);
-    chunks.push_back(chunk);
+      inside = less(column, c(p.width));
+    chunks.push_back(openChunk(row, column, inside, loaded.slice(4 * index, 4),
+                               /*storesStream=*/true));
   }
 
   auto sum = [&](Value buffer, function_ref<Value(Value)> map) -> Value {
     Value total;
-    for (Chunk &chunk : chunks) {
-      for (Value v : chunk.x) {
-        Value term = map(v);
-        if (chunk.inside)
-          term = select(chunk.inside, term, f(0));
-        total = total ? fadd(total, term) : term;
-      }
-    }
-    total = ReduceOp::create(b, loc, f32, total, buffer, team.first, team.last,
-                             team.barrier);
-    return fdiv(total, f(p.width));
+    for (Chunk &chunk : chunks)
+      total = sumChunk(total, chunk, map);
+    return meanOf(total, buffer);
   };
   Value mean, scale;
   if (p.norm) {
@@ -114,45 +171,80 @@ void NormBuilder::normalizeRow(Value row, ArrayRef<Value> loaded) {
       for (Chunk &chunk : chunks)
         chunk.x = each(chunk.x, [&](Value v) { return fsub(v, mean); });
     }
-    Value square = sum(sumBuffers[0], [&](Value v) { return fmul(v, v); });
-    Value eps = f(p.norm.getEps().getValueAsDouble());
-    scale = fdiv(f(1), math::SqrtOp::create(b, loc, fadd(square, eps)));
+    scale = scaleOf(sum(sumBuffers[0], [&](Value v) { return fmul(v, v); }));
   }
+  for (Chunk &chunk : chunks)
+    finishChunk(row, chunk, scale);
+}
 
-  for (Chunk &chunk : chunks) {
-    SmallVector<Value> values = chunk.x;
-    if (p.norm) {
-      values = each(values, [&](Value v) { return fmul(v, scale); });
-      bool rms = p.norm.getKind() == NormKind::RMS;
-      bool before = rms && p.norm.getCast() == NormCast::BeforeWeight;
-      SmallVector<Value> weight = chunk.weight;
-      if (rms && p.norm.getOffset() != 0 && !weight.empty()) {
-        weight = each(weight,
-                      [&](Value v) { return fadd(v, f(p.norm.getOffset())); });
-        if (before)
-          weight = unpack(pack(bf16, weight));
+/// The same for a team with few registers: a pass over the row for each of its
+/// sums, and one that stores.
+void NormBuilder::normalizeRowInPasses(Value row) {
+  // Vectors on their way at a time, of four registers each.
+  constexpr int64_t kOnTheirWay = 4;
+  Type vector = VectorType::get(8, bf16);
+  int64_t chunkSize = team.getThreads() * 8;
+  int64_t chunks = llvm::divideCeil(p.width, chunkSize);
+  // `buffers` are those of which a chunk needs columns, null for others.
+  auto pass = [&](std::array<Value, 4> buffers, ValueRange carried,
+                  function_ref<Values(const Chunk &, ValueRange)> body) {
+    int64_t needed = llvm::count_if(buffers, [](Value v) { return bool(v); });
+    int64_t together =
+        std::min(chunks, std::max<int64_t>(1, kOnTheirWay / needed));
+    auto all = static_cast<int64_t>(llvm::alignTo(chunks, together));
+    bool isRagged = all * chunkSize != p.width;
+    bool isLast = carried.empty();
+    auto visit = [&](Value first, ValueRange carried) -> Values {
+      SmallVector<std::array<Value, 4>> loaded(together);
+      SmallVector<std::pair<Value, Value>> places;
+      for (int64_t at = 0; at < together; ++at) {
+        Value column = add(mul(add(first, at), chunkSize), mul(thread, 8));
+        Value inside;
+        if (isRagged)
+          inside = less(column, c(p.width));
+        places.push_back({column, inside});
+        Value from = inside ? select(inside, column, c(0)) : column;
+        for (auto [index, buffer] : llvm::enumerate(buffers))
+          if (buffer)
+            loaded[at][index] =
+                load(vector, buffer,
+                     index < 2 ? add(mul(row, p.width), from) : from);
       }
-      if (before && !weight.empty())
-        values = unpack(pack(bf16, values));
-      if (!weight.empty())
-        values = mulEach(values, weight);
-      if (!chunk.bias.empty())
-        values = addEach(values, chunk.bias);
-      values = round("normed", values);
-    }
-    if (normed)
-      when(chunk.inside, [&] {
-        store(pack(bf16, values), normed, add(mul(row, p.width), chunk.column));
-      });
-    Value stored = chunk.inside;
-    if (stored && inputColumns() != p.width) {
-      values =
-          each(values, [&](Value v) { return select(chunk.inside, v, f(0)); });
-      stored = less(chunk.column, c(inputColumns()));
-    }
-    Value packed = quantize(values, inputScale);
-    when(stored, [&] { store(packed, input, inputIndex(row, chunk.column)); });
+      Values values = llvm::to_vector_of<Value>(carried);
+      for (auto [place, vectors] : llvm::zip_equal(places, loaded))
+        values = body(openChunk(row, place.first, place.second, vectors,
+                                /*storesStream=*/isLast),
+                      values);
+      return values;
+    };
+    Values results = loop(c(0), c(chunks), together, carried, visit);
+    std::prev(b.getInsertionPoint())->setAttr(kRolledAttrName, b.getUnitAttr());
+    return results;
+  };
+  auto sum = [&](Value buffer, function_ref<Value(Value)> map) -> Value {
+    auto body = [&](const Chunk &chunk, ValueRange carried) -> Values {
+      return {sumChunk(carried[0], chunk, map)};
+    };
+    return meanOf(pass({x, residual, Value(), Value()}, f(0), body)[0], buffer);
+  };
+  Value mean, scale;
+  if (p.norm) {
+    if (p.norm.getKind() == NormKind::Layer)
+      mean = sum(sumBuffers[1], [](Value v) { return v; });
+    auto centre = [&](Value v) { return mean ? fsub(v, mean) : v; };
+    scale = scaleOf(sum(sumBuffers[0], [&](Value v) {
+      Value difference = centre(v);
+      return fmul(difference, difference);
+    }));
   }
+  pass({x, residual, normWeight, normBias}, {},
+       [&](const Chunk &chunk, ValueRange) -> Values {
+         Chunk centred = chunk;
+         if (mean)
+           centred.x = each(chunk.x, [&](Value v) { return fsub(v, mean); });
+         finishChunk(row, centred, scale);
+         return {};
+       });
 }
 
 void NormBuilder::normalizeAll(Value first, Value count, int64_t stride) {

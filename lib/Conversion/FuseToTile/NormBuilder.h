@@ -31,6 +31,7 @@ protected:
   /// `early` loads are issued before whatever follows.
   Values loadRow(Value row, bool early);
   void normalizeRow(Value row, llvm::ArrayRef<Value> loaded);
+  void normalizeRowInPasses(Value row);
   /// Normalizes rows `first`, `first + stride`, ... below `count`. The next
   /// row is on its way while a row waits for its sums.
   void normalizeAll(Value first, Value count, int64_t stride);
@@ -61,6 +62,22 @@ protected:
     return KernelBuilder::quantize(values, scale, p.scales, element);
   }
 
+private:
+  /// Eight columns of a row, and whether they are inside of it where some are
+  /// not.
+  struct Chunk {
+    Value column, inside;
+    Values x, weight, bias;
+  };
+  Chunk openChunk(Value row, Value column, Value inside,
+                  llvm::ArrayRef<Value> vectors, bool storesStream);
+  Value sumChunk(Value total, const Chunk &chunk,
+                 llvm::function_ref<Value(Value)> map);
+  Value meanOf(Value total, Value buffer);
+  Value scaleOf(Value square);
+  void finishChunk(Value row, const Chunk &chunk, Value scale);
+
+protected:
   const DecodeProblem &p;
   Team team;
   /// Type of the quantized input: that of its scales, or bf16.
