@@ -15,6 +15,10 @@ using namespace fuse;
 /// from what early ones have.
 static constexpr int64_t kReadyWords = 8, kUnequalWords = 16;
 
+/// Columns of tokens that idle warps of a block prepare in a k-step, and how
+/// many times as long the first group has to take as they need for the others.
+static constexpr int64_t kNormColumns = 600, kNormSlack = 2;
+
 PrefillTiling::PrefillTiling(const DecodeProblem &problem,
                              tile::PrefillScheduleAttr schedule)
     : ProductTiling(problem, /*firstRows=*/256, schedule.getRows()) {
@@ -60,8 +64,16 @@ PrefillTiling::PrefillTiling(const DecodeProblem &problem,
   // other is worked on.
   normThreads =
       std::clamp<int64_t>(llvm::alignTo(problem.width / 16, 32), 64, 512);
-  normBlocks = std::min(schedule.getTokens(),
-                        schedule.getBlocks() * (2048 / normThreads));
+  int64_t rows = schedule.getTokens();
+  int64_t group = schedule.getGroup() * cluster;
+  int64_t rest = rows - group * kTokenTile;
+  if (last.isEven && cluster > 1 && rest > 0 &&
+      group * tiles1 * steps1 * kNormColumns >=
+          kNormSlack * rest * problem.width) {
+    preparedTiles = group;
+    rows -= rest;
+  }
+  normBlocks = std::min(rows, schedule.getBlocks() * (2048 / normThreads));
 }
 
 /// A quarter of an epilogue takes longer than a k-step, so that there are two

@@ -37,6 +37,7 @@ struct Case {
   int64_t width, hidden, tokens, blocks, split;
   std::string more = "";
   bool isF8 = false;
+  int64_t group = 16;
 
   int64_t countTiles() const { return llvm::divideCeil(hidden, 128); }
   /// Columns of a k-step.
@@ -44,8 +45,8 @@ struct Case {
   std::string getSchedule() const {
     return ("#tile.prefill_schedule<tokens = " + llvm::Twine(tokens) +
             ", blocks = " + llvm::Twine(blocks) + ", split = " +
-            llvm::Twine(split) + ", stages = 4, group = 16, launches = 1" +
-            more + ", dependent = true>")
+            llvm::Twine(split) + ", stages = 4, group = " + llvm::Twine(group) +
+            ", launches = 1" + more + ", dependent = true>")
         .str();
   }
 };
@@ -76,12 +77,21 @@ protected:
   /// Lane 0 of the warps that do something: the copies of all blocks run ahead
   /// as far as they can, so that what they do not wait for is seen.
   static KernelSimulation simulate(tile::KernelOp kernel) {
-    SmallVector<int64_t> threads = {0, 32};
+    SmallVector<int64_t> threads = {0, 32, 64, 96};
     for (int64_t warp = 4; warp < 12; ++warp)
       threads.push_back(32 * warp);
     if (kernel.getCluster() > 1)
       threads.append({129, 257});
     return KernelSimulation(kernel, threads);
+  }
+
+  /// Whether the kernel of both products prepares tokens of later groups: then
+  /// it has these, and what they are made of, beside hidden units and outputs.
+  static bool preparesRest(tile::KernelOp kernel) {
+    return llvm::count_if(kernel.getBody().getArgumentTypes(), [](Type type) {
+             auto buffer = dyn_cast<tile::BufferType>(type);
+             return buffer && isa<FloatType>(buffer.getElementType());
+           }) > 3;
   }
 
   void check(const Case &item, ArrayRef<int64_t> counts) {
@@ -115,9 +125,20 @@ protected:
     int64_t tiles = item.countTiles();
     int64_t perWord = llvm::divideCeil(tiles, isUnequal ? 16 : 8);
     int64_t wordsPerTile = llvm::divideCeil(tiles, perWord);
+    auto cluster = static_cast<int64_t>(kernel.getCluster());
+    int64_t prepared =
+        preparesRest(kernel) ? 128 * item.group * cluster : 1 << 20;
+    // The word of these rows is the last one.
+    int64_t lastWord =
+        llvm::alignTo(llvm::divideCeil(item.tokens, 128), cluster) *
+        wordsPerTile;
+    if (StringRef(item.more).contains("even"))
+      lastWord += 8 * item.blocks;
     simulation.isThere = [&](unsigned map, int64_t column, int64_t row) {
+      // Rows of later groups are there when all blocks have prepared theirs.
       if (map != maps[1])
-        return true;
+        return row < prepared || simulation.countArrivals(
+                                     words.back(), lastWord) == 2 * item.blocks;
       int64_t word = column / 128 / perWord;
       return simulation.countArrivals(words.back(),
                                       row / 128 * wordsPerTile + word) >=
@@ -128,7 +149,6 @@ protected:
     EXPECT_EQ(simulation.getEarlyCopies(), 0);
 
     std::map<KernelSimulation::Product, int64_t> all;
-    auto cluster = static_cast<int64_t>(kernel.getCluster());
     int64_t tokenTiles = llvm::alignTo(llvm::divideCeil(tokens, 128), cluster);
     int64_t columns = item.getColumns();
     auto addAll = [&](size_t index, int64_t width, int64_t tiles) {
@@ -266,6 +286,19 @@ TEST_F(PrefillWaitsTest, Clusters) {
   check({512, 1536, 256, 8, 2, ", cluster = 2"}, {1, 128, 256});
 }
 
+/// Rows of later groups of token tiles are prepared in the same launch where
+/// the first group takes long.
+TEST_F(PrefillWaitsTest, LaterGroups) {
+  std::string pairs = ", cluster = 2, even = true";
+  for (int64_t hidden : {3328, 3584, 4096}) {
+    Case item = {512, hidden, 512, 8, 1, pairs};
+    item.group = 1;
+    check(item, {0, 1, 128, 256, 257, 512});
+    EXPECT_EQ(preparesRest(compile(item)), hidden > 3328) << hidden;
+  }
+  check({512, 7168, 512, 12, 1, pairs, true, 1}, {257, 512});
+}
+
 /// With scales to multiply by, the second warpgroup leaves the tensor cores to
 /// the first one at the end of tiles of the first product too.
 TEST_F(PrefillWaitsTest, EightBits) {
@@ -293,6 +326,7 @@ TEST_F(PrefillWaitsTest, RandomSchedules) {
                                  ", cluster = 2", ", cluster = 2, even = true"};
     item.more = kinds[draw(0, std::size(kinds) - 1)];
     item.isF8 = draw(0, 2) == 0;
+    item.group = draw(0, 1) ? draw(1, 3) : 16;
     if (!compile(item))
       continue;
     check(item, {draw(1, item.tokens), item.tokens});

@@ -83,6 +83,10 @@ struct PrefillTiling : ProductTiling {
   /// words for each token tile, and k-steps of the last product for each.
   int64_t tilesPerWord, wordsPerTile, stepsPerWord;
 
+  /// Token tiles that the kernel of the norm prepares, if not all: pairs of
+  /// blocks come to those of later groups much later, and prepare these.
+  std::optional<int64_t> preparedTiles;
+
   /// Launch shape of the norm: several blocks of a multiprocessor hide each
   /// other's waits.
   int64_t normBlocks, normThreads;

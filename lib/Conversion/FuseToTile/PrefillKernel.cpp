@@ -14,6 +14,8 @@
 //                weights in each stage;
 //   warp 1       tells other blocks of hidden units that are stored, when both
 //                products share a launch;
+//   warps 2, 3   prepare tokens of later groups, where the norm's kernel leaves
+//                these to them;
 //   warps 4-11   two warpgroups with 64 tokens each: products, epilogues. The
 //                hidden units of a tile are activated while the tensor cores
 //                are at the first k-steps of the next one.
@@ -21,6 +23,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "PrefillKernelBuilder.h"
+
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -35,6 +39,10 @@ static constexpr int64_t kAhead = 8, kSharers = 5;
 /// come behind what a multiprocessor has asked for before them, and all of its
 /// stages would take longer than the first one's tokens.
 static constexpr int64_t kEarly = 2;
+
+/// Warps that have nothing else to do, and the named barrier of theirs.
+static constexpr NormBuilder::Team kIdleTeam = {2, kCopyWarps,
+                                                kMathBarrier + 1};
 
 static NormBuilder::Team getTeam(const PrefillTiling &tiling, bool isNorm) {
   if (isNorm)
@@ -80,7 +88,8 @@ static int64_t countTileWords(PrefillScheduleAttr s,
 /// there.
 static int64_t countReady(PrefillScheduleAttr s, const PrefillTiling &tiling) {
   return countTileWords(s, tiling) +
-         (tiling.last.isEven ? s.getBlocks() * kMathWarps : 0);
+         (tiling.last.isEven ? s.getBlocks() * kMathWarps : 0) +
+         (tiling.preparedTiles ? 1 : 0);
 }
 
 static Workspace getWorkspace(const DecodeProblem &p, PrefillScheduleAttr s,
@@ -129,11 +138,16 @@ void PrefillKernelBuilder::addArguments() {
     addHiddenBiases();
     addWorkspace(hidden, element, w.hidden);
   }
+  if (preparesRest()) {
+    addWorkspace(input, element, w.input);
+    addNormOperands();
+    addNormResults();
+  }
   if (hasLast()) {
     addTokenMap(last.tokenMap, p.hasFirst() ? w.hidden : w.input, s.getTokens(),
                 p.getReduction(), kTokenTile);
     addLastWeights(last.weights, tiling.packedTiles2, tiling.steps2);
-    if (p.addStream) {
+    if (p.addStream && !preparesRest()) {
       addOperand(x, p.x);
       addOperand(residual, p.residual);
     }
@@ -146,6 +160,8 @@ void PrefillKernelBuilder::addArguments() {
   if (isJoint())
     addWorkspace(ready, b.getI32Type(), w.ready);
   addTokens(count);
+  if (preparesRest() && p.isF8())
+    addQuantizer(inputScale, "input", p.scales);
   if (hasFirst())
     addHiddenScalars();
   if (hasLast())
@@ -341,6 +357,7 @@ void PrefillKernelBuilder::streamAhead() {
       copyWeights(unit, c(step), stages.back());
     }
     depend();
+    awaitPrepared(unit);
     // Tokens were written by ordinary stores.
     FenceAsyncOp::create(b, loc, /*shared=*/false);
     for (int64_t step = 0; step < ahead; ++step)
@@ -359,6 +376,8 @@ void PrefillKernelBuilder::streamAhead() {
 Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
   auto visit = [&](Value index, ValueRange carried) -> Values {
     Unit unit = locate(index);
+    if (!waits)
+      awaitPrepared(unit);
     Value after = add(index, getStride());
     // An unequal range is its block's only one, and takes registers to locate.
     bool isOnly = product().isUnequal;
@@ -446,6 +465,44 @@ void PrefillKernelBuilder::awaitReady(const Unit &unit, Value word,
   });
 }
 
+/// Tells that the warps of all blocks have prepared what the kernel of the norm
+/// has not.
+Value PrefillKernelBuilder::getPrepared() {
+  return WordOp::create(b, loc, WordType::get(b.getContext()), ready,
+                        c(countReady(s, tiling) - 1));
+}
+
+/// Waits for the tokens of a unit of a later group.
+void PrefillKernelBuilder::awaitPrepared(const Unit &unit) {
+  if (!preparesRest())
+    return;
+  when(less(c(*tiling.preparedTiles - 1), unit.tokenTile), [&] {
+    WordWaitOp::create(b, loc, getPrepared(), c(0),
+                       c(s.getBlocks() * (kIdleTeam.last - kIdleTeam.first)));
+    FenceAsyncOp::create(b, loc, /*shared=*/false);
+  });
+}
+
+/// Token tiles behind those of the first group, by warps that would be idle.
+void PrefillKernelBuilder::prepareRest() {
+  llvm::SaveAndRestore<Team> outside(team, kIdleTeam);
+  llvm::SaveAndRestore<Value> math(
+      thread, sub(id(IdKind::Thread), c(kIdleTeam.first * 32)));
+  depend();
+  Value from = add(id(IdKind::Block), *tiling.preparedTiles * kTokenTile);
+  loop(from, count, s.getBlocks(), {}, [&](Value row, ValueRange) -> Values {
+    normalizeRowInPasses(row);
+    // The next row's sums reuse the scratch of this one's.
+    if (p.norm)
+      barrier();
+    return {};
+  });
+  FenceAsyncOp::create(b, loc, /*shared=*/false);
+  WarpSyncOp::create(b, loc);
+  when(equal(id(IdKind::Lane), 0),
+       [&] { WordArriveOp::create(b, loc, getPrepared()); });
+}
+
 /// The kernel of the norm runs between two launches of the products, so that
 /// these need no epochs.
 void PrefillKernelBuilder::clearReady() {
@@ -475,6 +532,10 @@ void PrefillKernelBuilder::buildProducts() {
                              /*offset=*/0, /*consumers=*/kMathWarps);
   if (hasFirst() && activatesLater())
     places = makeScratch(b.getI32Type(), countPlaceWords() * kMathWarps);
+  if (preparesRest()) {
+    llvm::SaveAndRestore<Team> outside(team, kIdleTeam);
+    makeNormScratch();
+  }
   if (hasLast() && last.product.isEven) {
     phase = &last;
     deal();
@@ -492,6 +553,9 @@ void PrefillKernelBuilder::buildProducts() {
   when(equal(id(IdKind::Thread), 0), [&] { stream(); });
   if (part == Part::Both)
     when(equal(id(IdKind::Thread), 32), [&] { announceAll(); });
+  if (preparesRest())
+    when(less(c(kIdleTeam.first - 1), id(IdKind::Warp)),
+         [&] { prepareRest(); });
   b.createBlock(&roles.getRoles()[1]);
   multiply();
   b.setInsertionPointAfter(roles);
@@ -563,7 +627,10 @@ PlannedKernel PrefillKernelBuilder::build(StringRef name) {
     if (isJoint())
       clearReady();
     makeNormScratch();
-    normalizeAll(block, count, blocks);
+    Value rows = count;
+    if (isJoint() && tiling.preparedTiles)
+      rows = min(count, c(*tiling.preparedTiles * kTokenTile));
+    normalizeAll(block, rows, blocks);
   } else {
     buildProducts();
   }

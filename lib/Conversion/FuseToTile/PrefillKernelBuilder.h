@@ -109,6 +109,12 @@ private:
   void streamAhead();
   Value streamUnits(Value use, Value done, bool waits);
   void clearReady();
+  bool preparesRest() const {
+    return part == Part::Both && tiling.preparedTiles;
+  }
+  void prepareRest();
+  Value getPrepared();
+  void awaitPrepared(const Unit &unit);
   void announceAll();
   Value getReady(Value tokenTile, Value word);
   void awaitReady(const Unit &unit, Value word, Value known);
