@@ -17,8 +17,25 @@ static constexpr int64_t kExactTokens = 32;
 /// tokens, and one more with more than as many again.
 static constexpr int64_t kSettledStages = 2, kFewTokens = 16;
 
+/// Up to so many k-steps of the first product are unrolled. The copying warps
+/// have no registers left then for rings whose stages are no power of two,
+/// where they also make blocks wait or tell those with two tiles.
+static constexpr int64_t kUnrolledSteps = 11;
+
+/// Up to so many k-steps, more than every fifth block with two half tiles is
+/// more than whole ones make up for.
+static constexpr int64_t kShortSteps = 20;
+
+/// Bytes on their way that are nearly enough for the memory, as a part of what
+/// keeps it busy.
+static constexpr double kBusyShare = 0.88;
+
 /// Half tiles have to be expected to be faster than whole ones by this.
 static constexpr double kHalfMargin = 0.02;
+
+/// ... but may be expected to be slower by this with more than `kHalfTokens`
+/// where a few blocks would have a whole tile more than the others.
+static constexpr double kEvenMargin = 0.015;
 
 /// At least so many blocks with work for each that has none.
 static constexpr int64_t kBusyPerIdle = 16;
@@ -180,12 +197,20 @@ static tile::ScheduleAttr refine(const DecodeProblem &problem,
       adders = tiling.halfAdders;
     }
   }
+  int64_t tokenStages = s.getTokenStages(), weightStages = s.getWeightStages();
+  bool isRagged = tiling.longBlocks > 0 || tiling.waitsLate(s);
+  if (s.getFirstRows() == 128 && isRagged && tiling.steps1 <= kUnrolledSteps &&
+      s.getTokens() <= kWholeTokens && !s.getDeferred()) {
+    tokenStages = llvm::PowerOf2Ceil(tokenStages);
+    int64_t room =
+        tile::kMaxSharedBytes - 2048 - tokenStages * s.getTokens() * 128;
+    weightStages = std::min(weightStages, room / s.getWeightBytes());
+  }
   return tile::ScheduleAttr::get(
       s.getContext(), s.getTokens(), blocks, s.getSplit(), s.getFirstRows(),
-      s.getRows(), s.getWeightStages(), s.getTokenStages(), s.getInFlight(),
-      s.getAhead(), settle, adders, s.getPartials(), s.getPolled(),
-      s.getStaged(), s.getDeferred(), s.getHint(), s.getDependent(),
-      s.getLaunches());
+      s.getRows(), weightStages, tokenStages, s.getInFlight(), s.getAhead(),
+      settle, adders, s.getPartials(), s.getPolled(), s.getStaged(),
+      s.getDeferred(), s.getHint(), s.getDependent(), s.getLaunches());
 }
 
 tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
@@ -200,8 +225,8 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
                 width > kExactTokens;
   Type partials = rounds ? Type(BFloat16Type::get(context))
                          : Type(Float32Type::get(context));
-  tile::ScheduleAttr best;
-  double bestTime = 0;
+  tile::ScheduleAttr best, bestWhole, bestHalf;
+  double bestTime = 0, wholeTime = 0, halfTime = 0;
   auto consider = [&](int64_t firstRows, int64_t rows, int64_t split,
                       bool deferred) {
     // Few tokens leave room for a deeper ring of them, which hides more of the
@@ -245,6 +270,15 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
       return;
     if (deferred && !hasRegisters(problem, width))
       return;
+    // With a stage more on its way to each block with a half tile, those keep
+    // the memory busy alone, and the others wait with their weights. A release
+    // waits for more then, which shows where there are fewer bytes to read.
+    int64_t step = tiling.tiles1 * stageBytes;
+    int64_t most = problem.isF8() ? kHalfTokens : kWholeTokens;
+    if (!whole && !deferred && width <= most && units > tiling.tiles1 &&
+        inFlight * step < kBusyShare * kSaturatingBytes &&
+        (inFlight + 1) * step >= kSaturatingBytes)
+      ++inFlight;
     // As few blocks as finish the first product in the same number of rounds:
     // equal shares, and fewer to meet.
     int64_t rounds = std::max<int64_t>(
@@ -271,6 +305,12 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
       if (!getScheduleProblem(problem, schedule).empty())
         continue;
       double time = estimateDecode(problem, schedule, gpu);
+      auto &bestOfKind = whole ? bestWhole : bestHalf;
+      double &timeOfKind = whole ? wholeTime : halfTime;
+      if (!deferred && (!bestOfKind || time < timeOfKind)) {
+        bestOfKind = schedule;
+        timeOfKind = time;
+      }
       bool mixes = best && best.getFirstRows() == 256 && !whole && !deferred;
       if (!best || time < bestTime * (mixes ? 1 - kHalfMargin : 1)) {
         best = schedule;
@@ -291,5 +331,19 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
         canDefer(problem))
       consider(128, 128, split, true);
   }
-  return best ? refine(problem, best, gpu) : best;
+  if (!best)
+    return best;
+  DecodeTiling tiling(problem, best);
+  if (tiling.longBlocks > 0 && width <= kWholeTokens) {
+    // A block's second whole tile takes as long as two halves, which others may
+    // have, and its activation shows.
+    if (best == bestWhole && bestHalf && width > kHalfTokens &&
+        halfTime < bestTime * (1 + kEvenMargin))
+      best = bestHalf;
+    // Two half tiles of few k-steps wait for the norm, and then for each other.
+    else if (best == bestHalf && bestWhole && tiling.steps1 <= kShortSteps &&
+             5 * tiling.longBlocks > best.getBlocks())
+      best = bestWhole;
+  }
+  return refine(problem, best, gpu);
 }

@@ -1,0 +1,155 @@
+// RUN: fuse-opt %s --fuse-select-schedules=tokens=16 \
+// RUN:   | FileCheck %s --check-prefixes=CHECK,FEW
+// RUN: fuse-opt %s --fuse-select-schedules=tokens=56 \
+// RUN:   | FileCheck %s --check-prefixes=CHECK,MORE
+
+// What schedules for at most 64 tokens have that does not follow from the
+// largest of three times.
+
+// 84 half tiles of 120 blocks: three stages of each are too little on its way
+// to keep memory busy, so that blocks without tiles would ask for theirs
+// meanwhile.
+
+// CHECK-LABEL: func @late_wait
+// CHECK: blocks = 120, {{.*}} first_rows = 128, {{.*}} in_flight = 4,
+func.func @late_wait(
+    %x: tensor<?x3072xbf16>, %g: tensor<5376x3072xbf16>,
+    %u: tensor<5376x3072xbf16>, %d: tensor<3072x5376xbf16>)
+    -> tensor<?x3072xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<?x3072xbf16>, tensor<5376x3072xbf16>, tensor<5376x3072xbf16>,
+       tensor<3072x5376xbf16>) -> tensor<?x3072xbf16>
+  return %y : tensor<?x3072xbf16>
+}
+
+// In FP8 a release that waits for more shows with more than 32 tokens.
+
+// CHECK-LABEL: func @late_wait_few
+// FEW: blocks = 120, {{.*}} first_rows = 128, {{.*}} in_flight = 4,
+// MORE: blocks = 120, {{.*}} first_rows = 128, {{.*}} in_flight = 3,
+func.func @late_wait_few(
+    %x: tensor<?x3072xbf16>, %g: tensor<5376x3072xf8E4M3FN>,
+    %u: tensor<5376x3072xf8E4M3FN>, %d: tensor<3072x5376xf8E4M3FN>)
+    -> tensor<?x3072xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<?x3072xbf16>, tensor<5376x3072xf8E4M3FN>, tensor<5376x3072xf8E4M3FN>,
+       tensor<3072x5376xf8E4M3FN>) -> tensor<?x3072xbf16>
+  return %y : tensor<?x3072xbf16>
+}
+
+// Three stages of 100 are nearly enough.
+
+// CHECK-LABEL: func @nearly_enough
+// CHECK: first_rows = 128, {{.*}} in_flight = 3,
+func.func @nearly_enough(
+    %x: tensor<?x1536xbf16>, %g: tensor<6400x1536xbf16>,
+    %u: tensor<6400x1536xbf16>, %d: tensor<1536x6400xbf16>)
+    -> tensor<?x1536xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<?x1536xbf16>, tensor<6400x1536xbf16>, tensor<6400x1536xbf16>,
+       tensor<1536x6400xbf16>) -> tensor<?x1536xbf16>
+  return %y : tensor<?x1536xbf16>
+}
+
+// 172 whole tiles are a second one for 40 of 132 blocks, 344 half ones a third
+// for 80. With more than 32 tokens those are done sooner.
+
+// CHECK-LABEL: func @second_tile
+// FEW: blocks = 128, split = 8, weight_stages
+// MORE: blocks = 128, split = 4, first_rows = 128,
+func.func @second_tile(
+    %x: tensor<?x4096xbf16>, %g: tensor<22016x4096xf8E4M3FN>,
+    %u: tensor<22016x4096xf8E4M3FN>, %d: tensor<4096x22016xf8E4M3FN>)
+    -> tensor<?x4096xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<?x4096xbf16>, tensor<22016x4096xf8E4M3FN>, tensor<22016x4096xf8E4M3FN>,
+       tensor<4096x22016xf8E4M3FN>) -> tensor<?x4096xbf16>
+  return %y : tensor<?x4096xbf16>
+}
+
+// Of 224 whole tiles most blocks have two.
+
+// CHECK-LABEL: func @two_tiles
+// CHECK-NOT: first_rows
+// CHECK: return
+func.func @two_tiles(
+    %x: tensor<?x8192xbf16>, %g: tensor<28672x8192xf8E4M3FN>,
+    %u: tensor<28672x8192xf8E4M3FN>, %d: tensor<8192x28672xf8E4M3FN>)
+    -> tensor<?x8192xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<?x8192xbf16>, tensor<28672x8192xf8E4M3FN>, tensor<28672x8192xf8E4M3FN>,
+       tensor<8192x28672xf8E4M3FN>) -> tensor<?x8192xbf16>
+  return %y : tensor<?x8192xbf16>
+}
+
+// Of 161 half tiles 29 blocks would have two. With 16 k-steps whole ones are
+// done sooner ...
+
+// CHECK-LABEL: func @short_tiles
+// CHECK: blocks = 112, split = 14, weight_stages
+func.func @short_tiles(
+    %x: tensor<?x2048xbf16>, %g: tensor<10256x2048xf8E4M3FN>,
+    %u: tensor<10256x2048xf8E4M3FN>, %d: tensor<2048x10256xf8E4M3FN>)
+    -> tensor<?x2048xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<?x2048xbf16>, tensor<10256x2048xf8E4M3FN>, tensor<10256x2048xf8E4M3FN>,
+       tensor<2048x10256xf8E4M3FN>) -> tensor<?x2048xbf16>
+  return %y : tensor<?x2048xbf16>
+}
+
+// ... with 32, halves are.
+
+// CHECK-LABEL: func @longer_tiles
+// CHECK: blocks = 132, {{.*}} first_rows = 128,
+func.func @longer_tiles(
+    %x: tensor<?x2048xbf16>, %g: tensor<10256x2048xbf16>,
+    %u: tensor<10256x2048xbf16>, %d: tensor<2048x10256xbf16>)
+    -> tensor<?x2048xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<?x2048xbf16>, tensor<10256x2048xbf16>, tensor<10256x2048xbf16>,
+       tensor<2048x10256xbf16>) -> tensor<?x2048xbf16>
+  return %y : tensor<?x2048xbf16>
+}
+
+// Nine k-steps are unrolled. Stages of tokens are a power of two then, where
+// blocks without tiles wait as well ...
+
+// CHECK-LABEL: func @unrolled
+// FEW: blocks = 126, {{.*}} token_stages = 8,
+// MORE: blocks = 126, {{.*}} weight_stages = 10, token_stages = 8,
+func.func @unrolled(
+    %x: tensor<?x1152xbf16>, %g: tensor<6912x1152xf8E4M3FN>,
+    %u: tensor<6912x1152xf8E4M3FN>, %d: tensor<1152x6912xf8E4M3FN>)
+    -> tensor<?x1152xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<?x1152xbf16>, tensor<6912x1152xf8E4M3FN>, tensor<6912x1152xf8E4M3FN>,
+       tensor<1152x6912xf8E4M3FN>) -> tensor<?x1152xbf16>
+  return %y : tensor<?x1152xbf16>
+}
+
+// ... and not where each block has one.
+
+// CHECK-LABEL: func @one_each
+// FEW: blocks = 132, {{.*}} token_stages = 8,
+// MORE: blocks = 132, {{.*}} token_stages = 6,
+func.func @one_each(
+    %x: tensor<?x1152xbf16>, %g: tensor<8448x1152xf8E4M3FN>,
+    %u: tensor<8448x1152xf8E4M3FN>, %d: tensor<1152x8448xf8E4M3FN>)
+    -> tensor<?x1152xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<?x1152xbf16>, tensor<8448x1152xf8E4M3FN>, tensor<8448x1152xf8E4M3FN>,
+       tensor<1152x8448xf8E4M3FN>) -> tensor<?x1152xbf16>
+  return %y : tensor<?x1152xbf16>
+}
