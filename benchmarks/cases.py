@@ -17,7 +17,9 @@ TIMED_TOKENS = (1, 8, 16, 32, 50, 64, 96, 128)
 #: What is timed beside the floor alone: all of those with these numbers of
 #: tokens, and other widths with these and the least, middle and most.
 LONE_TOKENS = (7, 33, 100)
-LONE_SHAPES = ((1536, 8960, "silu"), (3072, 8192, "silu"),
+LONE_SHAPES = ((1536, 8960, "silu"), (1552, 8976, "silu"),
+               (2048, 5632, "silu"), (2048, 10256, "silu"),
+               (3072, 8192, "silu"), (3584, 18944, "silu"),
                (3600, 10256, "silu"), (5120, 13824, "silu"))
 CHECKED_TOKENS = (1, 7, 8, 16, 33, 50, 64, 100, 128)
 #: Tiles of one launch for more tokens than that.
