@@ -220,8 +220,14 @@ ProductTiling::ProductTiling(const DecodeProblem &problem, int64_t firstRows,
   if (!problem.hasFirst())
     return;
   hiddenPerTile = problem.isGated() ? firstRows / 2 : firstRows;
-  tiles1 = llvm::divideCeil(problem.hidden, hiddenPerTile);
-  packedTiles1 = llvm::divideCeil(tiles1, kTileRows / firstRows);
+  int64_t packed = problem.isGated() ? kTileRows / 2 : kTileRows;
+  int64_t covered = problem.hidden;
+  // The last k-step of the next product is complete, and so are both quarters
+  // of a run.
+  if (firstRows == 192)
+    covered = llvm::alignTo(covered, std::max(kStepBytes / bytes, packed / 2));
+  tiles1 = llvm::divideCeil(covered, hiddenPerTile);
+  packedTiles1 = llvm::divideCeil(problem.hidden, packed);
   steps1 = llvm::divideCeil(problem.width * bytes, kStepBytes);
 }
 
@@ -239,14 +245,16 @@ DecodeTiling::DecodeTiling(const DecodeProblem &problem,
     parts = schedule.getDeferred() ? 2 : 1;
     tilesPerPart = llvm::divideCeil(tiles1, parts);
     firstBlocks = std::min(tilesPerPart, schedule.getBlocks());
-    int64_t more = tilesPerPart % schedule.getBlocks();
-    if (tilesPerPart > schedule.getBlocks() &&
-        5 * more <= 2 * schedule.getBlocks() &&
-        schedule.getTokens() <= kMaxWholeTokens)
-      longBlocks = more;
+    if (schedule.getTokens() <= kMaxWholeTokens)
+      longBlocks = countLong(tilesPerPart, schedule.getBlocks());
     tilesPerRange = llvm::divideCeil(tilesPerPart, schedule.getSplit());
-    // ... and whole k-steps of the last one.
-    if (hiddenPerTile * bytes < kStepBytes)
+    // ... and whole k-steps of the last one: of three quarters, pairs of tiles
+    // and three k-steps.
+    if (hasSingle())
+      tilesPerRange = llvm::alignTo(
+          tilesPerRange,
+          std::max<int64_t>(2, 3 * kStepBytes / (hiddenPerTile * bytes)));
+    else if (hiddenPerTile * bytes < kStepBytes)
       tilesPerRange = llvm::alignTo(tilesPerRange, 2);
     stepsPerRange = parts * tilesPerRange * hiddenPerTile * bytes / kStepBytes;
     ranges = llvm::divideCeil(tilesPerPart, tilesPerRange);
@@ -260,6 +268,11 @@ DecodeTiling::DecodeTiling(const DecodeProblem &problem,
   for (int64_t more = fewAdders + 1; 8 * more <= 5 * ranges; ++more)
     if (llvm::divideCeil(columns, more) < llvm::divideCeil(columns, fewAdders))
       fewAdders = more;
+}
+
+int64_t DecodeTiling::countLong(int64_t tiles, int64_t blocks) {
+  int64_t more = tiles % blocks;
+  return tiles > blocks && 5 * more <= 2 * blocks ? more : 0;
 }
 
 bool DecodeTiling::spreadsLate(tile::ScheduleAttr schedule) const {
@@ -310,6 +323,16 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
             " token stages, there are " +
             Twine(std::min(schedule.getTokenStages(), tiling.steps1)))
         .str();
+  if (tiling.hasSingle() && !problem.hasFirst())
+    return "there is no first product for first_rows = 192";
+  if (tiling.hasSingle() && tiling.tiles1 > schedule.getBlocks())
+    return ("tiles of 192 rows are one for each block, but there are " +
+            Twine(tiling.tiles1) + " for " + Twine(schedule.getBlocks()) +
+            " blocks")
+        .str();
+  if (tiling.hasSingle() && !canDefer(problem))
+    return "the contract keeps gate or up in f32, which tiles of 192 rows "
+           "round";
   if (!schedule.getDeferred())
     return "";
   if (!canDefer(problem))

@@ -117,8 +117,8 @@ private:
     tile::ScheduleAttr probe = make(
         gpu.multiprocessors, split, rows, choice.getWeightStages(),
         std::max<int64_t>(choice.getTokenStages(), 3), choice.getInFlight(),
-        choice.getAhead(), /*settle=*/0, /*adders=*/0,
-        /*staged=*/false, /*deferred=*/false, /*launches=*/1, /*polled=*/false);
+        choice.getAhead(), /*settle=*/0, /*adders=*/0, choice.getStaged(),
+        /*deferred=*/false, /*launches=*/1, /*polled=*/false);
     if (!probe)
       return;
     DecodeTiling tiling(problem, probe);
@@ -146,7 +146,7 @@ private:
       if (adders < split)
         adderCounts.insert(adders);
     // Stages of half a tile are half as large.
-    int64_t scale = 256 / choice.getFirstRows();
+    int64_t scale = choice.getFirstRows() == 256 ? 1 : 2;
     for (int64_t weightStages :
          {choice.getWeightStages(), 6 * scale, 5 * scale, 4 * scale, 3 * scale})
       for (int64_t tokenStages : {choice.getTokenStages(), int64_t(8),

@@ -117,6 +117,18 @@ TEST_F(DecodeWaitsTest, HalfTiles) {
     check({256, 512, 32, 9, 4, adders, 128, half});
 }
 
+/// Three quarters of a tile for each block: an even and an odd number of
+/// k-steps, both ends of the hidden layer, blocks without tiles and without
+/// units.
+TEST_F(DecodeWaitsTest, Quarters) {
+  std::string quarters =
+      ", first_rows = 192, weight_stages = 4, token_stages = 4, in_flight = 3";
+  check({256, 768, 16, 8, 4, 0, 128, quarters});
+  check({320, 640, 80, 12, 2, 0, 128, quarters});
+  check({192, 400, 32, 9, 3, 2, 128, quarters});
+  check({384, 832, 128, 9, 3, 0, 128, quarters});
+}
+
 /// More tiles than blocks: the first blocks have one more than the others, and
 /// the last blocks have the units.
 TEST_F(DecodeWaitsTest, LongBlocks) {

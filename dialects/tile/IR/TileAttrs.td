@@ -66,9 +66,13 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     - `blocks`: grid size; every block must be resident at the same time;
     - `split`: into how many ranges the reduction of the last product is cut;
     - `first_rows`: weight rows of the first product that a block takes at a
-      time, 256 or 128, of which a gated MLP has two for each hidden unit. With
-      128, stages are 16 KB, a k-step each, and `rows` is 128 too: more and
-      smaller units, for widths whose tiles of 256 do not occupy all blocks;
+      time, 256, 192 or 128, of which a gated MLP has two for each hidden unit.
+      With 128, stages are 16 KB, a k-step each, and `rows` is 128 too: more and
+      smaller units, for widths whose tiles of 256 do not occupy all blocks.
+      With 192, of which each block has at most one tile, stages are 16 KB too:
+      128 rows of a k-step, the 64 others of it and of the next one, and 128
+      rows of that. Each warpgroup takes 64 rows, and 64 more for half of the
+      tokens. Needs `staged`, a multiple of 16 `tokens` and `launches` = 1;
     - `rows`: outputs of the last product that a block computes, 256 or 128. A
       stage of 128 rows holds two k-steps: half as many ranges keep as many
       blocks busy, which halves the partial sums and doubles the tokens that a
@@ -146,7 +150,9 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
     /// Bytes of a stage of weights.
-    int64_t getWeightBytes() const { return getFirstRows() * 128; }
+    int64_t getWeightBytes() const {
+      return (getFirstRows() == 256 ? 256 : 128) * 128;
+    }
     /// Bytes of dynamic shared memory that the two rings take.
     int64_t getSharedBytes() const;
   }];

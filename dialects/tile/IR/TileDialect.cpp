@@ -74,14 +74,21 @@ LogicalResult ScheduleAttr::verify(
                        << " is not from 1 to blocks = " << blocks;
   if (rows != 128 && rows != 256)
     return emitError() << "rows = " << rows << " is not 128 or 256";
-  if (firstRows != 128 && firstRows != 256)
-    return emitError() << "first_rows = " << firstRows << " is not 128 or 256";
-  if (firstRows == 128 && rows != 128)
-    return emitError() << "first_rows = 128 wants rows = 128, not " << rows;
+  if (firstRows != 128 && firstRows != 192 && firstRows != 256)
+    return emitError() << "first_rows = " << firstRows
+                       << " is not 128, 192 or 256";
+  if (firstRows < 256 && rows != 128)
+    return emitError() << "first_rows = " << firstRows
+                       << " wants rows = 128, not " << rows;
   // A thread has tokens / 2 sums for each 64 rows of its warpgroup.
   if (tokens > 128 && firstRows != 128)
     return emitError() << "tokens = " << tokens
                        << " wants first_rows = 128, not " << firstRows;
+  // Each warpgroup takes whole groups of eight of half of the tokens.
+  if (firstRows == 192 && (!staged || tokens % 16 != 0 || launches != 1))
+    return emitError() << "first_rows = 192 wants staged, a multiple of 16 "
+                          "tokens and launches = 1, not "
+                       << tokens << " and " << launches;
   if (deferred && (!staged || firstRows != 128))
     return emitError() << "deferred wants staged and first_rows = 128, not "
                        << firstRows;
@@ -117,13 +124,17 @@ LogicalResult ScheduleAttr::verify(
   if (rows < firstRows && tokenStages < 3)
     return emitError() << "token_stages = " << tokenStages
                        << " is less than the 3 that rows = 128 takes";
+  // A k-step takes two stages, and one group of products stays in flight.
+  if (firstRows == 192 && weightStages < 4)
+    return emitError() << "weight_stages = " << weightStages
+                       << " is less than the 4 that first_rows = 192 takes";
   if (!partials || !(partials.isF32() || partials.isBF16()))
     return emitError() << "partials = " << partials << " is not f32 or bf16";
   if (polled && !partials.isF32())
     return emitError() << "polled wants partials = f32, not " << partials;
   // Mbarriers and reduction scratch are static shared memory beside the rings.
-  int64_t bytes =
-      weightStages * firstRows * 128 + (tokenStages + deferred) * tokens * 128;
+  int64_t bytes = weightStages * (firstRows == 256 ? 256 : 128) * 128 +
+                  (tokenStages + deferred) * tokens * 128;
   if (bytes > kMaxSharedBytes - 2048)
     return emitError() << "rings of " << bytes << " bytes do not fit into the "
                        << kMaxSharedBytes - 2048

@@ -74,9 +74,15 @@ std::optional<DecodeProblem> describeDecode(mlir::Operation *op,
 
 /// How the products of a problem are cut into tiles. A packed tile is 256 rows
 /// of a weight, a k-step 128 bytes; ragged edges are padded with zeros when
-/// weights are packed. A tile is a packed one, or half of one.
+/// weights are packed. A tile is a packed one, half of one, or three quarters.
+///
+/// A quarter is 64 rows, what one product takes. Each half of a packed tile has
+/// a run of hidden units, and its quarters have every other one of them. So
+/// three neighbouring quarters are a pair, which has a run, and a single one,
+/// which has every other unit of the run beside: the rest is in the tile that
+/// makes two halves of three with this one.
 struct ProductTiling {
-  /// With tiles of so many weight rows in the two products, 256 or 128.
+  /// With tiles of so many weight rows in the two products, 256, 192 or 128.
   ProductTiling(const DecodeProblem &problem, int64_t firstRows, int64_t rows);
 
   /// Bytes of an operand of the products.
@@ -118,6 +124,10 @@ struct DecodeTiling : ProductTiling {
   /// there are some, units belong to the last blocks.
   int64_t longBlocks = 0, firstUnit = 0;
 
+  /// How many of `blocks` have more of `tiles` than the others, or 0 where most
+  /// have.
+  static int64_t countLong(int64_t tiles, int64_t blocks);
+
   /// Whether late blocks lie evenly among the others: where those alone keep
   /// device memory busy.
   bool spreadsLate(tile::ScheduleAttr schedule) const;
@@ -127,16 +137,32 @@ struct DecodeTiling : ProductTiling {
     return spreadsLate(schedule) && getUnits() > firstBlocks;
   }
 
-  /// Token stages that a tile of the hidden layer takes, and bytes of a token
-  /// in each.
+  /// Whether a tile is three quarters of a packed one.
+  bool hasSingle() const { return firstRows == 192; }
+  /// Hidden units of a tile that follow each other.
+  int64_t getRun() const {
+    return hasSingle() ? hiddenPerTile / 3 * 2 : hiddenPerTile;
+  }
+  /// Token stages that a tile of the hidden layer takes, those of its run, and
+  /// bytes of a token in each of these.
   int64_t getHiddenStages() const {
     return llvm::divideCeil(hiddenPerTile * bytes, 128);
   }
+  int64_t getRunStages() const {
+    return llvm::divideCeil(getRun() * bytes, 128);
+  }
   int64_t getHiddenBytes() const {
-    return std::min<int64_t>(hiddenPerTile * bytes, 128);
+    return std::min<int64_t>(getRun() * bytes, 128);
+  }
+  /// Stages of weights of a tile of the first product: of three quarters, the
+  /// single ones of two k-steps are one.
+  int64_t getFirstStages() const {
+    return steps1 + (hasSingle() ? llvm::divideCeil(steps1, 2) : 0);
   }
   /// k-steps in a stage of weights of the last product.
-  int64_t getStepsPerStage() const { return firstRows / rows; }
+  int64_t getStepsPerStage() const {
+    return hasSingle() ? 1 : firstRows / rows;
+  }
 };
 
 /// Whether gate and up can wait in bf16 for their activation.

@@ -80,6 +80,8 @@ private:
 
   // Parts of the math role.
   void normalizeRows();
+  /// The first hidden unit of a tile, or of its run.
+  Value firstUnit(Value tileIndex);
   llvm::SmallVector<Value> mainLoop(Uses &uses, Value stages,
                                     int64_t stepsPerStage, int64_t accs,
                                     int64_t kept, const Deferred *meanwhile);
@@ -88,15 +90,35 @@ private:
   Value localUnit(bool half);
   void storeHidden(Value tileIndex, mlir::ValueRange accs, Uses uses);
   Rounded roundTile(Value tileIndex, Value acc);
+  Rounded roundUnits(llvm::ArrayRef<Value> sums, Value unit);
   void activateTokens(const Rounded &values, int64_t firstGroup,
                       int64_t lastGroup, Value staged);
+  /// Where a thread's hidden units go: the byte in the row of a token, and the
+  /// first token.
+  struct Place {
+    Value byte, token;
+    int64_t rowBytes;
+  };
+  void activateAt(const Rounded &values, int64_t firstGroup, int64_t lastGroup,
+                  Value staged, Place place);
   void activateShare(int64_t share, const Deferred &tile);
   void copyHidden(Value tileIndex, Value staged, int64_t firstUnit);
   void padHidden(Value tileIndex);
   void finishHidden(Value tileIndex, Uses uses);
   Value stagedAt(Uses uses, Value index);
   Value hiddenWord(Value tileIndex);
-  Value placeOf(Value byte, Value token);
+  Value placeOf(Value byte, Value token, int64_t rowBytes);
+
+  // Tiles of three quarters.
+  void visitQuarters(Value use, PieceVisitor visit);
+  llvm::SmallVector<Value> multiplyQuarters(Uses &uses, int64_t kept);
+  void storeQuarters(Value tileIndex, mlir::ValueRange accs, Uses uses);
+  void copySingle(Value tileIndex, Uses uses);
+  Value singleStaged(Uses uses);
+  Value singleUnit(Value tileIndex);
+  int64_t singleBytes() const {
+    return (tiling.hiddenPerTile - tiling.getRun()) * elementBytes;
+  }
   void storePartials(mlir::ValueRange accs);
   void meet();
   void sumPartials();
@@ -124,7 +146,8 @@ private:
   /// What a thread has of an accumulator: of every eight tokens two, of each
   /// the lower row of both, then the upper.
   llvm::SmallVector<Value> valuesOf(Value acc) {
-    llvm::SmallVector<mlir::Type> types(tokens / 2, f32);
+    llvm::SmallVector<mlir::Type> types(
+        llvm::cast<tile::AccType>(acc.getType()).getNumRegisters(), f32);
     return llvm::to_vector_of<Value>(
         tile::AccValuesOp::create(b, loc, types, acc).getResults());
   }

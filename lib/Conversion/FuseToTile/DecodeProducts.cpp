@@ -102,6 +102,14 @@ Value DecodeKernelBuilder::localUnit(bool half) {
   return add(mul(group, half ? 2 : 128), add(mul(warp, 32), mul(row8, 4)));
 }
 
+Value DecodeKernelBuilder::firstUnit(Value tileIndex) {
+  if (!tiling.hasSingle())
+    return mul(tileIndex, tiling.hiddenPerTile);
+  // Of every other tile, the run comes behind the single quarter.
+  Value quarter = add(mul(tileIndex, 3), rem(tileIndex, 2));
+  return mul(quarter, tiling.getRun() / 2);
+}
+
 /// Activation and gate of one tile of the first product. Packing puts the
 /// rows of a thread next to each other: gate and up of two hidden units, or
 /// four hidden units; of half a tile, one or two.
@@ -110,7 +118,7 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
   bool half = accs.size() == 1;
   int64_t units = (p.isGated() ? 2 : 4) / (half ? 2 : 1);
   Value local = localUnit(half);
-  Value unit = add(mul(tileIndex, tiling.hiddenPerTile), local);
+  Value unit = add(firstUnit(tileIndex), local);
   Value inside, safe = unit;
   if (p.hidden % tiling.hiddenPerTile != 0) {
     inside = less(unit, c(wholeSteps(p.hidden)));
@@ -141,7 +149,8 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
   Values places;
   for (int64_t parity : {0, 1}) {
     Value token = add(mul(rem(lane, 4), 2), parity);
-    places.push_back(staged ? div(placeOf(byte, token), elementBytes)
+    places.push_back(staged ? div(placeOf(byte, token, tiling.getHiddenBytes()),
+                                  elementBytes)
                             : packedIndex(token, unit));
   }
   int64_t distance =
@@ -182,8 +191,10 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
 void DecodeKernelBuilder::finishHidden(Value tileIndex, Uses uses) {
   int64_t stages = tiling.getHiddenStages();
   barrier();
-  for (int64_t index = 0; index < stages; ++index)
+  for (int64_t index = 0; index < tiling.getRunStages(); ++index)
     copyHidden(tileIndex, stagedAt(uses, c(index)), index * 128 / elementBytes);
+  if (tiling.hasSingle())
+    copySingle(tileIndex, uses);
   FenceAsyncOp::create(b, loc, /*shared=*/false);
   barrier();
   when(equal(thread, 0), [&] {
@@ -226,12 +237,12 @@ void DecodeKernelBuilder::copyHidden(Value tileIndex, Value staged,
     if (begin + kMathThreads > pieces)
       exists = less(piece, c(pieces));
     Value token = div(piece, perRow), chunk = rem(piece, perRow);
-    Value unit = add(add(mul(tileIndex, tiling.hiddenPerTile), firstUnit),
-                     mul(chunk, units));
-    if (p.hidden % tiling.hiddenPerTile != 0)
+    Value unit =
+        add(add(this->firstUnit(tileIndex), firstUnit), mul(chunk, units));
+    if (tiling.tiles1 * tiling.hiddenPerTile != p.hidden)
       exists = both(exists, less(unit, c(wholeSteps(p.hidden))));
     when(exists, [&] {
-      Value at = placeOf(mul(chunk, 16), token);
+      Value at = placeOf(mul(chunk, 16), token, rowBytes);
       store(load(vector, staged, div(at, elementBytes)), hidden,
             packedIndex(token, unit));
     });
@@ -245,7 +256,7 @@ void DecodeKernelBuilder::copyHidden(Value tileIndex, Value staged,
 void DecodeKernelBuilder::padHidden(Value tileIndex) {
   int64_t from = tiling.tiles1 * tiling.hiddenPerTile;
   int64_t units = 16 / elementBytes, perRow = (wholeSteps(from) - from) / units;
-  int64_t pieces = tokens * perRow;
+  int64_t pieces = tiling.hasSingle() ? 0 : tokens * perRow;
   Value last;
   if (pieces > 0)
     last = equal(tileIndex, tiling.tiles1 - 1);
@@ -277,8 +288,7 @@ Value DecodeKernelBuilder::packedIndex(Value token, Value column) {
 /// bytes are moved like a swizzle would. A warp stores one value of four even
 /// or four odd tokens and of four pieces at a time; those of two tokens lie in
 /// different banks then.
-Value DecodeKernelBuilder::placeOf(Value byte, Value token) {
-  int64_t rowBytes = tiling.getHiddenBytes();
+Value DecodeKernelBuilder::placeOf(Value byte, Value token, int64_t rowBytes) {
   auto flip = [&](Value x, Value y) -> Value {
     return arith::XOrIOp::create(b, loc, x, y);
   };
@@ -291,7 +301,7 @@ Value DecodeKernelBuilder::placeOf(Value byte, Value token) {
     return add(add(at, mul(moved, 64)), byte);
   }
   // Pieces that are neighbours move by two from one pair to the next.
-  bool apart = tiling.firstRows == 128 && elementBytes == 2;
+  bool apart = tiling.firstRows != 256 && elementBytes == 2;
   Value moved = flip(div(byte, 16), apart ? pair : rem(token, rowBytes / 16));
   return add(at, add(mul(moved, 16), rem(byte, 16)));
 }
@@ -303,14 +313,18 @@ Value DecodeKernelBuilder::placeOf(Value byte, Value token) {
 /// Gate and up of a tile, or the two units that a thread has of a dense one,
 /// in pairs of neighbouring tokens.
 Rounded DecodeKernelBuilder::roundTile(Value tileIndex, Value acc) {
-  Values sums = valuesOf(acc), low, high;
-  for (int64_t index = 0; index < tokens / 2; index += 4) {
+  Values sums = valuesOf(acc);
+  return roundUnits(sums, add(firstUnit(tileIndex), localUnit(/*half=*/true)));
+}
+
+/// The same of the sums of a thread whose first hidden unit is `unit`.
+Rounded DecodeKernelBuilder::roundUnits(ArrayRef<Value> sums, Value unit) {
+  Values low, high;
+  for (size_t index = 0; index < sums.size(); index += 4) {
     low.append({sums[index], sums[index + 1]});
     high.append({sums[index + 2], sums[index + 3]});
   }
-  Value unit =
-      add(mul(tileIndex, tiling.hiddenPerTile), localUnit(/*half=*/true));
-  if (p.hidden % tiling.hiddenPerTile != 0)
+  if (tiling.tiles1 * tiling.hiddenPerTile != p.hidden)
     unit = select(less(unit, c(p.hidden)), unit, c(0));
   auto repeat = [&](ArrayRef<Value> biases) {
     Values repeated;
@@ -330,17 +344,28 @@ Rounded DecodeKernelBuilder::roundTile(Value tileIndex, Value acc) {
 void DecodeKernelBuilder::activateTokens(const Rounded &values,
                                          int64_t firstGroup, int64_t lastGroup,
                                          Value staged) {
-  int64_t rows = p.isGated() ? 1 : 2;
-  int64_t groups = values.getSize() / (2 * rows);
   Value byte = mul(localUnit(/*half=*/true), elementBytes);
   if (tiling.getHiddenStages() > 1)
     byte = rem(byte, 128);
+  activateAt(values, firstGroup, lastGroup, staged,
+             {byte, Value(), tiling.getHiddenBytes()});
+}
+
+void DecodeKernelBuilder::activateAt(const Rounded &values, int64_t firstGroup,
+                                     int64_t lastGroup, Value staged,
+                                     Place place) {
+  int64_t rows = p.isGated() ? 1 : 2;
+  int64_t groups = values.getSize() / (2 * rows);
   // Tokens that are eight apart lie at a constant distance.
   Values places;
-  for (int64_t parity : {0, 1})
+  for (int64_t parity : {0, 1}) {
+    Value token = add(mul(rem(lane, 4), 2), parity);
+    if (place.token)
+      token = add(place.token, token);
     places.push_back(
-        div(placeOf(byte, add(mul(rem(lane, 4), 2), parity)), elementBytes));
-  int64_t distance = 8 * tiling.getHiddenBytes() / elementBytes;
+        div(placeOf(place.byte, token, place.rowBytes), elementBytes));
+  }
+  int64_t distance = 8 * place.rowBytes / elementBytes;
   for (int64_t group = firstGroup; group < lastGroup; ++group) {
     SmallVector<Values> units;
     for (int64_t row = 0; row < rows; ++row)
@@ -411,6 +436,10 @@ void DecodeKernelBuilder::multiplyFirst(Uses &uses) {
       loop(block, c(tiling.tiles1), s.getBlocks(), {uses.weight, uses.token},
            [&](Value tile, ValueRange carried) -> SmallVector<Value> {
              Uses uses{carried[0], carried[1]};
+             if (tiling.hasSingle()) {
+               storeQuarters(tile, multiplyQuarters(uses, kept), uses);
+               return {uses.weight, uses.token};
+             }
              Values accs = mainLoop(uses, c(tiling.steps1), /*stepsPerStage=*/1,
                                     tiling.firstRows / 128, kept, nullptr);
              storeHidden(tile, accs, uses);

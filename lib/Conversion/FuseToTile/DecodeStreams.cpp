@@ -22,6 +22,8 @@ static constexpr int64_t kLooksPerStage = 32;
 /// Where a stage of the first product comes from. The order in memory is
 /// [step][tile]: blocks read neighbouring stages at the same time.
 void DecodeKernelBuilder::visitFirst(Value use, PieceVisitor visit) {
+  if (tiling.hasSingle())
+    return visitQuarters(use, visit);
   Value tile = block, step = use;
   if (tiling.tiles1 > s.getBlocks() || s.getDeferred()) {
     tile = add(block, mul(div(use, tiling.steps1), tileStride()));
@@ -116,9 +118,9 @@ Value DecodeKernelBuilder::countFirst() {
     return select(less(block, c(tiling.tilesPerPart)), c(2 * tiling.steps1),
                   c(0));
   if (tiling.tiles1 == blocks)
-    return c(tiling.steps1);
+    return c(tiling.getFirstStages());
   Value tiles = div(sub(c(tiling.tiles1 + blocks - 1), block), blocks);
-  return mul(tiles, tiling.steps1);
+  return mul(tiles, tiling.getFirstStages());
 }
 
 /// Stages of this block's unit of the last product.

@@ -144,6 +144,54 @@ func.func @unrounded(%x: tensor<?x128xbf16>, %g: tensor<256x128xbf16>,
 
 // -----
 
+// So is what tiles of 192 rows round before they activate it.
+
+func.func @unrounded_quarters(%x: tensor<?x128xbf16>, %g: tensor<384x128xbf16>,
+                              %d: tensor<128x384xbf16>) -> tensor<?x128xbf16> {
+  // expected-error@+1 {{does not fit its schedule: the contract keeps gate or up in f32, which tiles of 192 rows round}}
+  %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu)
+         rounding(relaxed skip [up])
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 4, split = 2,
+          first_rows = 192, rows = 128, weight_stages = 4, token_stages = 4,
+          in_flight = 0, partials = f32, staged = true, hint = normal,
+          dependent = false>}
+    : (tensor<?x128xbf16>, tensor<384x128xbf16>, tensor<384x128xbf16>,
+       tensor<128x384xbf16>) -> tensor<?x128xbf16>
+  return %y : tensor<?x128xbf16>
+}
+
+// -----
+
+func.func @more_quarters(%x: tensor<?x128xbf16>, %g: tensor<384x128xbf16>,
+                         %d: tensor<128x384xbf16>) -> tensor<?x128xbf16> {
+  // expected-error@+1 {{does not fit its schedule: tiles of 192 rows are one for each block, but there are 4 for 3 blocks}}
+  %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split = 2,
+          first_rows = 192, rows = 128, weight_stages = 4, token_stages = 4,
+          in_flight = 0, partials = f32, staged = true, hint = normal,
+          dependent = false>}
+    : (tensor<?x128xbf16>, tensor<384x128xbf16>, tensor<384x128xbf16>,
+       tensor<128x384xbf16>) -> tensor<?x128xbf16>
+  return %y : tensor<?x128xbf16>
+}
+
+// -----
+
+func.func @no_quarters(%x: tensor<?x128xbf16>, %w: tensor<128xbf16>,
+                       %a: tensor<384x128xbf16>) -> tensor<?x384xbf16> {
+  // expected-error@+1 {{does not fit its schedule: there is no first product for first_rows = 192}}
+  %y = fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%a) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split = 1,
+          first_rows = 192, rows = 128, weight_stages = 4, token_stages = 4,
+          in_flight = 0, partials = f32, staged = true, hint = normal,
+          dependent = false>}
+    : (tensor<?x128xbf16>, tensor<128xbf16>, tensor<384x128xbf16>)
+      -> tensor<?x384xbf16>
+  return %y : tensor<?x384xbf16>
+}
+
+// -----
+
 func.func @wide_tile(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                      %d: tensor<128x256xbf16>) -> tensor<?x128xbf16> {
   // expected-error@+1 {{does not fit its schedule: a tile of the hidden layer takes 2 token stages, there are 1}}

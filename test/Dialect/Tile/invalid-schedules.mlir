@@ -237,7 +237,7 @@ func.func private @f() attributes {
 
 // -----
 
-// expected-error@+2 {{first_rows = 64 is not 128 or 256}}
+// expected-error@+2 {{first_rows = 64 is not 128, 192 or 256}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
     first_rows = 64, weight_stages = 6, token_stages = 4, in_flight = 2,
@@ -250,6 +250,67 @@ func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
     weight_stages = 6, token_stages = 4, in_flight = 2, partials = bf16,
     polled = true, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{first_rows = 192 wants rows = 128, not 256}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split = 16,
+    first_rows = 192, weight_stages = 6, token_stages = 4, in_flight = 2,
+    partials = f32, staged = true, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{first_rows = 192 wants staged, a multiple of 16 tokens and launches = 1, not 16 and 1}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split = 16,
+    first_rows = 192, rows = 128, weight_stages = 6, token_stages = 4,
+    in_flight = 2, partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{first_rows = 192 wants staged, a multiple of 16 tokens and launches = 1, not 24 and 1}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 24, blocks = 128, split = 16,
+    first_rows = 192, rows = 128, weight_stages = 6, token_stages = 4,
+    in_flight = 2, partials = f32, staged = true, hint = evict_first,
+    dependent = true>}
+
+// -----
+
+// expected-error@+2 {{first_rows = 192 wants staged, a multiple of 16 tokens and launches = 1, not 16 and 2}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split = 16,
+    first_rows = 192, rows = 128, weight_stages = 6, token_stages = 4,
+    in_flight = 2, partials = f32, staged = true, hint = evict_first,
+    dependent = true, launches = 2>}
+
+// -----
+
+// expected-error@+2 {{weight_stages = 3 is less than the 4 that first_rows = 192 takes}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split = 16,
+    first_rows = 192, rows = 128, weight_stages = 3, token_stages = 4,
+    in_flight = 2, partials = f32, staged = true, hint = evict_first,
+    dependent = true>}
+
+// -----
+
+// expected-error@+2 {{tokens = 144 wants first_rows = 128, not 192}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 144, blocks = 128, split = 16,
+    first_rows = 192, rows = 128, weight_stages = 6, token_stages = 4,
+    in_flight = 2, partials = f32, staged = true, hint = evict_first,
+    dependent = true>}
+
+// -----
+
+// expected-error@+2 {{deferred wants staged and first_rows = 128, not 192}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split = 16,
+    first_rows = 192, rows = 128, weight_stages = 6, token_stages = 4,
+    in_flight = 2, partials = f32, staged = true, deferred = true,
+    hint = evict_first, dependent = true>}
 
 // -----
 
