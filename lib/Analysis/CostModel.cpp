@@ -30,6 +30,10 @@ static constexpr int64_t kShortSteps = 20;
 /// keeps it busy.
 static constexpr double kBusyShare = 0.88;
 
+/// Stages that settle where halves or three quarters of tiles release hidden
+/// units of many tokens.
+static constexpr int64_t kHalfSettled = 3, kQuarterSettled = 6;
+
 /// Half tiles have to be expected to be faster than whole ones by this.
 static constexpr double kHalfMargin = 0.02;
 
@@ -37,8 +41,17 @@ static constexpr double kHalfMargin = 0.02;
 /// where a few blocks would have a whole tile more than the others.
 static constexpr double kEvenMargin = 0.015;
 
+/// Three quarters have to be expected to be faster than two parts by this.
+static constexpr double kQuarterMargin = 0.03;
+
 /// At least so many blocks with work for each that has none.
 static constexpr int64_t kBusyPerIdle = 16;
+
+/// k-steps of a unit from which on it is faster to hold some back.
+static constexpr int64_t kSettledSteps = 14;
+
+/// k-steps of the first product of which memory has much to bring, and few.
+static constexpr int64_t kLongSteps = 32, kFewSteps = 17;
 
 /// Up to so many, half of the ranges add up where tiles are halves.
 static constexpr int64_t kHalfTokens = 32;
@@ -46,6 +59,10 @@ static constexpr int64_t kHalfTokens = 32;
 /// Up to so many, activating whole tiles at once is as fast as deferring half
 /// ones.
 static constexpr int64_t kWholeTokens = 64;
+
+/// From more than so many on, the last product and the meetings are most of
+/// what memory does not hide.
+static constexpr int64_t kManyTokens = 96;
 
 /// Tokens up to which activations may be divided by their scale: a division
 /// needs registers that wider deferred tiles take.
@@ -69,13 +86,40 @@ static bool wantsMore(const DecodeProblem &problem, const DecodeTiling &tiling,
 }
 
 /// Whether blocks with whole tiles, which leave others without any, get more
-/// than their share: with many tokens only if three stages are on their way.
+/// than their share: with many tokens only if three stages are on their way, as
+/// there are where tiles are three quarters.
 static bool takesMore(const DecodeProblem &problem, tile::ScheduleAttr schedule,
                       const DecodeTiling &tiling, const GpuModel &gpu) {
+  if (tiling.hasSingle())
+    return true;
   return problem.hasFirst() && schedule.getFirstRows() == 256 &&
          2 * tiling.tiles1 > gpu.multiprocessors &&
          wantsMore(problem, tiling, gpu) ==
              (schedule.getTokens() > kWholeTokens);
+}
+
+/// Stages of 16 KB on their way to each block with three quarters of a tile: a
+/// fourth pays where few tokens wait for little else, and where streams are
+/// long, as long as what memory has to bring at a time is not much more than
+/// keeps it busy.
+static int64_t countQuarterStages(const DecodeTiling &tiling, int64_t tokens) {
+  if (tokens <= 2 * kFewTokens)
+    return 4;
+  bool isMuch = 2 * tiling.tiles1 * 4 * 128 * 128 > 3 * kSaturatingBytes;
+  return tiling.steps1 > kLongSteps && !isMuch ? 4 : 3;
+}
+
+/// Whether half tiles of many tokens wait for each other more than for the
+/// memory, so that less on its way is faster: where some blocks have a tile
+/// more than the others, and where there are few k-steps.
+static bool isShort(const DecodeProblem &problem, int64_t tokens,
+                    const GpuModel &gpu) {
+  if (!problem.hasFirst())
+    return false;
+  ProductTiling tiling(problem, 128, 128);
+  bool hasLong = DecodeTiling::countLong(tiling.tiles1, gpu.multiprocessors);
+  return hasLong ? tiling.steps1 < kLongSteps
+                 : tiling.steps1 < kFewSteps && tokens > kManyTokens;
 }
 
 double fuse::estimateDecode(const DecodeProblem &problem,
@@ -86,18 +130,19 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   // The tensor cores of a multiprocessor take tokens / 2 cycles for 2 KB of
   // weights, bf16 and f8 alike.
   double weightStage = schedule.getWeightBytes();
+  double firstStep = schedule.getFirstRows() * 128.0;
   double cycles = weightStage / 2048.0 * schedule.getTokens() / 2;
-  auto stageOf = [&](double share) {
-    return std::max(weightStage / share, cycles / gpu.clock);
+  auto timeOf = [&](double bytes, double share) {
+    return std::max(bytes / share, bytes / weightStage * cycles / gpu.clock);
   };
-  double stage = stageOf(gpu.shareRate);
+  double stage = timeOf(weightStage, gpu.shareRate);
   // The weight stream does not stop between the products, so the kernel lasts
   // as long as device memory needs for all weights, the busiest block for its
   // stages of both products, or L2 for weights and activations.
   int64_t stepsPerStage = tiling.getStepsPerStage();
   int64_t stages1 = tiling.tiles1 * tiling.steps1;
   int64_t steps2 = tiling.tiles2 * tiling.steps2;
-  double bytes = (stages1 + steps2 / stepsPerStage) * weightStage;
+  double bytes = stages1 * firstStep + steps2 / stepsPerStage * weightStage;
   // A block with deferred tiles has two, also where there are more blocks.
   int64_t rounds = schedule.getDeferred()
                        ? tiling.parts
@@ -105,51 +150,77 @@ double fuse::estimateDecode(const DecodeProblem &problem,
   int64_t stages2 = tiling.stepsPerRange / stepsPerStage;
   // What a block takes in grows with what is on its way, as long as memory
   // brings it.
+  bool hasThird = schedule.getFirstRows() == 256 &&
+                  schedule.getInFlight() == 3 &&
+                  schedule.getTokens() > kManyTokens;
   double share = gpu.shareRate;
   if (takesMore(problem, schedule, tiling, gpu)) {
     double onItsWay = schedule.getInFlight() * weightStage / kSaturatingBytes;
     share = std::max(share, std::min(gpu.memoryRate / tiling.firstBlocks,
                                      gpu.memoryRate * onItsWay));
   }
-  double busiest = rounds * tiling.steps1 * stageOf(share) + stages2 * stage;
+  // Whole tiles of many tokens wait for shared memory, which products read and
+  // copies write, an eighth longer than for the tensor cores.
+  double firstTime = timeOf(firstStep, share);
+  if (hasThird)
+    firstTime = std::max(firstTime, 9.0 / 8 * cycles / gpu.clock);
+  double busiest = rounds * tiling.steps1 * firstTime + stages2 * stage;
   // Those that have a tile more get twice as much as others, which have the
   // units if they are enough.
   if (tiling.longBlocks > 0) {
     double fast =
-        stageOf(std::clamp(2 * gpu.memoryRate / (blocks + tiling.longBlocks),
-                           gpu.shareRate, 2 * gpu.shareRate));
+        timeOf(weightStage,
+               std::clamp(2 * gpu.memoryRate / (blocks + tiling.longBlocks),
+                          gpu.shareRate, 2 * gpu.shareRate));
     int64_t more = tiling.longBlocks > tiling.firstUnit ? stages2 : 0;
     busiest = std::max(rounds * tiling.steps1 * fast + more * stage,
                        ((rounds - 1) * tiling.steps1 + stages2) * stage);
   }
-  // Whole tiles stop reading while they activate, deferred ones do not.
+  // Whole tiles stop reading while they activate, deferred ones do not, and of
+  // half ones some blocks go on.
   bool many = schedule.getTokens() > kMaxWholeTokens;
-  double rate = schedule.getDeferred() || many ? gpu.copyRate : gpu.l2Rate;
+  bool goesOn = tiling.longBlocks > 0 && schedule.getInFlight() == 2 &&
+                schedule.getTokens() > kWholeTokens;
+  double rate =
+      schedule.getDeferred() || many || goesOn ? gpu.copyRate : gpu.l2Rate;
   double time = std::max({bytes / gpu.memoryRate, busiest,
                           (bytes + (stages1 + steps2) * tokenStage) / rate});
   // Partial sums are written and read once, and blocks meet twice.
   double partial = schedule.getPartials().getIntOrFloatBitWidth() / 8.0;
   double sums = 2.0 * tiling.ranges * tiling.tiles2 * tiling.rows *
                 schedule.getTokens() * partial;
+  // Blocks meet through a memory that has more on its way with a third stage.
+  double meeting = gpu.meeting * (hasThird ? 1.5 : 1);
   // A range waits for the slowest of its tiles, a sum for the slowest of its
   // ranges. The weights of the last product are there before its tokens are,
   // so that they hide only a part of its time on the tensor cores.
   time += gpu.tileWait * tiling.tilesPerRange + gpu.rangeWait * tiling.ranges;
+  bool isLate = goesOn && schedule.getTokens() > kManyTokens;
+  if (goesOn)
+    time += (isLate ? gpu.longWait : gpu.longWait / 2) * tiling.longBlocks;
   if (problem.hasFirst())
-    time += gpu.exposed * tiling.stepsPerRange / tiling.parts / stepsPerStage *
-            cycles / gpu.clock;
+    time += (isLate ? gpu.lateExposed : gpu.exposed) * tiling.stepsPerRange /
+            tiling.parts / stepsPerStage * cycles / gpu.clock;
   // Activations wait for the last stage of a tile, and the last product for
   // them, unless they are done under what comes next.
   if (!schedule.getDeferred()) {
     // Weights keep memory busy during all but the last; with many tokens it is
     // the tensor cores that stand still.
-    time += (many ? rounds : 1) * gpu.meeting;
-    time += rounds * tiling.hiddenPerTile * schedule.getTokens() *
-            gpu.activation / gpu.clock;
+    time += (many ? rounds : 1) * meeting;
+    time += (isLate ? 1 : rounds) * tiling.hiddenPerTile *
+            schedule.getTokens() * gpu.activation / gpu.clock;
   }
   if (many)
     time += gpu.row * (llvm::divideCeil(schedule.getTokens(), blocks) - 1);
-  return time + sums / gpu.l2Rate + gpu.meeting;
+  // What is on its way to late blocks leaves room for sums, of which the one
+  // with most columns is the last to end.
+  if (isLate) {
+    int64_t columns = schedule.getTokens() / 4;
+    int64_t most = llvm::divideCeil(columns, tiling.ranges) * tiling.ranges;
+    return time + sums * (columns + most) / (2 * columns) / gpu.copyRate +
+           meeting;
+  }
+  return time + sums / gpu.l2Rate + meeting;
 }
 
 /// Whether releases of hidden units wait for less, where it is them that the
@@ -183,6 +254,14 @@ static tile::ScheduleAttr refine(const DecodeProblem &problem,
   int64_t settle = 0, adders = 0, blocks = s.getBlocks();
   if (settles(problem, s, tiling))
     settle = kSettledStages + (s.getTokens() > 2 * kFewTokens);
+  bool wait = problem.hasFirst() && s.getTokens() > kWholeTokens &&
+              s.getTokens() <= kMaxWholeTokens && !s.getDeferred();
+  // Where a unit has little, it all is in the ring by then.
+  if (wait && tiling.hasSingle() && s.getInFlight() == 3)
+    settle = kQuarterSettled;
+  if (wait && s.getFirstRows() == 128 && s.getInFlight() == 2 &&
+      tiling.stepsPerRange >= kSettledSteps)
+    settle = kHalfSettled;
   if (sharesSums(problem, s, tiling)) {
     adders = tiling.fewAdders;
     // With a few blocks of no work evenly among the others, half of the ranges
@@ -225,6 +304,11 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
                 width > kExactTokens;
   Type partials = rounds ? Type(BFloat16Type::get(context))
                          : Type(Float32Type::get(context));
+  // Where halves are more than multiprocessors, three quarters may be one for
+  // each.
+  bool needsQuarters =
+      problem.hasFirst() && canDefer(problem) &&
+      ProductTiling(problem, 128, 128).tiles1 > gpu.multiprocessors;
   tile::ScheduleAttr best, bestWhole, bestHalf;
   double bestTime = 0, wholeTime = 0, halfTime = 0;
   auto consider = [&](int64_t firstRows, int64_t rows, int64_t split,
@@ -235,34 +319,44 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
     // as weights.
     bool whole = firstRows == 256;
     bool few = width <= 16 || (width <= 32 && whole && problem.hasFirst());
+    // Warpgroups share the tokens of a quarter.
+    bool quarters = firstRows == 192;
+    int64_t columns = quarters ? llvm::alignTo(width, 16) : width;
+    bool waits = firstRows == 128 && !deferred && !many &&
+                 width > kWholeTokens && isShort(problem, width, gpu);
     int64_t tokenStages = few                                     ? 8
                           : width <= 32                           ? 6
-                          : many                                  ? 4
+                          : waits                                 ? 6
+                          : many || quarters                      ? 4
                           : deferred                              ? 5
                           : (width <= 64) == whole || rows == 256 ? 4
                                                                   : 6;
-    int64_t stageBytes = firstRows * 128;
+    int64_t stageRows = whole ? 256 : 128;
     int64_t room =
-        tile::kMaxSharedBytes - 2048 - (tokenStages + deferred) * width * 128;
+        tile::kMaxSharedBytes - 2048 - (tokenStages + deferred) * columns * 128;
     int64_t weightStages =
-        std::min<int64_t>(6 * 256 / firstRows, room / stageBytes);
+        std::min<int64_t>(6 * 256 / stageRows, room / (stageRows * 128));
     auto make = [&](int64_t blocks, bool staged, int64_t inFlight) {
       return tile::ScheduleAttr::get(
-          context, width, blocks, split, firstRows, rows, weightStages,
+          context, columns, blocks, split, firstRows, rows, weightStages,
           tokenStages, std::min(inFlight, weightStages), /*ahead=*/8,
           /*settle=*/0, /*adders=*/0, partials, /*polled=*/!rounds && !many,
           staged, deferred, tile::CachePolicy::EvictFirst, /*dependent=*/true,
           /*launches=*/1);
     };
-    int64_t inFlight = whole ? 2 : 3;
-    DecodeTiling tiling(problem, make(gpu.multiprocessors, deferred, inFlight));
+    int64_t inFlight = whole || waits ? 2 : 3;
+    DecodeTiling tiling(
+        problem, make(gpu.multiprocessors, deferred || quarters, inFlight));
+    if (quarters)
+      inFlight = countQuarterStages(tiling, width);
     // What saturates the memory is on its way to fewer blocks when only some
     // have tiles of the first product. In two parts, those few would read the
     // tokens twice.
     if (width > kWholeTokens && !many && wantsMore(problem, tiling, gpu)) {
       if (deferred)
         return;
-      inFlight = 3;
+      if (whole)
+        inFlight = 3;
     }
     // Splits that leave ranges empty are the same as a smaller one.
     int64_t units = tiling.tiles2 * tiling.ranges;
@@ -273,7 +367,7 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
     // With a stage more on its way to each block with a half tile, those keep
     // the memory busy alone, and the others wait with their weights. A release
     // waits for more then, which shows where there are fewer bytes to read.
-    int64_t step = tiling.tiles1 * stageBytes;
+    int64_t step = tiling.tiles1 * stageRows * 128;
     int64_t most = problem.isF8() ? kHalfTokens : kWholeTokens;
     if (!whole && !deferred && width <= most && units > tiling.tiles1 &&
         inFlight * step < kBusyShare * kSaturatingBytes &&
@@ -285,6 +379,12 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
         1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
     int64_t blocks = std::max(
         units, static_cast<int64_t>(llvm::divideCeil(tiling.tiles1, rounds)));
+    // A second row of tokens for some blocks would keep all waiting.
+    if (quarters || waits)
+      blocks = gpu.multiprocessors;
+    else if (width > kWholeTokens && problem.hasFirst() && !many && !deferred &&
+             rounds == 1)
+      blocks = std::max(blocks, std::min(width, gpu.multiprocessors));
     int64_t hiddenStages = tiling.getHiddenStages();
     bool staged = hiddenStages > 0 &&
                   hiddenStages <= std::min(tokenStages, tiling.steps1);
@@ -311,8 +411,14 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
         bestOfKind = schedule;
         timeOfKind = time;
       }
-      bool mixes = best && best.getFirstRows() == 256 && !whole && !deferred;
-      if (!best || time < bestTime * (mixes ? 1 - kHalfMargin : 1)) {
+      bool mixes =
+          best && best.getFirstRows() == 256 && firstRows == 128 && !deferred;
+      double factor = mixes ? 1 - kHalfMargin : 1;
+      if (best && best.getDeferred() && quarters)
+        factor = 1 - kQuarterMargin;
+      else if (best && best.getFirstRows() == 192 && deferred)
+        factor = 1 + kQuarterMargin;
+      if (!best || time < bestTime * factor) {
         best = schedule;
         bestTime = time;
       }
@@ -325,6 +431,8 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
     }
     if (many || problem.hasFirst())
       consider(128, 128, split, false);
+    if (width > kWholeTokens && !many && needsQuarters)
+      consider(192, 128, split, false);
     // Two tiles for each block read the tokens twice. With few of them that
     // costs as much as it hides.
     if (width > kWholeTokens && width <= tile::kMaxDeferredTokens &&

@@ -28,8 +28,13 @@ struct GpuModel {
   /// Microseconds that each tile more to wait for takes, and each range whose
   /// sums are added.
   double tileWait = 0.03, rangeWait = 0.1;
+  /// Microseconds that each block with a tile more than the others makes them
+  /// wait for, with many tokens.
+  double longWait = 0.1;
   /// Part of the last product's tensor time that weights do not hide.
   double exposed = 0.3;
+  /// The same where blocks with a tile more come to their units last.
+  double lateExposed = 0.43;
   /// Cycles of a multiprocessor for the activation of a hidden unit and token.
   double activation = 0.25;
   /// Microseconds for each further token row that a block normalizes.
