@@ -293,7 +293,8 @@ static tile::ScheduleAttr refine(const DecodeProblem &problem,
 }
 
 tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
-                                      int64_t tokens, const GpuModel &gpu) {
+                                      int64_t tokens, const GpuModel &gpu,
+                                      std::optional<int64_t> onlyRows) {
   MLIRContext *context = problem.op->getContext();
   if (tokens > kMaxDecodeTokens)
     return {};
@@ -313,6 +314,8 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
   double bestTime = 0, wholeTime = 0, halfTime = 0;
   auto consider = [&](int64_t firstRows, int64_t rows, int64_t split,
                       bool deferred) {
+    if (onlyRows && *onlyRows != firstRows)
+      return;
     // Few tokens leave room for a deeper ring of them, which hides more of the
     // latency of L2. A wide one takes room from the weights, which can be
     // fetched into L2 instead; of half tiles more than 64 tokens take as much

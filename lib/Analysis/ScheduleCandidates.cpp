@@ -282,5 +282,18 @@ std::vector<RankedSchedule> fuse::rankSchedules(Operation *op, int64_t tokens,
   if (!choice)
     return {};
   auto decode = cast<tile::ScheduleAttr>(choice);
-  return takeBest(DecodeEnumerator(*problem, decode, gpu).enumerate(), count);
+  std::vector<Candidate> candidates =
+      DecodeEnumerator(*problem, decode, gpu).enumerate();
+  // Everything else follows from the height of the first product's tiles. How
+  // heights compare is what the model knows least, by up to 10 %: what it would
+  // choose with another one comes right behind the choice.
+  for (int64_t rows : {256, 192, 128}) {
+    if (rows == decode.getFirstRows())
+      continue;
+    tile::ScheduleAttr other = selectDecode(*problem, most, gpu, rows);
+    // Tables are keyed by the tile of tokens.
+    if (other && other.getTokens() == decode.getTokens())
+      candidates.push_back({{other, estimateDecode(*problem, other, gpu)}, 0});
+  }
+  return takeBest(std::move(candidates), count);
 }

@@ -47,9 +47,11 @@ double estimateDecode(const DecodeProblem &problem, tile::ScheduleAttr schedule,
 
 /// The schedule with the smallest estimate for up to `tokens` tokens, or null
 /// when the blocks of none are all resident, or for more tokens than the
-/// kernel has.
-tile::ScheduleAttr selectDecode(const DecodeProblem &problem, int64_t tokens,
-                                const GpuModel &gpu);
+/// kernel has. With `firstRows`, of those with tiles of so many rows of the
+/// first product.
+tile::ScheduleAttr
+selectDecode(const DecodeProblem &problem, int64_t tokens, const GpuModel &gpu,
+             std::optional<int64_t> firstRows = std::nullopt);
 
 } // namespace fuse
 

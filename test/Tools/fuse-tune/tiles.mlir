@@ -1,0 +1,22 @@
+// What the model would choose with another height of the first product's tiles
+// comes right behind its choice.
+
+// RUN: fuse-tune candidates %s -o %t.few --tokens=50 --candidates=3 \
+// RUN:   --no-assemble && FileCheck %s < %t.few
+// RUN: fuse-tune candidates %s -o %t.many --tokens=128 --candidates=3 \
+// RUN:   --no-assemble && FileCheck %s --check-prefix=MANY < %t.many
+
+// CHECK:     #tile.schedule<tokens = 56, {{[^>]*}} first_rows = 128,
+// CHECK:     #tile.schedule<tokens = 56, blocks = {{[0-9]+}}, split = {{[0-9]+}}, {{(rows = 128, )?}}weight_stages
+
+// MANY-DAG:  #tile.schedule<tokens = 128, {{[^>]*}} first_rows = 192,
+// MANY-DAG:  #tile.schedule<tokens = 128, {{[^>]*}} first_rows = 128,
+
+func.func @half(%x: tensor<?x256xbf16>, %g: tensor<9216x256xbf16>,
+                %u: tensor<9216x256xbf16>, %d: tensor<256x9216xbf16>)
+    -> tensor<?x256xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<?x256xbf16>, tensor<9216x256xbf16>, tensor<9216x256xbf16>,
+       tensor<256x9216xbf16>) -> tensor<?x256xbf16>
+  return %y : tensor<?x256xbf16>
+}
