@@ -99,12 +99,9 @@ static bool takesMore(const DecodeProblem &problem, tile::ScheduleAttr schedule,
 }
 
 /// Stages of 16 KB on their way to each block with three quarters of a tile: a
-/// fourth pays where few tokens wait for little else, and where streams are
-/// long, as long as what memory has to bring at a time is not much more than
-/// keeps it busy.
-static int64_t countQuarterStages(const DecodeTiling &tiling, int64_t tokens) {
-  if (tokens <= 2 * kFewTokens)
-    return 4;
+/// fourth pays where there are many k-steps, as long as what memory has to
+/// bring at a time is not much more than keeps it busy.
+static int64_t countQuarterStages(const DecodeTiling &tiling) {
   bool isMuch = 2 * tiling.tiles1 * 4 * 128 * 128 > 3 * kSaturatingBytes;
   return tiling.steps1 > kLongSteps && !isMuch ? 4 : 3;
 }
@@ -351,7 +348,7 @@ tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
     DecodeTiling tiling(
         problem, make(gpu.multiprocessors, deferred || quarters, inFlight));
     if (quarters)
-      inFlight = countQuarterStages(tiling, width);
+      inFlight = countQuarterStages(tiling);
     // What saturates the memory is on its way to fewer blocks when only some
     // have tiles of the first product. In two parts, those few would read the
     // tokens twice.

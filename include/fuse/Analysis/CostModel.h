@@ -28,8 +28,8 @@ struct GpuModel {
   /// Microseconds that each tile more to wait for takes, and each range whose
   /// sums are added.
   double tileWait = 0.03, rangeWait = 0.1;
-  /// Microseconds that each block with a tile more than the others makes them
-  /// wait for, with many tokens.
+  /// Microseconds for each block with a half tile more than the others, for
+  /// which those wait: with 65 to 96 tokens half as many.
   double longWait = 0.1;
   /// Part of the last product's tensor time that weights do not hide.
   double exposed = 0.3;
