@@ -155,6 +155,12 @@ def kernel_names(sets: list[str] | None) -> set[str] | None:
     return {case.name() for case in all_cases(sets, SETS)} if sets else None
 
 
+def case_names(label: str, tile: int) -> tuple[str, str]:
+    """The cases that a kernel may be of: it may serve some tokens more than
+    it was compiled for, as its tiles may be multiples of 16."""
+    return f"{label}-t{tile}", f"{label}-t{tile - 8}"
+
+
 def add_compiler_options(parser: argparse.ArgumentParser) -> None:
     """Options of everything that compiles kernels."""
     parser.add_argument("--bin", type=Path, default=ROOT / "build/dev/bin",

@@ -24,7 +24,8 @@ from typing import Any
 from .cases import Case, all_cases, timed_problem
 from .environment import (existing, pattern, read_commit,
                           require_tools)
-from .kernels import SETS, add_compiler_options, build, run_all
+from .kernels import (SETS, add_compiler_options, build, case_names,
+                      run_all)
 from .problem import BF16, FP8
 from .results import Results
 
@@ -39,6 +40,12 @@ def kernel_of(row: dict[str, Any]) -> str | None:
                             FP8 if row["dtype"] == "fp8" else BF16,
                             row["system"].startswith("fuse-relaxed"))
     return f"{problem.label()}-t{row.get('tile', 0)}"
+
+
+def cases_of(name: str) -> tuple[str, str]:
+    """The cases that the kernel of a name may be of."""
+    label, _, tile = name.rpartition("-t")
+    return case_names(label, int(tile))
 
 
 def make_digests(names: set[str], options: argparse.Namespace, folder: Path
@@ -86,13 +93,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     named = [(row, kernel_of(row)) for row in
              [*results.rows, *results.checks, *summed]
              if re.search(options.only, describe(row))]
-    names = {name for row, name in named if name and row.get("digest")}
+    names = {case for row, name in named if name and row.get("digest")
+             for case in cases_of(name)}
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.kernels or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         digests = make_digests(names, options, folder)
     stale = [row for row, name in named if name and (
-        not row.get("digest") or row["digest"] != digests.get(name))]
+        not row.get("digest") or row["digest"] not in map(
+            digests.get, cases_of(name)))]
     for row in stale:
         print(describe(row) + ("" if row.get("digest") else ": no digest"))
     for kind in ("row", "check"):
