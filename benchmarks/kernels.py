@@ -21,7 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -155,10 +155,16 @@ def kernel_names(sets: list[str] | None) -> set[str] | None:
     return {case.name() for case in all_cases(sets, SETS)} if sets else None
 
 
-def case_names(label: str, tile: int) -> tuple[str, str]:
-    """The cases that a kernel may be of: it may serve some tokens more than
-    it was compiled for, as its tiles may be multiples of 16."""
-    return f"{label}-t{tile}", f"{label}-t{tile - 8}"
+@cache
+def _all_names() -> frozenset[str]:
+    return frozenset(case.name() for case in all_cases(list(SETS), SETS))
+
+
+def case_name(label: str, tile: int) -> str:
+    """The case that a kernel is of: it may serve some tokens more than it was
+    compiled for, as its tiles may be multiples of 16."""
+    names = [f"{label}-t{tile}", f"{label}-t{tile - 8}"]
+    return next((name for name in names if name in _all_names()), names[0])
 
 
 def add_compiler_options(parser: argparse.ArgumentParser) -> None:

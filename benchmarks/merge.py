@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from .environment import existing
-from .kernels import add_set_option, case_names, kernel_names
+from .kernels import add_set_option, case_name, kernel_names
 from .results import Results
 
 _LISTS = ("rows", "checks")
@@ -31,8 +31,8 @@ def merge(target: Results, source: Path,
     for row in data["rows"]:
         target.add_row(row)
     for row in data["checks"]:
-        if names is None or not names.isdisjoint(
-                case_names(row["case"], row["tile"])):
+        if names is None or \
+                case_name(row["case"], row["tile"]) in names:
             target.add_check(row)
     for name, value in data.items():
         if name in _LISTS or name == "gpus" or not value:

@@ -24,28 +24,22 @@ from typing import Any
 from .cases import Case, all_cases, timed_problem
 from .environment import (existing, pattern, read_commit,
                           require_tools)
-from .kernels import (SETS, add_compiler_options, build, case_names,
+from .kernels import (SETS, add_compiler_options, build, case_name,
                       run_all)
 from .problem import BF16, FP8
 from .results import Results
 
 
 def kernel_of(row: dict[str, Any]) -> str | None:
-    """The name of the kernel of a row or check; None if it is a peer's."""
+    """The case of the kernel of a row or check; None if it is a peer's."""
     if "case" in row:
-        return f"{row['case']}-t{row['tile']}"
+        return case_name(row["case"], row["tile"])
     if not row["system"].startswith("fuse"):
         return None
     problem = timed_problem(row["K"], row["H"], row["act"],
                             FP8 if row["dtype"] == "fp8" else BF16,
                             row["system"].startswith("fuse-relaxed"))
-    return f"{problem.label()}-t{row.get('tile', 0)}"
-
-
-def cases_of(name: str) -> tuple[str, str]:
-    """The cases that the kernel of a name may be of."""
-    label, _, tile = name.rpartition("-t")
-    return case_names(label, int(tile))
+    return case_name(problem.label(), row.get("tile", 0))
 
 
 def make_digests(names: set[str], options: argparse.Namespace, folder: Path
@@ -93,15 +87,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     named = [(row, kernel_of(row)) for row in
              [*results.rows, *results.checks, *summed]
              if re.search(options.only, describe(row))]
-    names = {case for row, name in named if name and row.get("digest")
-             for case in cases_of(name)}
+    names = {name for row, name in named if name and row.get("digest")}
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.kernels or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         digests = make_digests(names, options, folder)
     stale = [row for row, name in named if name and (
-        not row.get("digest") or row["digest"] not in map(
-            digests.get, cases_of(name)))]
+        not row.get("digest") or row["digest"] != digests.get(name))]
     for row in stale:
         print(describe(row) + ("" if row.get("digest") else ": no digest"))
     for kind in ("row", "check"):

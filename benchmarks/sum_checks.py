@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from .environment import existing, write_json
-from .kernels import add_set_option, case_names, kernel_names
+from .kernels import add_set_option, case_name, kernel_names
 
 #: How the worst of several checks is found, by the name of a column.
 WORST = {"repeats": min, "input_equal": min, "hidden_equal": min,
@@ -71,8 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     data = [json.loads(path.read_text()) for path in options.runs]
     names = kernel_names(options.sets)
     rows = [row for row in sum_up(data)
-            if names is None or not names.isdisjoint(
-                case_names(row["case"], row["tile"]))]
+            if names is None or
+            case_name(row["case"], row["tile"]) in names]
     head = {name: data[-1].get(name) for name in ("gpu", "driver", "versions")}
     write_json(options.output, {**head, "kernels": rows})
     bad = [row for row in rows if not row["ok"]]

@@ -212,6 +212,11 @@ class ResultFiles(unittest.TestCase):
                  "M": 7}
         self.assertIn(stale.kernel_of(row), names)
         self.assertIn(stale.kernel_of(check), names)
+        # A kernel may serve more tokens than it was compiled for.
+        for tile, known in ((104, 104), (112, 104), (120, 120), (88, 88)):
+            self.assertEqual(
+                stale.kernel_of({**check, "tile": tile}),
+                f"gated_mlp-4096x12288-bf16-silu-rms0-t{known}")
         self.assertIsNone(stale.kernel_of({**row, "system": "torch-eager"}))
         relaxed = stale.kernel_of({**row, "system": "fuse-relaxed"})
         self.assertIn("relaxed", relaxed)
@@ -236,9 +241,6 @@ class ResultFiles(unittest.TestCase):
 
             path = Path(folder) / "r.json"
             self.assertEqual(run({"checks": [kept]})[0], 0)
-            # A kernel may serve more tokens than it was compiled for.
-            self.assertEqual(run({"checks": [{**kept, "tile": 16}]})[0], 0)
-            self.assertEqual(run({"checks": [{**kept, "tile": 24}]})[0], 1)
             code, text = run({"checks": [kept, old]}, "--drop")
             self.assertEqual(code, 1)
             self.assertIn("check mlp-t8 M=8\n", text)
