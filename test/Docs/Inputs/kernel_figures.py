@@ -624,7 +624,7 @@ def checks(root):
     page.sentence("which have # rounds with 4096 tokens and # with 2048 and "
                   "8192.", *(min(rounds[each]) for each in (True, False)))
     ceilings = [gpu["ceilings"] for gpu in page.result["gpus"].values()]
-    page.sentence("Both GPUs' ceilings differ by # % at most.", max(
+    page.sentence("The GPUs' ceilings differ by # % at most.", max(
         100 * max(values) / min(values) - 100 for values in (
             [found[name] for found in ceilings] for name in (
                 "copy_tb_per_s", "bf16_tflop_per_s", "fp8_tflop_per_s"))))
