@@ -37,8 +37,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 
 from kernel_figures import (  # noqa: E402
     chain_stamps, checks, decode, earlier_sweep, prefill, prefill_variants,
-    product, readme, row_checks, stamps, stored, sweep, tuning, tuning_chains,
-    variants, widths)
+    product, readme, row_checks, soak, stamps, stored, sweep, tuning,
+    tuning_chains, variants, widths)
 from quoting import Page, one  # noqa: E402
 
 
@@ -379,7 +379,7 @@ CHECKS = [prefill, decode, widths, variants, stamps, chain_stamps,
           prefill_variants, sum_error, slot_experts, slot_kernels, float8,
           sweep, earlier_sweep, tuning, tuning_chains, stored, distances,
           later_distances, host_cpu, host_launch, host_compile, accuracy,
-          readme, models, steps, checks, row_checks, product, experts,
+          readme, models, steps, checks, row_checks, product, soak, experts,
           architectures, scaling, promises]
 
 

@@ -697,3 +697,12 @@ def product(root):
     page.sentence("| # | gated SiLU with RMSNorm and dense GELU",
                   sum(kernel["tile"] > 128 for kernel in done))
     return page
+
+
+def soak(root):
+    page = Page(root, "benchmarks/README.md", "soak-h200")
+    rows = [row for row in page.result["rows"] if row["ok"]]
+    page.sentence("has # launches in # rows, of # kernels",
+                  sum(row["launches"] for row in rows), len(rows),
+                  len({row["digest"] for row in rows}))
+    return page
