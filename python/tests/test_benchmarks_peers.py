@@ -126,11 +126,21 @@ class Peers(unittest.TestCase):
              "chosen": "triton_mm_7", "chosen_us": 23.9, "library_us": 24.8,
              "fastest": [f"BLOCK_M={i}" for i in (7, 6, 5, 4)]}])
         with unittest.mock.patch(hooks + "preprocessing_fn") as add:
-            tune_peers.keep_fastest(rows)
+            # The first is of a run that did not keep them.
+            tune_peers.keep_fastest([
+                {name: value for name, value in rows[0].items()
+                 if name != "fastest"}, *rows])
         keep = add.call_args.args[0]
         self.assertEqual(keep([library, *written]), [library, *written[4:]])
-        with self.assertRaisesRegex(ValueError, "is what was fastest: BLOCK"):
-            keep([library, *written[:4]])
+        # Without tuning there is nothing to choose among.
+        self.assertEqual(keep([library]), [library])
+        self.assertEqual(keep([]), [])
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            self.assertEqual(keep([library, *written[:4]]),
+                             [library, *written[:4]])
+        self.assertRegex(said.getvalue(), r"^all 5 candidates of \{.*\} are "
+                         "tried: none is what was fastest: BLOCK_M=7\n$")
         # Another product has all candidates.
         nodes[0].get_size = lambda: (50, 2048)
         self.assertEqual(keep([library, written[0]]), [library, written[0]])
