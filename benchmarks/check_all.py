@@ -35,8 +35,9 @@ from .check_worker import (COMMAND, GIGABYTE, Board, Task, Worker,
                            WorkerError)
 from .checks import bad_row, lacks_memory, loses_device, memory_bytes
 from .device import describe_device
-from .environment import (end_when_told, existing, pattern, read_commit,
-                          require_gpu, require_tools)
+from .environment import (add_run_options, choose_seed, end_when_told,
+                          existing, pattern, read_commit, require_gpu,
+                          require_tools)
 from .kernels import (SETS, add_compiler_options, add_set_option, assemble,
                       build, choose_cases)
 from .plan import Plan
@@ -294,14 +295,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         "under compute-sanitizer (default: %(default)s)")
     parser.add_argument("--logs", type=Path, default=ROOT / "out/memcheck",
                         help="of compute-sanitizer")
-    parser.add_argument("--budget", type=float, default=540,
-                        help="seconds after which nothing new is begun")
     parser.add_argument("--repeats", type=int, default=200,
                         help="launches that must agree bit by bit")
-    parser.add_argument("--hang", type=float, default=30,
-                        help="seconds after which a check counts as hanging")
-    parser.add_argument("--seed", type=int, default=int(time.time()) % 100000,
-                        help="default: from the clock, printed")
+    add_run_options(parser, "check")
     add_compiler_options(parser)
     options = parser.parse_args(arguments)
     options.begin = time.time()
@@ -315,7 +311,7 @@ def main(arguments: Sequence[str] | None = None,
     cases = choose_cases(options.sets or list(SETS), options.only)
     require_gpu()
     end_when_told()
-    print(f"seed {options.seed}", flush=True)
+    choose_seed(options)
     options.kernels.mkdir(parents=True, exist_ok=True)
     results = Results(options.output)
     results.data.update(describe_device())

@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -110,6 +111,30 @@ def pattern(text: str) -> str:
         raise argparse.ArgumentTypeError(
             f"'{text}' is no regular expression: {error}") from None
     return text
+
+
+def add_budget_option(parser: argparse.ArgumentParser,
+                      then: str = "nothing new is begun") -> None:
+    """The option of programs that end by themselves."""
+    parser.add_argument("--budget", type=float, default=540,
+                        help=f"seconds after which {then}")
+
+
+def add_run_options(parser: argparse.ArgumentParser, step: str) -> None:
+    """Options of programs that launch kernels, one step after the other. What
+    is drawn follows from the seed, which `choose_seed` fills in."""
+    add_budget_option(parser)
+    parser.add_argument("--hang", type=float, default=30,
+                        help=f"seconds after which a {step} counts as hanging")
+    parser.add_argument("--seed", type=int,
+                        help="default: from the clock, printed")
+
+
+def choose_seed(options: argparse.Namespace) -> None:
+    """Takes a seed from the clock, and says so, where none is given."""
+    if options.seed is None:
+        options.seed = int(time.time()) % 100000
+        print(f"seed {options.seed}", flush=True)
 
 
 def run_models(main: Callable[..., int], description: str, names: str = "",

@@ -33,7 +33,8 @@ from .cases import (CHECKED_TOKENS, LONE_SHAPES, LONE_TOKENS, TIMED_SHAPES,
 from .checks import bad_row, check_tokens, loses_device, short
 from .device import DeviceReader, describe_device, short_uuid
 from .driver import CudaError, Layers, Module, Weights
-from .environment import gpu_problem, pattern
+from .environment import (add_run_options, choose_seed, gpu_problem,
+                          pattern)
 from .peers import (MODES, library_products, make_peers, parameters,
                     peer_modes)
 from .plan import Plan, load_plans
@@ -601,8 +602,6 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--tuned", default="", type=pattern,
                         help="regular expression that 'NAME M=TOKENS' must "
                         "contain for peers that are tuned to be timed")
-    parser.add_argument("--budget", type=float, default=540,
-                        help="seconds after which nothing new is begun")
     parser.add_argument("--reserve", type=float, default=30,
                         help="no row is begun with fewer seconds left")
     parser.add_argument("--rounds", type=int, default=100,
@@ -615,10 +614,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         f"{MANY_TOKENS} tokens and more")
     parser.add_argument("--repeats", type=int, default=200,
                         help="launches that must agree bit by bit")
-    parser.add_argument("--hang", type=float, default=30,
-                        help="seconds after which a check counts as hanging")
-    parser.add_argument("--seed", type=int, default=None,
-                        help="default: from the clock, printed")
+    add_run_options(parser, "check")
     parser.add_argument("--commit", default="",
                         help="default: what the kernels were compiled of")
     parser.add_argument("--resume", action="store_true",
@@ -632,9 +628,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         problem = gpu_problem() or kernel_problem(options)
         if problem:
             parser.error(problem)
-    if options.seed is None:
-        options.seed = int(time.time()) % 100000
-        print(f"seed {options.seed}", flush=True)
+    choose_seed(options)
     return options
 
 

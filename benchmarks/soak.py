@@ -28,7 +28,8 @@ from . import data
 from .cases import LONE_SHAPES, TIMED_SHAPES, tile, timed_tokens
 from .device import describe_device
 from .driver import Layers, Module, Weights
-from .environment import pattern, require_gpu, write_json
+from .environment import (add_run_options, choose_seed, pattern, require_gpu,
+                          write_json)
 from .mlp_h200 import LAYERS, ROOT, Watch
 from .plan import Plan, load_plans
 from .problem import Problem
@@ -183,18 +184,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--launches", type=int, default=4000,
                         help="of a kernel with one number of tokens in one "
                         "way (default: %(default)s)")
-    parser.add_argument("--budget", type=float, default=540,
-                        help="seconds after which nothing new is begun")
-    parser.add_argument("--hang", type=float, default=30,
-                        help="seconds after which a row counts as hanging")
-    parser.add_argument("--seed", type=int, default=int(time.time()) % 100000,
-                        help="default: from the clock")
+    add_run_options(parser, "row")
     options = parser.parse_args(arguments)
     plans = load_plans(options.kernels) if options.kernels.exists() else []
     if not any(by_problem(plans, options.only)):
         parser.error(f"no kernel in {options.kernels} is called "
                      f"'{options.only}' and timed with few tokens")
     require_gpu()
+    choose_seed(options)
     return Soak(options).run(by_problem(plans, options.only))
 
 

@@ -31,8 +31,8 @@ from pathlib import Path
 from . import kernels
 from .cases import (DTYPES, LONE_SHAPES, LONE_TOKENS, TIMED_SHAPES, Case,
                     all_cases, timed_problem)
-from .environment import (end_when_told, read_commit, require_gpu,
-                          require_tools)
+from .environment import (add_budget_option, end_when_told, read_commit,
+                          require_gpu, require_tools)
 from .problem import Problem
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -273,8 +273,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--gpus", nargs="+", default=["0"], metavar="GPU",
                         help="which, those with rows that have numbers to "
                         "reach first (default: 0)")
-    parser.add_argument("--budget", type=float, default=540,
-                        help="seconds after which everything ends")
+    add_budget_option(parser, "everything ends")
     parser.add_argument("--first", action="append", default=[],
                         type=read_first, metavar="GPU=COMMAND",
                         help="runs on a GPU before its rows do")

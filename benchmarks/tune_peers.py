@@ -33,7 +33,8 @@ from pathlib import Path
 from typing import Any
 
 from .cases import DTYPES, TIMED_SHAPES, TIMED_TOKENS, timed_problem
-from .environment import existing, pattern, require_gpu
+from .environment import (add_budget_option, existing, pattern,
+                          require_gpu)
 from .peers import AUTOTUNED_TOKENS, MODES, peer_modes
 from .prefill_cases import PREFILL_SHAPES, PREFILL_TOKENS
 from .problem import Problem
@@ -268,8 +269,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         "problem must contain")
     parser.add_argument("--peers", nargs="*", choices=MODES[1:],
                         default=list(MODES[1:]))
-    parser.add_argument("--budget", type=float, default=540,
-                        help="seconds after which nothing new is begun")
+    add_budget_option(parser)
     parser.add_argument("--fastest", type=existing, metavar="CHOICES",
                         help=f"a {CHOICES} of an earlier run: only what was "
                         "fastest there, and the library's, is tried")

@@ -2,6 +2,8 @@
 """What the benchmarks say of machines that lack something."""
 
 import argparse
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -145,6 +147,21 @@ class Environment(unittest.TestCase):
                 self.assertEqual(environment.read_commit(), "")
             os.environ["FUSE_COMMIT"] = "abc1234"
             self.assertEqual(environment.read_commit(), "abc1234")
+
+    def test_a_seed_is_drawn_and_said_where_none_is_given(self):
+        parser = argparse.ArgumentParser()
+        environment.add_run_options(parser, "row")
+        self.assertIn("seconds after which a row counts as hanging",
+                      " ".join(parser.format_help().split()))
+        for given in (["--seed", "7"], []):
+            options = parser.parse_args(given)
+            self.assertEqual((options.budget, options.hang), (540, 30))
+            said = io.StringIO()
+            with contextlib.redirect_stdout(said), unittest.mock.patch(
+                    "benchmarks.environment.time.time", lambda: 1234567.8):
+                environment.choose_seed(options)
+            self.assertEqual((options.seed, said.getvalue()), (7, "")
+                             if given else (34567, "seed 34567\n"))
 
     def test_options_are_regular_expressions(self):
         self.assertEqual(environment.pattern("2048x"), "2048x")
