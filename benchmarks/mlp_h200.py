@@ -20,6 +20,7 @@ import time
 import traceback
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from .device import DeviceReader, describe_device, short_uuid
 from .driver import CudaError, Layers, Module, Weights
 from .environment import (add_run_options, choose_seed, gpu_problem,
                           pattern)
-from .peers import (MODES, library_products, make_peers, parameters,
+from .peers import (MODES, Peer, library_products, make_peers, parameters,
                     peer_modes)
 from .plan import Plan, load_plans
 from .prefill_cases import PREFILL_SHAPES, PREFILL_TOKENS, choose_tokens
@@ -44,7 +45,7 @@ from .reference import (kernel_scalars, library_sum_error, real_output,
                         relative_error)
 from .results import LIBRARY, Results, tables
 from .timing import Floor, Sample, Timer, capture, ceilings
-from .tune_peers import CACHE, CHOICES, read_choices
+from .tune_peers import CACHE, CHOICES, only_tuned, read_choices
 
 ROOT = Path(__file__).resolve().parents[1]
 _HANG = 3
@@ -323,15 +324,9 @@ class Bench:
                 if not mode.startswith("autotune") or
                 re.search(self.options.tuned, name)]):
             bound = [peer.bind(values) for values in peers]
-            self.watch.start(f"compile {peer.system} M={m}", 240)
-            try:
-                result = bound[0](x)
-            except Exception as error:
-                self.say(f"{peer.system} {peer.scales} M={m}: "
-                         f"{' '.join(str(error).split())[:200]}")
+            result = self.run_peer(peer, bound[0], x)
+            if result is None:
                 continue
-            finally:
-                self.watch.stop()
             errors[peer.system, peer.scales] = relative_error(result, truth)
             protocols = self.protocols(m)
             if set(protocols) & _SINGLE:
@@ -346,6 +341,23 @@ class Bench:
                     return y
                 calls[peer.system, peer.scales, "chain"] = run
         self.measure(base, calls, errors, raw, problem)
+
+    def run_peer(self, peer: Peer, function: Callable[[Tensor], Tensor],
+                 x: Tensor) -> Tensor | None:
+        """Compiles a peer and runs it; None if that fails, or if it would have
+        to be tuned first."""
+        name = f"{peer.system} {peer.scales} M={x.shape[0]}"
+        self.watch.start(f"compile {name}", 240)
+        with only_tuned() if peer.tuned else nullcontext([]) as untuned:
+            try:
+                return function(x)
+            except Exception as error:
+                text = (f"left out, as benchmarks.tune_peers has not tuned "
+                        f"{untuned[0]}" if untuned else str(error))
+                self.say(f"{name}: {' '.join(text.split())[:200]}")
+                return None
+            finally:
+                self.watch.stop()
 
     def protocols(self, tokens: int) -> list[str]:
         stages = ["single"]

@@ -5,8 +5,8 @@
 
 `max-autotune` compiles about a hundred kernels for a product before it times
 them: most of it is work of the CPU. `benchmarks.mlp_h200` finds in DIR what
-was chosen and begins with its rows. Processes time in turn: a choice that is
-made beside another one's launches is none. The file of times is theirs
+was chosen, and leaves out what was not. Processes time in turn: a choice that
+is made beside another one's launches is none. The file of times is theirs
 together: products with static and with dynamic scales are the same. What was
 chosen for each is in DIR/choices.jsonl, which goes to the results.
 
@@ -27,10 +27,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
+from unittest.mock import patch
 
 from .cases import DTYPES, TIMED_SHAPES, TIMED_TOKENS, timed_problem
 from .environment import (add_budget_option, existing, pattern,
@@ -172,6 +173,44 @@ def keep_fastest(known: Sequence[dict[str, Any]]) -> None:
             return choices
         return kept
     add_preprocessing_fn(keep)
+
+
+class UntunedError(Exception):
+    """What would have to be tuned first."""
+
+
+@contextmanager
+def only_tuned() -> Iterator[list[str]]:
+    """Has this process's PyTorch take what was tuned before, and refuse to
+    tune: beside rows that takes minutes, and goes by times that have the
+    launches of the host in them. Gives what was refused."""
+    from torch._inductor.runtime.benchmarking import benchmarker
+    from torch._inductor.select_algorithm import AlgorithmSelectorCache
+
+    refused: list[str] = []
+
+    def refuse(what: str) -> NoReturn:
+        refused.append(what)
+        raise UntunedError(f"{what} is not tuned")
+
+    # It compiles all that it chooses among before it times the first.
+    compile_all = AlgorithmSelectorCache.make_precompile_fn
+
+    def compile_known(self: AlgorithmSelectorCache, choices: list[Any],
+                      name: str, inputs: str, *more: Any, **options: Any
+                      ) -> Any:
+        if len(self.lookup(choices, name, inputs, None)) < len(choices):
+            refuse(f"{name} of {inputs}")
+        return compile_all(self, choices, name, inputs, *more, **options)
+
+    with ExitStack() as stack:
+        stack.enter_context(patch.object(
+            AlgorithmSelectorCache, "make_precompile_fn", compile_known))
+        for timer in _TIMERS:
+            stack.enter_context(patch.object(
+                benchmarker, timer, create=True, new=lambda *_, **__: refuse(
+                    "a kernel that PyTorch writes")))
+        yield refused
 
 
 def read_choices(path: Path) -> list[dict[str, Any]]:

@@ -145,6 +145,80 @@ class Peers(unittest.TestCase):
         nodes[0].get_size = lambda: (50, 2048)
         self.assertEqual(keep([library, written[0]]), [library, written[0]])
 
+    def test_what_is_not_tuned_is_refused(self):
+        from torch._inductor.runtime.benchmarking import benchmarker
+        from torch._inductor.select_algorithm import AlgorithmSelectorCache
+
+        key = "[('cuda', 50, 2048), ('cuda', 2048, 32768)]"
+        choices = ["library", "written"]
+        cache = unittest.mock.Mock()
+        with unittest.mock.patch.object(
+                AlgorithmSelectorCache, "make_precompile_fn",
+                lambda *arguments, **options: (arguments, options)):
+            for known, refused in (((), True), (("library",), True),
+                                   (choices, False)):
+                cache.lookup.return_value = dict.fromkeys(known, 1.0)
+                with tune_peers.only_tuned() as found, \
+                        contextlib.suppress(tune_peers.UntunedError):
+                    self.assertEqual(
+                        AlgorithmSelectorCache.make_precompile_fn(
+                            cache, choices, "mm", key, timeout=1),
+                        ((cache, choices, "mm", key), {"timeout": 1}))
+                self.assertEqual(found, [f"mm of {key}"] if refused else [])
+                # Nothing is timed for the question.
+                cache.lookup.assert_called_with(choices, "mm", key, None)
+        with tune_peers.only_tuned() as found, \
+                self.assertRaises(tune_peers.UntunedError):
+            benchmarker.benchmark_gpu(lambda: None)
+        self.assertEqual(found, ["a kernel that PyTorch writes"])
+        self.assertNotIn("benchmark_gpu", vars(benchmarker))
+
+    def test_rows_leave_out_what_is_not_tuned(self):
+        from torch._inductor.runtime.benchmarking import benchmarker
+
+        from benchmarks import mlp_h200
+
+        def tunes(x):
+            try:
+                benchmarker.benchmark_gpu(lambda: None)
+            except tune_peers.UntunedError as error:
+                # As PyTorch does, with more words.
+                raise RuntimeError(f"lowering failed: {error}") from error
+            return x
+
+        def fails(_):
+            raise RuntimeError("no such\nkernel")
+
+        bench = mlp_h200.Bench.__new__(mlp_h200.Bench)
+        bench.watch = mlp_h200.Watch(60)
+        x = torch.zeros(50, 4)
+        for system, function, said in (
+                ("torch-compile-autotune", tunes, "left out, as "
+                 "benchmarks.tune_peers has not tuned a kernel that PyTorch "
+                 "writes"),
+                ("torch-compile-autotune", fails, "no such kernel"),
+                ("torch-compile", fails, "no such kernel"),
+                ("torch-compile-autotune", lambda x: x, None),
+                ("torch-compile", lambda x: x, None)):
+            peer = peers.Peer(system, "static", function, [])
+            with self.subTest(system, said=said), unittest.mock.patch.object(
+                    bench, "say", create=True) as say:
+                result = bench.run_peer(peer, peer.bind({}), x)
+                if said is None:
+                    self.assertIs(result, x)
+                    say.assert_not_called()
+                else:
+                    self.assertIsNone(result)
+                    say.assert_called_once_with(f"{system} static M=50: "
+                                                f"{said}")
+        # What is not tuned is compiled as it always was.
+        tried = []
+        with unittest.mock.patch.object(benchmarker, "benchmark_gpu",
+                                        tried.append):
+            peer = peers.Peer("torch-compile", "none", tunes, [])
+            self.assertIs(bench.run_peer(peer, peer.bind({}), x), x)
+        self.assertEqual(len(tried), 1)
+
     def test_tuning_wants_a_place_for_its_cache(self):
         output = io.StringIO()
         with unittest.mock.patch.dict("os.environ"), \
