@@ -47,8 +47,18 @@ from .results import Known, Results, read_known
 ROOT = Path(__file__).resolve().parents[1]
 #: Sets whose kernels are checked with every number of tokens.
 _EVERY = ("prefill-product",)
+#: Numbers of tokens of a kernel under compute-sanitizer: more kinds of kernels
+#: say more than more numbers of one.
+_FEW = 3
 #: Writes what it finds to a file of each process.
 MEMCHECK = ("compute-sanitizer", "--tool", "memcheck", "--log-file")
+
+
+def spread(tokens: Sequence[int], most: int) -> tuple[int, ...]:
+    """So many of some numbers, the first and the last among them."""
+    last = len(tokens) - 1
+    return tuple(tokens) if last < most else tuple(
+        tokens[index * last // (most - 1)] for index in range(most))
 
 
 class Stage:
@@ -56,8 +66,10 @@ class Stage:
 
     def __init__(self, options: argparse.Namespace, cases: Sequence[Case],
                  known: Known, command: Sequence[str],
-                 environment: Mapping[str, str]) -> None:
+                 environment: Mapping[str, str], few: bool = False) -> None:
         self.options = options
+        #: Whether each kernel is checked with few numbers of tokens.
+        self.few = few
         self.cases = cases
         self.known = known
         self.command = command
@@ -111,6 +123,8 @@ class Stage:
         tokens = tuple(m for m in choose_tokens(
             tile, label, CHECKED_TOKENS,
             options.all_tokens or case.name() in self.every) if m not in done)
+        if self.few:
+            tokens = spread(tokens, _FEW)
         if not tokens:
             return None
         # Where nothing is to be checked, the assembler is spared.
@@ -245,13 +259,13 @@ def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
     options.logs.mkdir(parents=True, exist_ok=True)
     for log in options.logs.glob("memcheck-*.log"):
         log.unlink()
-    few = argparse.Namespace(**{
+    slow = argparse.Namespace(**{
         **vars(options), "repeats": 2, "hang": 600,
         "keep": options.keep or "check" in options.stages})
     # Each tensor has memory of its own, so that its bounds are seen.
-    stage = Stage(few, small, {}, [
+    stage = Stage(slow, small, {}, [
         *MEMCHECK, f"{options.logs}/memcheck-%p.log", *command],
-        {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"})
+        {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, few=True)
     stage.run()
     errors = [re.findall(r"ERROR SUMMARY: (\d+) error", log.read_text())
               for log in options.logs.glob("memcheck-*.log")]
@@ -259,10 +273,11 @@ def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
     if count or not all(errors) or not errors:
         stage.fail("memcheck", f"{count} errors; {errors.count([])} of "
                    f"{len(errors)} logs in {options.logs} have no summary")
+    names = {f"{row['case']}-t{row['tile']}" for row in stage.rows}
     return stage, {
         "tool": "memcheck", "commit": options.commit or read_commit(),
-        "kernels": len({(row["case"], row["tile"]) for row in stage.rows}),
-        "checks": len(stage.rows), "errors": count}
+        "kernels": len(names), "checks": len(stage.rows), "errors": count,
+        "names": sorted(names)}
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -259,17 +259,27 @@ class Runs(unittest.TestCase):
         self.assertEqual(len({row["case"] for row in data["checks"]}), 20)
         self.assertTrue(all(row["repeats"] == 200 for row in data["checks"]))
         self.assertEqual(data["compute_sanitizer"], {
-            "tool": "memcheck", "commit": "c", "kernels": 2, "checks": 18,
-            "errors": 0})
+            "tool": "memcheck", "commit": "c", "kernels": 2, "checks": 6,
+            "errors": 0, "names": [
+                f"{family}-256x768-bf16-silu-rms0-t128"
+                for family in ("gated_mlp", "mlp")]})
         self.assertEqual(self.memcheck("3 errors", 1)
                          ["compute_sanitizer"]["errors"], 6)
         (self.folder / "o.json").unlink()
         data = self.memcheck("0 errors", stages=("memcheck",))
         self.assertEqual(data["checks"], [])
         self.assertTrue((self.folder / "logs/other.log").exists())
-        self.assertEqual(data["compute_sanitizer"]["checks"], 18)
+        self.assertEqual(data["compute_sanitizer"]["checks"], 6)
         self.memcheck("unknown", 1)
         self.assertIn("BAD memcheck: 0 errors; 2 of 2 logs", self.printed)
+
+    def test_few_numbers_are_spread(self):
+        numbers = (1, 7, 8, 16, 33, 50, 64, 100, 128)
+        self.assertEqual(check_all.spread(numbers, 3), (1, 33, 128))
+        self.assertEqual(check_all.spread(numbers[:4], 3), (1, 7, 16))
+        for count in (0, 1, 3):
+            self.assertEqual(check_all.spread(numbers[:count], 3),
+                             numbers[:count])
 
     def test_nothing_is_begun_after_the_budget(self):
         _, last = self.run_all(*self.ONE, "--budget", "0")
