@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/PrefillSchedule.h"
+#include "fuse/Analysis/DecodeSchedule.h"
 #include "fuse/Analysis/PrefillRanges.h"
 
 using namespace mlir;

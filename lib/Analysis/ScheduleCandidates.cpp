@@ -6,6 +6,7 @@
 
 #include "fuse/Analysis/ScheduleCandidates.h"
 
+#include "fuse/Analysis/DecodeSchedule.h"
 #include "fuse/Analysis/PrefillSchedule.h"
 #include "fuse/Analysis/RowProblem.h"
 #include "mlir/IR/Diagnostics.h"

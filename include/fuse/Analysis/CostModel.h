@@ -11,6 +11,14 @@
 
 namespace fuse {
 
+/// Up to so many tokens, activating whole tiles at once is as fast as deferring
+/// half ones.
+constexpr int64_t kWholeTokens = 64;
+
+/// From more than so many on, the last product and the meetings are most of
+/// what memory does not hide.
+constexpr int64_t kManyTokens = 96;
+
 /// What the cost model knows of a GPU.
 struct GpuModel {
   int64_t multiprocessors = 132;
@@ -45,13 +53,10 @@ struct GpuModel {
 double estimateDecode(const DecodeProblem &problem, tile::ScheduleAttr schedule,
                       const GpuModel &gpu);
 
-/// The schedule with the smallest estimate for up to `tokens` tokens, or null
-/// when the blocks of none are all resident, or for more tokens than the
-/// kernel has. With `firstRows`, of those with tiles of so many rows of the
-/// first product.
-tile::ScheduleAttr
-selectDecode(const DecodeProblem &problem, int64_t tokens, const GpuModel &gpu,
-             std::optional<int64_t> firstRows = std::nullopt);
+/// Whether whole tiles, of which half ones are more than multiprocessors, are
+/// too few to keep memory busy with two stages on their way to each.
+bool leavesIdle(const DecodeProblem &problem, const DecodeTiling &tiling,
+                const GpuModel &gpu);
 
 } // namespace fuse
 
