@@ -91,8 +91,9 @@ struct Draft {
   tile::ScheduleAttr get() const {
     return tile::ScheduleAttr::get(
         partials.getContext(), tokens, blocks, split, form.firstRows, form.rows,
-        weightStages, tokenStages, inFlight, /*ahead=*/8, settle, adders, partials, polled, staged, form.deferred,
-        tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
+        weightStages, tokenStages, inFlight, /*ahead=*/8, settle, adders,
+        partials, polled, staged, form.deferred, tile::CachePolicy::EvictFirst,
+        /*dependent=*/true, /*launches=*/1);
   }
 };
 
@@ -267,9 +268,8 @@ DecodeSelector::listGrids(Form form, const DecodeTiling &tiling) const {
     return {gpu.multiprocessors};
   int64_t rounds = std::max<int64_t>(
       1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
-  int64_t blocks =
-      std::max<int64_t>(tiling.getUnits(),
-                        llvm::divideCeil(tiling.tiles1, rounds));
+  int64_t blocks = std::max<int64_t>(tiling.getUnits(),
+                                     llvm::divideCeil(tiling.tiles1, rounds));
   // A second row of tokens for some blocks would keep all waiting.
   if (width > kWholeTokens && problem.hasFirst() && !many && !form.deferred &&
       rounds == 1)
@@ -290,8 +290,7 @@ Draft DecodeSelector::makeDraft(Form form, int64_t split) const {
   draft.blocks = gpu.multiprocessors;
   draft.split = split;
   draft.tokenStages = countTokenStages(form);
-  draft.weightStages =
-      countWeightStages(form, draft.tokens, draft.tokenStages);
+  draft.weightStages = countWeightStages(form, draft.tokens, draft.tokenStages);
   draft.inFlight = 2;
   // Rounding partial sums is not in the exact contract.
   bool rounds = problem.rounding.getMode() == RoundingMode::Relaxed &&
@@ -308,8 +307,7 @@ Draft DecodeSelector::makeDraft(Form form, int64_t split) const {
 bool DecodeSelector::isPossible(const Draft &draft,
                                 const DecodeTiling &tiling) const {
   // Splits that leave ranges empty are the same as a smaller one.
-  if (tiling.ranges != draft.split ||
-      tiling.getUnits() > gpu.multiprocessors)
+  if (tiling.ranges != draft.split || tiling.getUnits() > gpu.multiprocessors)
     return false;
   // In two parts, blocks that are too few would read the tokens twice.
   if (draft.form.deferred && !many && leavesIdle(problem, tiling, gpu))
@@ -354,9 +352,8 @@ static double getMargin(Form best, Form form) {
 const Candidate *DecodeSelector::choose() const {
   const Candidate *best = nullptr;
   for (const Candidate &candidate : candidates)
-    if (!best ||
-        candidate.time <
-            best->time * getMargin(best->draft.form, candidate.draft.form))
+    if (!best || candidate.time < best->time * getMargin(best->draft.form,
+                                                         candidate.draft.form))
       best = &candidate;
   return best;
 }
@@ -454,9 +451,9 @@ void DecodeSelector::keepRegisters(Draft &draft,
       draft.tokens > kWholeTokens)
     return;
   draft.tokenStages = llvm::PowerOf2Ceil(draft.tokenStages);
-  draft.weightStages = std::min(
-      draft.weightStages,
-      countWeightStages(draft.form, draft.tokens, draft.tokenStages));
+  draft.weightStages =
+      std::min(draft.weightStages,
+               countWeightStages(draft.form, draft.tokens, draft.tokenStages));
 }
 
 tile::ScheduleAttr DecodeSelector::refine(Draft draft) const {
@@ -467,8 +464,7 @@ tile::ScheduleAttr DecodeSelector::refine(Draft draft) const {
   return draft.get();
 }
 
-tile::ScheduleAttr
-DecodeSelector::select(std::optional<int64_t> onlyRows) {
+tile::ScheduleAttr DecodeSelector::select(std::optional<int64_t> onlyRows) {
   SmallVector<Form> forms = listForms();
   if (onlyRows)
     llvm::erase_if(forms,
