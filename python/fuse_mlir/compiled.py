@@ -12,9 +12,11 @@ import torch
 from torch import nn
 
 from fuse_mlir import kernels, native
-from fuse_mlir.kernels import Chain, Kernel, KernelError
-from fuse_mlir.modules import FuseError, fused_sites, one_kernel
+from fuse_mlir.kernels import Chain, Kernel, KernelError, structure
+from fuse_mlir.modules import (FuseError, check_autocast, check_members,
+                               fused_sites, is_transformed, one_kernel)
 from fuse_mlir.sites import Plan, Source, Step, join
+from fuse_mlir.watch import Watch
 
 Target = TypeVar("Target", nn.Module, type)
 
@@ -33,7 +35,8 @@ def compile(target: Target) -> Target:  # pylint: disable=redefined-builtin
         The module, or a subclass of the class.
 
     Raises:
-        KernelError: at the first call, when there is no kernel.
+        KernelError: at a call, when there is no kernel.
+        FuseError: at a call, when modules inside have hooks.
         TypeError: `target` is something else.
     """
     if isinstance(target, nn.Module):
@@ -51,7 +54,7 @@ def _compiled_class(kind: type) -> type:
         return kind
 
     def forward(self: nn.Module, *inputs: torch.Tensor) -> torch.Tensor:
-        return kernels.call(_kernel(self, kind, inputs), list(inputs))
+        return _call(self, kind, inputs)
 
     def getstate(self: nn.Module) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items()
@@ -82,30 +85,76 @@ def decompile(module: nn.Module) -> nn.Module:
     return module
 
 
-def _kernel(module: nn.Module, kind: type,
-            inputs: Sequence[torch.Tensor]) -> Kernel:
+class _Built:
+    """Kernels of a module by the types of their inputs.
+
+    Args:
+        module: that they are of.
+        kind: its class before it was compiled.
+    """
+
+    def __init__(self, module: nn.Module, kind: type) -> None:
+        self.kernels: dict[Any, Kernel] = {}
+        #: The same module with the forward of its own class.
+        self.plain = kind.__new__(kind)
+        self.plain.__dict__ = {k: v for k, v in module.__dict__.items()
+                               if k != "_fuse_kernels"}
+        for hooks in ("_forward_hooks", "_forward_pre_hooks"):
+            self.plain.__dict__[hooks] = type(module.__dict__[hooks])()
+        module.__dict__["_fuse_kernels"] = self
+        self.watch = Watch([module], own_hooks=True)
+
+
+def _built(module: nn.Module, kind: type) -> _Built:
+    """What was made of a module, unless it is another one now.
+
+    Raises:
+        FuseError: it got hooks that would not run, or was distributed.
+    """
+    built = module.__dict__.get("_fuse_kernels")
+    if torch.compiler.is_compiling() and built is not None:
+        return built
+    if built is None or not built.watch.same():
+        what = f"the compiled {kind.__name__}"
+        check_members(what, [kind.__name__], [module], "decompile the module",
+                      own_hooks=True)
+        made = _Built(module, kind)
+        if built is not None and built.watch.has_modules([module]) \
+                and structure(made.plain, [], types=False) \
+                == structure(built.plain, [], types=False):
+            made.kernels = built.kernels
+        return made
+    return built
+
+
+def _call(module: nn.Module, kind: type,
+          inputs: Sequence[torch.Tensor]) -> torch.Tensor:
     for i, value in enumerate(inputs):
         if not isinstance(value, torch.Tensor):
             raise KernelError(f"argument {i} of {kind.__name__} is a "
                               f"{type(value).__name__}; expected a tensor")
-    built = module.__dict__.setdefault("_fuse_kernels", {})
+    if not inputs:
+        raise KernelError(f"{kind.__name__} is called without tensors by "
+                          "position, and a kernel reads one or more")
+    check_autocast(f"the compiled {kind.__name__}", inputs[0])
+    if not torch.compiler.is_compiling() and is_transformed(inputs):
+        return kind.forward(module, *inputs)
+    built = _built(module, kind)
     key = (inputs[0].device, tuple((t.dtype, t.dim()) for t in inputs),
            tuple((p.dtype, p.device) for p in module.parameters()))
-    if key not in built:
-        # The same module with the forward of its own class.
-        plain = kind.__new__(kind)
-        plain.__dict__ = {k: v for k, v in module.__dict__.items()
-                          if k != "_fuse_kernels"}
-        for hooks in ("_forward_hooks", "_forward_pre_hooks"):
-            plain.__dict__[hooks] = type(module.__dict__[hooks])()
-        plan = Plan(list(range(len(inputs))), [], [Step(
-            [Source("input", i) for i in range(len(inputs))], {})])
-        name = kind.__name__
-        code = kernels.compile_chain([name], [plain], plan,
-                                     kernels.input_types(inputs))
-        built[key] = Kernel(name, Chain([name], [plain], plan), code,
-                            inputs[0].device)
-    return built[key]
+    if key not in built.kernels:
+        built.kernels[key] = _kernel(kind, built.plain, inputs)
+    return kernels.call(built.kernels[key], list(inputs))
+
+
+def _kernel(kind: type, plain: nn.Module,
+            inputs: Sequence[torch.Tensor]) -> Kernel:
+    plan = Plan(list(range(len(inputs))), [], [Step(
+        [Source("input", i) for i in range(len(inputs))], {})])
+    name = kind.__name__
+    code = kernels.compile_chain([name], [plain], plan,
+                                 kernels.input_types(inputs))
+    return Kernel(name, Chain([name], [plain], plan), code, inputs[0].device)
 
 
 def export(model: nn.Module, path: str | Path, site: str | None = None,

@@ -30,8 +30,8 @@ from fuse_mlir.patterns import (ARTIFACT, FAMILIES, KernelConfig, ModuleSpec,
                                 resolve)
 from fuse_mlir.ptx import PtxKernel
 from fuse_mlir.sites import (Plan, Refusal, Site, Slot, candidates,
-                             distributed, find_sites, hook_on, join,
-                             shorter_sites)
+                             distributed, find_sites, hook_on, hook_on_all,
+                             join, shorter_sites)
 from fuse_mlir.static_mlp import StaticMlp, stored_members
 from fuse_mlir.stored import Refused
 from fuse_mlir.watch import STANDARD, Watch
@@ -92,6 +92,13 @@ class FusedPlace(nn.Module):
             super().__setattr__(name, value)
         else:
             setattr(self._member, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if name in self._parameters or name in self._buffers \
+                or name in self._modules or name in self.__dict__:
+            super().__delattr__(name)
+        else:
+            delattr(self._member, name)
 
     def train(self, mode: bool = True) -> "FusedPlace":
         super().train(mode)
@@ -247,9 +254,9 @@ class FusedModule(FusedPlace):
             raise FuseError(
                 f"site '{self.site}' has dropout or batch statistics and is "
                 "in training mode; call eval(), or unfuse it")
-        self._check_autocast(inputs[0])
+        check_autocast(f"site '{self.site}'", inputs[0])
         if not torch.compiler.is_compiling():
-            if _is_transformed(inputs):
+            if is_transformed(inputs):
                 result = Chain(self.names, self.members, self.plan)(*inputs)
                 result._fuse_site = self.site
                 return result
@@ -333,15 +340,6 @@ class FusedModule(FusedPlace):
                     f"{value!r}; unfuse it for such calls")
         return [inputs[i] for i in range(len(self.plan.inputs))]
 
-    def _check_autocast(self, x: torch.Tensor) -> None:
-        if not x.is_meta and torch.is_autocast_enabled(x.device.type) \
-                and x.dtype is not torch.get_autocast_dtype(x.device.type):
-            raise FuseError(
-                f"site '{self.site}' is fused for {x.dtype}, and autocast "
-                "would compute it in "
-                f"{torch.get_autocast_dtype(x.device.type)}; leave autocast, "
-                "convert the model, or unfuse the site")
-
     def _look_again(self, inputs: Sequence[torch.Tensor]) -> None:
         """Makes another kernel where the members are not what they were.
 
@@ -349,23 +347,12 @@ class FusedModule(FusedPlace):
             FuseError: a member got what would not run, or was distributed.
             KernelError: there is no kernel for them any more.
         """
-        for index, member in enumerate(self.members):
-            for path, module in member.named_modules():
-                name = self.names[index] + (f".{path}" if path else "")
-                hook = hook_on(module, index == 0 and not path)
-                if hook is not None:
-                    raise FuseError(
-                        f"FUSE-N208 has-hooks: '{name}' of site "
-                        f"'{self.site}' got {hook} after it was fused; "
-                        "unfuse the site, or remove the hook")
-                spread = distributed(module)
-                if spread is not None:
-                    raise FuseError(
-                        f"FUSE-N209 tensor-parallel: '{name}{spread[0]}' of "
-                        f"site '{self.site}' {spread[1]} after it was fused; "
-                        "unfuse the site")
+        check_members(f"site '{self.site}'", self.names, self.members,
+                      "unfuse the site")
         kernel = self._kernel
-        if kernel is not None and self._structure() != self._built:
+        if kernel is not None and (
+                self._structure() != self._built
+                or not self._watch.has_modules(self.members)):
             try:
                 copies, compiled = self.compile(inputs)
             except Refused as refusal:
@@ -377,7 +364,58 @@ class FusedModule(FusedPlace):
         self.__dict__["_watch"] = Watch(self.members)
 
 
-def _is_transformed(inputs: Sequence[torch.Tensor]) -> bool:
+def check_members(what: str, names: Sequence[str],
+                  members: Sequence[nn.Module], undo: str,
+                  own_hooks: bool = False) -> None:
+    """Whether members still are what a kernel may stand for.
+
+    Args:
+        what: they are part of, for messages.
+        undo: how to run them as they are, for messages.
+        own_hooks: whether all hooks of the first member run.
+
+    Raises:
+        FuseError: a member got what would not run, or was distributed.
+    """
+    hook = hook_on_all()
+    if hook is not None:
+        raise FuseError(
+            f"FUSE-N208 has-hooks: all modules, and those of {what}, have the "
+            f"hook {hook}; {undo}, or remove the hook")
+    for index, member in enumerate(members):
+        for path, module in member.named_modules():
+            name = names[index] + (f".{path}" if path else "")
+            first = index == 0 and not path
+            hook = None if first and own_hooks else hook_on(module, first)
+            if hook is not None:
+                raise FuseError(
+                    f"FUSE-N208 has-hooks: '{name}' of {what} got {hook} "
+                    f"after it was fused; {undo}, or remove the hook")
+            spread = distributed(module)
+            if spread is not None:
+                raise FuseError(
+                    f"FUSE-N209 tensor-parallel: '{name}{spread[0]}' of "
+                    f"{what} {spread[1]} after it was fused; {undo}")
+
+
+def check_autocast(what: str, x: torch.Tensor) -> None:
+    """Whether a kernel for `x` computes what the members would.
+
+    Args:
+        what: it is of, for messages.
+
+    Raises:
+        FuseError: autocast would compute in another type.
+    """
+    if not x.is_meta and torch.is_autocast_enabled(x.device.type) \
+            and x.dtype is not torch.get_autocast_dtype(x.device.type):
+        raise FuseError(
+            f"{what} is fused for {x.dtype}, and autocast would compute it in "
+            f"{torch.get_autocast_dtype(x.device.type)}; leave autocast, "
+            "convert the model, or unfuse it")
+
+
+def is_transformed(inputs: Sequence[torch.Tensor]) -> bool:
     """Whether a call is one of `torch.func`, or in forward-mode
     differentiation, which see through members and not through kernels, or has
     no data."""
@@ -554,6 +592,7 @@ def select(model: nn.Module, patterns: Any, inputs: Any) \
         -> tuple[list[Site], Flow]:
     """Sites of `patterns`, or of the data flow where there are none."""
     require_module(model)
+    _refuse_sharded(model)
     resolved: list[Pattern] = resolve(model, patterns)
     # What is fused already is seen as it was before.
     with members_back(model):
@@ -574,6 +613,21 @@ def select(model: nn.Module, patterns: Any, inputs: Any) \
             count[base] = count.get(base, 0) + 1
         return sites, flow
     return find_sites(model, resolved, flow), flow
+
+
+def _refuse_sharded(model: nn.Module) -> None:
+    """Running such a model without its hooks or on tensors without data fails,
+    or leaves its parameters without data."""
+    for path, module in model.named_modules():
+        kind = type(module)
+        if hasattr(kind, "flatten_sharded_optim_state_dict"):
+            what = (f"is a {kind.__name__}, which flattens the parameters "
+                    "below it; fuse a model without it")
+        elif hasattr(kind, "set_reshard_after_forward"):
+            what = "was given to fully_shard; fuse the model before that"
+        else:
+            continue
+        raise FuseError(f"FUSE-N209 tensor-parallel: '{path}' {what}")
 
 
 def _refuse_convolutions(site: Site) -> None:

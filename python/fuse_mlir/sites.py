@@ -19,6 +19,7 @@ from fuse_mlir.flow import Call, Flow
 from fuse_mlir.globs import PathGlob
 from fuse_mlir.patterns import (ANY_FAMILY, Member, Pattern, PatternError,
                                 class_name)
+from fuse_mlir.watch import GLOBAL_HOOKS
 
 
 @dataclass(frozen=True)
@@ -382,8 +383,25 @@ def hook_on(module: nn.Module, keep_pre_hooks: bool) -> str | None:
     return None
 
 
+def hook_on_all() -> str | None:
+    """Name of a hook on every module of the process that fusing would bypass.
+
+    PyTorch's own, of its counters of operations for one, only watch.
+    """
+    for hooks in GLOBAL_HOOKS:
+        for hook in hooks.values():
+            if not (getattr(hook, "__module__", "") or "").startswith("torch."):
+                return getattr(hook, "__name__", type(hook).__name__)
+    return None
+
+
 def _check_hooks(site: Site, member: nn.Module, path: str,
                  first: bool) -> None:
+    hook = hook_on_all()
+    if hook is not None:
+        site.refuse("FUSE-N208", "has-hooks",
+                    f"all modules have a hook, {hook}")
+        return
     for below, module in member.named_modules():
         # What runs before the first member runs before the fused module.
         hook = hook_on(module, first and not below)
@@ -409,6 +427,9 @@ def distributed(module: nn.Module) -> tuple[str, str] | None:
     name for the module itself, and how."""
     if getattr(module, "_hf_tp_plan", None):
         return "", f"has the plan '{module._hf_tp_plan}'"
+    if getattr(module, "_is_fsdp_managed_module", False) \
+            and not module._fsdp_use_orig_params:
+        return "", "has parameters that FullyShardedDataParallel flattened"
     for name, parameter in module.named_parameters(recurse=False):
         if "DTensor" in (type(parameter).__name__,
                          type(parameter.data).__name__):

@@ -20,7 +20,10 @@ from torch import nn
 #: What every module has.
 STANDARD = frozenset(vars(nn.Module()))
 _HOOKS = ("_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
-_PRE_HOOKS = "_forward_pre_hooks"
+#: Hooks on every module of the process.
+GLOBAL_HOOKS = tuple(getattr(nn.modules.module, f"_global_{kind}_hooks")
+                     for kind in ("forward_pre", "forward", "backward_pre",
+                                  "backward"))
 #: Values that are compared as they are.
 SCALARS = (bool, int, float, str, type(None), torch.dtype)
 
@@ -48,10 +51,12 @@ class Watch:
 
     Args:
         members: pre-hooks of the first one itself may change.
+        own_hooks: whether its other hooks may, too.
     """
 
-    def __init__(self, members: Sequence[nn.Module]) -> None:
-        self._modules = [m for member in members for m in member.modules()]
+    def __init__(self, members: Sequence[nn.Module],
+                 own_hooks: bool = False) -> None:
+        self._modules = _below(members)
         self._types = [type(m) for m in self._modules]
         self._forwards = [(t, t.forward) for t in dict.fromkeys(self._types)]
         self._dicts = [vars(m) for m in self._modules] \
@@ -59,7 +64,8 @@ class Watch:
         self._sizes = [len(d) for d in self._dicts]
         self._values = list(self._held())
         self._hooks = [
-            getattr(m, name) for m in self._modules for name in _HOOKS] + [
+            getattr(m, name) for m in self._modules for name in _HOOKS
+            if not own_hooks or m is not members[0]] + [
             m._forward_pre_hooks for m in self._modules
             if m is not members[0]]
         # Lists and mappings change in place.
@@ -76,7 +82,17 @@ class Watch:
         """Whether nothing was replaced, added, or hooked since."""
         return list(map(len, self._dicts)) == self._sizes \
             and all(map(is_, self._values, self._held())) \
-            and not any(self._hooks) \
+            and not any(self._hooks) and not any(GLOBAL_HOOKS) \
             and all(map(is_, map(type, self._modules), self._types)) \
             and all(t.forward is f for t, f in self._forwards) \
             and all(plain(v) == before for v, before in self._contents)
+
+    def has_modules(self, members: Sequence[nn.Module]) -> bool:
+        """Whether `members` consist of the same modules still."""
+        now = _below(members)
+        return len(now) == len(self._modules) \
+            and all(map(is_, now, self._modules))
+
+
+def _below(members: Sequence[nn.Module]) -> list[nn.Module]:
+    return [m for member in members for m in member.modules()]

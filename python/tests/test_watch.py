@@ -59,6 +59,14 @@ class Watching(unittest.TestCase):
         self.check(lambda b: setattr(b.mlp, "up", nn.Linear(8, 16)))
         self.check(lambda b: b.mlp.add_module("more", nn.Identity()))
 
+    def test_children_in_each_other_s_places(self):
+        block = Block()
+        block.mlp.up, block.mlp.gate = block.mlp.gate, block.mlp.up
+        watch = Watch([block.mlp])
+        self.assertTrue(watch.has_modules([block.mlp]))
+        block.mlp.up, block.mlp.gate = block.mlp.gate, block.mlp.up
+        self.assertFalse(watch.has_modules([block.mlp]))
+
     def test_classes(self):
         self.check(lambda b: setattr(b.mlp, "__class__", type("X", (MLP,), {})))
 
@@ -68,6 +76,9 @@ class Watching(unittest.TestCase):
         # Those of the first member run before the kernel.
         self.check(lambda b: b.norm.register_forward_pre_hook(print),
                    same=True)
+        self.addCleanup(nn.modules.module._global_forward_hooks.clear)
+        self.check(lambda b: nn.modules.module.register_module_forward_hook(
+            print))
 
 
 @needs_library
@@ -94,6 +105,14 @@ class Fused(unittest.TestCase):
     def test_replaced_children(self):
         self.follows(lambda b: setattr(
             b.mlp, "up", nn.Linear(8, 16, bias=False).requires_grad_(False)))
+
+    def test_children_in_places_of_others(self):
+        first, second = (block.mlp for block in self.model.layers)
+
+        def exchange(_block):
+            first.up, second.up = second.up, first.up
+
+        self.follows(exchange)
 
     def test_children_of_another_class(self):
         class Twice(nn.Linear):
@@ -182,6 +201,56 @@ class Fused(unittest.TestCase):
                         "Fused.* can not be set while it is part of site"):
                     setattr(place, attribute, types.MethodType(print, place))
 
+    def test_hooks_on_all_modules(self):
+        def double(module, _args, output):
+            return 2 * output if isinstance(module, nn.Linear) else None
+
+        expected = self.model(self.x)
+        self.fuse()
+        handle = nn.modules.module.register_module_forward_hook(double)
+        try:
+            with self.assertRaisesRegex(
+                    FuseError, r"all modules, and those of site 'norm\+mlp#0', "
+                    "have the hook double; unfuse the site, or remove"):
+                self.model(self.x)
+            with self.assertRaisesRegex(FuseError, "FUSE-N208 has-hooks: all "
+                                        "modules have a hook, double"):
+                fuse_mlir.fuse_modules(net(1)[0], inputs=self.x)
+        finally:
+            handle.remove()
+        torch.testing.assert_close(self.model(self.x), expected, atol=1e-6,
+                                   rtol=1e-5)
+
+    def test_counters_of_pytorch_may_watch(self):
+        from torch.utils.flop_counter import FlopCounterMode
+
+        self.fuse()
+        with FlopCounterMode(display=False):
+            self.model(self.x)
+
+    def test_attributes_that_are_deleted(self):
+        self.fuse()
+        place = self.model.layers[0].mlp
+        place.note = 1
+        del place.note
+        self.assertFalse(hasattr(place, "note"))
+        with self.assertRaisesRegex(AttributeError, "'MLP' object has no"):
+            del place.note
+
+    def test_parameters_that_fsdp_flattens(self):
+        self.fuse()
+        place = self.model.layers[0].norm
+        # As FullyShardedDataParallel does it.
+        weight = place.weight.detach()
+        place._is_fsdp_managed_module = True
+        place._fsdp_use_orig_params = False
+        delattr(place, "weight")
+        place.weight = weight
+        with self.assertRaisesRegex(
+                FuseError, "FUSE-N209 tensor-parallel: 'norm' of site .* has "
+                "parameters that FullyShardedDataParallel flattened after"):
+            self.model(self.x)
+
     def test_a_model_under_torch_compile(self):
         compiled = torch.compile(self.model, backend="eager")
         expected = compiled(self.x)
@@ -199,6 +268,116 @@ class Fused(unittest.TestCase):
         other.layers[0].mlp.up = nn.Linear(8, 16).requires_grad_(False)
         self.assertFalse(torch.allclose(other(self.x), expected, atol=1e-3))
         self.assertTrue(torch.equal(self.model(self.x), expected))
+
+
+@needs_library
+class Compiled(unittest.TestCase):
+    """Changes of one compiled module."""
+
+    def setUp(self):
+        torch.manual_seed(0)
+        self.block = fuse_mlir.compile(Block().eval())
+        self.x = torch.randn(3, 8)
+        self.before = self.block(self.x)
+
+    def follows(self, change):
+        change(self.block)
+        ours = self.block(self.x)
+        self.assertFalse(torch.allclose(ours, self.before, atol=1e-3))
+        fuse_mlir.decompile(self.block)
+        torch.testing.assert_close(ours, self.block(self.x), atol=1e-6,
+                                   rtol=1e-5)
+
+    def kernel(self):
+        kernel, = self.block._fuse_kernels.kernels.values()
+        return kernel
+
+    def test_children(self):
+        self.follows(lambda b: setattr(
+            b.mlp, "up", nn.Linear(8, 16, bias=False).eval()))
+
+    def test_parameters(self):
+        self.follows(lambda b: setattr(
+            b.mlp.up, "weight", nn.Parameter(torch.randn(16, 8))))
+
+    def test_parameters_keep_the_kernel(self):
+        before = self.kernel()
+        self.block.mlp.up.weight = nn.Parameter(torch.randn(16, 8))
+        self.block(self.x)
+        self.assertIs(self.kernel(), before)
+
+    def test_hooks_inside(self):
+        handle = self.block.mlp.up.register_forward_hook(print)
+        with self.assertRaisesRegex(
+                FuseError, "FUSE-N208 has-hooks: 'Block.mlp.up' of the compiled"
+                " Block got a forward hook, print .*; decompile the module"):
+            self.block(self.x)
+        handle.remove()
+        self.assertTrue(torch.equal(self.block(self.x), self.before))
+
+    def test_own_hooks_run(self):
+        self.block.register_forward_hook(lambda _m, _args, output: 2 * output)
+        self.assertTrue(torch.equal(self.block(self.x), 2 * self.before))
+
+    def test_forwards_of_their_own(self):
+        self.block.mlp.forward = lambda x: x
+        with self.assertRaisesRegex(FuseError, "'Block.mlp' of the compiled "
+                                    "Block got a forward of its own"):
+            self.block(self.x)
+
+    def test_dropout(self):
+        class Dropped(Block):
+            def forward(self, x):
+                return nn.functional.dropout(super().forward(x), 0.5,
+                                             self.training)
+
+        block = fuse_mlir.compile(Dropped().eval())
+        block(self.x)
+        with self.assertRaisesRegex(KernelError, "training mode"):
+            block.train()(self.x)
+        block.eval()(self.x)
+
+    def test_autocast_to_another_type_is_refused(self):
+        with torch.autocast("cpu", dtype=torch.bfloat16), \
+                self.assertRaisesRegex(FuseError, "the compiled Block is fused "
+                                       "for torch.float32, and autocast"):
+            self.block(self.x)
+
+    def test_what_sees_through_members(self):
+        rows = self.x.expand(2, 3, 8)
+        torch.testing.assert_close(torch.func.vmap(self.block)(rows)[1],
+                                   self.before, atol=1e-6, rtol=1e-5)
+        self.assertEqual(self.block.to("meta")(self.x.to("meta")).shape, (3, 8))
+
+    def test_calls_without_tensors(self):
+        with self.assertRaisesRegex(KernelError, "Block is called without"):
+            self.block()
+
+
+class Sharded(unittest.TestCase):
+    """Models that are sharded already are refused before they run."""
+
+    def test_fsdp(self):
+        class FullyShardedDataParallel(nn.Module):
+            flatten_sharded_optim_state_dict = None
+
+        class FSDPBlock(Block):
+            set_reshard_after_forward = None
+
+        for kind, reason in ((FullyShardedDataParallel, "is a FullyShardedData"
+                              "Parallel, which flattens the parameters below"),
+                             (FSDPBlock, "was given to fully_shard; fuse")):
+            model = nn.ModuleDict({"inner": kind()})
+            with self.assertRaisesRegex(FuseError, "FUSE-N209 tensor-parallel: "
+                                        f"'inner' {reason}"):
+                fuse_mlir.fuse_modules(model, inputs=torch.ones(3, 8))
+
+    def test_names_are_those_of_pytorch(self):
+        from torch.distributed import fsdp
+
+        self.assertTrue(hasattr(fsdp.FullyShardedDataParallel,
+                                "flatten_sharded_optim_state_dict"))
+        self.assertTrue(hasattr(fsdp.FSDPModule, "set_reshard_after_forward"))
 
 
 @needs_library
