@@ -38,6 +38,7 @@ _EXPORTS = {
     "fused": "modules",
     "inductor_options": "inductor",
     "load": "compiled",
+    "refresh": "updates",
     "register_fusion_patterns": "patterns",
     "unfuse_modules": "modules",
     "verify": "report",

@@ -496,7 +496,8 @@ class Kernel:
         #: Whether weights are stored in 8 bits, which have no gradients.
         self.stored = any(isinstance(m, StoredLinear)
                           for m in chain.modules())
-        self._bound: list[tuple[int, int]] = [(0, -1)] * len(self._names)
+        #: Address and version of each weight that the code reads.
+        self._bound = self._nothing_bound()
         self._check(self.weights())
         from fuse_mlir.exported import describe
 
@@ -517,6 +518,29 @@ class Kernel:
                 "modules refer to kernels of the process that fused them; "
                 "unfuse before saving a program")
         return kernel
+
+    @classmethod
+    def all(cls) -> list["Kernel"]:
+        """Kernels of this process."""
+        return list(cls._all.values())
+
+    def originals(self) -> list[torch.Tensor]:
+        """Tensors of the model that the weights are, or were made from."""
+        owners = [s[:2] for s in self._sources if isinstance(s, tuple)]
+        owners += [watched[:2] for watched in self._copies.watched]
+        return [getattr(owner, name) for owner, name in owners]
+
+    def refresh(self) -> None:
+        """Reads the weights anew, whether they changed or not."""
+        if self._copies.watched:
+            # The next call makes a kernel of new copies.
+            self._copied = None
+            return
+        self._bound = self._nothing_bound()
+        self._check(self.weights())
+
+    def _nothing_bound(self) -> list[tuple[int, int]]:
+        return [(0, -1)] * len(self._names)
 
     @property
     def note(self) -> str:
@@ -555,7 +579,7 @@ class Kernel:
     def matches(self, inputs: Sequence[torch.Tensor]) -> bool:
         """Whether the code is for inputs of these types."""
         types = self.compiled.inputs
-        if self._copies.watched and self._copies.state() != self._copied:
+        if self._is_outdated():
             return False
         if any(_tensor_of(a).data_ptr() != _tensor_of(b).data_ptr()
                for a, b in self._ties):
@@ -564,6 +588,11 @@ class Kernel:
             t.dtype == i.dtype and t.dim() == i.rank
             and t.shape[-1] == i.features and t.device == self.device
             for t, i in zip(inputs, types))
+
+    def _is_outdated(self) -> bool:
+        """Whether the copies are of weights as they were before."""
+        return bool(self._copies.watched) \
+            and self._copies.state() != self._copied
 
     def computes(self, compiled: Compiled) -> bool:
         """Whether it has that code, and reads what the members have now."""
@@ -577,7 +606,17 @@ class Kernel:
 
     def run(self, inputs: Sequence[torch.Tensor],
             weights: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Launches on the current stream; no copy but of strided inputs."""
+        """Launches on the current stream; no copy but of strided inputs.
+
+        Raises:
+            KernelError: weights are others than the kernel is for.
+        """
+        # Calls under torch.compile come here without `matches`.
+        if self._is_outdated():
+            raise KernelError(
+                f"weights of site '{self.site}' changed after they were "
+                "stored in 8 bits; call the model once without torch.compile, "
+                "which stores them again")
         self._check(weights)
         inputs = [t.contiguous() for t in inputs]
         out = torch.empty(self.result_shape(inputs),
@@ -642,6 +681,7 @@ class Kernel:
                         f"parameter '{name}' of site '{self.site}' has the "
                         f"strides {weight.stride()}; expected a contiguous "
                         "tensor, because kernels read it where it is")
+            wait_for_writes(self.site, self.device)
             if self._instance is None:
                 self._instance = self._code.instance(self.device)
                 if self._flat and self._instance.max_tokens > FEW_ROWS:
@@ -671,6 +711,22 @@ class Kernel:
         return torch.func.functional_call(self.chain, values, tuple(inputs))
 
 
+def wait_for_writes(site: str, device: torch.device) -> None:
+    """Waits until weights are what they will be: the runtime packs them
+    without regard to the stream on which they are written.
+
+    Raises:
+        KernelError: a graph is captured, which can not wait.
+    """
+    if device.type != "cuda":
+        return
+    if torch.cuda.is_current_stream_capturing():
+        raise KernelError(
+            f"weights of site '{site}' are new or changed, and none can be "
+            "packed while a graph is captured; call the model once before")
+    torch.cuda.current_stream(device).synchronize()
+
+
 def _most_rows(compiled: Compiled, device: torch.device) -> int | None:
     """Experts are read again for each token that is routed to them. That is
     what a GPU has to read anyway while most tokens have other experts."""
@@ -685,6 +741,12 @@ def _most_rows(compiled: Compiled, device: torch.device) -> int | None:
 @functools.lru_cache(maxsize=None)
 def _register() -> torch.library.Library:
     """Defines the custom op, once."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+
+    from fuse_mlir.updates import count_step
+
+    # Fused optimizers write weights without counting it.
+    register_optimizer_step_post_hook(count_step)
     library = torch.library.Library("fuse_mlir", "DEF")
     library.define("call(Tensor[] inputs, Tensor[] weights, int kernel)"
                    " -> Tensor", tags=(torch.Tag.needs_fixed_stride_order,))
