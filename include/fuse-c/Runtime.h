@@ -211,7 +211,9 @@ FUSE_C_EXPORT fuse_status fuse_instance_bind_parameter(fuse_instance *instance,
 /* Does everything that a launch must not do: packs and copies weights, loads
  * code. Whether a later change of a bound tensor's values is seen is open: bind
  * it again. Every argument with a parameter name has to be bound. Binding again
- * undoes this.
+ * undoes this. What was packed of the same tensors is then replaced where it
+ * is, after waiting for the device, so that graphs that were captured before
+ * read it.
  *
  * Where fuse_module_compile has left kernels for later, this compiles those of
  * all ranges of tokens: some 0.6 s of processor time for a small block and the

@@ -445,6 +445,29 @@ def _result_type(program: Any) -> tuple[tuple, torch.dtype]:
     return tuple(dims), value.dtype
 
 
+class Packed:
+    """What kernels of the same weights have packed of them."""
+
+    def __init__(self) -> None:
+        self.weights = native.SharedWeights()
+        self._of: list[tuple[int, int]] | None = None
+
+    def require(self, weights: list[tuple[int, int]]) -> None:
+        """Packs anew what was packed of others.
+
+        Args:
+            weights: address and version of each.
+        """
+        if self._of is not None and self._of != sorted(weights):
+            self.weights = native.SharedWeights()
+        self._of = sorted(weights)
+
+    def forget(self) -> None:
+        """Whatever was packed is no longer right."""
+        self.weights = native.SharedWeights()
+        self._of = None
+
+
 class Kernel:
     """Code for one chain on one device, with the weights of its members.
 
@@ -481,7 +504,7 @@ class Kernel:
         self._instance: native.Instance | None = None
         #: Most rows whose kernels are loaded.
         self._limit = sys.maxsize
-        self._shared = shared._shared if shared else native.SharedWeights()
+        self._packed = shared._packed if shared else Packed()
         #: Most rows that it is faster for than the members; none for any.
         self.most_rows = _most_rows(compiled, device)
         #: The kernel with residual adds, where `inductor_options` made one.
@@ -498,6 +521,7 @@ class Kernel:
                           for m in chain.modules())
         #: Address and version of each weight that the code reads.
         self._bound = self._nothing_bound()
+        self._packed.forget()
         self._check(self.weights())
         from fuse_mlir.exported import describe
 
@@ -537,6 +561,7 @@ class Kernel:
             self._copied = None
             return
         self._bound = self._nothing_bound()
+        self._packed.forget()
         self._check(self.weights())
 
     def _nothing_bound(self) -> list[tuple[int, int]]:
@@ -569,7 +594,7 @@ class Kernel:
               weights: Sequence[torch.Tensor]) -> None:
         for name, weight in zip(self._names, weights):
             instance.bind(name, weight)
-        instance.prepare(self._shared)
+        instance.prepare(self._packed.weights)
 
     def result_shape(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
         """Sizes of the result, symbolic where those of `inputs` are."""
@@ -687,9 +712,7 @@ class Kernel:
                 if self._flat and self._instance.max_tokens > FEW_ROWS:
                     self._instance.limit_tokens(FEW_ROWS)
                     self._limit = FEW_ROWS
-            else:
-                # What was packed of the weights before is no longer right.
-                self._shared = native.SharedWeights()
+            self._packed.require(now)
             self._bind(self._instance, weights)
             self._bound = now
 

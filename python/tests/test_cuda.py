@@ -168,6 +168,21 @@ class Cuda(unittest.TestCase):
         fuse_mlir.unfuse_modules(model)
         torch.testing.assert_close(ours, model(x), atol=5e-2, rtol=2e-2)
 
+    def test_graphs_read_weights_that_changed(self):
+        model, x = self.net(torch.bfloat16)
+        fuse_mlir.fuse_modules(model, {CHAIN: "fuse"}, inputs=x)
+        graph, result = capture(lambda: model(x))
+        before = result.clone()
+        # On a stream for which nobody waits but who packs.
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            torch.cuda._sleep(20_000_000)
+            model.layers[0].mlp.down.weight.mul_(-2)
+            self.assertEqual(fuse_mlir.refresh(model), 2)
+        graph.replay()
+        self.assertFalse(torch.equal(result, before))
+        self.assertTrue(torch.equal(result, model(x)))
+
     def test_checkpoint_in_8_bits(self):
         for kind, settings in (("qwen3", LLAMA), ("gpt_neox", SIZES)):
             model = fp8_transformer(kind, **settings).cuda()

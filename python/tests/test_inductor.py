@@ -70,7 +70,7 @@ class Residuals(unittest.TestCase):
         torch.testing.assert_close(ours, expected)
         kernel = fused_sites(model)[0][1]._kernel
         self.assertIn("add_stream", kernel.residual.compiled.formed)
-        self.assertIs(kernel.residual._shared, kernel._shared)
+        self.assertIs(kernel.residual._packed, kernel._packed)
 
     def test_a_sum_with_another_reader_stays(self):
         model, x, expected = self.model(Reader)

@@ -9,7 +9,7 @@ from torch import nn
 
 import fuse_mlir
 from fuse_mlir import KernelError
-from fuse_mlir.kernels import wait_for_writes
+from fuse_mlir.kernels import Packed, wait_for_writes
 from fuse_mlir.modules import fused_sites, members_back
 from tests.models import Block, fuse, needs_library, net
 
@@ -171,6 +171,26 @@ class Stored(unittest.TestCase):
         now = self.model(self.x)
         self.assertFalse(torch.equal(now, self.before))
         self.assertTrue(torch.equal(compiled(self.x), now))
+
+
+@needs_library
+class PackedWeights(unittest.TestCase):
+    """Kernels of the same weights share what was packed of them."""
+
+    def test_until_they_change(self):
+        packed, before = Packed(), [(1, 0), (2, 0)]
+        first = packed.weights
+        packed.require(before)
+        # Another kernel reads them in another order.
+        packed.require(before[::-1])
+        self.assertIs(packed.weights, first)
+        packed.require([(1, 1), (2, 0)])
+        second = packed.weights
+        self.assertIsNot(second, first)
+        packed.require([(2, 0), (1, 1)])
+        self.assertIs(packed.weights, second)
+        packed.forget()
+        self.assertIsNot(packed.weights, second)
 
 
 class Streams(unittest.TestCase):

@@ -216,6 +216,9 @@ static int cuCtxPopCurrent(Context *) {
     return 0;
   });
 }
+static int cuCtxSynchronize() {
+  return run("cuCtxSynchronize", true, [](State &) { return 0; });
+}
 static int cuModuleLoadDataEx(Module *module, const void *image, unsigned count,
                               int *options, void **values) {
   return run("cuModuleLoadDataEx", true, [&](State &state) {
@@ -548,6 +551,7 @@ static const Entry entries[] = {
     ENTRY(cuDevicePrimaryCtxRelease),
     ENTRY(cuCtxPushCurrent),
     ENTRY(cuCtxPopCurrent),
+    ENTRY(cuCtxSynchronize),
     ENTRY(cuModuleLoadDataEx),
     ENTRY(cuModuleUnload),
     ENTRY(cuModuleGetFunction),

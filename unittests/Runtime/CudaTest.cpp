@@ -200,6 +200,59 @@ TEST(CudaTest, SharesPackedWeights) {
   EXPECT_EQ((prepare(1, &shared), fake.countCalls("cuMemAlloc")), 2);
 }
 
+// Graphs that were captured, and other instances, read packed weights where
+// they were: there they change.
+TEST(CudaTest, ReplacesPackedWeightsWhereTheyAre) {
+  const FakeCuda &fake = getFake();
+  CudaSession session;
+  session.open();
+  cxx::Program program(session.artifact, session.device);
+  auto prepare = [&](cxx::Instance &instance, int weight,
+                     cxx::SharedWeights &shared) {
+    DLTensor up = session.getView(1, kDLCPU);
+    up.data = session.data[weight];
+    instance.bind(1, up);
+    instance.bind(2, session.getView(2, kDLCPU));
+    fake.reset();
+    instance.prepare(shared);
+  };
+  auto launch = [&](cxx::Instance &instance) {
+    DLTensor input = session.getView(0, kDLCUDA),
+             output = session.getView(3, kDLCUDA);
+    cxx::Workspace workspace = instance.createWorkspace({&input});
+    fake.reset();
+    instance.launch({&input}, {&output}, workspace, session.stream, 0);
+    return reinterpret_cast<const char *>(fake.getLaunch(0)->parameters[0]);
+  };
+  cxx::Instance first(program, nullptr), second(program, nullptr);
+  cxx::SharedWeights shared, later, last;
+  session.data[1][0] = 1;
+  prepare(first, 1, shared);
+  EXPECT_EQ(fake.countCalls("cuCtxSynchronize"), 0);
+  prepare(second, 1, shared);
+  const char *packed = launch(first);
+  EXPECT_EQ(packed[0], 1);
+
+  // Launches that read the old ones have to end before.
+  session.data[1][0] = 2;
+  prepare(first, 1, later);
+  EXPECT_EQ(fake.countCalls("cuCtxSynchronize"), 1);
+  EXPECT_EQ(launch(first), packed);
+  EXPECT_EQ(packed[0], 2);
+  EXPECT_EQ(launch(second), packed);
+  prepare(second, 1, later);
+  EXPECT_EQ(launch(second), packed);
+
+  // Other tensors are other weights, which only this instance has.
+  session.data[0][0] = 3;
+  prepare(first, 0, last);
+  EXPECT_EQ(fake.countCalls("cuCtxSynchronize"), 0);
+  const char *other = launch(first);
+  EXPECT_NE(other, packed);
+  EXPECT_EQ(other[0], 3);
+  EXPECT_EQ(packed[0], 2);
+}
+
 // The same through the C interface; weights outlive the handle.
 TEST(CudaTest, SharesPackedWeightsOfHandles) {
   const FakeCuda &fake = getFake();

@@ -83,6 +83,7 @@ enum : int {
   F(cuDevicePrimaryCtxRelease, 11000, (int))                                   \
   F(cuCtxPushCurrent, 4000, (Context))                                         \
   F(cuCtxPopCurrent, 4000, (Context *))                                        \
+  F(cuCtxSynchronize, 2000, ())                                                \
   F(cuModuleLoadDataEx, 2010,                                                  \
     (Module *, const void *, unsigned, int *, void **))                        \
   F(cuModuleUnload, 2000, (Module))                                            \

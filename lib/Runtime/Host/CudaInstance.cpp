@@ -83,11 +83,16 @@ private:
   const LaunchPlan &getPlan(const std::vector<int64_t> &symbols) const;
   uint64_t layOut(const LaunchPlan &plan, const int64_t *symbols,
                   DevicePtr base, std::vector<DevicePtr> *buffers) const;
-  std::shared_ptr<DeviceMemory> pack(const PackedWeight &packed,
-                                     const Views &arguments);
-  std::shared_ptr<DeviceMemory> findOrPack(const PackedWeight &packed,
-                                           const Views &arguments,
-                                           SharedWeights &shared);
+  /// A packed weight on the device.
+  struct Placed {
+    std::shared_ptr<DeviceMemory> memory;
+    /// Where the matrices lie that were packed.
+    std::vector<const char *> sources;
+  };
+
+  void pack(const PackedWeight &packed, const Views &arguments,
+            std::shared_ptr<DeviceMemory> &memory);
+  void packAll(const Views &arguments, SharedWeights *shared);
   std::vector<char> download(const TensorView &view, const TensorSpec &spec);
   void checkResidency(const Launch &launch, KernelFunction kernel) const;
   KernelFunction loadKernel(const Launch &launch) const;
@@ -109,7 +114,7 @@ private:
   std::vector<std::vector<KernelFunction>> kernels;
   /// Device copies of bound arguments that are on the CPU, by argument.
   std::vector<DeviceMemory> copies;
-  std::vector<std::shared_ptr<DeviceMemory>> packedWeights;
+  std::vector<Placed> packedWeights;
 };
 
 } // namespace
@@ -154,15 +159,13 @@ std::vector<char> CudaInstance::download(const TensorView &view,
   return bytes;
 }
 
-std::shared_ptr<DeviceMemory> CudaInstance::pack(const PackedWeight &packed,
-                                                 const Views &arguments) {
+/// Packs into `memory`, or into new memory where there is none.
+void CudaInstance::pack(const PackedWeight &packed, const Views &arguments,
+                        std::shared_ptr<DeviceMemory> &memory) {
   std::vector<std::vector<char>> downloads;
   std::vector<const char *> operands;
   for (size_t operand : packed.operands) {
     const TensorView &view = arguments[operand];
-    if (!view.shape)
-      throw Failure(FUSE_ERROR_STATE, nameArgument(function, operand) +
-                                          " is packed and has to be bound");
     if (view.device.device_type == kDLCUDA) {
       downloads.push_back(download(view, function.arguments[operand]));
       operands.push_back(downloads.back().data());
@@ -172,24 +175,51 @@ std::shared_ptr<DeviceMemory> CudaInstance::pack(const PackedWeight &packed,
   }
   std::vector<char> image(packed.bytes);
   packWeights(packed, function, operands, image.data());
-  auto memory =
-      std::make_shared<DeviceMemory>(device, image.size(), "packed weights");
+  if (!memory)
+    memory =
+        std::make_shared<DeviceMemory>(device, image.size(), "packed weights");
   memory->upload(image.data(), image.size());
-  return memory;
 }
 
-/// What was packed of the same matrices in the same way, or packs them.
-std::shared_ptr<DeviceMemory>
-CudaInstance::findOrPack(const PackedWeight &packed, const Views &arguments,
-                         SharedWeights &shared) {
-  std::vector<const char *> sources;
-  for (size_t operand : packed.operands)
-    sources.push_back(arguments[operand].data);
-  if (std::shared_ptr<void> known = shared.find(packed, sources))
-    return std::static_pointer_cast<DeviceMemory>(known);
-  std::shared_ptr<DeviceMemory> memory = pack(packed, arguments);
-  shared.entries.push_back({packed, sources, memory});
-  return memory;
+/// Packs all weights that are not in `shared` yet. What was packed of tensors
+/// that only changed is replaced where it is: there graphs read it that were
+/// captured, and other instances whose weights it is, too.
+void CudaInstance::packAll(const Views &arguments, SharedWeights *shared) {
+  std::vector<Placed> before = std::move(packedWeights);
+  packedWeights.clear();
+  before.resize(code.packed.size());
+  std::vector<Placed> placed(code.packed.size());
+  bool isReplacing = false;
+  for (size_t i = 0; i < placed.size(); ++i) {
+    for (size_t operand : code.packed[i].operands) {
+      if (!arguments[operand].shape)
+        throw Failure(FUSE_ERROR_STATE, nameArgument(function, operand) +
+                                            " is packed and has to be bound");
+      placed[i].sources.push_back(arguments[operand].data);
+    }
+    // What else was there is given up first: there may be room for one only.
+    if (before[i].sources != placed[i].sources)
+      before[i].memory.reset();
+    isReplacing |= before[i].memory != nullptr;
+  }
+  if (isReplacing) {
+    CurrentContext current(*device);
+    device->call(device->getDriver().cuCtxSynchronize(), "cuCtxSynchronize");
+  }
+  for (size_t i = 0; i < placed.size(); ++i) {
+    const PackedWeight &packed = code.packed[i];
+    Placed &place = placed[i];
+    if (shared)
+      place.memory = std::static_pointer_cast<DeviceMemory>(
+          shared->find(packed, place.sources));
+    if (place.memory)
+      continue;
+    place.memory = std::move(before[i].memory);
+    pack(packed, arguments, place.memory);
+    if (shared)
+      shared->entries.push_back({packed, place.sources, place.memory});
+  }
+  packedWeights = std::move(placed);
 }
 
 /// Blocks of a launch, unless the inputs decide.
@@ -279,13 +309,9 @@ void CudaInstance::copyIfRead(const KernelArgument &argument,
 void CudaInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
   device->check();
   ProfilerRange range("fuse prepare " + function.name);
-  // What was there before is given up first: there may be room for one only.
-  packedWeights.clear();
   copies.clear();
   kernels.clear();
-  for (const PackedWeight &packed : code.packed)
-    packedWeights.push_back(shared ? findOrPack(packed, arguments, *shared)
-                                   : pack(packed, arguments));
+  packAll(arguments, shared);
   // Only what kernels read as it is has to be on the device.
   copies.resize(function.arguments.size());
   for (const LaunchPlan &plan : code.plans)
@@ -470,7 +496,7 @@ void *CudaInstance::getParameter(const KernelArgument &argument,
     value = argument.bits;
     break;
   case Kind::Packed:
-    value = packedWeights[argument.index]->get();
+    value = packedWeights[argument.index].memory->get();
     break;
   case Kind::TensorMap: {
     if (!workspace)
