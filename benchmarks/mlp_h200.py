@@ -20,7 +20,6 @@ import time
 import traceback
 import zlib
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -348,7 +347,7 @@ class Bench:
         to be tuned first."""
         name = f"{peer.system} {peer.scales} M={x.shape[0]}"
         self.watch.start(f"compile {name}", 240)
-        with only_tuned() if peer.tuned else nullcontext([]) as untuned:
+        with only_tuned() as untuned:
             try:
                 return function(x)
             except Exception as error:

@@ -32,7 +32,6 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
 #: numbers of tokens.
 AUTOTUNED_SHAPES = [shape[:2] for shape in TIMED_SHAPES[:2]]
 AUTOTUNED_TOKENS = (50, 16, 512, 4096, 128, 1)
-_TUNED = "torch-compile-autotune"
 
 
 @dataclass
@@ -43,11 +42,6 @@ class Peer:
     scales: str
     function: Callable[..., Tensor]
     parameters: list[str]
-
-    @property
-    def tuned(self) -> bool:
-        """Whether PyTorch chooses its kernels by their times."""
-        return self.system == _TUNED
 
     def bind(self, tensors: dict[str, Tensor]) -> Callable[[Tensor], Tensor]:
         values = [tensors[name] for name in self.parameters]
@@ -170,8 +164,8 @@ def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
                               compiled(function, None), names))
         if ("autotune-dynamic" if scales == "dynamic" else
                 "autotune") in modes:
-            peers.append(Peer(_TUNED, scales, compiled(function, autotune),
-                              names))
+            peers.append(Peer("torch-compile-autotune", scales,
+                              compiled(function, autotune), names))
     return peers
 
 

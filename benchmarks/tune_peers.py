@@ -30,7 +30,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from unittest.mock import patch
 
 from .cases import DTYPES, TIMED_SHAPES, TIMED_TOKENS, timed_problem
@@ -76,21 +76,26 @@ class Turn:
         return timed
 
 
-def time_in_turn(turn: Turn) -> None:
-    """Has this process's PyTorch time kernels only in its turn, and as the
-    tables do. By itself it launches and times one after the other, and where
-    the processor is busy what it times is the launches."""
-    from torch._inductor.runtime.benchmarking import benchmarker
-
+def make_timer() -> Callable[..., float]:
+    """Times a launch in milliseconds as the tables do. PyTorch by itself
+    launches and times one after the other, and where the processor is busy
+    what it times is the launches."""
     from .timing import Timer
 
     timer = functools.cache(Timer)
 
     def milliseconds(function: Callable[[], Any], *_: Any, **__: Any) -> float:
         return timer().behind_delay(function) / 1e3
+    return milliseconds
 
+
+def time_in_turn(turn: Turn) -> None:
+    """Has this process's PyTorch time kernels in its turn alone."""
+    from torch._inductor.runtime.benchmarking import benchmarker
+
+    timer = turn.wrap(make_timer())
     for name in _TIMERS:
-        setattr(benchmarker, name, turn.wrap(milliseconds))
+        setattr(benchmarker, name, timer)
 
 
 def merge(found: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
@@ -181,18 +186,13 @@ class UntunedError(Exception):
 
 @contextmanager
 def only_tuned() -> Iterator[list[str]]:
-    """Has this process's PyTorch take what was tuned before, and refuse to
-    tune: beside rows that takes minutes, and goes by times that have the
-    launches of the host in them. Gives what was refused."""
+    """Has this process's PyTorch take products that were tuned before, and
+    refuse to tune others, which takes minutes. It times the kernels that it
+    writes around them as the tables do. Gives what was refused."""
     from torch._inductor.runtime.benchmarking import benchmarker
     from torch._inductor.select_algorithm import AlgorithmSelectorCache
 
     refused: list[str] = []
-
-    def refuse(what: str) -> NoReturn:
-        refused.append(what)
-        raise UntunedError(f"{what} is not tuned")
-
     # It compiles all that it chooses among before it times the first.
     compile_all = AlgorithmSelectorCache.make_precompile_fn
 
@@ -200,16 +200,17 @@ def only_tuned() -> Iterator[list[str]]:
                       name: str, inputs: str, *more: Any, **options: Any
                       ) -> Any:
         if len(self.lookup(choices, name, inputs, None)) < len(choices):
-            refuse(f"{name} of {inputs}")
+            refused.append(f"{name} of {inputs}")
+            raise UntunedError(f"{refused[-1]} is not tuned")
         return compile_all(self, choices, name, inputs, *more, **options)
 
     with ExitStack() as stack:
         stack.enter_context(patch.object(
             AlgorithmSelectorCache, "make_precompile_fn", compile_known))
-        for timer in _TIMERS:
-            stack.enter_context(patch.object(
-                benchmarker, timer, create=True, new=lambda *_, **__: refuse(
-                    "a kernel that PyTorch writes")))
+        timer = make_timer()
+        for name in _TIMERS:
+            stack.enter_context(patch.object(benchmarker, name, timer,
+                                             create=True))
         yield refused
 
 

@@ -167,24 +167,29 @@ class Peers(unittest.TestCase):
                 self.assertEqual(found, [f"mm of {key}"] if refused else [])
                 # Nothing is timed for the question.
                 cache.lookup.assert_called_with(choices, "mm", key, None)
-        with tune_peers.only_tuned() as found, \
-                self.assertRaises(tune_peers.UntunedError):
-            benchmarker.benchmark_gpu(lambda: None)
-        self.assertEqual(found, ["a kernel that PyTorch writes"])
+        # What PyTorch writes around products is timed as the tables are.
+        with unittest.mock.patch("benchmarks.timing.Timer") as timer:
+            timer.return_value.behind_delay.return_value = 1500.0
+            with tune_peers.only_tuned() as found:
+                self.assertEqual(benchmarker.benchmark_gpu("launch", rep=1),
+                                 1.5)
+            timer.return_value.behind_delay.assert_called_once_with("launch")
+        self.assertEqual(found, [])
         self.assertNotIn("benchmark_gpu", vars(benchmarker))
 
     def test_rows_leave_out_what_is_not_tuned(self):
-        from torch._inductor.runtime.benchmarking import benchmarker
+        from torch._inductor.select_algorithm import AlgorithmSelectorCache
 
         from benchmarks import mlp_h200
 
         def tunes(x):
             try:
-                benchmarker.benchmark_gpu(lambda: None)
+                AlgorithmSelectorCache.make_precompile_fn(
+                    unittest.mock.Mock(**{"lookup.return_value": {}}),
+                    ["library", "written"], "mm", "[(50, 4)]")
             except tune_peers.UntunedError as error:
                 # As PyTorch does, with more words.
                 raise RuntimeError(f"lowering failed: {error}") from error
-            return x
 
         def fails(_):
             raise RuntimeError("no such\nkernel")
@@ -194,8 +199,7 @@ class Peers(unittest.TestCase):
         x = torch.zeros(50, 4)
         for system, function, said in (
                 ("torch-compile-autotune", tunes, "left out, as "
-                 "benchmarks.tune_peers has not tuned a kernel that PyTorch "
-                 "writes"),
+                 "benchmarks.tune_peers has not tuned mm of [(50, 4)]"),
                 ("torch-compile-autotune", fails, "no such kernel"),
                 ("torch-compile", fails, "no such kernel"),
                 ("torch-compile-autotune", lambda x: x, None),
@@ -211,13 +215,6 @@ class Peers(unittest.TestCase):
                     self.assertIsNone(result)
                     say.assert_called_once_with(f"{system} static M=50: "
                                                 f"{said}")
-        # What is not tuned is compiled as it always was.
-        tried = []
-        with unittest.mock.patch.object(benchmarker, "benchmark_gpu",
-                                        tried.append):
-            peer = peers.Peer("torch-compile", "none", tunes, [])
-            self.assertIs(bench.run_peer(peer, peer.bind({}), x), x)
-        self.assertEqual(len(tried), 1)
 
     def test_tuning_wants_a_place_for_its_cache(self):
         output = io.StringIO()
