@@ -4,7 +4,8 @@
     python3 -m benchmarks.merge benchmarks/results/mlp-h200.json RUN.json...
 
 A row or check replaces the one of the same problem, so that runs on the GPUs
-of one host, each with rows of its own, make one file. With `--set`, checks of
+of one host, each with rows of its own, make one file. Where our kernel was
+timed again, what was timed beside it before goes: ratios hold within a run. With `--set`, checks of
 the kernels of other sets are left out. Clocks and ceilings are kept for each
 GPU that a row names; of those that are named no longer they go.
 """
@@ -16,18 +17,28 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from .environment import existing
 from .kernels import add_set_option, case_name, kernel_names
-from .results import Results
+from .results import Results, Row
 
 _LISTS = ("rows", "checks")
+
+
+def place(row: Row) -> tuple[Any, ...]:
+    """Where a row stands: what all systems beside each other have."""
+    return tuple(row.get(name) for name in
+                 ("K", "H", "M", "act", "dtype", "protocol"))
 
 
 def merge(target: Results, source: Path,
           names: set[str] | None = None) -> None:
     """Adds what a file has; checks of the kernels of such names only."""
     data = json.loads(source.read_text())
+    timed = {place(row) for row in data["rows"]
+             if row["system"] == "fuse" and row.get("median_us")}
+    target.remove([row for row in target.rows if place(row) in timed])
     for row in data["rows"]:
         target.add_row(row)
     for row in data["checks"]:

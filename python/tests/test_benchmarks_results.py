@@ -167,6 +167,33 @@ class ResultFiles(unittest.TestCase):
         self.assertEqual(merged.data["clocks"],
                          {"sm_mhz_min": 1500.0, "sm_mhz_max": 1980.0})
 
+    def test_what_stood_beside_an_earlier_time_goes(self):
+        rows = {
+            "old": [self.row(name, 20.0) for name in ("fuse", "torch-eager")] +
+            [{**self.row("torch-eager", 21.0), "M": 8}],
+            "new": [self.row(name, 10.0) for name in ("fuse",
+                                                      "torch-compile")],
+            # A kernel that was missing, and a peer alone.
+            "none": [{**self.row("fuse", 0.0), "M": 8, "median_us": None},
+                     self.row("torch-eager", 30.0)]}
+        for runs, expected in (
+                (["old", "new"], {("fuse", 10.0), ("torch-compile", 10.0),
+                                  ("torch-eager", 21.0)}),
+                (["old", "none"], {("fuse", 20.0), ("fuse", None),
+                                   ("torch-eager", 30.0),
+                                   ("torch-eager", 21.0)})):
+            with tempfile.TemporaryDirectory() as folder:
+                paths = [Path(folder) / run for run in runs]
+                for path, run in zip(paths, runs):
+                    results = Results(path)
+                    for row in rows[run]:
+                        results.add_row(row)
+                    results.save()
+                with contextlib.redirect_stdout(io.StringIO()):
+                    merge.main([*map(str, paths)])
+                self.assertEqual({(row["system"], row["median_us"])
+                                  for row in Results(paths[0]).rows}, expected)
+
     def test_runs_on_two_gpus_are_one_file(self):
         with tempfile.TemporaryDirectory() as folder:
             earlier, first, second = (Path(folder) / f"{i}.json"
