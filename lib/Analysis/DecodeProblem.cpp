@@ -11,6 +11,9 @@ using namespace fuse;
 
 static constexpr int64_t kTileRows = 256;
 static constexpr int64_t kStepBytes = 128;
+/// Packed rows of which a thread has neighbouring hidden units: 16 in each half
+/// of a run.
+static constexpr int64_t kGroupRows = 32;
 /// A thread keeps its part of a token row in registers.
 static constexpr int64_t kMaxWidth = 16384;
 
@@ -207,8 +210,9 @@ std::optional<DecodeProblem> fuse::describeDecode(Operation *op,
 }
 
 ProductTiling::ProductTiling(const DecodeProblem &problem, int64_t firstRows,
-                             int64_t rows)
-    : bytes(problem.getElementBytes()), firstRows(firstRows), rows(rows) {
+                             int64_t rows, bool swapped)
+    : bytes(problem.getElementBytes()), firstRows(firstRows), swapped(swapped),
+      rows(rows) {
   for (const DecodeOutput &output : problem.outputs) {
     // Linears begin at a packed tile, so that each can be packed by itself.
     firstTiles.push_back(packedTiles2 * kTileRows / rows);
@@ -224,21 +228,31 @@ ProductTiling::ProductTiling(const DecodeProblem &problem, int64_t firstRows,
   int64_t covered = problem.hidden;
   // The last k-step of the next product is complete, and so are both quarters
   // of a run.
-  if (firstRows == 192)
+  if (firstRows == 192 && !swapped)
     covered = llvm::alignTo(covered, std::max(kStepBytes / bytes, packed / 2));
   tiles1 = llvm::divideCeil(covered, hiddenPerTile);
   packedTiles1 = llvm::divideCeil(problem.hidden, packed);
   steps1 = llvm::divideCeil(problem.width * bytes, kStepBytes);
+  if (!swapped)
+    return;
+  groupsPerTile = firstRows / kGroupRows;
+  groupsPerStep = kStepBytes / bytes * groupsPerTile / hiddenPerTile;
+  groups = steps2 * groupsPerStep;
+  tiles1 = llvm::divideCeil(groups, groupsPerTile);
 }
 
 DecodeTiling::DecodeTiling(const DecodeProblem &problem,
                            tile::ScheduleAttr schedule)
-    : ProductTiling(problem, schedule.getFirstRows(), schedule.getRows()),
+    : ProductTiling(problem, schedule.getFirstRows(), schedule.getRows(),
+                    schedule.getSwapped()),
       firstBlocks(schedule.getBlocks()) {
-  if (!problem.hasFirst()) {
-    stepsPerRange = llvm::alignTo(llvm::divideCeil(steps2, schedule.getSplit()),
-                                  getStepsPerStage());
+  auto cutSteps = [&](int64_t split) {
+    stepsPerRange =
+        llvm::alignTo(llvm::divideCeil(steps2, split), getStepsPerStage());
     ranges = llvm::divideCeil(steps2, stepsPerRange);
+  };
+  if (!problem.hasFirst()) {
+    cutSteps(schedule.getSplit());
   } else {
     // Ranges are whole tiles of the first product, so that each tile has one
     // word to arrive at.
@@ -258,6 +272,8 @@ DecodeTiling::DecodeTiling(const DecodeProblem &problem,
       tilesPerRange = llvm::alignTo(tilesPerRange, 2);
     stepsPerRange = parts * tilesPerRange * hiddenPerTile * bytes / kStepBytes;
     ranges = llvm::divideCeil(tilesPerPart, tilesPerRange);
+    if (swapped)
+      cutSteps(schedule.getSplit());
     if (longBlocks > 0)
       firstUnit = std::max<int64_t>(0, schedule.getBlocks() - getUnits());
   }
@@ -279,7 +295,7 @@ bool DecodeTiling::spreadsLate(tile::ScheduleAttr schedule) const {
   int64_t stages = schedule.getInFlight() ? schedule.getInFlight()
                                           : schedule.getWeightStages();
   return schedule.getLaunches() == 1 && firstBlocks < schedule.getBlocks() &&
-         firstBlocks * stages * schedule.getWeightBytes() >= kSaturatingBytes;
+         firstBlocks * stages * schedule.getFirstBytes() >= kSaturatingBytes;
 }
 
 std::string DecodeTiling::getProblem() const {
@@ -322,6 +338,12 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
     return ("a tile of the hidden layer takes " + Twine(stages) +
             " token stages, there are " +
             Twine(std::min(schedule.getTokenStages(), tiling.steps1)))
+        .str();
+  if (tiling.swapped && !problem.hasFirst())
+    return "there is no first product for swapped = true";
+  if (tiling.groupsPerTile > tiling.groups)
+    return ("tiles of " + Twine(tiling.firstRows) + " rows are more than the " +
+            Twine(tiling.groups * kGroupRows) + " of the first product")
         .str();
   if (tiling.hasSingle() && !problem.hasFirst())
     return "there is no first product for first_rows = 192";

@@ -72,11 +72,11 @@ namespace {
 /// two of the first, which are activated under what comes next.
 struct Form {
   int64_t firstRows, rows;
-  bool deferred = false;
+  bool deferred = false, swapped = false;
 
-  bool isWhole() const { return firstRows == 256; }
-  bool isQuarters() const { return firstRows == 192; }
-  bool isHalf() const { return firstRows == 128 && !deferred; }
+  bool isWhole() const { return firstRows == 256 && !swapped; }
+  bool isQuarters() const { return firstRows == 192 && !swapped; }
+  bool isHalf() const { return firstRows == 128 && !deferred && !swapped; }
   int64_t getStageBytes() const { return (isWhole() ? 256 : 128) * 128; }
 };
 
@@ -92,8 +92,8 @@ struct Draft {
     return tile::ScheduleAttr::get(
         partials.getContext(), tokens, blocks, split, form.firstRows, form.rows,
         weightStages, tokenStages, inFlight, /*ahead=*/8, settle, adders,
-        partials, polled, staged, form.deferred, tile::CachePolicy::EvictFirst,
-        /*dependent=*/true, /*launches=*/1);
+        partials, polled, staged, form.deferred, form.swapped,
+        tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
   }
 };
 

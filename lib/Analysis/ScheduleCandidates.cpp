@@ -108,8 +108,8 @@ private:
         [&] { return emitError(loc); }, context, choice.getTokens(), blocks,
         split, choice.getFirstRows(), rows, weightStages, tokenStages, inFlight,
         ahead, canSettle(inFlight, launches, deferred) ? settle : 0, adders,
-        choice.getPartials(), polled, staged, deferred, choice.getHint(),
-        choice.getDependent(), launches);
+        choice.getPartials(), polled, staged, deferred, choice.getSwapped(),
+        choice.getHint(), choice.getDependent(), launches);
   }
 
   /// Grids of one cut of the last product: one block for each unit, equal

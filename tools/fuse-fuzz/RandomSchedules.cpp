@@ -34,9 +34,13 @@ static Attribute drawDecode(Location loc, Random &random, int64_t tokens,
   tokens = llvm::alignTo(tokens, 8);
   if (random.percent(30))
     tokens += from(random, 0, 4) * 8;
-  bool isHalf = deferred || tokens > 128 || random.percent(40);
-  bool isQuarters = !isHalf && random.percent(30);
+  bool isSwapped =
+      !deferred && tokens > 64 && tokens <= 128 && random.percent(40);
+  bool isHalf = !isSwapped && (deferred || tokens > 128 || random.percent(40));
+  bool isQuarters = !isSwapped && !isHalf && random.percent(30);
   int64_t firstRows = isHalf ? 128 : isQuarters ? 192 : 256;
+  if (isSwapped)
+    firstRows = 32 * from(random, 1, 8);
   int64_t rows = firstRows < 256 || random.percent(50) ? 128 : 256;
   int64_t blocks = from(random, 1, 132);
   int64_t split = random.percent(50) ? 1 : from(random, 1, 8);
@@ -45,11 +49,12 @@ static Attribute drawDecode(Location loc, Random &random, int64_t tokens,
   int64_t inFlight = from(random, 0, weightStages + 1);
   int64_t ahead = random.oneOf<int64_t>({0, 4, 8, 64});
   bool polled = random.percent(50);
-  bool staged = deferred || isQuarters || random.percent(50);
+  bool staged = deferred || isQuarters || (!isSwapped && random.percent(50));
   bool dependent = random.percent(50);
   auto hint =
       random.oneOf({tile::CachePolicy::Normal, tile::CachePolicy::EvictFirst});
-  int64_t launches = deferred || isQuarters ? 1 : from(random, 1, 2);
+  int64_t launches =
+      deferred || isQuarters || isSwapped ? 1 : from(random, 1, 2);
   bool settles = inFlight > 1 && !deferred && launches == 1;
   int64_t settle = settles ? random.oneOf<int64_t>({0, 2, 64}) : 0;
   int64_t adders = random.percent(50) ? from(random, 0, split) : 0;
@@ -57,7 +62,7 @@ static Attribute drawDecode(Location loc, Random &random, int64_t tokens,
   return tile::ScheduleAttr::getChecked(
       [&] { return emitError(loc); }, context, tokens, blocks, split, firstRows,
       rows, weightStages, tokenStages, inFlight, ahead, settle, adders,
-      partials, polled, staged, deferred, hint, dependent, launches);
+      partials, polled, staged, deferred, isSwapped, hint, dependent, launches);
 }
 
 /// A schedule for many tokens that may fit nothing.

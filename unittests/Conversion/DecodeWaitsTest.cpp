@@ -23,15 +23,20 @@ namespace {
 struct Case {
   int64_t width, hidden, tokens, blocks, split, adders, rows = 128;
   std::string more = ", weight_stages = 4, token_stages = 4, in_flight = 2";
+  /// Whether tokens are the left operand: of each warp as many lanes arrive as
+  /// a tile has ranges.
+  bool isSwapped = false, isF8 = false;
 
   std::string getSchedule() const {
     return ("#tile.schedule<tokens = " + llvm::Twine(tokens) + ", blocks = " +
             llvm::Twine(blocks) + ", split = " + llvm::Twine(split) +
             ", rows = " + llvm::Twine(rows) + more + ", adders = " +
             llvm::Twine(adders) + ", partials = f32, polled = true, " +
-            "staged = true, hint = evict_first, dependent = true>")
+            (isSwapped ? "swapped" : "staged") +
+            " = true, hint = evict_first, dependent = true>")
         .str();
   }
+  int64_t countLanes() const { return isSwapped ? 4 : 1; }
 };
 
 class DecodeWaitsTest : public ::testing::Test {
@@ -39,15 +44,16 @@ protected:
   void check(const Case &item) {
     SCOPED_TRACE(item.getSchedule() + " of " + std::to_string(item.width) +
                  "/" + std::to_string(item.hidden));
-    OwningOpRef<ModuleOp> module =
-        compileMLP(context, item.width, item.hidden, item.getSchedule());
+    OwningOpRef<ModuleOp> module = compileMLP(context, item.width, item.hidden,
+                                              item.getSchedule(), item.isF8);
     ASSERT_TRUE(module);
     tile::KernelOp kernel;
     module->walk([&](tile::KernelOp op) { kernel = op; });
     // Lane 0 of the warps that do something.
     SmallVector<int64_t> threads = {0, 32};
     for (int64_t warp = 4; warp < 12; ++warp)
-      threads.push_back(32 * warp);
+      for (int64_t lane = 0; lane < item.countLanes(); ++lane)
+        threads.push_back(32 * warp + lane);
     KernelSimulation simulation(kernel, threads);
     for (int64_t tokens : {item.tokens, item.tokens - 3, int64_t(1)})
       check(item, simulation, tokens);
@@ -57,15 +63,19 @@ protected:
     SCOPED_TRACE(std::to_string(tokens) + " tokens");
     KernelSimulation::Result result = simulation.run(tokens);
     EXPECT_TRUE(result.hasEnded) << result.waiting;
-    // Every warp stores each column of its tile and range, and lane 0 of it
+    EXPECT_EQ(simulation.getExcessCopies(), 0);
+    EXPECT_EQ(simulation.countInexactWaits(), 0);
+    // Every warp stores each column of its tile and range, and a lane of it
     // those of one token of every eight, even and odd.
     int64_t columns = item.tokens / 4, wrong = 0;
     int64_t tiles = llvm::divideCeil(item.width, item.rows);
     EXPECT_EQ(int64_t(simulation.getMarked().size()),
-              tiles * item.split * columns * 8);
+              tiles * item.split * columns * 8 * item.countLanes());
     for (auto [place, count] : simulation.getMarked()) {
       int64_t column = place.second / (256 * item.rows / 64) % columns;
-      wrong += count != (column / 2 * 8 + column % 2 < tokens);
+      int64_t lane = place.second / (item.rows / 64) % 32;
+      int64_t token = column / 2 * 8 + lane % 4 * 2 + column % 2;
+      wrong += count != (token < tokens);
     }
     EXPECT_EQ(wrong, 0);
   }
@@ -127,6 +137,37 @@ TEST_F(DecodeWaitsTest, Quarters) {
   check({320, 640, 80, 12, 2, 0, 128, quarters});
   check({192, 400, 32, 9, 3, 2, 128, quarters});
   check({384, 832, 128, 9, 3, 0, 128, quarters});
+}
+
+/// Tokens on the left of the first product: tiles that begin anywhere in a run,
+/// that several ranges need parts of, and a last one that begins in the tile
+/// before; blocks without tiles and with two.
+TEST_F(DecodeWaitsTest, Swapped) {
+  auto swap = [](int64_t firstRows) {
+    return ", first_rows = " + std::to_string(firstRows) +
+           ", weight_stages = 4, token_stages = 4, in_flight = 3";
+  };
+  auto checkBoth = [&](Case item, int64_t firstRows) {
+    item.isSwapped = true;
+    item.more = swap(firstRows);
+    for (bool isF8 : {false, true}) {
+      item.isF8 = isF8;
+      check(item);
+    }
+  };
+  for (int64_t count : {32, 96, 128, 160, 192, 224})
+    checkBoth({256, 768, 128, 48, 3, 0}, count);
+  checkBoth({384, 768, 72, 10, 3, 2}, 160);
+  checkBoth({128, 1040, 104, 12, 5, 0}, 96);
+  checkBoth({256, 768, 80, 8, 2, 0, 256}, 256);
+  checkBoth({256, 768, 80, 8, 2, 0, 128}, 256);
+  checkBoth({128, 1280, 96, 8, 5, 0}, 160);
+  // Ranges of fewer rows than a tile has.
+  checkBoth({128, 768, 96, 6, 6, 0}, 224);
+  Case narrow{128, 768, 96, 12, 12, 0};
+  narrow.more = swap(192);
+  narrow.isSwapped = true;
+  check(narrow);
 }
 
 /// More tiles than blocks: the first blocks have one more than the others, and

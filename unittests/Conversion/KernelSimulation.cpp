@@ -313,6 +313,13 @@ int64_t KernelSimulation::countArrivals(unsigned argument,
   return it == words.end() ? 0 : it->second;
 }
 
+int64_t KernelSimulation::countInexactWaits() const {
+  return llvm::count_if(goals, [&](const auto &goal) {
+    auto word = words.find(goal.first);
+    return (word == words.end() ? 0 : word->second) != goal.second;
+  });
+}
+
 void KernelSimulation::arrive(Thread &thread, Meeting &meeting, int64_t count) {
   ++thread.meetings[&meeting];
   meeting.arrived += thread.index % 32 == 0 ? 32 : 0;
@@ -435,13 +442,14 @@ bool KernelSimulation::execute(Thread &thread, const Step &step) {
         return false;
     }
     values[step.result] = makeHandle(operand(0), use);
-    getUse(thread.block, values[step.result]).isAnnounced = true;
+    getUse(thread.block, values[step.result]).announced =
+        step.operands.size() > 2 ? operand(2) : ring.bytes;
     break;
   }
   case Code::Wait: {
     int64_t handle = makeHandle(operand(0), operand(1));
     const Use &use = getUse(thread.block, handle);
-    if (!use.isAnnounced || use.landed < rings[operand(0)].bytes)
+    if (use.announced < 0 || use.landed < use.announced)
       return false;
     values[step.result] = handle;
     break;
@@ -461,9 +469,13 @@ bool KernelSimulation::execute(Thread &thread, const Step &step) {
         continue;
       Use &use = getUse(getBlock(rank), operand(2));
       use.content.weights = static_cast<unsigned>(operand(0));
+      bool isPiece = step.operands.size() > 3;
+      int64_t at = isPiece ? operand(3) : step.value;
+      int64_t bytes = isPiece ? operand(4) : step.other;
       // Of the whole stage, whichever part it is.
-      use.content.offset = operand(1) - step.value;
-      use.landed += step.other;
+      use.content.offset = operand(1) - at;
+      use.landed += bytes;
+      excessCopies += use.landed > use.announced;
     }
     break;
   }
@@ -487,11 +499,13 @@ bool KernelSimulation::execute(Thread &thread, const Step &step) {
   case Code::Arrive:
     ++words[{operand(0) >> 32, static_cast<uint32_t>(operand(0))}];
     break;
-  case Code::AwaitWord:
-    if (words[{operand(0) >> 32, static_cast<uint32_t>(operand(0))}] <
-        operand(2))
+  case Code::AwaitWord: {
+    std::pair<int64_t, int64_t> place(operand(0) >> 32, uint32_t(operand(0)));
+    goals[place] = operand(2);
+    if (words[place] < operand(2))
       return false;
     break;
+  }
   case Code::Meet: {
     int64_t &word = words[{operand(0) >> 32, uint32_t(operand(0))}];
     if (!thread.hasArrived) {
@@ -569,7 +583,8 @@ KernelSimulation::Result KernelSimulation::run(int64_t tokens) {
   marked.clear();
   products.clear();
   threads.clear();
-  earlyCopies = 0;
+  goals.clear();
+  earlyCopies = excessCopies = 0;
   for (Block &block : blocks)
     block.rings.resize(rings.size());
   // Those of all blocks that run ahead first.

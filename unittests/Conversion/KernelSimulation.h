@@ -72,6 +72,11 @@ public:
   /// `isThere`.
   std::function<bool(unsigned argument, int64_t column, int64_t row)> isThere;
   int64_t getEarlyCopies() const { return earlyCopies; }
+  /// Copies of more bytes into a stage than it was acquired with.
+  int64_t getExcessCopies() const { return excessCopies; }
+  /// Words that were waited for with another count than arrived in the end, by
+  /// a `tile.word.wait`.
+  int64_t countInexactWaits() const;
   /// Arrivals at a word of a buffer, by the argument of the kernel.
   int64_t countArrivals(unsigned argument, int64_t index) const;
   /// Places of buffers that marked values were stored to in the last run, by
@@ -125,8 +130,8 @@ private:
   };
   /// One use of a ring of a block.
   struct Use {
-    bool isAnnounced = false;
-    int64_t landed = 0, released = 0;
+    /// Bytes that it was acquired with, or -1 before.
+    int64_t announced = -1, landed = 0, released = 0;
     Product content = {};
   };
   struct Meeting {
@@ -185,9 +190,9 @@ private:
 
   std::vector<Block> blocks;
   std::vector<Thread> threads;
-  std::map<std::pair<int64_t, int64_t>, int64_t> words, marked;
+  std::map<std::pair<int64_t, int64_t>, int64_t> words, goals, marked;
   std::map<int64_t, std::map<Product, int64_t>> products;
-  int64_t earlyCopies = 0;
+  int64_t earlyCopies = 0, excessCopies = 0;
   std::string error;
 };
 

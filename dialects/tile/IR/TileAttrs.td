@@ -72,7 +72,8 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       With 192, of which each block has at most one tile, stages are 16 KB too:
       128 rows of a k-step, the 64 others of it and of the next one, and 128
       rows of that. Each warpgroup takes 64 rows, and 64 more for half of the
-      tokens. Needs `staged`, a multiple of 16 `tokens` and `launches` = 1;
+      tokens. Needs `staged`, a multiple of 16 `tokens` and `launches` = 1.
+      With `swapped`, any multiple of 32 up to 256;
     - `rows`: outputs of the last product that a block computes, 256 or 128. A
       stage of 128 rows holds two k-steps: half as many ranges keep as many
       blocks busy, which halves the partial sums and doubles the tokens that a
@@ -114,6 +115,12 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       first k-steps of what follows: the block's second tile, and the first part
       of its range. Needs `staged`, `first_rows` = 128 and room of one more
       token stage, for at most 192 tokens;
+    - `swapped`: tokens are the left operand of the first product and weights
+      the right one. Each warpgroup has 64 tokens and all rows of the block, so
+      that less passes through shared memory for each row, and `first_rows` may
+      be what gives all blocks the same. A stage is `first_rows` x 128 bytes, at
+      least 16 KB, and `rows` is 128 where `first_rows` is not 256. For 72 to
+      128 tokens and `launches` = 1, neither `staged` nor `deferred`;
     - `hint`: cache policy of the weight stream;
     - `launches`: 1, or 2 for one launch for each product; the second waits
       for the first where it needs the hidden layer;
@@ -142,6 +149,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     DefaultValuedParameter<"bool", "false">:$polled,
     DefaultValuedParameter<"bool", "false">:$staged,
     DefaultValuedParameter<"bool", "false">:$deferred,
+    DefaultValuedParameter<"bool", "false">:$swapped,
     EnumParameter<Tile_CachePolicyEnum>:$hint,
     "bool":$dependent,
     DefaultValuedParameter<"int64_t", "1">:$launches
@@ -149,9 +157,15 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Bytes of a stage of weights.
+    /// Bytes of a stage of weights, and how many of them the first product
+    /// fills.
     int64_t getWeightBytes() const {
+      if (getSwapped())
+        return std::max<int64_t>(getFirstRows(), 128) * 128;
       return (getFirstRows() == 256 ? 256 : 128) * 128;
+    }
+    int64_t getFirstBytes() const {
+      return getSwapped() ? getFirstRows() * 128 : getWeightBytes();
     }
     /// Bytes of dynamic shared memory that the two rings take.
     int64_t getSharedBytes() const;

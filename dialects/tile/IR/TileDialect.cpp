@@ -63,7 +63,7 @@ LogicalResult ScheduleAttr::verify(
     int64_t blocks, int64_t split, int64_t firstRows, int64_t rows,
     int64_t weightStages, int64_t tokenStages, int64_t inFlight, int64_t ahead,
     int64_t settle, int64_t adders, Type partials, bool polled, bool staged,
-    bool deferred, CachePolicy, bool, int64_t launches) {
+    bool deferred, bool swapped, CachePolicy, bool, int64_t launches) {
   if (tokens < 8 || tokens > 256 || tokens % 8 != 0)
     return emitError() << "tokens = " << tokens
                        << " is not a multiple of 8 from 8 to 256";
@@ -74,7 +74,17 @@ LogicalResult ScheduleAttr::verify(
                        << " is not from 1 to blocks = " << blocks;
   if (rows != 128 && rows != 256)
     return emitError() << "rows = " << rows << " is not 128 or 256";
-  if (firstRows != 128 && firstRows != 192 && firstRows != 256)
+  if (swapped && (firstRows < 32 || firstRows > 256 || firstRows % 32 != 0))
+    return emitError() << "first_rows = " << firstRows
+                       << " is not a multiple of 32 from 32 to 256, as swapped "
+                          "wants";
+  // Each warpgroup has 64 tokens.
+  if (swapped && (tokens <= 64 || tokens > 128))
+    return emitError() << "swapped is for 72 to 128 tokens, not " << tokens;
+  if (swapped && (staged || deferred || launches != 1))
+    return emitError() << "swapped wants one launch, neither staged nor "
+                          "deferred";
+  if (!swapped && firstRows != 128 && firstRows != 192 && firstRows != 256)
     return emitError() << "first_rows = " << firstRows
                        << " is not 128, 192 or 256";
   if (firstRows < 256 && rows != 128)
@@ -85,7 +95,8 @@ LogicalResult ScheduleAttr::verify(
     return emitError() << "tokens = " << tokens
                        << " wants first_rows = 128, not " << firstRows;
   // Each warpgroup takes whole groups of eight of half of the tokens.
-  if (firstRows == 192 && (!staged || tokens % 16 != 0 || launches != 1))
+  bool quarters = firstRows == 192 && !swapped;
+  if (quarters && (!staged || tokens % 16 != 0 || launches != 1))
     return emitError() << "first_rows = 192 wants staged, a multiple of 16 "
                           "tokens and launches = 1, not "
                        << tokens << " and " << launches;
@@ -121,11 +132,11 @@ LogicalResult ScheduleAttr::verify(
     return emitError() << "deferred wants launches = 1, not " << launches;
   // A stage of 128 rows takes two token stages, and one group of products
   // stays in flight.
-  if (rows < firstRows && tokenStages < 3)
+  if (rows == 128 && firstRows == 256 && tokenStages < 3)
     return emitError() << "token_stages = " << tokenStages
                        << " is less than the 3 that rows = 128 takes";
   // A k-step takes two stages, and one group of products stays in flight.
-  if (firstRows == 192 && weightStages < 4)
+  if (quarters && weightStages < 4)
     return emitError() << "weight_stages = " << weightStages
                        << " is less than the 4 that first_rows = 192 takes";
   if (!partials || !(partials.isF32() || partials.isBF16()))
@@ -133,8 +144,11 @@ LogicalResult ScheduleAttr::verify(
   if (polled && !partials.isF32())
     return emitError() << "polled wants partials = f32, not " << partials;
   // Mbarriers and reduction scratch are static shared memory beside the rings.
-  int64_t bytes = weightStages * (firstRows == 256 ? 256 : 128) * 128 +
-                  (tokenStages + deferred) * tokens * 128;
+  int64_t stageRows = swapped            ? std::max<int64_t>(firstRows, 128)
+                      : firstRows == 256 ? 256
+                                         : 128;
+  int64_t bytes =
+      weightStages * stageRows * 128 + (tokenStages + deferred) * tokens * 128;
   if (bytes > kMaxSharedBytes - 2048)
     return emitError() << "rings of " << bytes << " bytes do not fit into the "
                        << kMaxSharedBytes - 2048

@@ -42,19 +42,23 @@ def Tile_RingAcquireOp : Tile_Op<"ring.acquire", [
   let summary = "Waits for a free stage and announces what it will get";
   let description = [{
     The j-th use of the ring: waits until the consumers have released use
-    `j - stages`, and arms the full mbarrier with the bytes of the stage, all
-    of which copies must deliver (rows that a tensor copy fills with zeros are
-    counted too).
+    `j - stages`, and arms the full mbarrier with the bytes of the stage, or
+    with `bytes` of them, all of which copies must deliver (rows that a tensor
+    copy fills with zeros are counted too).
 
     Becomes `mbarrier.try_wait.parity` in a loop on the empty mbarrier and
     `mbarrier.arrive.expect_tx` on the full one.
 
     Example: `%s = tile.ring.acquire %r[%j] : !tile.ring<6 x 32768>`
   }];
-  let arguments = (ins Tile_Ring:$ring, I32:$use);
+  let arguments = (ins Tile_Ring:$ring, I32:$use, Optional<I32>:$bytes);
   let results = (outs Tile_Stage:$stage);
+  let builders = [OpBuilder<(ins "::mlir::Type":$stage, "::mlir::Value":$ring,
+    "::mlir::Value":$use),
+    [{ build($_builder, $_state, stage, ring, use, ::mlir::Value()); }]>];
   let assemblyFormat = [{
-    $ring `[` $use `]` attr-dict `:` qualified(type($ring))
+    $ring `[` $use `]` (`bytes` `(` $bytes^ `)`)? attr-dict
+    `:` qualified(type($ring))
   }];
 }
 
@@ -122,7 +126,8 @@ def Tile_CopyOp : Tile_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
   let description = [{
     Copies the bytes of the stage, or `bytes` of them from byte `at`, from
     element `offset` of the buffer (a multiple of 16 bytes) and counts them as
-    landed when they have. All bytes of a stage must be copied. With
+    landed when they have. With `piece`, these two are values, multiples of 16
+    too. All bytes that the stage was acquired with must be copied. With
     `multicast`, they go to the same place in every block of the cluster whose
     bit is set, and are counted there.
 
@@ -135,18 +140,19 @@ def Tile_CopyOp : Tile_Op<"copy", [MemoryEffects<[MemRead, MemWrite]>]> {
   }];
   let arguments = (ins
     Tile_Buffer:$source, I64:$offset, Tile_Stage:$stage,
-    OptionalAttr<I64Attr>:$at, OptionalAttr<I64Attr>:$bytes,
-    OptionalAttr<I64Attr>:$multicast, Tile_CachePolicyAttr:$policy
+    Variadic<I32>:$piece, OptionalAttr<I64Attr>:$at,
+    OptionalAttr<I64Attr>:$bytes, OptionalAttr<I64Attr>:$multicast,
+    Tile_CachePolicyAttr:$policy
   );
   let builders = [OpBuilder<(ins "::mlir::Value":$source,
     "::mlir::Value":$offset, "::mlir::Value":$stage,
     "::mlir::IntegerAttr":$at, "::mlir::IntegerAttr":$bytes,
     "::tile::CachePolicy":$policy),
-    [{ build($_builder, $_state, source, offset, stage, at, bytes,
-             ::mlir::IntegerAttr(), policy); }]>];
+    [{ build($_builder, $_state, source, offset, stage, ::mlir::ValueRange(),
+             at, bytes, ::mlir::IntegerAttr(), policy); }]>];
   let assemblyFormat = [{
     $source `[` $offset `]` `to` $stage
-    (`at` `(` $at^ `)` `bytes` `(` $bytes `)`)?
+    (`at` `(` $at^ `)` `bytes` `(` $bytes `)`)? (`piece` `(` $piece^ `)`)?
     (`multicast` `(` $multicast^ `)`)?
     custom<Keyword>($policy) attr-dict
     `:` qualified(type($source)) `,` qualified(type($stage))
@@ -158,16 +164,22 @@ def Tile_PrefetchOp : Tile_Op<"prefetch", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Fetch of consecutive bytes into L2";
   let description = [{
-    From element `offset` of the buffer, a multiple of 16 bytes as `bytes` is.
+    From element `offset` of the buffer, a multiple of 16 bytes as `bytes` is,
+    or as the value `length` is.
 
     Becomes `cp.async.bulk.prefetch.L2.global`.
 
     Example: `tile.prefetch %w[%o] bytes(32768) : !tile.buffer<i8>`
   }];
-  let arguments = (ins Tile_Buffer:$source, I64:$offset, I64Attr:$bytes);
+  let arguments = (ins Tile_Buffer:$source, I64:$offset,
+    OptionalAttr<I64Attr>:$bytes, Optional<I32>:$length);
+  let builders = [OpBuilder<(ins "::mlir::Value":$source,
+    "::mlir::Value":$offset, "int64_t":$bytes),
+    [{ build($_builder, $_state, source, offset,
+             $_builder.getI64IntegerAttr(bytes), ::mlir::Value()); }]>];
   let assemblyFormat = [{
-    $source `[` $offset `]` `bytes` `(` $bytes `)` attr-dict
-    `:` qualified(type($source))
+    $source `[` $offset `]` (`bytes` `(` $bytes^ `)`)?
+    (`length` `(` $length^ `)`)? attr-dict `:` qualified(type($source))
   }];
   let hasVerifier = 1;
 }

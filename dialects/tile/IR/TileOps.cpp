@@ -58,6 +58,11 @@ LogicalResult CopyOp::verify() {
     return emitOpError() << "goes to the blocks of mask "
                          << static_cast<int64_t>(*getMulticast())
                          << ": expected 1 to 255";
+  size_t values = getPiece().size();
+  if (values != 0 && (values != 2 || getAt()))
+    return emitOpError() << "copies a piece of " << values
+                         << " values: expected its first byte and its length, "
+                            "and neither as an attribute";
   if (!getAt())
     return success();
   int64_t at = *getAt(), bytes = *getBytes();
@@ -74,7 +79,10 @@ LogicalResult PrefetchOp::verify() {
   if (getSource().getType().getMemory() != Memory::Global)
     return emitOpError() << "fetches from " << getSource().getType()
                          << ": expected a global buffer";
-  int64_t bytes = getBytes();
+  if (getBytes().has_value() == bool(getLength()))
+    return emitOpError() << "fetches a number of bytes: expected it as an "
+                            "attribute or as a value";
+  int64_t bytes = getBytes().value_or(16);
   if (bytes < 16 || bytes % 16 != 0)
     return emitOpError() << "fetches " << bytes
                          << " bytes: expected a multiple of 16";

@@ -148,7 +148,7 @@ struct DecodeFields {
   int64_t tokens, blocks, split, firstRows, rows, weightStages, tokenStages;
   int64_t inFlight, ahead, settle, adders, launches;
   Type partials;
-  bool polled, staged, deferred, dependent;
+  bool polled, staged, deferred, swapped, dependent;
   CachePolicy hint;
 
   template <typename Visitor>
@@ -168,6 +168,7 @@ struct DecodeFields {
     visit("polled", polled, false);
     visit("staged", staged, false);
     visit("deferred", deferred, false);
+    visit("swapped", swapped, false);
     visit("hint", hint);
     visit("dependent", dependent);
     visit("launches", launches, int64_t(1));
@@ -222,17 +223,17 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   return parser.getChecked<ScheduleAttr>(
       loc, parser.getContext(), f.tokens, f.blocks, f.split, f.firstRows,
       f.rows, f.weightStages, f.tokenStages, f.inFlight, f.ahead, f.settle,
-      f.adders, f.partials, f.polled, f.staged, f.deferred, f.hint, f.dependent,
-      f.launches);
+      f.adders, f.partials, f.polled, f.staged, f.deferred, f.swapped, f.hint,
+      f.dependent, f.launches);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
-  DecodeFields{getTokens(),      getBlocks(),    getSplit(),
-               getFirstRows(),   getRows(),      getWeightStages(),
-               getTokenStages(), getInFlight(),  getAhead(),
-               getSettle(),      getAdders(),    getLaunches(),
-               getPartials(),    getPolled(),    getStaged(),
-               getDeferred(),    getDependent(), getHint()}
+  DecodeFields{
+      getTokens(),   getBlocks(),       getSplit(),       getFirstRows(),
+      getRows(),     getWeightStages(), getTokenStages(), getInFlight(),
+      getAhead(),    getSettle(),       getAdders(),      getLaunches(),
+      getPartials(), getPolled(),       getStaged(),      getDeferred(),
+      getSwapped(),  getDependent(),    getHint()}
       .visit(FieldsPrinter(printer));
 }
 

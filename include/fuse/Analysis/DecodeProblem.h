@@ -82,8 +82,9 @@ std::optional<DecodeProblem> describeDecode(mlir::Operation *op,
 /// which has every other unit of the run beside: the rest is in the tile that
 /// makes two halves of three with this one.
 struct ProductTiling {
-  /// With tiles of so many weight rows in the two products, 256, 192 or 128.
-  ProductTiling(const DecodeProblem &problem, int64_t firstRows, int64_t rows);
+  /// With tiles of so many weight rows in the two products.
+  ProductTiling(const DecodeProblem &problem, int64_t firstRows, int64_t rows,
+                bool swapped = false);
 
   /// Bytes of an operand of the products.
   int64_t bytes;
@@ -91,6 +92,11 @@ struct ProductTiling {
   int64_t firstRows, hiddenPerTile = 0;
   /// Tiles, packed tiles and k-steps of the first product.
   int64_t tiles1 = 0, packedTiles1 = 0, steps1 = 0;
+  /// Whether tokens are the left operand of the first product. A tile is whole
+  /// groups of 32 packed rows then, as many as follow each other in memory and
+  /// in both halves of a run, and the last tile ends with the last of them.
+  bool swapped;
+  int64_t groupsPerTile = 0, groupsPerStep = 0, groups = 0;
   /// Outputs of a tile of the last product, its tiles side by side, its
   /// packed tiles, and its k-steps.
   int64_t rows, tiles2 = 0, packedTiles2 = 0, steps2;
@@ -138,7 +144,7 @@ struct DecodeTiling : ProductTiling {
   }
 
   /// Whether a tile is three quarters of a packed one.
-  bool hasSingle() const { return firstRows == 192; }
+  bool hasSingle() const { return firstRows == 192 && !swapped; }
   /// Hidden units of a tile that follow each other.
   int64_t getRun() const {
     return hasSingle() ? hiddenPerTile / 3 * 2 : hiddenPerTile;
@@ -161,8 +167,10 @@ struct DecodeTiling : ProductTiling {
   }
   /// k-steps in a stage of weights of the last product.
   int64_t getStepsPerStage() const {
-    return hasSingle() ? 1 : firstRows / rows;
+    return firstRows == 256 ? firstRows / rows : 1;
   }
+  /// Groups of packed rows that make the hidden units of a range.
+  int64_t getRangeGroups() const { return stepsPerRange * groupsPerStep; }
 };
 
 /// Whether gate and up can wait in bf16 for their activation.

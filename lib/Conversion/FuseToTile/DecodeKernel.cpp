@@ -225,9 +225,14 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
                                 offset, /*consumers=*/2);
   };
   int64_t weightBytes = s.getWeightBytes();
-  weightRing = makeRing(s.getWeightStages(), weightBytes, 0);
-  tokenRing = makeRing(s.getTokenStages(), tokens * 128,
-                       s.getWeightStages() * weightBytes);
+  // A left operand has 64 rows, also where fewer tokens are left in the last
+  // stage: behind it are weights then.
+  int64_t weightsAt =
+      tiling.swapped ? s.getTokenStages() * tokens * 128 : int64_t(0);
+  int64_t tokensAt =
+      tiling.swapped ? int64_t(0) : s.getWeightStages() * weightBytes;
+  weightRing = makeRing(s.getWeightStages(), weightBytes, weightsAt);
+  tokenRing = makeRing(s.getTokenStages(), tokens * 128, tokensAt);
   // Nothing is ever copied into it.
   if (part == Part::Both && tiling.waitsLate(s))
     lateRing = RingCreateOp::create(b, loc, RingType::get(context, 1, 1024),

@@ -68,15 +68,22 @@ private:
   void announceTiles();
   void multiply();
 
-  // Parts of the weight stream. `visit` gets a buffer, an offset in it, and
-  // the byte of the stage and the number of bytes that come from there.
-  using PieceVisitor = llvm::function_ref<void(Value, Value, int64_t, int64_t)>;
+  // Parts of the weight stream.
+  /// Bytes of a stage, and where they come from. How many a piece of rows that
+  /// lie in several runs has depends on the tile.
+  struct Piece {
+    Value buffer, offset;
+    int64_t at = 0, bytes = 0;
+    Value begin = {}, length = {};
+  };
+  using PieceVisitor = llvm::function_ref<void(Piece)>;
   void visitFirst(Value use, PieceVisitor visit);
   void visitLast(Value stage, PieceVisitor visit);
   void visitPieces(Value use, PieceVisitor visit);
   Value fetchAhead(Value use, Value fetched);
   Value countFirst();
   Value countLast();
+  Value countBytes(Value use);
 
   // Parts of the math role.
   void normalizeRows();
@@ -84,7 +91,8 @@ private:
   Value firstUnit(Value tileIndex);
   llvm::SmallVector<Value> mainLoop(Uses &uses, Value stages,
                                     int64_t stepsPerStage, int64_t accs,
-                                    int64_t kept, const Deferred *meanwhile);
+                                    int64_t kept, const Deferred *meanwhile,
+                                    bool swapped = false);
   void multiplyFirst(Uses &uses);
   Deferred multiplyDeferred(Uses &uses);
   Value localUnit(bool half);
@@ -119,6 +127,16 @@ private:
   int64_t singleBytes() const {
     return (tiling.hiddenPerTile - tiling.getRun()) * elementBytes;
   }
+
+  // Tiles of which tokens are the left operand.
+  Value firstGroup(Value tileIndex);
+  void visitGroups(Value tileIndex, Value step, PieceVisitor visit);
+  void storeGroups(Value tileIndex, Value acc);
+  void storeGroupsOf(Value token, int64_t half, Value first, bool isOdd,
+                     llvm::ArrayRef<Value> sums);
+  void arriveAtRanges(Value tileIndex);
+  Value countTiles();
+
   void storePartials(mlir::ValueRange accs);
   void meet();
   void sumPartials();
@@ -137,8 +155,8 @@ private:
 
   // Values.
   mlir::Type stageOf(Value ring);
-  Value acquire(Value ring, Value use) {
-    return tile::RingAcquireOp::create(b, loc, stageOf(ring), ring, use);
+  Value acquire(Value ring, Value use, Value bytes = {}) {
+    return tile::RingAcquireOp::create(b, loc, stageOf(ring), ring, use, bytes);
   }
   Value waitFor(Value ring, Value use) {
     return tile::RingWaitOp::create(b, loc, stageOf(ring), ring, use);

@@ -15,15 +15,18 @@ using namespace tile;
 /// `stepsPerStage` k-steps of all rows of a block. One group of products stays
 /// in flight; what it does not read is released. The last `kept` token stages
 /// are left for the caller to release. `meanwhile` is activated during the
-/// first steps.
+/// first steps. Of swapped operands, a warpgroup has 64 tokens and all rows.
 SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
                                                  int64_t stepsPerStage,
                                                  int64_t accs, int64_t kept,
-                                                 const Deferred *meanwhile) {
+                                                 const Deferred *meanwhile,
+                                                 bool swapped) {
   MLIRContext *context = b.getContext();
   int64_t columns = 128 / elementBytes;
+  int64_t width = swapped ? tiling.firstRows : tokens;
   Type lhs = SharedType::get(context, 64, columns, element, 128);
-  Type rhs = SharedType::get(context, tokens, columns, element, 128);
+  Type rhs = SharedType::get(context, width, columns, element, 128);
+  Type acc = AccType::get(context, 64, width, f32);
   Value leader = equal(rem(thread, 128), 0);
   Value end = add(uses.token, mul(stages, stepsPerStage));
   auto release = [&](Value condition, Value ring, Value use) {
@@ -33,18 +36,20 @@ SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
   auto multiply = [&](Values &sums, Value weightStage, int64_t step,
                       Value tokenUse) {
     Value tokenStage = waitFor(tokenRing, tokenUse);
-    // A warpgroup's rows of a k-step lie next to each other.
+    // What is left of a warpgroup's lies next to each other.
     Value offset = mul(group, accs * 64 * 128);
+    Value left = swapped ? tokenStage : weightStage;
+    Value right = swapped ? weightStage : tokenStage;
     Values rows;
     for (int64_t index = 0; index < accs; ++index)
       rows.push_back(
-          ViewOp::create(b, loc, lhs, weightStage,
+          ViewOp::create(b, loc, lhs, left,
                          add(offset, (step * 2 * accs + index) * 64 * 128)));
-    Value tokenRows = ViewOp::create(b, loc, rhs, tokenStage, c(0));
+    Value all = ViewOp::create(b, loc, rhs, right, c(0));
     auto fenced = AccFenceOp::create(b, loc, accTypes, sums);
     for (int64_t index = 0; index < accs; ++index)
-      sums[index] = MmaOp::create(b, loc, acc, rows[index], tokenRows,
-                                  fenced.getResult(index));
+      sums[index] =
+          MmaOp::create(b, loc, acc, rows[index], all, fenced.getResult(index));
     MmaCommitOp::create(b, loc);
   };
   Values carried(accs, AccZeroOp::create(b, loc, acc));
@@ -440,9 +445,13 @@ void DecodeKernelBuilder::multiplyFirst(Uses &uses) {
                storeQuarters(tile, multiplyQuarters(uses, kept), uses);
                return {uses.weight, uses.token};
              }
+             int64_t count = tiling.swapped ? 1 : tiling.firstRows / 128;
              Values accs = mainLoop(uses, c(tiling.steps1), /*stepsPerStage=*/1,
-                                    tiling.firstRows / 128, kept, nullptr);
-             storeHidden(tile, accs, uses);
+                                    count, kept, nullptr, tiling.swapped);
+             if (tiling.swapped)
+               storeGroups(tile, accs[0]);
+             else
+               storeHidden(tile, accs, uses);
              return {uses.weight, uses.token};
            });
   uses = {next[0], next[1]};

@@ -36,8 +36,8 @@ void DecodeKernelBuilder::visitQuarters(Value use, PieceVisitor visit) {
   Value two = mul(div(use, 3), 2), place = rem(use, 3);
   auto visitQuarter = [&](Value step, Value quarter, int64_t at,
                           int64_t bytes) {
-    visit(weights1, scale(add(mul(step, quarters), quarter), kQuarter), at,
-          bytes);
+    visit({weights1, scale(add(mul(step, quarters), quarter), kQuarter), at,
+           bytes});
   };
   either(
       equal(place, 1),

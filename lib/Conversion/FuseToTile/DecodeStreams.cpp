@@ -31,9 +31,11 @@ void DecodeKernelBuilder::visitFirst(Value use, PieceVisitor visit) {
   }
   if (isInjected("tile-order"))
     std::swap(step, tile);
+  if (tiling.swapped)
+    return visitGroups(tile, step, visit);
   int64_t bytes = s.getWeightBytes();
   int64_t tilesPerStep = kWeightStage / bytes * tiling.packedTiles1;
-  visit(weights1, scale(add(mul(step, tilesPerStep), tile), bytes), 0, bytes);
+  visit({weights1, scale(add(mul(step, tilesPerStep), tile), bytes), 0, bytes});
 }
 
 /// Where a stage of the last product comes from: its rows of a k-step, or 128
@@ -52,8 +54,8 @@ void DecodeKernelBuilder::visitLast(Value stage, PieceVisitor visit) {
       step = add(add(mul(range, own), step),
                  select(less(step, c(own)), c(0), second));
     }
-    visit(weights2, scale(add(mul(step, unitsPerStep), tile2), bytes),
-          piece * bytes, bytes);
+    visit({weights2, scale(add(mul(step, unitsPerStep), tile2), bytes),
+           piece * bytes, bytes});
   }
 }
 
@@ -97,10 +99,13 @@ Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
         // way than memory brings meanwhile.
         Value due = equal(values[1], 0);
         when(due, [&] {
-          visitPieces(values[0],
-                      [&](Value buffer, Value offset, int64_t, int64_t bytes) {
-                        PrefetchOp::create(b, loc, buffer, offset, bytes);
-                      });
+          visitPieces(values[0], [&](Piece piece) {
+            IntegerAttr bytes;
+            if (!piece.length)
+              bytes = b.getI64IntegerAttr(piece.bytes);
+            PrefetchOp::create(b, loc, piece.buffer, piece.offset, bytes,
+                               piece.length);
+          });
         });
         Value wait = select(due, c(kLooksPerStage), values[1]);
         scf::YieldOp::create(
@@ -127,6 +132,15 @@ Value DecodeKernelBuilder::countFirst() {
 Value DecodeKernelBuilder::countLast() {
   Value stages = div(rangeSteps(), tiling.getStepsPerStage());
   return hasUnit ? select(hasUnit, stages, c(0)) : stages;
+}
+
+/// What a stage gets, where the products do not fill all of it.
+Value DecodeKernelBuilder::countBytes(Value use) {
+  int64_t first = s.getFirstBytes();
+  int64_t last = tiling.getStepsPerStage() * tiling.rows * 128;
+  if (!tiling.swapped || first == last)
+    return Value();
+  return select(less(use, uses1), c(first), c(last));
 }
 
 void DecodeKernelBuilder::streamWeights() {
@@ -175,17 +189,19 @@ void DecodeKernelBuilder::streamWeights() {
          if (isFollowedLate())
            when(begins,
                 [&] { GridDependencyOp::create(b, loc, Dependency::Launch); });
-         Value stage = acquire(weightRing, use);
-         visitPieces(
-             use, [&](Value buffer, Value offset, int64_t at, int64_t bytes) {
-               IntegerAttr first, length;
-               if (bytes != s.getWeightBytes()) {
-                 first = b.getI64IntegerAttr(at);
-                 length = b.getI64IntegerAttr(bytes);
-               }
-               CopyOp::create(b, loc, buffer, offset, stage, first, length,
-                              s.getHint());
-             });
+         Value stage = acquire(weightRing, use, countBytes(use));
+         visitPieces(use, [&](Piece piece) {
+           IntegerAttr first, length;
+           Values values;
+           if (piece.length) {
+             values = {piece.begin, piece.length};
+           } else if (piece.bytes != s.getWeightBytes()) {
+             first = b.getI64IntegerAttr(piece.at);
+             length = b.getI64IntegerAttr(piece.bytes);
+           }
+           CopyOp::create(b, loc, piece.buffer, piece.offset, stage, values,
+                          first, length, IntegerAttr(), s.getHint());
+         });
          return {fetched};
        });
 }
@@ -214,6 +230,17 @@ void DecodeKernelBuilder::fetchPartials() {
            });
     });
   }
+}
+
+/// Tiles of a part that the block's range waits for.
+Value DecodeKernelBuilder::countTiles() {
+  if (!tiling.swapped)
+    return min(c(tiling.tilesPerRange),
+               sub(c(tiling.tilesPerPart), mul(range, tiling.tilesPerRange)));
+  int64_t own = tiling.getRangeGroups(), tile = tiling.groupsPerTile;
+  Value begin = mul(range, own);
+  Value end = min(add(begin, own), c(tiling.groups));
+  return sub(div(add(end, tile - 1), tile), div(begin, tile));
 }
 
 void DecodeKernelBuilder::streamTokens() {
@@ -256,9 +283,7 @@ void DecodeKernelBuilder::streamTokens() {
     int64_t own = tiling.stepsPerRange / tiling.parts;
     for (int64_t part = 0; part < tiling.parts; ++part) {
       if (doesFirst()) {
-        Value tiles =
-            min(c(tiling.tilesPerRange),
-                sub(c(tiling.tilesPerPart), mul(range, tiling.tilesPerRange)));
+        Value tiles = countTiles();
         WordWaitOp::create(b, loc, word(add(range, 1 + part * tiling.ranges)),
                            epoch, mul(tiles, arrivalsPerTile()));
         FenceAsyncOp::create(b, loc, /*shared=*/false);

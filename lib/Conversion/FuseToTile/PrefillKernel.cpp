@@ -297,7 +297,7 @@ void PrefillKernelBuilder::copyWeights(const Unit &unit, Value step,
       source = arith::AddIOp::create(
           b, loc, offset,
           arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(index * part)));
-    CopyOp::create(b, loc, phase->weights, source, stage,
+    CopyOp::create(b, loc, phase->weights, source, stage, /*piece=*/{},
                    b.getI64IntegerAttr(kTokenTile * 128 + index * part),
                    b.getI64IntegerAttr(part), multicast, policy);
   };

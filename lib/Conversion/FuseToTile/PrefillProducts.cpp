@@ -408,13 +408,8 @@ Value PrefillKernelBuilder::firstToken(const Unit &unit) {
 /// Block w of 32 packed rows is wl = w / 4 and warp = w mod 4.
 SmallVector<int64_t> PrefillKernelBuilder::getPlaces(int64_t half,
                                                      int64_t block) {
-  SmallVector<int64_t> places;
-  int64_t wl = block / 4, w = block % 4;
-  for (int64_t lr : {0, 1})
-    for (int64_t m : {0, 1})
-      for (int64_t row : {0, 1})
-        places.push_back(4 * (wl * 16 + m * 8 + w * 2 + row) + 2 * half + lr);
-  return places;
+  int64_t first = block / 4 * 16 + block % 4 * 2;
+  return ProductBuilder::getPlaces(half, first, first + 8);
 }
 
 PrefillKernelBuilder::Values

@@ -116,6 +116,16 @@ ProductBuilder::Values ProductBuilder::loadBias(Value buffer, Value row,
   return bias;
 }
 
+SmallVector<int64_t> ProductBuilder::getPlaces(int64_t half, int64_t first,
+                                               int64_t second) {
+  SmallVector<int64_t> places;
+  for (int64_t lr : {0, 1})
+    for (int64_t column : {first, second})
+      for (int64_t row : {0, 1})
+        places.push_back(4 * (column + row) + 2 * half + lr);
+  return places;
+}
+
 Rounded Rounded::slice(size_t first, size_t size) const {
   auto take = [](const Values &values, size_t first, size_t size) {
     return values.empty() ? Values()

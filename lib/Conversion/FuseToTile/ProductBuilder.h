@@ -68,6 +68,12 @@ protected:
   Rounded roundHidden(llvm::ArrayRef<Value> gate, llvm::ArrayRef<Value> up,
                       llvm::ArrayRef<Value> biasGate,
                       llvm::ArrayRef<Value> biasUp);
+  /// Of a product with tokens on the left, the sums of a thread for one of its
+  /// two tokens and a group of 32 packed rows: 16 of each half of a run, whose
+  /// columns of eight begin at `first` and `second`. They are neighbours in
+  /// this order, of a gated MLP with gate and up in turn.
+  static llvm::SmallVector<int64_t> getPlaces(int64_t half, int64_t first,
+                                              int64_t second);
   /// Hidden units before they are quantized.
   Values activateAll(const Rounded &values);
   /// Hidden units, packed as the last product reads them.

@@ -114,9 +114,11 @@ struct RingAcquireLowering : OpConversionPattern<RingAcquireOp> {
     RingType type = op.getRing().getType();
     RingUse use(emit, type, adaptor.getRing(), adaptor.getUse().front());
     use.waitEmpty();
+    Value bytes =
+        op.getBytes() ? adaptor.getBytes().front() : emit.i32(type.getBytes());
     NVVM::MBarrierArriveExpectTxOp::create(
-        rewriter, op.getLoc(), Type(), use.full, emit.i32(type.getBytes()),
-        NVVM::MemScopeKind::CTA, /*relaxed=*/false, Value());
+        rewriter, op.getLoc(), Type(), use.full, bytes, NVVM::MemScopeKind::CTA,
+        /*relaxed=*/false, Value());
     rewriter.replaceOpWithMultiple(op, {ValueRange{use.bytes, use.full}});
     return success();
   }
@@ -214,10 +216,16 @@ struct CopyLowering : OpConversionPattern<CopyOp> {
     Value source = emit.step(adaptor.getSource().front(), element,
                              adaptor.getOffset().front());
     Value target = adaptor.getStage()[0];
-    int64_t bytes = op.getStage().getType().getBytes();
-    if (op.getAt()) {
+    Value bytes;
+    if (!op.getPiece().empty()) {
+      target = emit.step(target, rewriter.getI8Type(),
+                         adaptor.getPiece()[0].front());
+      bytes = adaptor.getPiece()[1].front();
+    } else if (op.getAt()) {
       target = emit.step(target, rewriter.getI8Type(), emit.i32(*op.getAt()));
-      bytes = *op.getBytes();
+      bytes = emit.i32(*op.getBytes());
+    } else {
+      bytes = emit.i32(op.getStage().getType().getBytes());
     }
     Value mask;
     if (op.getMulticast())
@@ -226,8 +234,7 @@ struct CopyLowering : OpConversionPattern<CopyOp> {
           rewriter.getI16IntegerAttr(*op.getMulticast()));
     NVVM::CpAsyncBulkGlobalToSharedClusterOp::create(
         rewriter, op.getLoc(), toCluster(emit, target), source,
-        adaptor.getStage()[1], emit.i32(bytes), mask,
-        getHint(emit, op.getPolicy()));
+        adaptor.getStage()[1], bytes, mask, getHint(emit, op.getPolicy()));
     rewriter.eraseOp(op);
     return success();
   }
@@ -244,8 +251,10 @@ struct PrefetchLowering : OpConversionPattern<tile::PrefetchOp> {
         op.getSource().getType().getElementType());
     Value source = emit.step(adaptor.getSource().front(), element,
                              adaptor.getOffset().front());
-    NVVM::CpAsyncBulkPrefetchOp::create(rewriter, op.getLoc(), source,
-                                        emit.i32(op.getBytes()), Value());
+    Value bytes =
+        op.getLength() ? adaptor.getLength().front() : emit.i32(*op.getBytes());
+    NVVM::CpAsyncBulkPrefetchOp::create(rewriter, op.getLoc(), source, bytes,
+                                        Value());
     rewriter.eraseOp(op);
     return success();
   }

@@ -162,6 +162,21 @@ func.func @unrounded_quarters(%x: tensor<?x128xbf16>, %g: tensor<384x128xbf16>,
 
 // -----
 
+func.func @few_rows(%x: tensor<?x128xbf16>, %g: tensor<64x128xbf16>,
+                    %d: tensor<128x64xbf16>) -> tensor<?x128xbf16> {
+  // expected-error@+1 {{does not fit its schedule: tiles of 160 rows are more than the 128 of the first product}}
+  %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 72, blocks = 4, split = 1,
+          first_rows = 160, rows = 128, weight_stages = 4, token_stages = 4,
+          in_flight = 0, partials = f32, swapped = true, hint = normal,
+          dependent = false>}
+    : (tensor<?x128xbf16>, tensor<64x128xbf16>, tensor<64x128xbf16>,
+       tensor<128x64xbf16>) -> tensor<?x128xbf16>
+  return %y : tensor<?x128xbf16>
+}
+
+// -----
+
 func.func @more_quarters(%x: tensor<?x128xbf16>, %g: tensor<384x128xbf16>,
                          %d: tensor<128x384xbf16>) -> tensor<?x128xbf16> {
   // expected-error@+1 {{does not fit its schedule: tiles of 192 rows are one for each block, but there are 4 for 3 blocks}}

@@ -122,6 +122,29 @@ gpu.module @m {
 
 // -----
 
+// How many bytes a stage gets, from where and to where may be values.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @values
+  // CHECK-SAME:    (%{{.*}}: !llvm.ptr<1>, %{{.*}}: i32, %[[AT:.*]]: i32, %[[BYTES:.*]]: i32)
+  // CHECK:         nvvm.cp.async.bulk.prefetch %{{.*}}, %[[BYTES]]
+  // CHECK:         nvvm.mbarrier.arrive.expect_tx %{{.*}}, %[[BYTES]]
+  // CHECK:         %[[PLACE:.*]] = llvm.getelementptr %{{.*}}[%[[AT]]]
+  // CHECK:         %[[TARGET:.*]] = llvm.addrspacecast %[[PLACE]]
+  // CHECK:         nvvm.cp.async.bulk.shared.cluster.global %[[TARGET]], %{{.*}}, %{{.*}}, %[[BYTES]] :
+  tile.kernel @values(%w: !tile.buffer<i8>, %j: i32, %at: i32, %bytes: i32)
+      blocks(1) threads(32) shared_bytes(6144) {
+    %r = tile.ring.create at(0) consumers(1) : !tile.ring<3 x 2048>
+    %o = arith.extui %j : i32 to i64
+    tile.prefetch %w[%o] length(%bytes) : !tile.buffer<i8>
+    %s = tile.ring.acquire %r[%j] bytes(%bytes) : !tile.ring<3 x 2048>
+    tile.copy %w[%o] to %s piece(%at, %bytes) normal : !tile.buffer<i8>, !tile.stage<2048>
+    tile.return
+  }
+}
+
+// -----
+
 // What blocks exchange by looking has a mark in the lowest bit of each word. All
 // vectors are loaded in one loop until none is of the launch before.
 

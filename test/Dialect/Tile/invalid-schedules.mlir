@@ -245,6 +245,52 @@ func.func private @f() attributes {
 
 // -----
 
+// expected-error@+2 {{first_rows = 80 is not a multiple of 32 from 32 to 256, as swapped wants}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 16,
+    first_rows = 80, rows = 128, weight_stages = 6, token_stages = 4,
+    in_flight = 2, partials = f32, swapped = true, hint = evict_first,
+    dependent = true>}
+
+// -----
+
+// expected-error@+2 {{swapped is for 72 to 128 tokens, not 64}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 64, blocks = 128, split = 16,
+    first_rows = 96, rows = 128, weight_stages = 6, token_stages = 4,
+    in_flight = 2, partials = f32, swapped = true, hint = evict_first,
+    dependent = true>}
+
+// -----
+
+// expected-error@+2 {{swapped wants one launch, neither staged nor deferred}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split = 16,
+    first_rows = 96, rows = 128, weight_stages = 6, token_stages = 4,
+    in_flight = 2, partials = f32, staged = true, swapped = true,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{first_rows = 224 wants rows = 128, not 256}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split = 16,
+    first_rows = 224, weight_stages = 4, token_stages = 4, in_flight = 2,
+    partials = f32, swapped = true, hint = evict_first, dependent = true>}
+
+// -----
+
+// What 16 KB stages of as many rows would not take.
+
+// expected-error@+2 {{rings of 249856 bytes do not fit into the 230400 bytes of shared memory that they can use}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 16,
+    first_rows = 160, rows = 128, weight_stages = 9, token_stages = 4,
+    in_flight = 2, partials = f32, swapped = true, hint = evict_first,
+    dependent = true>}
+
+// -----
+
 // expected-error@+2 {{polled wants partials = f32, not 'bf16'}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
@@ -400,7 +446,7 @@ func.func @f(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 // -----
 
-// expected-error@+1 {{#tile.schedule has no field 'weight_stage'; expected one of tokens, blocks, split, first_rows, rows, weight_stages, token_stages, in_flight, ahead, settle, adders, partials, polled, staged, deferred, hint, dependent, launches}}
+// expected-error@+1 {{#tile.schedule has no field 'weight_stage'; expected one of tokens, blocks, split, first_rows, rows, weight_stages, token_stages, in_flight, ahead, settle, adders, partials, polled, staged, deferred, swapped, hint, dependent, launches}}
 func.func private @f() attributes {tile.schedule = #tile.schedule<weight_stage = 6>}
 
 // -----

@@ -290,6 +290,30 @@ func.func @f(%w: !tile.buffer<i8>, %o: i64, %s: !tile.stage<1024>) {
 
 // -----
 
+func.func @f(%w: !tile.buffer<i8>, %o: i64, %n: i32, %s: !tile.stage<1024>) {
+  // expected-error@+1 {{copies a piece of 1 values: expected its first byte and its length, and neither as an attribute}}
+  tile.copy %w[%o] to %s piece(%n) normal : !tile.buffer<i8>, !tile.stage<1024>
+  return
+}
+
+// -----
+
+func.func @f(%w: !tile.buffer<i8>, %o: i64, %n: i32, %s: !tile.stage<1024>) {
+  // expected-error@+1 {{copies a piece of 2 values: expected its first byte and its length, and neither as an attribute}}
+  tile.copy %w[%o] to %s at(0) bytes(512) piece(%n, %n) normal : !tile.buffer<i8>, !tile.stage<1024>
+  return
+}
+
+// -----
+
+func.func @f(%w: !tile.buffer<i8>, %o: i64) {
+  // expected-error@+1 {{fetches a number of bytes: expected it as an attribute or as a value}}
+  tile.prefetch %w[%o] : !tile.buffer<i8>
+  return
+}
+
+// -----
+
 func.func @f(%w: !tile.buffer<i8>, %o: i64) {
   // expected-error@+1 {{fetches 24 bytes: expected a multiple of 16}}
   tile.prefetch %w[%o] bytes(24) : !tile.buffer<i8>

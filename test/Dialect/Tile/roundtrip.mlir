@@ -103,6 +103,12 @@ tile.kernel @copies(%w: !tile.buffer<i8>, %m: !tile.tensor_map, %j: i32)
   tile.copy %w[%o] to %s at(16384) bytes(16384) normal : !tile.buffer<i8>, !tile.stage<32768>
   // CHECK: tile.prefetch %{{.*}}[%{{.*}}] bytes(32768) : !tile.buffer<i8>
   tile.prefetch %w[%o] bytes(32768) : !tile.buffer<i8>
+  // CHECK: tile.prefetch %{{.*}}[%{{.*}}] length(%{{.*}}) : !tile.buffer<i8>
+  tile.prefetch %w[%o] length(%j) : !tile.buffer<i8>
+  // CHECK: %[[PART:.*]] = tile.ring.acquire %[[R]][%{{.*}}] bytes(%{{.*}}) : !tile.ring<6 x 32768>
+  %part = tile.ring.acquire %r[%j] bytes(%j) : !tile.ring<6 x 32768>
+  // CHECK: tile.copy %{{.*}}[%{{.*}}] to %[[PART]] piece(%{{.*}}, %{{.*}}) normal : !tile.buffer<i8>, !tile.stage<32768>
+  tile.copy %w[%o] to %part piece(%j, %j) normal : !tile.buffer<i8>, !tile.stage<32768>
   // CHECK: tile.copy_tensor %{{.*}}[%{{.*}}, %{{.*}}] to %[[S]] normal : !tile.stage<32768>
   tile.copy_tensor %m[%j, %j] to %s normal : !tile.stage<32768>
   // CHECK: tile.stage_buffer %[[S]] : !tile.stage<32768> -> !tile.buffer<i8, shared>
