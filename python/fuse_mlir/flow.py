@@ -227,9 +227,13 @@ def _quiet() -> Iterator[None]:
 
 def _failure(model: nn.Module, error: Exception) -> FlowError:
     first = str(error).strip().split("\n")[0]
+    advice = "inputs= gives others"
+    if any("_hf_hook" in vars(module) for module in model.modules()):
+        advice = ("hooks of accelerate move its weights, and do not run here; "
+                  "load it without a device map or offloading")
     return FlowError(f"{type(model).__name__} fails on its example inputs, so "
                      "that its data flow is unknown: "
-                     f"{type(error).__name__}: {first}; inputs= gives others")
+                     f"{type(error).__name__}: {first}; {advice}")
 
 
 def _run(model: nn.Module, args: tuple, kwargs: dict) -> Flow:

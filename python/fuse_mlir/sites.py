@@ -200,6 +200,8 @@ def _check(model: nn.Module, site: Site, flow: Flow,
             _check_attributes(site, module, path, flow)
         if site.refusal is None:
             _check_distributed(site, module, path)
+        if site.refusal is None:
+            _check_tensors(site, module, path)
 
 
 def _check_taken(model: nn.Module, site: Site,
@@ -446,6 +448,19 @@ def _check_distributed(site: Site, member: nn.Module, path: str) -> None:
             where = join(path, below) if below else path
             site.refuse("FUSE-N209", "tensor-parallel",
                         f"'{where}{found[0]}' {found[1]}")
+            return
+
+
+def _check_tensors(site: Site, member: nn.Module, path: str) -> None:
+    """Refuses tensors whose class computes their values, as those of packages
+    for quantization do: they have no memory that a kernel could read."""
+    for name, tensor in (*member.named_parameters(), *member.named_buffers()):
+        kind = type(tensor)
+        if kind.__torch_dispatch__ \
+                is not torch._C._disabled_torch_dispatch_impl:
+            site.refuse("FUSE-N212", "member-without-body",
+                        f"'{join(path, name)}' is a {kind.__name__}, a tensor "
+                        "whose values no kernel can read")
             return
 
 

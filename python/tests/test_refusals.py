@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_map_only
 
 import fuse_mlir
 from fuse_mlir import FlowError, FuseError, PatternError
@@ -206,6 +207,53 @@ class Refusals(unittest.TestCase):
 
         self.refused("FUSE-N209 tensor-parallel: 'layers.0.mlp.up.weight' is "
                      "a DTensor", change=sharded)
+
+    def test_tensors_that_compute_their_values(self):
+        class Stored(torch.Tensor):
+            """As packages for quantization have them."""
+
+            @staticmethod
+            def __new__(cls, values):
+                return torch.Tensor._make_wrapper_subclass(
+                    cls, values.shape, dtype=torch.float32)
+
+            def __init__(self, values):
+                self.stored = values
+
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                if func is torch.ops.aten.detach.default:
+                    return args[0]
+                return func(*tree_map_only(
+                    cls, lambda t: t.stored.float(), args), **(kwargs or {}))
+
+        def store(model):
+            up = model.layers[0].mlp.up
+            up.weight = nn.Parameter(Stored(up.weight.detach().half()), False)
+
+        model, x = net(1)
+        store(model)
+        result = fuse(model, x, strict=False)
+        self.assertEqual(
+            result[0].reason, "FUSE-N212 member-without-body: "
+            "'layers.0.mlp.up.weight' is a Stored, a tensor whose values no "
+            "kernel can read")
+
+        # One that comes later is computed before the kernel reads it.
+        model, x = net(1)
+        fuse(model, x)
+        store(model)
+        ours = model(x)
+        fuse_mlir.unfuse_modules(model)
+        torch.testing.assert_close(ours, model(x), atol=1e-6, rtol=1e-5)
+
+    def test_offloaded_weights(self):
+        model, x = net(1)
+        model.layers[0].norm.to("meta")._hf_hook = OrderedDict()
+        model.layers[0].norm.forward = lambda x: x.item()
+        with self.assertRaisesRegex(FlowError, "hooks of accelerate move its "
+                                    "weights, and do not run here"):
+            fuse(model, x)
 
     def test_kernels(self):
         model, x = net(1)
