@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -95,6 +96,8 @@ class _Built:
 
     def __init__(self, module: nn.Module, kind: type) -> None:
         self.kernels: dict[Any, Kernel] = {}
+        self._module = weakref.ref(module)
+        self._kind = kind
         #: The same module with the forward of its own class.
         self.plain = kind.__new__(kind)
         self.plain.__dict__ = {k: v for k, v in module.__dict__.items()
@@ -104,27 +107,67 @@ class _Built:
         module.__dict__["_fuse_kernels"] = self
         self.watch = Watch([module], own_hooks=True)
 
+    def still_has(self, kernel: Kernel,
+                  inputs: Sequence[torch.Tensor]) -> bool:
+        """Whether calls of the module would take `kernel` now."""
+        if self.watch.same():
+            return True
+        now = kernels.outside_of_ops(
+            inputs[0].device, lambda: _built(self._module(), self._kind))
+        return kernel in now.kernels.values()
+
+    def make(self, inputs: Sequence[kernels.InputType],
+             device: torch.device, before: Kernel | None = None) -> Kernel:
+        """A kernel for inputs of some types.
+
+        Args:
+            before: the one that there was, which is kept if it is right.
+
+        Raises:
+            KernelError: there is none.
+        """
+        name = self._kind.__name__
+        plan = Plan(list(range(len(inputs))), [], [Step(
+            [Source("input", i) for i in range(len(inputs))], {})])
+        code = kernels.compile_chain([name], [self.plain], plan, inputs)
+        if before is not None and before.computes(code, same_modules=False):
+            return before
+        return Kernel(name, Chain([name], [self.plain], plan), code, device)
+
+    def take_over(self, before: "_Built") -> None:
+        """Goes on with kernels that are right for what the module is now, and
+        makes others for the same types, which torch.compile can not."""
+        if before.watch.has_modules([self._module()]) \
+                and structure(self.plain, [], types=False) \
+                == structure(before.plain, [], types=False):
+            self.kernels = before.kernels
+            return
+        for key, kernel in before.kernels.items():
+            try:
+                self.kernels[key] = self.make(kernel.compiled.inputs,
+                                              kernel.device, kernel)
+            except KernelError:
+                # A call with such inputs will say why.
+                continue
+
 
 def _built(module: nn.Module, kind: type) -> _Built:
     """What was made of a module, unless it is another one now.
 
     Raises:
         FuseError: it got hooks that would not run, or was distributed.
+        KernelError: there is no kernel for what it is now.
     """
     built = module.__dict__.get("_fuse_kernels")
-    if torch.compiler.is_compiling() and built is not None:
+    if built is not None and (torch.compiler.is_compiling()
+                              or built.watch.same()):
         return built
-    if built is None or not built.watch.same():
-        what = f"the compiled {kind.__name__}"
-        check_members(what, [kind.__name__], [module], "decompile the module",
-                      own_hooks=True)
-        made = _Built(module, kind)
-        if built is not None and built.watch.has_modules([module]) \
-                and structure(made.plain, [], types=False) \
-                == structure(built.plain, [], types=False):
-            made.kernels = built.kernels
-        return made
-    return built
+    check_members(f"the compiled {kind.__name__}", [kind.__name__], [module],
+                  "decompile the module", own_hooks=True)
+    made = _Built(module, kind)
+    if built is not None:
+        made.take_over(built)
+    return made
 
 
 def _call(module: nn.Module, kind: type,
@@ -143,18 +186,13 @@ def _call(module: nn.Module, kind: type,
     key = (inputs[0].device, tuple((t.dtype, t.dim()) for t in inputs),
            tuple((p.dtype, p.device) for p in module.parameters()))
     if key not in built.kernels:
-        built.kernels[key] = _kernel(kind, built.plain, inputs)
-    return kernels.call(built.kernels[key], list(inputs))
-
-
-def _kernel(kind: type, plain: nn.Module,
-            inputs: Sequence[torch.Tensor]) -> Kernel:
-    plan = Plan(list(range(len(inputs))), [], [Step(
-        [Source("input", i) for i in range(len(inputs))], {})])
-    name = kind.__name__
-    code = kernels.compile_chain([name], [plain], plan,
-                                 kernels.input_types(inputs))
-    return Kernel(name, Chain([name], [plain], plan), code, inputs[0].device)
+        built.kernels[key] = built.make(kernels.input_types(inputs),
+                                        inputs[0].device)
+    kernel = built.kernels[key]
+    if not torch.compiler.is_compiling():
+        kernel.owner = weakref.WeakMethod(built.still_has)
+        kernel.is_asked = True
+    return kernels.call(kernel, list(inputs))
 
 
 def export(model: nn.Module, path: str | Path, site: str | None = None,

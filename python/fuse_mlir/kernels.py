@@ -17,7 +17,8 @@ import sys
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -509,6 +510,11 @@ class Kernel:
         self.most_rows = _most_rows(compiled, device)
         #: The kernel with residual adds, where `inductor_options` made one.
         self.residual: Kernel | None = None
+        #: What says whether the members still are what it is of, and whether
+        #: the call that comes has asked it.
+        self.owner: weakref.WeakMethod | None = None
+        self.is_asked = False
+        self._base = weakref.ref(shared or self)
         self._names = list(compiled.parameters)
         self._types = list(compiled.parameters.values())
         self._sources = [self._find(name) for name in self._names]
@@ -521,7 +527,6 @@ class Kernel:
                           for m in chain.modules())
         #: Address and version of each weight that the code reads.
         self._bound = self._nothing_bound()
-        self._packed.forget()
         self._check(self.weights())
         from fuse_mlir.exported import describe
 
@@ -614,15 +619,36 @@ class Kernel:
             and t.shape[-1] == i.features and t.device == self.device
             for t, i in zip(inputs, types))
 
+    def _ask(self, inputs: Sequence[torch.Tensor]) -> None:
+        """What eager calls ask before they come here; torch.compile knows
+        neither the members nor what copies were made from."""
+        if self._is_outdated():
+            raise KernelError(
+                f"weights of site '{self.site}' changed after they were "
+                "stored in 8 bits; call the model once without torch.compile, "
+                "which stores them again")
+        base = self._base()
+        still_has = base.owner() if base and base.owner else None
+        if still_has and not still_has(
+                base, inputs[:len(base.compiled.inputs)]):
+            raise KernelError(
+                f"members of site '{self.site}' changed after torch.compile "
+                "saw them; the next call compiles them again")
+
     def _is_outdated(self) -> bool:
         """Whether the copies are of weights as they were before."""
         return bool(self._copies.watched) \
             and self._copies.state() != self._copied
 
-    def computes(self, compiled: Compiled) -> bool:
-        """Whether it has that code, and reads what the members have now."""
-        return not self._copies.watched \
-            and compiled.formed == self.compiled.formed \
+    def computes(self, compiled: Compiled, same_modules: bool) -> bool:
+        """Whether it has that code, and reads what the members have now.
+
+        Args:
+            same_modules: whether members consist of the same modules still.
+        """
+        if self._copies.watched and (not same_modules or self._is_outdated()):
+            return False
+        return compiled.formed == self.compiled.formed \
             and compiled.given is self.compiled.given \
             and compiled.aliases == self.compiled.aliases \
             and all(a is b or isinstance(a, tuple) and a[0] is b[0]
@@ -634,14 +660,11 @@ class Kernel:
         """Launches on the current stream; no copy but of strided inputs.
 
         Raises:
-            KernelError: weights are others than the kernel is for.
+            KernelError: members or weights are others than the kernel is for.
         """
-        # Calls under torch.compile come here without `matches`.
-        if self._is_outdated():
-            raise KernelError(
-                f"weights of site '{self.site}' changed after they were "
-                "stored in 8 bits; call the model once without torch.compile, "
-                "which stores them again")
+        if not self.is_asked:
+            self._ask(inputs)
+        self.is_asked = False
         self._check(weights)
         inputs = [t.contiguous() for t in inputs]
         out = torch.empty(self.result_shape(inputs),
@@ -732,6 +755,21 @@ class Kernel:
         for whole, cut in parts.items():
             values[whole] = torch.cat([cut[start] for start in sorted(cut)])
         return torch.func.functional_call(self.chain, values, tuple(inputs))
+
+
+def outside_of_ops(device: torch.device, function: Callable[[], Any]) -> Any:
+    """What `function` returns. It runs in a thread of its own, because
+    exporting fails inside of an op of PyTorch."""
+    def run() -> Any:
+        if device.type != "cuda":
+            return function()
+        with torch.cuda.stream(stream):
+            return function()
+
+    stream = torch.cuda.current_stream(device) if device.type == "cuda" \
+        else None
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run).result()
 
 
 def wait_for_writes(site: str, device: torch.device) -> None:

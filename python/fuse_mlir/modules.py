@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -238,9 +239,22 @@ class FusedModule(FusedPlace):
         """The kernel with the weights of `copies`, for the calls to come."""
         chain = Chain(self.names, copies.members, self.plan)
         kernel = Kernel(self.site, chain, compiled, device, copies)
+        kernel.owner = weakref.WeakMethod(self.still_has)
         self.__dict__.update(_kernel=kernel, _built=self._structure(),
                              _watch=Watch(self.members))
         return kernel
+
+    def still_has(self, kernel: Kernel, inputs: Sequence[torch.Tensor]) \
+            -> bool:
+        """Whether calls on `inputs` would take `kernel` now.
+
+        Raises:
+            As `_look_again`.
+        """
+        if self._watch is None or not self._watch.same():
+            kernels.outside_of_ops(inputs[0].device,
+                                   lambda: self._look_again(inputs))
+        return self._kernel is kernel
 
     def _structure(self) -> tuple:
         # What is referred to by id is held by the members, and kernels look
@@ -280,6 +294,8 @@ class FusedModule(FusedPlace):
         if kernel.most_rows and not torch.compiler.is_exporting() \
                 and inputs[0].shape[:-1].numel() > kernel.most_rows:
             return self._member.forward(*args, **kwargs)
+        if not torch.compiler.is_compiling():
+            kernel.is_asked = True
         result = kernels.call(kernel, inputs)
         if not torch.compiler.is_compiling():
             result._fuse_site = self.site
@@ -350,14 +366,15 @@ class FusedModule(FusedPlace):
         check_members(f"site '{self.site}'", self.names, self.members,
                       "unfuse the site")
         kernel = self._kernel
-        if kernel is not None and (
-                self._structure() != self._built
-                or not self._watch.has_modules(self.members)):
+        same = self._watch is not None \
+            and self._watch.has_modules(self.members)
+        if kernel is not None \
+                and (not same or self._structure() != self._built):
             try:
                 copies, compiled = self.compile(inputs)
             except Refused as refusal:
                 raise KernelError(str(refusal)) from refusal
-            if kernel.computes(compiled):
+            if kernel.computes(compiled, same):
                 self.__dict__["_built"] = self._structure()
             else:
                 self.bind(copies, compiled, inputs[0].device)

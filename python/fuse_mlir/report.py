@@ -214,6 +214,8 @@ def _tensors(output: Any) -> list[torch.Tensor]:
 
 def _check_site(name: str, module: FusedModule,
                 inputs: list[torch.Tensor]) -> list[Check]:
+    # The members may have changed since they were fused.
+    module.still_has(module._kernel, inputs)
     kernel = module._kernel
     compiled = kernel.compiled
     undone = native.Module(compiled.formed)

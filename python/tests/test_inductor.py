@@ -72,6 +72,14 @@ class Residuals(unittest.TestCase):
         self.assertIn("add_stream", kernel.residual.compiled.formed)
         self.assertIs(kernel.residual._packed, kernel._packed)
 
+    def test_weights_are_packed_once(self):
+        model, _x, _ = self.model(Sums)
+        kernel = fused_sites(model)[0][1]._kernel
+        packed = kernel._packed.weights
+        fuse_mlir.inductor_options(model)
+        self.assertIsNotNone(kernel.residual)
+        self.assertIs(kernel._packed.weights, packed)
+
     def test_a_sum_with_another_reader_stays(self):
         model, x, expected = self.model(Reader)
         ours, ops = self.compiled(model, x)

@@ -159,6 +159,19 @@ class Stored(unittest.TestCase):
         self.assertNotIn("fuse_mlir.refresh",
                          str(fuse_mlir.verify(self.model, self.x)))
 
+    def test_modes_keep_the_copies(self):
+        site = fused_sites(self.model)[0][1]
+        kernel = site._kernel
+        self.model.train()(self.x)
+        self.assertIs(site._kernel, kernel)
+
+    def test_children(self):
+        before = fused_sites(self.model)[0][1]._kernel
+        self.model.layers[0].mlp.up = nn.Linear(
+            8, 16, bias=False).bfloat16().eval()
+        self.assertFalse(torch.equal(self.model(self.x), self.before))
+        self.assertIsNot(fused_sites(self.model)[0][1]._kernel, before)
+
     def test_torch_compile(self):
         self.addCleanup(torch._dynamo.reset)
         compiled = torch.compile(self.model, backend="eager")
@@ -170,6 +183,9 @@ class Stored(unittest.TestCase):
             compiled(self.x)
         now = self.model(self.x)
         self.assertFalse(torch.equal(now, self.before))
+        self.assertTrue(torch.equal(compiled(self.x), now))
+        # The members are exported again, inside of the op.
+        self.model.train()
         self.assertTrue(torch.equal(compiled(self.x), now))
 
 

@@ -81,6 +81,13 @@ class Watching(unittest.TestCase):
             print))
 
 
+class Twice(Norm):
+    """Another forward of the same parameters."""
+
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
 @needs_library
 class Fused(unittest.TestCase):
 
@@ -261,6 +268,48 @@ class Fused(unittest.TestCase):
         self.assertEqual(len(fuse_mlir.unfuse_modules(compiled)), 2)
         self.assertTrue(torch.equal(compiled(self.x), expected))
 
+    def under_torch_compile(self, change, error, message):
+        """A change that torch.compile does not see is an error of its first
+        call after it."""
+        torch._dynamo.reset()
+        self.addCleanup(torch._dynamo.reset)
+        self.model, self.x = net(2)
+        self.fuse()
+        compiled = torch.compile(self.model, backend="eager", fullgraph=True)
+        with torch.no_grad():
+            before = compiled(self.x)
+            change(self.model.layers[0])
+            with self.assertRaisesRegex(error, message):
+                compiled(self.x)
+            if error is FuseError:
+                return
+            ours = compiled(self.x)
+            self.assertFalse(torch.allclose(ours, before, atol=1e-3))
+            fuse_mlir.unfuse_modules(self.model)
+            torch.testing.assert_close(ours, self.model(self.x), atol=1e-6,
+                                       rtol=1e-5)
+
+    def test_changes_under_torch_compile(self):
+        again = (r"members of site 'norm\+mlp#0' changed after torch.compile "
+                 "saw them; the next call")
+        self.under_torch_compile(lambda b: setattr(
+            b.mlp, "up", nn.Linear(8, 16, bias=False).eval()),
+            KernelError, again)
+        self.under_torch_compile(lambda b: setattr(
+            b.norm, "__class__", Twice), KernelError, again)
+        self.under_torch_compile(
+            lambda b: b.mlp.up.register_forward_hook(print), FuseError,
+            "FUSE-N208 has-hooks: 'mlp.up' of site")
+
+    def test_modes_under_torch_compile(self):
+        self.fuse()
+        self.addCleanup(torch._dynamo.reset)
+        compiled = torch.compile(self.model, backend="eager", fullgraph=True)
+        with torch.no_grad():
+            before = compiled(self.x)
+            self.model.train()
+            self.assertTrue(torch.equal(compiled(self.x), before))
+
     def test_copies_are_watched_by_themselves(self):
         self.fuse()
         other = copy.deepcopy(self.model)
@@ -295,6 +344,22 @@ class Compiled(unittest.TestCase):
     def test_children(self):
         self.follows(lambda b: setattr(
             b.mlp, "up", nn.Linear(8, 16, bias=False).eval()))
+
+    def test_children_under_torch_compile(self):
+        self.addCleanup(torch._dynamo.reset)
+        compiled = torch.compile(self.block, backend="eager", fullgraph=True)
+        with torch.no_grad():
+            compiled(self.x)
+            self.block.mlp.up = nn.Linear(8, 16, bias=False).eval()
+            with self.assertRaisesRegex(KernelError, "members of site 'Block' "
+                                        "changed after torch.compile saw"):
+                compiled(self.x)
+            self.follows(lambda _block: compiled(self.x))
+
+    def test_modes_keep_the_kernel(self):
+        before = self.kernel()
+        self.block.train()(self.x)
+        self.assertIs(self.kernel(), before)
 
     def test_parameters(self):
         self.follows(lambda b: setattr(
