@@ -308,6 +308,10 @@ std::string DecodeTiling::getProblem() const {
   return "";
 }
 
+int64_t fuse::getTokenTile(int64_t tokens, int64_t firstRows) {
+  return llvm::alignTo(tokens, firstRows == 192 ? 16 : 8);
+}
+
 std::string fuse::getScheduleProblem(const DecodeProblem &problem,
                                      tile::ScheduleAttr schedule) {
   DecodeTiling tiling(problem, schedule);

@@ -292,8 +292,7 @@ std::vector<RankedSchedule> fuse::rankSchedules(Operation *op, int64_t tokens,
     if (rows == decode.getFirstRows())
       continue;
     tile::ScheduleAttr other = selectDecode(*problem, most, gpu, rows);
-    // Tables are keyed by the tile of tokens.
-    if (other && other.getTokens() == decode.getTokens())
+    if (other)
       candidates.push_back({{other, estimateDecode(*problem, other, gpu)}, 0});
   }
   return takeBest(std::move(candidates), count);

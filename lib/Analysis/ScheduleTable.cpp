@@ -89,9 +89,10 @@ std::string fuse::getScheduleProblem(Operation *op, Attribute schedule,
   auto decode = dyn_cast<tile::ScheduleAttr>(schedule);
   if (!decode)
     return print(schedule) + " is not a #tile.schedule";
-  if (decode.getTokens() != getTile(*problem, tokens))
+  int64_t tile = getTokenTile(getTile(*problem, tokens), decode.getFirstRows());
+  if (decode.getTokens() != tile)
     return ("it is for " + Twine(decode.getTokens()) + " tokens, not " +
-            Twine(getTile(*problem, tokens)))
+            Twine(tile))
         .str();
   // Blocks wait for each other, so that all have to be resident.
   if (decode.getBlocks() > gpu.multiprocessors)

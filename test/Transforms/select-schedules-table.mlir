@@ -16,6 +16,19 @@ func.func @measured(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
   return %y : tensor<?x64xbf16>
 }
 
+// Warpgroups share pairs of eight tokens of three quarters, so that those for
+// up to eight tokens are for sixteen.
+
+// CHECK-LABEL: func @quarters
+// CHECK: tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split = 1, first_rows = 192,
+func.func @quarters(%x: tensor<3x192xbf16>, %u: tensor<384x192xbf16>,
+                    %d: tensor<192x384xbf16>) -> tensor<3x192xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+    : (tensor<3x192xbf16>, tensor<384x192xbf16>, tensor<192x384xbf16>)
+      -> tensor<3x192xbf16>
+  return %y : tensor<3x192xbf16>
+}
+
 // So do kernels that take rows one by one, for any number of them.
 
 // CHECK-LABEL: func @rows

@@ -176,6 +176,10 @@ struct DecodeTiling : ProductTiling {
 /// Whether gate and up can wait in bf16 for their activation.
 bool canDefer(const DecodeProblem &problem);
 
+/// Tokens of a kernel for up to `tokens`: whole groups of eight, of which
+/// warpgroups share pairs where tiles are three quarters.
+int64_t getTokenTile(int64_t tokens, int64_t firstRows);
+
 /// Why `schedule` can not be the schedule of `problem`, or an empty string.
 std::string getScheduleProblem(const DecodeProblem &problem,
                                tile::ScheduleAttr schedule);
