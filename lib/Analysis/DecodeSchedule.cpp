@@ -50,6 +50,10 @@ static constexpr double kEvenMargin = 0.015;
 /// Three quarters have to be expected to be faster than two parts by this.
 static constexpr double kQuarterMargin = 0.03;
 
+/// With few tokens, so many blocks for each that has two half tiles are enough
+/// for those to have most of what memory brings.
+static constexpr int64_t kBlocksPerLong = 16;
+
 /// At least so many blocks with work for each that has none.
 static constexpr int64_t kBusyPerIdle = 16;
 
@@ -131,6 +135,7 @@ private:
   // The choice.
   const Candidate *findFastest(llvm::function_ref<bool(Form)> is) const;
   const Candidate *choose() const;
+  bool losesToQuarters(const Candidate &half) const;
   const Candidate *evenOut(const Candidate *best) const;
 
   // What the estimate does not see.
@@ -157,7 +162,7 @@ private:
 /// Where halves are more than multiprocessors, three quarters may be one for
 /// each.
 bool DecodeSelector::takesQuarters() const {
-  return width > kWholeTokens && !many && canDefer(problem) &&
+  return !many && canDefer(problem) &&
          ProductTiling(problem, 128, 128).tiles1 > gpu.multiprocessors;
 }
 
@@ -225,10 +230,18 @@ static int64_t countWeightStages(Form form, int64_t tokens,
   return std::min<int64_t>(6 * 256 * 128 / stage, room / stage);
 }
 
-/// Stages of 16 KB on their way to each block with three quarters of a tile: a
-/// fourth pays where there are many k-steps, as long as what memory has to
-/// bring at a time is not much more than keeps it busy.
+/// Stages of 16 KB on their way to each block with three quarters of a tile.
+/// The more tokens, the more blocks wait for each other: with few, three do
+/// where they keep memory busy and there are few k-steps, with more unless they
+/// do not and there are many. With many tokens a fourth pays where there are
+/// many k-steps, as long as what memory has to bring at a time is not much more
+/// than keeps it busy.
 int64_t DecodeSelector::countQuarterStages(const DecodeTiling &tiling) const {
+  bool isEnough = tiling.tiles1 * 3 * 128 * 128 >= kSaturatingBytes;
+  if (width <= kHalfTokens)
+    return isEnough && tiling.steps1 < kFewSteps ? 3 : 4;
+  if (width <= kWholeTokens)
+    return !isEnough && tiling.steps1 >= kLongSteps ? 4 : 3;
   bool isMuch = 2 * tiling.tiles1 * 4 * 128 * 128 > 3 * kSaturatingBytes;
   return tiling.steps1 > kLongSteps && !isMuch ? 4 : 3;
 }
@@ -264,7 +277,7 @@ int64_t DecodeSelector::countInFlight(Form form,
 /// equal shares, and fewer to meet.
 SmallVector<int64_t, 2>
 DecodeSelector::listGrids(Form form, const DecodeTiling &tiling) const {
-  if (form.isQuarters() || waitsForBlocks(form))
+  if ((form.isQuarters() && width > kWholeTokens) || waitsForBlocks(form))
     return {gpu.multiprocessors};
   int64_t rounds = std::max<int64_t>(
       1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
@@ -285,8 +298,7 @@ DecodeSelector::listGrids(Form form, const DecodeTiling &tiling) const {
 Draft DecodeSelector::makeDraft(Form form, int64_t split) const {
   Draft draft;
   draft.form = form;
-  // Warpgroups share the tokens of a quarter.
-  draft.tokens = form.isQuarters() ? llvm::alignTo(width, 16) : width;
+  draft.tokens = getTokenTile(width, form.firstRows);
   draft.blocks = gpu.multiprocessors;
   draft.split = split;
   draft.tokenStages = countTokenStages(form);
@@ -349,15 +361,6 @@ static double getMargin(Form best, Form form) {
   return 1;
 }
 
-const Candidate *DecodeSelector::choose() const {
-  const Candidate *best = nullptr;
-  for (const Candidate &candidate : candidates)
-    if (!best || candidate.time < best->time * getMargin(best->draft.form,
-                                                         candidate.draft.form))
-      best = &candidate;
-  return best;
-}
-
 const Candidate *
 DecodeSelector::findFastest(llvm::function_ref<bool(Form)> is) const {
   const Candidate *best = nullptr;
@@ -367,8 +370,30 @@ DecodeSelector::findFastest(llvm::function_ref<bool(Form)> is) const {
   return best;
 }
 
-/// Halves instead of whole tiles or the other way round where a few blocks have
-/// a tile more than the others, with few tokens.
+const Candidate *DecodeSelector::choose() const {
+  const Candidate *best = nullptr;
+  for (const Candidate &candidate : candidates) {
+    Form form = candidate.draft.form;
+    // With few tokens the estimate does not tell what three quarters gain.
+    if (form.isQuarters() && width <= kWholeTokens)
+      continue;
+    if (!best ||
+        candidate.time < best->time * getMargin(best->draft.form, form))
+      best = &candidate;
+  }
+  return best ? best : findFastest([](Form form) { return true; });
+}
+
+/// Whether three quarters are done sooner than half tiles, of which some blocks
+/// have two. The others wait for those, the more tokens the longer.
+bool DecodeSelector::losesToQuarters(const Candidate &half) const {
+  DecodeTiling tiling(problem, half.draft.get());
+  return width > kHalfTokens || tiling.steps1 < kFewSteps ||
+         kBlocksPerLong * tiling.longBlocks > half.draft.blocks;
+}
+
+/// Another form where a few blocks have a tile more than the others, with few
+/// tokens.
 const Candidate *DecodeSelector::evenOut(const Candidate *best) const {
   DecodeTiling tiling(problem, best->draft.get());
   if (tiling.longBlocks == 0 || width > kWholeTokens)
@@ -379,6 +404,10 @@ const Candidate *DecodeSelector::evenOut(const Candidate *best) const {
   if (best->draft.form.isWhole() && half && width > kHalfTokens &&
       half->time < best->time * (1 + kEvenMargin))
     return half;
+  const Candidate *quarters =
+      findFastest([](Form form) { return form.isQuarters(); });
+  if (best->draft.form.isHalf() && quarters && losesToQuarters(*best))
+    return quarters;
   // Two half tiles of few k-steps wait for the norm, and then for each other.
   const Candidate *whole =
       findFastest([](Form form) { return form.isWhole(); });

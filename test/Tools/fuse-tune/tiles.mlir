@@ -6,8 +6,11 @@
 // RUN: fuse-tune candidates %s -o %t.many --tokens=128 --candidates=3 \
 // RUN:   --no-assemble && FileCheck %s --check-prefix=MANY < %t.many
 
-// CHECK:     #tile.schedule<tokens = 56, {{[^>]*}} first_rows = 128,
+// Warpgroups share pairs of eight tokens of three quarters.
+
+// CHECK:     #tile.schedule<tokens = 64, {{[^>]*}} first_rows = 192,
 // CHECK:     #tile.schedule<tokens = 56, blocks = {{[0-9]+}}, split = {{[0-9]+}}, {{(rows = 128, )?}}weight_stages
+// CHECK:     #tile.schedule<tokens = 56, {{[^>]*}} first_rows = 128,
 
 // MANY-DAG:  #tile.schedule<tokens = 128, {{[^>]*}} first_rows = 192,
 // MANY-DAG:  #tile.schedule<tokens = 128, {{[^>]*}} first_rows = 128,
