@@ -64,6 +64,9 @@ llvm::Error fuse::liftScalars(func::FuncOp function) {
     return createStringError("@" + function.getSymName() +
                              " has scalars and is called in the module; run a "
                              "function that calls it");
+  // The module may have no tensors of its own.
+  function.getContext()
+      ->loadDialect<arith::ArithDialect, tensor::TensorDialect>();
   ImplicitLocOpBuilder b(function.getLoc(), function.getContext());
   auto cast = [&](Value value, Type to) -> Value {
     return value.getType() == to ? value

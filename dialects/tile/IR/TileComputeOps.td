@@ -196,6 +196,10 @@ def Tile_UnpackOp : Tile_Op<"unpack", [Pure]> {
   let results = (outs Variadic<F32>:$values);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// More are no registers of one thread, and too many results to make.
+    static constexpr int64_t kMostElements = 256;
+  }];
 }
 
 class Tile_ApproximateOp<string mnemonic, string what, string instruction>

@@ -274,6 +274,10 @@ ParseResult UnpackOp::parse(OpAsmParser &parser, OperationState &result) {
     return parser.emitError(parser.getNameLoc(), "expected a vector of one "
                                                  "static dimension, got ")
            << type;
+  if (type.getNumElements() > UnpackOp::kMostElements)
+    return parser.emitError(parser.getNameLoc(), "has a ")
+           << type << ": expected at most " << UnpackOp::kMostElements
+           << " elements, which are registers of one thread";
   result.addTypes(SmallVector<Type>(type.getNumElements(),
                                     parser.getBuilder().getF32Type()));
   return success();

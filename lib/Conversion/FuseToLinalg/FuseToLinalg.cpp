@@ -38,6 +38,31 @@ static float toF32(FloatAttr attr) {
 // Patterns
 //===----------------------------------------------------------------------===//
 
+/// Bytes of a constant that may become part of code; LLVM holds it element by
+/// element. More is data, which has to be an argument.
+static constexpr int64_t kMostConstantBytes = int64_t(1) << 28;
+
+static LogicalResult checkConstants(Operation *root) {
+  WalkResult result = root->walk([](arith::ConstantOp op) {
+    auto type = dyn_cast<RankedTensorType>(op.getType());
+    if (!type || llvm::is_contained(type.getShape(), 0))
+      return WalkResult::advance();
+    int64_t bytes = llvm::divideCeil(type.getElementType().isIntOrFloat()
+                                         ? type.getElementTypeBitWidth()
+                                         : IndexType::kInternalStorageBitWidth,
+                                     8);
+    for (int64_t size : type.getShape())
+      if (llvm::MulOverflow(bytes, size, bytes) || bytes > kMostConstantBytes) {
+        op.emitOpError() << "of type " << type << " is too large for code: "
+                         << "expected at most " << kMostConstantBytes
+                         << " bytes, pass it as an argument";
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 namespace {
 
 struct DecomposeFusedOp : OpInterfaceRewritePattern<FusedOpInterface> {
@@ -380,6 +405,8 @@ struct ConvertFuseToLinalgPass
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(checkConstants(getOperation())))
+      return signalPassFailure();
     RewritePatternSet fused(&getContext()), layers(&getContext());
     populateFusedOpDecompositionPatterns(fused);
     populateLayerToLinalgPatterns(layers);

@@ -486,6 +486,14 @@ func.func @f(%v: vector<2xf16>) {
 
 // -----
 
+func.func @f(%v: vector<281474976710656xbf16>) {
+  // expected-error@+1 {{has a 'vector<281474976710656xbf16>': expected at most 256 elements, which are registers of one thread}}
+  %r:2 = tile.unpack %v : vector<281474976710656xbf16>
+  return
+}
+
+// -----
+
 func.func @f() {
   // expected-error@+1 {{unknown word 'cluster'}}
   %i = tile.id cluster
