@@ -8,9 +8,9 @@
 
     scripts/passes.py --seed 1 --count 1000
 
-Each case takes an input of the tests, with some types and sizes exchanged for
-others throughout, the first passes of a pipeline, and then one to three passes
-of fuse in any order. Passes may refuse what they find, and mostly do; they may
+Each case takes an input of the tests, with some types, sizes and numbers
+exchanged for others throughout, also absurd ones, the first passes of a
+pipeline, and then one to three passes of fuse in any order. Passes may refuse what they find, and mostly do; they may
 not crash, hang or fail without an error. What does is printed with its seed and
 passes; `--seed SEED --count 1 --print` prints the input.
 """
@@ -39,7 +39,13 @@ OURS = re.compile(
 # What stands for what in types, and whole numbers that sizes become.
 TYPES = ("f32", "bf16", "f16", "f64", "i8", "i32", "index", "f8E4M3FN",
          "f8E5M2")
-SIZES = ("0", "1", "3", "16", "?")
+SIZES = ("0", "1", "3", "16", "?", "65537", "2147483648", "4294967297",
+         "281474976710656", "9223372036854775807")
+# What stands for a number in ops of fuse, whole or not.
+WHOLE = ("0", "1", "-1", "33", "65536", "2147483648", "4294967295",
+         "9223372036854775807")
+BROKEN = ("0.0", "-0.0", "-1.0e-2", "1.0e-45", "1.0e+38", "1.0e+308",
+          "0x7FC00000", "0x7F800000")
 
 
 class Case(NamedTuple):
@@ -60,7 +66,27 @@ def exchange(text: str, draw: random.Random) -> str:
     if sizes and draw.random() < 0.5:
         old, new = draw.choice(sizes), draw.choice(SIZES)
         text = re.sub(rf"(?<=[<x]){re.escape(old)}(?=x)", new, text)
+    if draw.random() < 0.3:
+        text = exchange_number(text, draw)
     return text
+
+
+def exchange_number(text: str, draw: random.Random) -> str:
+    """Replace a number on all lines that have ops or attributes of fuse."""
+    pattern, values = draw.choice((
+        (r"(?<![\w.%@#:-])\d+(?![\w.])", WHOLE),
+        (r"(?<![\w.%@#-])\d+\.\d+(?:[eE][-+]?\d+)?", BROKEN)))
+    lines = text.split("\n")
+    ours = [i for i, line in enumerate(lines)
+            if re.search(r"\b(?:fuse|tile)\.", line)]
+    found = sorted({n for i in ours for n in re.findall(pattern, lines[i])})
+    if not found:
+        return text
+    old, new = draw.choice(found), draw.choice(values)
+    for i in ours:
+        lines[i] = re.sub(pattern, lambda m: new if m[0] == old else m[0],
+                          lines[i])
+    return "\n".join(lines)
 
 
 class Generator:
