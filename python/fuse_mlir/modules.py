@@ -571,6 +571,7 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
             + ", ".join(map(str, patterns.layers)) + "); give "
             "KernelConfig.hub_config() to from_pretrained of transformers")
     static = static_mlp.parse(fusion_config)
+    static_mlp.check_paths(static, require_module(model))
     sites, flow = select(model, patterns, inputs)
     if specs is not None:
         _check_specs(sites, specs)
@@ -752,8 +753,8 @@ def _place(model: nn.Module, site: Site, module: FusedModule) -> None:
                                               step.flow_slot())
 
 
-def require_module(model: Any) -> None:
-    """Refuses what is no module, such as the name of a model.
+def require_module(model: Any) -> nn.Module:
+    """The model. Refuses what is no module, such as the name of a model.
 
     Raises:
         TypeError: it says what it is.
@@ -761,6 +762,7 @@ def require_module(model: Any) -> None:
     if not isinstance(model, nn.Module):
         raise TypeError(f"the model is of type {type(model).__name__}; "
                         "expected a torch.nn.Module")
+    return model
 
 
 def fused_sites(model: nn.Module) -> list[tuple[str, FusedModule]]:
@@ -781,12 +783,13 @@ def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
              for parent, module in fused_sites(model)}
     chosen = [m for name, m in found.items()
               if (site is None or site in (name, m.site)) and m._kernel]
+    if not found:
+        raise FuseError("nothing is fused; call fuse_modules before")
     codes = {m._kernel.compiled.formed for m in chosen}
     if len(codes) != 1:
         what = f"no fused site '{site}'" if site is not None \
             else f"sites have {len(codes)} kernels"
-        raise FuseError(f"{what}; name one of "
-                        + (", ".join(found) or "none, nothing is fused"))
+        raise FuseError(f"{what}; name one of {', '.join(found)}")
     return chosen[0]
 
 

@@ -106,6 +106,13 @@ def register_fusion_patterns(target: type | nn.Module,
             declaration with other globs already.
         GlobError: a glob breaks a rule.
     """
+    if not isinstance(target, (nn.Module, type)):
+        raise PatternError(f"patterns are declared for a {target!r}; expected "
+                           "a class of models, or a model")
+    if not isinstance(patterns, Mapping):
+        raise PatternError(f"declared patterns are a "
+                           f"{type(patterns).__name__}; expected a mapping of "
+                           "names to paths")
     checked: dict[Key, tuple[str, ...]] = {}
     for names, globs in patterns.items():
         if isinstance(globs, str) or not globs:
@@ -163,6 +170,10 @@ def resolve(model: nn.Module, patterns: Any) -> list[Pattern]:
         return [_pattern(model, names, ANY_FAMILY) for names in declared]
     if isinstance(patterns, KernelConfig):
         patterns = patterns.fusions
+    if isinstance(patterns, (Mapping, list)) and not patterns:
+        raise PatternError("there are no patterns; expected one or more, or "
+                           "None for those that the model declares or its "
+                           "data flow shows")
     if isinstance(patterns, Mapping):
         return [_pattern(model, key, kernel)
                 for key, kernel in patterns.items()]

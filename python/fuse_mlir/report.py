@@ -57,6 +57,7 @@ def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
         for parent, m in fused_sites(model))
     done = {path for site in results for path in site.members}
     static = static_mlp.parse(fusion_config)
+    static_mlp.check_paths(static, model)
     sites, flow = modules.select(model, patterns, inputs)
     sites = [s for s in sites if not done.intersection(s.paths)]
     for number, site in enumerate(sites, 1):

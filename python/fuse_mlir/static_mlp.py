@@ -104,9 +104,63 @@ def parse(config: Mapping[str, Any] | None) -> StaticMlp | None:
     if isinstance(scales, Calibration):
         storage, scales = scales.storage, scales.scales
     elif isinstance(scales, (str, Path)):
-        scales = json.loads(Path(scales).read_text())
+        scales = _read_scales(scales)
+    _check_scales(scales)
     largest_value(storage)
     return StaticMlp(families, storage, scales)
+
+
+def _read_scales(path: str | Path) -> Any:
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PatternError(f"can not read the scales '{path}': "
+                           f"{error.strerror}") from error
+    except ValueError as error:
+        raise PatternError(f"the scales '{path}' are not JSON: {error}") \
+            from error
+
+
+def _check_scales(scales: Any) -> None:
+    if not isinstance(scales, Mapping):
+        raise PatternError(f"scales are a {type(scales).__name__}; expected a "
+                           "mapping of linears, or the path of a JSON file")
+    for path, entry in scales.items():
+        if not isinstance(entry, Mapping):
+            raise PatternError(f"the scales of linear '{path}' are {entry!r}; "
+                               "expected a mapping of input_scale and "
+                               "weight_scale")
+        for name, value in entry.items():
+            if name not in ("input_scale", "weight_scale"):
+                raise PatternError(f"the scales of linear '{path}' have the "
+                                   f"unknown '{name}'; expected input_scale "
+                                   "and weight_scale")
+            is_number = isinstance(value, (int, float)) \
+                and not isinstance(value, bool)
+            if not is_number and (name, value) != ("weight_scale",
+                                                   "per_channel"):
+                more = " or 'per_channel'" if name == "weight_scale" else ""
+                raise PatternError(f"'{name}' of linear '{path}' is "
+                                   f"{value!r}; expected a number{more}")
+
+
+def check_paths(static: StaticMlp | None, model: nn.Module) -> None:
+    """Whether scales are those of modules that `model` has.
+
+    Raises:
+        PatternError: one is not there.
+    """
+    for path in static.scales if static else ():
+        try:
+            model.get_submodule(path)
+        except AttributeError:
+            linears = [name for name, module in model.named_modules()
+                       if isinstance(module, nn.Linear)]
+            more = ", ..." if len(linears) > 4 else ""
+            raise PatternError(
+                f"there are scales for '{path}', which is no module of "
+                f"{type(model).__name__}; its linears are "
+                + ", ".join(linears[:4]) + more) from None
 
 
 # Stored copies of members.

@@ -370,6 +370,21 @@ class Declared(unittest.TestCase):
                                     r"the Hub \(RMSNorm\); give .*hub_config"):
             fuse(model, x, config)
 
+    def test_patterns_that_are_none(self):
+        model, x = net(1)
+        for patterns in ({}, [], KernelConfig({})):
+            with self.assertRaisesRegex(PatternError, "there are no patterns; "
+                                        "expected one or more, or None"):
+                fuse_mlir.fuse_modules(model, patterns, inputs=x)
+        with self.assertRaisesRegex(PatternError, "are declared for a 'Net'; "
+                                    "expected a class"):
+            fuse_mlir.register_fusion_patterns("Net", {})
+        with self.assertRaisesRegex(PatternError, "declared patterns are a "
+                                    "list; expected a mapping"):
+            fuse_mlir.register_fusion_patterns(model, [])
+        with self.assertRaisesRegex(FuseError, "nothing is fused; call fuse"):
+            fuse_mlir.export(model, "kernel.fuse")
+
     def test_kernels_of_the_hub_are_passed_on(self):
         spelled = {
             "RMSNorm": "org/repo:Norm", "MLP": "",

@@ -321,6 +321,34 @@ class Calibration(unittest.TestCase):
                     "scales": {**scales, "model.layers.0.mlp.gate_proj": {
                         "input_scale": 0.1, "weight_scale": 0.1}}}})
 
+    def test_scales_that_are_none(self):
+        model = transformer("llama", **SMALL)
+        path = "model.layers.0.mlp.up_proj"
+
+        def fails(scales, message):
+            with self.assertRaisesRegex(fuse_mlir.PatternError, message):
+                fuse_mlir.explain(model, fusion_config={
+                    "static_quantized_mlp": {
+                        **STATIC["static_quantized_mlp"], "scales": scales}})
+
+        fails([1], "scales are a list; expected a mapping of linears")
+        fails({path: [1]}, "linear '.*up_proj' are \\[1\\]; expected a mapping")
+        fails({path: {"scale": 1.0}}, "have the unknown 'scale'; expected "
+              "input_scale and weight_scale")
+        for value in ("0.1", None, True, "per_channel"):
+            fails({path: {"input_scale": value}}, "'input_scale' of linear "
+                  f"'{path}' is {value!r}; expected a number")
+        fails({path: {"weight_scale": "per_row"}}, "expected a number or "
+              "'per_channel'")
+        fails({"layers.0.mlp.up_proj": {}}, "there are scales for 'layers.0."
+              "mlp.up_proj', which is no module of LlamaForCausalLM; its "
+              "linears are model.layers.0.self_attn.q_proj, ")
+        fails("no.json", "can not read the scales 'no.json': No such file")
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory) / "scales.json"
+            file.write_text("{")
+            fails(file, "the scales '.*scales.json' are not JSON: ")
+
 
 if __name__ == "__main__":
     unittest.main()
