@@ -51,8 +51,9 @@ static constexpr double kEvenMargin = 0.015;
 static constexpr double kQuarterMargin = 0.03;
 
 /// With few tokens, so many blocks for each that has two half tiles are enough
-/// for those to have most of what memory brings.
-static constexpr int64_t kBlocksPerLong = 16;
+/// for those to have most of what memory brings. With up to so many in bf16,
+/// and `kHalfTokens` in FP8, others do not wait for them then.
+static constexpr int64_t kBlocksPerLong = 12, kHiddenTokens = 56;
 
 /// At least so many blocks with work for each that has none.
 static constexpr int64_t kBusyPerIdle = 16;
@@ -231,15 +232,15 @@ static int64_t countWeightStages(Form form, int64_t tokens,
 }
 
 /// Stages of 16 KB on their way to each block with three quarters of a tile.
-/// The more tokens, the more blocks wait for each other: with few, three do
-/// where they keep memory busy and there are few k-steps, with more unless they
-/// do not and there are many. With many tokens a fourth pays where there are
-/// many k-steps, as long as what memory has to bring at a time is not much more
-/// than keeps it busy.
+/// With few tokens four, or three where there are few k-steps, of which more do
+/// if three stages keep memory busy. The more tokens, the more blocks wait for
+/// each other: a fourth pays where three leave memory idle and there are many
+/// k-steps; with many tokens where there are many, as long as what memory has
+/// to bring at a time is not much more than keeps it busy.
 int64_t DecodeSelector::countQuarterStages(const DecodeTiling &tiling) const {
   bool isEnough = tiling.tiles1 * 3 * 128 * 128 >= kSaturatingBytes;
   if (width <= kHalfTokens)
-    return isEnough && tiling.steps1 < kFewSteps ? 3 : 4;
+    return tiling.steps1 < (isEnough ? kFewSteps : kSettledSteps) ? 3 : 4;
   if (width <= kWholeTokens)
     return !isEnough && tiling.steps1 >= kLongSteps ? 4 : 3;
   bool isMuch = 2 * tiling.tiles1 * 4 * 128 * 128 > 3 * kSaturatingBytes;
@@ -385,11 +386,15 @@ const Candidate *DecodeSelector::choose() const {
 }
 
 /// Whether three quarters are done sooner than half tiles, of which some blocks
-/// have two. The others wait for those, the more tokens the longer.
+/// have two. The others wait for those: the more of them, the fewer k-steps,
+/// and the more tokens, the longer. Dense ones gain in bf16 only.
 bool DecodeSelector::losesToQuarters(const Candidate &half) const {
   DecodeTiling tiling(problem, half.draft.get());
-  return width > kHalfTokens || tiling.steps1 < kFewSteps ||
-         kBlocksPerLong * tiling.longBlocks > half.draft.blocks;
+  if (!problem.isGated())
+    return false;
+  return kBlocksPerLong * tiling.longBlocks > half.draft.blocks ||
+         tiling.steps1 < kFewSteps ||
+         width > (problem.isF8() ? kHalfTokens : kHiddenTokens);
 }
 
 /// Another form where a few blocks have a tile more than the others, with few
@@ -404,17 +409,19 @@ const Candidate *DecodeSelector::evenOut(const Candidate *best) const {
   if (best->draft.form.isWhole() && half && width > kHalfTokens &&
       half->time < best->time * (1 + kEvenMargin))
     return half;
-  const Candidate *quarters =
-      findFastest([](Form form) { return form.isQuarters(); });
-  if (best->draft.form.isHalf() && quarters && losesToQuarters(*best))
-    return quarters;
+  if (!best->draft.form.isHalf())
+    return best;
   // Two half tiles of few k-steps wait for the norm, and then for each other.
   const Candidate *whole =
       findFastest([](Form form) { return form.isWhole(); });
-  if (best->draft.form.isHalf() && whole && tiling.steps1 <= kShortSteps &&
-      5 * tiling.longBlocks > best->draft.blocks)
-    return whole;
-  return best;
+  bool gains = whole && tiling.steps1 <= kShortSteps &&
+               5 * tiling.longBlocks > best->draft.blocks;
+  const Candidate *quarters =
+      findFastest([](Form form) { return form.isQuarters(); });
+  if (quarters && losesToQuarters(*best) &&
+      !(gains && tiling.steps1 <= kUnrolledSteps))
+    return quarters;
+  return gains ? whole : best;
 }
 
 //===----------------------------------------------------------------------===//
@@ -438,6 +445,8 @@ int64_t DecodeSelector::countSettled(const Draft &draft,
                    stages <= draft.weightStages + draft.inFlight
                ? kSettledStages + (draft.tokens > 2 * kFewTokens)
                : 0;
+  if (draft.form.isQuarters() && draft.tokens <= kHalfTokens)
+    return kSettledStages;
   if (draft.tokens <= kWholeTokens)
     return 0;
   if (draft.form.isQuarters())

@@ -93,8 +93,8 @@ func.func @two_tiles(
 // more tokens ...
 
 // CHECK-LABEL: func @three_quarters
-// FEW: tokens = 16, blocks = 108, {{.*}} first_rows = 192, {{.*}} in_flight = 4,
-// MORE: tokens = 64, blocks = 108, {{.*}} first_rows = 192, {{.*}} in_flight = 3,
+// FEW: tokens = 16, blocks = 108, {{.*}} first_rows = 192, {{.*}} in_flight = 4, ahead = 8, settle = 2,
+// MORE: tokens = 64, blocks = 108, {{.*}} first_rows = 192, {{.*}} in_flight = 3, ahead = 8, partials
 func.func @three_quarters(
     %x: tensor<?x2304xbf16>, %g: tensor<9216x2304xf8E4M3FN>,
     %u: tensor<9216x2304xf8E4M3FN>, %d: tensor<2304x9216xf8E4M3FN>)
@@ -138,12 +138,26 @@ func.func @enough(
 }
 
 // Three blocks of 132 that have two half tiles have most of what memory brings
-// until they are done, with few tokens ...
+// until they are done, with few tokens, and in bf16 with more ...
 
 // CHECK-LABEL: func @few_long
 // FEW: blocks = 132, {{.*}} first_rows = 128,
 // MORE: blocks = 115, {{.*}} first_rows = 192,
 func.func @few_long(
+    %x: tensor<?x2880xbf16>, %g: tensor<8640x2880xf8E4M3FN>,
+    %u: tensor<8640x2880xf8E4M3FN>, %d: tensor<2880x8640xf8E4M3FN>)
+    -> tensor<?x2880xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<?x2880xbf16>, tensor<8640x2880xf8E4M3FN>, tensor<8640x2880xf8E4M3FN>,
+       tensor<2880x8640xf8E4M3FN>) -> tensor<?x2880xbf16>
+  return %y : tensor<?x2880xbf16>
+}
+
+// CHECK-LABEL: func @few_long_bf16
+// CHECK: blocks = 132, {{.*}} first_rows = 128,
+func.func @few_long_bf16(
     %x: tensor<?x2880xbf16>, %g: tensor<8640x2880xbf16>,
     %u: tensor<8640x2880xbf16>, %d: tensor<2880x8640xbf16>)
     -> tensor<?x2880xbf16> {
@@ -167,6 +181,23 @@ func.func @short_long(
     : (tensor<?x1536xbf16>, tensor<8960x1536xf8E4M3FN>, tensor<8960x1536xf8E4M3FN>,
        tensor<1536x8960xf8E4M3FN>) -> tensor<?x1536xbf16>
   return %y : tensor<?x1536xbf16>
+}
+
+// With 8 k-steps two half tiles wait for the norm first, and whole ones are done
+// sooner than three quarters.
+
+// CHECK-LABEL: func @unrolled_long
+// CHECK: blocks = 112, split = 14, {{(rows = 128, )?}}weight_stages
+func.func @unrolled_long(
+    %x: tensor<?x1024xbf16>, %g: tensor<10240x1024xf8E4M3FN>,
+    %u: tensor<10240x1024xf8E4M3FN>, %d: tensor<1024x10240xf8E4M3FN>)
+    -> tensor<?x1024xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<?x1024xbf16>, tensor<10240x1024xf8E4M3FN>, tensor<10240x1024xf8E4M3FN>,
+       tensor<1024x10240xf8E4M3FN>) -> tensor<?x1024xbf16>
+  return %y : tensor<?x1024xbf16>
 }
 
 // Three quarters wait in bf16. A contract that keeps gate and up in f32 has
@@ -198,6 +229,19 @@ func.func @longer_tiles(
     : (tensor<?x2048xbf16>, tensor<10256x2048xbf16>, tensor<10256x2048xbf16>,
        tensor<2048x10256xbf16>) -> tensor<?x2048xbf16>
   return %y : tensor<?x2048xbf16>
+}
+
+// Of 142 dense tiles ten blocks would have two.
+
+// CHECK-LABEL: func @dense
+// CHECK: first_rows = 128,
+func.func @dense(
+    %x: tensor<?x4544xbf16>, %u: tensor<18176x4544xbf16>,
+    %d: tensor<4544x18176xbf16>) -> tensor<?x4544xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(gelu) rounding(exact)
+    : (tensor<?x4544xbf16>, tensor<18176x4544xbf16>, tensor<4544x18176xbf16>)
+      -> tensor<?x4544xbf16>
+  return %y : tensor<?x4544xbf16>
 }
 
 // Nine k-steps are unrolled. Stages of tokens are a power of two then, where
