@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
 
@@ -90,11 +91,9 @@ def build_model(architecture: str, settings: Mapping[str, Any],
             raise BlockError(f"'{architecture}' does not exist; expected a "
                              "directory with a model, a config.json, or an "
                              "architecture of transformers")
-        close = difflib.get_close_matches(
-            architecture, list(transformers.CONFIG_MAPPING), n=6)
         raise BlockError(f"unknown architecture '{architecture}'"
-                         + (f"; similar: {', '.join(close)}"
-                            if close else ""))
+                         + _similar(architecture,
+                                    transformers.CONFIG_MAPPING))
     try:
         config = transformers.AutoConfig.for_model(architecture, **settings)
     except Exception as error:
@@ -102,8 +101,15 @@ def build_model(architecture: str, settings: Mapping[str, Any],
     unknown = [k for k in settings if k not in _config_fields(config)]
     if unknown:
         raise BlockError(f"{type(config).__name__} has no setting "
-                         + ", ".join(f"'{k}'" for k in unknown))
+                         + ", ".join(f"'{k}'" for k in unknown)
+                         + _similar(unknown[0], _config_fields(config)))
     return build_from_config(config, dtype, device)
+
+
+def _similar(name: str, known: Iterable[str]) -> str:
+    """The end of an error about a name that is none of those known."""
+    close = difflib.get_close_matches(name, sorted(known), n=6)
+    return f"; similar: {', '.join(close)}" if close else ""
 
 
 def build_from_config(config: Any, dtype: torch.dtype,
@@ -229,6 +235,17 @@ def example_input(shape: Sequence[DimSpec], sizes: Mapping[str, int],
     return torch.randn(concrete, generator=generator).to(dtype)
 
 
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Keeps failures of fake tensors that are dealt with out of the log."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    before, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = before
+
+
 def export_module(module: nn.Module, shape: Sequence[DimSpec],
                   dtype: torch.dtype) -> ExportedProgram:
     """torch.export with the named dimensions of `shape` dynamic."""
@@ -239,7 +256,7 @@ def export_module(module: nn.Module, shape: Sequence[DimSpec],
     dynamic = {i: dims[d] for i, d in enumerate(shape) if isinstance(d, str)}
     example = example_input(shape, sizes, dtype, seed=0)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), quiet():
             return torch.export.export(module, (example,),
                                        dynamic_shapes=(dynamic or None,))
     # Whatever the module or the tracer raises is about the module.

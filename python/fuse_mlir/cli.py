@@ -26,7 +26,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     # Errors of kernels and of the library are runtime errors.
     except (BlockError, CalibrationError, ImportFailure, OSError,
             RuntimeError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
+        text = str(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            text = f"{error.filename}: {error.strerror}"
+        print(f"error: {text}", file=sys.stderr)
         return 1
 
 

@@ -9,7 +9,6 @@ which op or module reads each result.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +18,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._pytree import tree_leaves, tree_map
 
+from fuse_mlir.blocks import quiet
 from fuse_mlir.emulation import emulated
 from fuse_mlir.watch import SCALARS, STANDARD
 
@@ -201,7 +201,7 @@ def observe(model: nn.Module, inputs: Any = None) -> Flow:
     try:
         fake = tree_map(lambda t: mode.from_tensor(t)
                         if isinstance(t, torch.Tensor) else t, (args, kwargs))
-        with mode, emulated(model, always=True), _quiet():
+        with mode, emulated(model, always=True), quiet():
             return _run(model, *fake)
     # Models that look at values can not run without them.
     except Exception as error:
@@ -212,17 +212,6 @@ def observe(model: nn.Module, inputs: Any = None) -> Flow:
             return _run(model, args, kwargs)
     except Exception as error:
         raise _failure(model, error) from error
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Keeps a failure that is dealt with out of the log."""
-    log = logging.getLogger("torch._subclasses.fake_tensor")
-    before, log.disabled = log.disabled, True
-    try:
-        yield
-    finally:
-        log.disabled = before
 
 
 def _failure(model: nn.Module, error: Exception) -> FlowError:

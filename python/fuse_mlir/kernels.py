@@ -27,6 +27,7 @@ from torch import nn
 from torch.export import Dim
 
 from fuse_mlir import native
+from fuse_mlir.blocks import quiet
 from fuse_mlir.importer import ImportFailure, import_program, storage_key
 from fuse_mlir.ptx import PtxError, PtxKernel, compile_ptx
 from fuse_mlir.sites import Plan, Source
@@ -411,7 +412,7 @@ def _export(chain: Chain, inputs: Sequence[InputType]) -> Any:
         examples.append(torch.zeros(shape, dtype=type_.dtype, device=device))
         dynamic.append({i: dims[i] for i in range(type_.rank - 1)} or None)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), quiet():
             return torch.export.export(chain, tuple(examples),
                                        dynamic_shapes=(tuple(dynamic),))
     # Whatever a module or the tracer raises is about the module.

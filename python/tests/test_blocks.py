@@ -136,8 +136,11 @@ class Refusals(unittest.TestCase):
                        torch.float32)
 
     def test_unknown_setting(self):
-        self.check("Qwen3Config has no setting 'hidden'", blocks.build_model,
-                   "qwen3", {"hidden": 1}, torch.float32)
+        self.check("Qwen3Config has no setting 'hidden_sizes'; similar: "
+                   "hidden_size", blocks.build_model, "qwen3",
+                   {"hidden_sizes": 1}, torch.float32)
+        self.check("Qwen3Config has no setting 'zzzz'$", blocks.build_model,
+                   "qwen3", {"zzzz": 1}, torch.float32)
 
     def test_wrong_settings(self):
         self.check("transformers cannot build 'qwen3' with these settings: "

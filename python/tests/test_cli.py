@@ -124,7 +124,7 @@ class Compare(Files):
     def test_missing_file(self):
         status, _, err = self.compare("o=/nowhere.npy")
         self.assertEqual(status, 1)
-        self.assertIn("/nowhere.npy", err)
+        self.assertEqual(err, "error: /nowhere.npy: No such file or directory\n")
 
 
 if __name__ == "__main__":
