@@ -9,8 +9,8 @@
 #
 # Reads a model, adds a pattern of one's own, says why a place is refused,
 # checks the result in three ways, turns it into a test, and looks at the code.
-# With build/dev/bin and the directory of LLVM's tools in PATH. Files go to DIR,
-# out/walkthrough by default.
+# With build/dev/bin and the directory of LLVM's tools (/usr/lib/llvm-22/bin) in
+# PATH. Files go to DIR, out/walkthrough by default.
 #
 #===------------------------------------------------------------------------===#
 
@@ -19,6 +19,13 @@ set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out=${1:-out/walkthrough}
 model=$here/../decoder-model.mlir
+for tool in fuse-opt FileCheck; do
+  if ! command -v "$tool" >/dev/null; then
+    echo "error: no $tool in PATH; expected build/dev/bin and LLVM's tools," \
+      "such as /usr/lib/llvm-22/bin, in it" >&2
+    exit 1
+  fi
+done
 mkdir -p "$out"
 
 # %% A model is a tree of modules. What is where?
