@@ -313,7 +313,6 @@ def _source(site: Site, path: str, slot: Slot, value: Any,
         if id(value) in inputs:
             return Source("input", inputs[id(value)])
         return Source("outside")
-        return None
     if value is None or isinstance(value, (bool, int, float, str,
                                            torch.dtype)):
         return Source("constant", value=value)
