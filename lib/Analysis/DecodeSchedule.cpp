@@ -61,8 +61,9 @@ static constexpr int64_t kBusyPerIdle = 16;
 /// k-steps of a unit from which on it is faster to hold some back.
 static constexpr int64_t kSettledSteps = 14;
 
-/// k-steps of the first product of which memory has much to bring, and few.
-static constexpr int64_t kLongSteps = 32, kFewSteps = 17;
+/// k-steps of the first product of which memory has much to bring, few, and so
+/// few that blocks wait for each other most of the time.
+static constexpr int64_t kLongSteps = 32, kFewSteps = 17, kLeastSteps = 14;
 
 /// Up to so many, half of the ranges add up where tiles are halves.
 static constexpr int64_t kHalfTokens = 32;
@@ -240,7 +241,7 @@ static int64_t countWeightStages(Form form, int64_t tokens,
 int64_t DecodeSelector::countQuarterStages(const DecodeTiling &tiling) const {
   bool isEnough = tiling.tiles1 * 3 * 128 * 128 >= kSaturatingBytes;
   if (width <= kHalfTokens)
-    return tiling.steps1 < (isEnough ? kFewSteps : kSettledSteps) ? 3 : 4;
+    return tiling.steps1 < (isEnough ? kFewSteps : kLeastSteps) ? 3 : 4;
   if (width <= kWholeTokens)
     return !isEnough && tiling.steps1 >= kLongSteps ? 4 : 3;
   bool isMuch = 2 * tiling.tiles1 * 4 * 128 * 128 > 3 * kSaturatingBytes;
@@ -393,7 +394,7 @@ bool DecodeSelector::losesToQuarters(const Candidate &half) const {
   if (!problem.isGated())
     return false;
   return kBlocksPerLong * tiling.longBlocks > half.draft.blocks ||
-         tiling.steps1 < kFewSteps ||
+         tiling.steps1 < kLeastSteps ||
          width > (problem.isF8() ? kHalfTokens : kHiddenTokens);
 }
 
