@@ -42,8 +42,8 @@ private:
   const GpuModel &gpu;
   DecodeTiling tiling;
   int64_t tokens, blocks;
-  /// Bytes of a stage of weights, and of a k-step of a tile of the first
-  /// product.
+  /// Bytes of a stage of weights of the last product, and of a k-step of a tile
+  /// of the first one.
   double weightStage, firstStep;
   /// Cycles of the tensor cores for a stage of weights.
   double cycles;
@@ -64,7 +64,7 @@ DecodeEstimate::DecodeEstimate(const DecodeProblem &problem,
                                tile::ScheduleAttr schedule, const GpuModel &gpu)
     : problem(problem), schedule(schedule), gpu(gpu), tiling(problem, schedule),
       tokens(schedule.getTokens()), blocks(schedule.getBlocks()),
-      weightStage(schedule.getWeightBytes()),
+      weightStage(tiling.getStepsPerStage() * tiling.rows * 128.0),
       firstStep(schedule.getFirstRows() * 128.0) {
   // The tensor cores of a multiprocessor take tokens / 2 cycles for 2 KB of
   // weights, bf16 and f8 alike.
@@ -74,8 +74,8 @@ DecodeEstimate::DecodeEstimate(const DecodeProblem &problem,
   rounds = schedule.getDeferred() ? tiling.parts
                                   : llvm::divideCeil(tiling.tiles1, blocks);
   many = tokens > kMaxWholeTokens;
-  hasThird = schedule.getFirstRows() == 256 && schedule.getInFlight() == 3 &&
-             tokens > kManyTokens;
+  hasThird = schedule.getFirstRows() == 256 && !tiling.swapped &&
+             schedule.getInFlight() == 3 && tokens > kManyTokens;
   goesOn = tiling.longBlocks > 0 && schedule.getInFlight() == 2 &&
            tokens > kWholeTokens;
   isLate = goesOn && tokens > kManyTokens;
@@ -91,7 +91,7 @@ double DecodeEstimate::takeIn(double bytes, double share) const {
 /// than their share: with many tokens only if three stages are on their way, as
 /// there are where tiles are three quarters.
 bool DecodeEstimate::takesMore() const {
-  if (tiling.hasSingle())
+  if (tiling.hasSingle() || tiling.swapped)
     return true;
   return problem.hasFirst() && schedule.getFirstRows() == 256 &&
          2 * tiling.tiles1 > gpu.multiprocessors &&
@@ -103,7 +103,8 @@ bool DecodeEstimate::takesMore() const {
 double DecodeEstimate::getFirstShare() const {
   if (!takesMore())
     return gpu.shareRate;
-  double onItsWay = schedule.getInFlight() * weightStage / kSaturatingBytes;
+  double onItsWay =
+      schedule.getInFlight() * schedule.getFirstBytes() / kSaturatingBytes;
   return std::max(gpu.shareRate, std::min(gpu.memoryRate / tiling.firstBlocks,
                                           gpu.memoryRate * onItsWay));
 }
@@ -116,6 +117,11 @@ double DecodeEstimate::getBusiest() const {
   double firstTime = takeIn(firstStep, getFirstShare());
   if (hasThird)
     firstTime = std::max(firstTime, 9.0 / 8 * cycles / gpu.clock);
+  // Shared memory takes or gives a row of a k-step in a cycle: both operands
+  // are written, and each warpgroup reads 64 tokens and all rows.
+  if (tiling.swapped)
+    firstTime =
+        std::max(firstTime, (tokens + 128 + 3 * tiling.firstRows) / gpu.clock);
   if (tiling.longBlocks == 0)
     return rounds * tiling.steps1 * firstTime + stages2 * stage;
   // Those that have a tile more get twice as much as others, which have the
@@ -146,8 +152,11 @@ double DecodeEstimate::getLongWait() const {
 double DecodeEstimate::getExposed() const {
   if (!problem.hasFirst())
     return 0;
-  return (isLate ? gpu.lateExposed : gpu.exposed) * tiling.stepsPerRange /
-         tiling.parts / tiling.getStepsPerStage() * cycles / gpu.clock;
+  double part = tiling.swapped ? gpu.swappedExposed
+                : isLate       ? gpu.lateExposed
+                               : gpu.exposed;
+  return part * tiling.stepsPerRange / tiling.parts /
+         tiling.getStepsPerStage() * cycles / gpu.clock;
 }
 
 double DecodeEstimate::getActivation() const {

@@ -72,6 +72,24 @@ static constexpr int64_t kHalfTokens = 32;
 /// needs registers that wider deferred tiles take.
 static constexpr int64_t kDividedTokens = 160;
 
+/// Rows of a tile with tokens on the left, one for each block, up to which it
+/// is faster than other tiles.
+static constexpr int64_t kSwappedRows = 160;
+
+/// Up to so many k-steps of the first product, two stages on their way to each
+/// block with such a tile are enough, if it has not too few rows, and up to so
+/// many with any. Releases wait for less then.
+static constexpr int64_t kSwappedSteps = 20, kFewestSteps = 8;
+
+/// Bytes on their way that are enough for them with up to `kManyTokens`, in
+/// bf16: in 8 bits, up to so many tokens are not the left operand.
+static constexpr int64_t kSwappedBytes = 4 << 20, kSwappedTokens = 80;
+
+/// Stages that settle while such tiles release hidden units, and with two on
+/// their way where there are more than so many k-steps.
+static constexpr int64_t kSwappedSettled = 7, kLessSettled = 3,
+                         kSettlingSteps = 13;
+
 namespace {
 
 /// How tiles are cut: their rows in the two products, and whether a block has
@@ -83,7 +101,11 @@ struct Form {
   bool isWhole() const { return firstRows == 256 && !swapped; }
   bool isQuarters() const { return firstRows == 192 && !swapped; }
   bool isHalf() const { return firstRows == 128 && !deferred && !swapped; }
-  int64_t getStageBytes() const { return (isWhole() ? 256 : 128) * 128; }
+  int64_t getStageBytes() const {
+    if (swapped)
+      return std::max<int64_t>(firstRows, 128) * 128;
+    return (isWhole() ? 256 : 128) * 128;
+  }
 };
 
 /// The fields of a schedule in which choices differ.
@@ -122,11 +144,13 @@ private:
   // Candidates, each with what it has to meet and the rules for its fields.
   bool takesQuarters() const;
   bool takesParts() const;
-  SmallVector<Form> listForms() const;
+  std::optional<Form> findSwapped() const;
+  SmallVector<Form> listForms(std::optional<int64_t> onlyRows) const;
   bool waitsForBlocks(Form form) const;
   int64_t countTokenStages(Form form) const;
   int64_t countQuarterStages(const DecodeTiling &tiling) const;
   int64_t countHalfStages(const DecodeTiling &tiling) const;
+  int64_t countSwappedStages(const DecodeTiling &tiling) const;
   int64_t countInFlight(Form form, const DecodeTiling &tiling) const;
   SmallVector<int64_t, 2> listGrids(Form form,
                                     const DecodeTiling &tiling) const;
@@ -180,10 +204,39 @@ bool DecodeSelector::takesParts() const {
          (width <= kDividedTokens || !divides);
 }
 
+/// Tokens on the left, and the fewest rows that make one tile for each block.
+/// Blocks have two where one would be more than the widest product takes: while
+/// one warpgroup activates a tile, the other may be at the next. In between,
+/// other forms are as fast.
+std::optional<Form> DecodeSelector::findSwapped() const {
+  if (!problem.hasFirst() || width <= kWholeTokens || many)
+    return std::nullopt;
+  auto fits = [&](int64_t rows, int64_t tiles) {
+    ProductTiling tiling(problem, rows, 128, /*swapped=*/true);
+    return tiling.tiles1 <= tiles * gpu.multiprocessors;
+  };
+  bool hasTwo = !fits(256, 1);
+  int64_t most = hasTwo ? 256 : kSwappedRows;
+  int64_t rows = 64;
+  while (rows <= most && !fits(rows, hasTwo ? 2 : 1))
+    rows += 32;
+  // Few bytes of few tokens wait for memory, of which halves have the same.
+  bool isFew = problem.isF8() && !hasTwo &&
+               width <= (rows == 128 ? kManyTokens : kSwappedTokens);
+  if (rows > most || isFew)
+    return std::nullopt;
+  return Form{rows, 128, /*deferred=*/false, /*swapped=*/true};
+}
+
 /// The forms that the problem may have, in the order in which candidates are
 /// compared.
-SmallVector<Form> DecodeSelector::listForms() const {
+SmallVector<Form>
+DecodeSelector::listForms(std::optional<int64_t> onlyRows) const {
   SmallVector<Form> forms;
+  std::optional<Form> swapped = findSwapped();
+  // The height of tiles with tokens on the left is another question.
+  if (swapped && onlyRows.value_or(0) == 0)
+    return {*swapped};
   if (!many)
     forms.append({{256, 256}, {256, 128}});
   if (many || problem.hasFirst())
@@ -192,6 +245,9 @@ SmallVector<Form> DecodeSelector::listForms() const {
     forms.push_back({192, 128});
   if (takesParts())
     forms.push_back({128, 128, /*deferred=*/true});
+  if (onlyRows)
+    llvm::erase_if(forms,
+                   [&](Form form) { return form.firstRows != *onlyRows; });
   return forms;
 }
 
@@ -213,7 +269,7 @@ bool DecodeSelector::waitsForBlocks(Form form) const {
 int64_t DecodeSelector::countTokenStages(Form form) const {
   if (form.deferred && !many)
     return 5;
-  if (form.isQuarters() || many)
+  if (form.isQuarters() || form.swapped || many)
     return 4;
   if (width <= 16)
     return 8;
@@ -260,6 +316,14 @@ int64_t DecodeSelector::countHalfStages(const DecodeTiling &tiling) const {
   return gains ? 4 : 3;
 }
 
+int64_t DecodeSelector::countSwappedStages(const DecodeTiling &tiling) const {
+  int64_t bytes = 2 * tiling.tiles1 * tiling.firstRows * 128;
+  if (!problem.isF8() && width <= kManyTokens && bytes < kSwappedBytes)
+    return 3;
+  bool isShort = tiling.steps1 <= kSwappedSteps && tiling.firstRows > 64;
+  return isShort || tiling.steps1 <= kFewestSteps ? 2 : 3;
+}
+
 /// Two whole tiles' stages on their way saturate the memory, or what is as
 /// much, also when only some blocks have tiles of the first product.
 int64_t DecodeSelector::countInFlight(Form form,
@@ -270,6 +334,8 @@ int64_t DecodeSelector::countInFlight(Form form,
         6);
   if (form.isQuarters())
     return countQuarterStages(tiling);
+  if (form.swapped)
+    return countSwappedStages(tiling);
   if (form.isHalf())
     return waitsForBlocks(form) ? 2 : countHalfStages(tiling);
   return width > kWholeTokens && leavesIdle(problem, tiling, gpu) ? 3 : 2;
@@ -289,6 +355,11 @@ DecodeSelector::listGrids(Form form, const DecodeTiling &tiling) const {
   if (width > kWholeTokens && problem.hasFirst() && !many && !form.deferred &&
       rounds == 1)
     blocks = std::max(blocks, std::min(width, gpu.multiprocessors));
+  if (form.swapped)
+    blocks =
+        rounds > 1
+            ? gpu.multiprocessors
+            : std::max(blocks, std::min(kMaxWholeTokens, gpu.multiprocessors));
   // Where shares are not equal, or equal ones leave many multiprocessors
   // without work, all of them may be faster.
   if (rounds > 1 && width <= kWholeTokens && blocks < gpu.multiprocessors)
@@ -327,14 +398,15 @@ bool DecodeSelector::isPossible(const Draft &draft,
   if (draft.form.deferred && !many && leavesIdle(problem, tiling, gpu))
     return false;
   // A thread's own stores of half a tile would be a byte or two.
-  return draft.form.isWhole() || !problem.hasFirst() || draft.staged;
+  return draft.form.isWhole() || draft.form.swapped || !problem.hasFirst() ||
+         draft.staged;
 }
 
 void DecodeSelector::consider(Form form, int64_t split) {
   Draft draft = makeDraft(form, split);
   DecodeTiling tiling(problem, draft.get());
   int64_t hiddenStages = tiling.getHiddenStages();
-  draft.staged = hiddenStages > 0 &&
+  draft.staged = hiddenStages > 0 && !form.swapped &&
                  hiddenStages <= std::min(draft.tokenStages, tiling.steps1);
   if (!isPossible(draft, tiling))
     return;
@@ -452,6 +524,10 @@ int64_t DecodeSelector::countSettled(const Draft &draft,
     return 0;
   if (draft.form.isQuarters())
     return draft.inFlight == 3 ? kQuarterSettled : 0;
+  if (draft.form.swapped)
+    return draft.inFlight == 3 || tiling.steps1 <= kSettlingSteps
+               ? kSwappedSettled
+               : kLessSettled;
   // Where a unit of halves has little, it all is in the ring by then.
   return draft.inFlight == 2 && tiling.stepsPerRange >= kSettledSteps
              ? kHalfSettled
@@ -504,10 +580,7 @@ tile::ScheduleAttr DecodeSelector::refine(Draft draft) const {
 }
 
 tile::ScheduleAttr DecodeSelector::select(std::optional<int64_t> onlyRows) {
-  SmallVector<Form> forms = listForms();
-  if (onlyRows)
-    llvm::erase_if(forms,
-                   [&](Form form) { return form.firstRows != *onlyRows; });
+  SmallVector<Form> forms = listForms(onlyRows);
   for (int64_t split = 1; split <= gpu.multiprocessors; ++split)
     for (Form form : forms)
       consider(form, split);

@@ -288,8 +288,8 @@ std::vector<RankedSchedule> fuse::rankSchedules(Operation *op, int64_t tokens,
   // Everything else follows from the height of the first product's tiles. How
   // heights compare is what the model knows least, by up to 10 %: what it would
   // choose with another one comes right behind the choice.
-  for (int64_t rows : {256, 192, 128}) {
-    if (rows == decode.getFirstRows())
+  for (int64_t rows : {256, 192, 128, 0}) {
+    if (rows == (decode.getSwapped() ? 0 : decode.getFirstRows()))
       continue;
     tile::ScheduleAttr other = selectDecode(*problem, most, gpu, rows);
     if (other)

@@ -16,7 +16,8 @@
 // RUN:   | not FileCheck %s --implicit-check-not=C75
 // UNFENCED: (C75{{[0-9]+}})
 
-// and 512 threads, which have 128 registers each, spill.
+// and 512 threads, which have 128 registers each, spill where half a tile is
+// multiplied by 128 tokens.
 
 // RUN: sed -e 's/.reqntid 384, 1, 1/.reqntid 512, 1, 1/' -e '/setmaxnreg/d' \
 // RUN:   %t.ptx > %t.narrow.ptx
@@ -29,6 +30,10 @@
 func.func @f(%x: tensor<128x64xbf16>, %u: tensor<256x64xbf16>,
              %d: tensor<64x256xbf16>) -> tensor<128x64xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 1,
+         rows = 128, weight_stages = 4, token_stages = 6, in_flight = 2, ahead
+         = 8, partials = f32, polled = true, hint = evict_first, dependent =
+         true>}
     : (tensor<128x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<128x64xbf16>
   return %y : tensor<128x64xbf16>

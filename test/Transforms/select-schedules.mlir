@@ -90,11 +90,11 @@ func.func @long(%x: tensor<16x1536xbf16>, %g: tensor<8960x1536xbf16>,
   return %y : tensor<16x1536xbf16>
 }
 
-// With more tokens, which wait for each other more than for the memory, two
-// stages are on their way, and some of the last product are held back.
+// With more tokens, which are the left operand then, 112 tiles of 160 rows are
+// one for each block.
 
 // CHECK-LABEL: func @long_many
-// CHECK: tile.schedule = #tile.schedule<tokens = 104, blocks = 132, split = {{.*}}, first_rows = 128, rows = 128, {{.*}}, token_stages = 6, in_flight = 2, ahead = 8, settle = 3,
+// CHECK: tile.schedule = #tile.schedule<tokens = 104, blocks = 132, split = 11, first_rows = 160, rows = 128, weight_stages = 8, token_stages = 4, in_flight = 3, ahead = 8, settle = 7, partials = f32, polled = true, swapped = true,
 func.func @long_many(%x: tensor<100x1536xbf16>, %g: tensor<8960x1536xbf16>,
                      %u: tensor<8960x1536xbf16>, %d: tensor<1536x8960xbf16>)
     -> tensor<100x1536xbf16> {
@@ -104,41 +104,39 @@ func.func @long_many(%x: tensor<100x1536xbf16>, %g: tensor<8960x1536xbf16>,
   return %y : tensor<100x1536xbf16>
 }
 
-// 161 half tiles: too many blocks would have two, and 108 have three quarters of
-// a whole one. All have a row of tokens at most. With more k-steps a fourth
-// stage is on its way.
+// 172 half tiles: too many blocks would have two, and 115 have three quarters of
+// a whole one, as many rows as they would with tokens on the left. All have a
+// row of tokens at most. With more k-steps a fourth stage is on its way.
 
 // CHECK-LABEL: func @quarters
-// CHECK: tile.schedule = #tile.schedule<tokens = 112, blocks = 132, split = 7, first_rows = 192, rows = 128, weight_stages = 10, token_stages = 4, in_flight = 3, ahead = 8, settle = 6,
+// CHECK: tile.schedule = #tile.schedule<tokens = 112, blocks = 132, split = 8, first_rows = 192, rows = 128, weight_stages = 10, token_stages = 4, in_flight = 3, ahead = 8, settle = 6,
 // CHECK: tile.schedule = #tile.schedule<tokens = 112, blocks = 132, split = 4, first_rows = 192, rows = 128, weight_stages = 10, token_stages = 4, in_flight = 4, ahead = 8, partials
 func.func @quarters(%x: tensor<100x2048xbf16>,
-                    %g: tensor<10256x2048xf8E4M3FN>,
-                    %u: tensor<10256x2048xf8E4M3FN>,
-                    %d: tensor<2048x10256xf8E4M3FN>,
-                    %wide: tensor<100x3600xbf16>, %g2: tensor<10256x3600xbf16>,
-                    %u2: tensor<10256x3600xbf16>, %d2: tensor<3600x10256xbf16>)
-    -> (tensor<100x2048xbf16>, tensor<100x3600xbf16>) {
+                    %g: tensor<11008x2048xf8E4M3FN>,
+                    %u: tensor<11008x2048xf8E4M3FN>,
+                    %d: tensor<2048x11008xf8E4M3FN>,
+                    %wide: tensor<100x4096xbf16>, %g2: tensor<11008x4096xbf16>,
+                    %u2: tensor<11008x4096xbf16>, %d2: tensor<4096x11008xbf16>)
+    -> (tensor<100x2048xbf16>, tensor<100x4096xbf16>) {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
          scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
                 hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
-    : (tensor<100x2048xbf16>, tensor<10256x2048xf8E4M3FN>,
-       tensor<10256x2048xf8E4M3FN>, tensor<2048x10256xf8E4M3FN>)
+    : (tensor<100x2048xbf16>, tensor<11008x2048xf8E4M3FN>,
+       tensor<11008x2048xf8E4M3FN>, tensor<2048x11008xf8E4M3FN>)
       -> tensor<100x2048xbf16>
   %z = fuse.gated_mlp %wide gate(%g2) up(%u2) down(%d2) act(silu)
          rounding(exact)
-    : (tensor<100x3600xbf16>, tensor<10256x3600xbf16>,
-       tensor<10256x3600xbf16>, tensor<3600x10256xbf16>)
-      -> tensor<100x3600xbf16>
-  return %y, %z : tensor<100x2048xbf16>, tensor<100x3600xbf16>
+    : (tensor<100x4096xbf16>, tensor<11008x4096xbf16>,
+       tensor<11008x4096xbf16>, tensor<4096x11008xbf16>)
+      -> tensor<100x4096xbf16>
+  return %y, %z : tensor<100x2048xbf16>, tensor<100x4096xbf16>
 }
 
-// What activates gate and up in f32 has no tiles of three quarters: whole ones,
-// of which three stages are on their way. Two halves for each of 76 blocks would
-// take the tokens twice.
+// With tokens on the left, gate and up may be activated in f32.
 
-// CHECK-LABEL: func @whole_again
-// CHECK: tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 6, rows = 128, {{.*}}, in_flight = 3,
-func.func @whole_again(%x: tensor<128x2560xbf16>, %g: tensor<9728x2560xbf16>,
+// CHECK-LABEL: func @unrounded
+// CHECK: tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 6, first_rows = 160, {{.*}} partials = bf16, swapped = true,
+func.func @unrounded(%x: tensor<128x2560xbf16>, %g: tensor<9728x2560xbf16>,
                        %u: tensor<9728x2560xbf16>, %d: tensor<2560x9728xbf16>)
     -> tensor<128x2560xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
@@ -149,10 +147,10 @@ func.func @whole_again(%x: tensor<128x2560xbf16>, %g: tensor<9728x2560xbf16>,
 }
 
 // Where half tiles do not occupy the blocks, two for each would take twice as
-// long as one.
+// long as one. Tiles of 64 rows do. Of few k-steps two are on their way.
 
 // CHECK-LABEL: func @narrow
-// CHECK: tile.schedule = #tile.schedule<tokens = 128, {{.*}} first_rows = 128,
+// CHECK: tile.schedule = #tile.schedule<tokens = 128, {{.*}} first_rows = 64, {{.*}} in_flight = 2, {{.*}} swapped = true,
 // CHECK-NOT: deferred
 // CHECK: return
 func.func @narrow(%x: tensor<128x1024xbf16>, %g: tensor<3072x1024xf8E4M3FN>,

@@ -43,6 +43,9 @@ struct GpuModel {
   double exposed = 0.3;
   /// The same where blocks with a tile more come to their units last.
   double lateExposed = 0.43;
+  /// The same where tokens are the left operand of the first product, which
+  /// memory is ahead of.
+  double swappedExposed = 2.2;
   /// Cycles of a multiprocessor for the activation of a hidden unit and token.
   double activation = 0.25;
   /// Microseconds for each further token row that a block normalizes.
