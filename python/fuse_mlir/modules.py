@@ -165,24 +165,41 @@ class FusedModule(FusedPlace):
         self.__dict__["plan"] = Plan(plan.inputs, [], plan.steps,
                                      plan.eval_only)
         self.__dict__.update(_kernel=None, _file=None, _watch=None,
-                             _built=None)
+                             _built=None, _parent=None)
         self._mode_matters = plan.eval_only or any(
             isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0
             or isinstance(m, nn.modules.batchnorm._BatchNorm)
             for member in members for m in member.modules())
 
+    def put_into(self, parent: nn.Module) -> None:
+        """Takes the first member's place among the children of `parent`."""
+        # Assigning to a key keeps the order of children. The parent owns this
+        # module, so that a strong reference would be a cycle.
+        parent._modules[self.names[0]] = self
+        self.__dict__["_parent"] = weakref.ref(parent)
+
     # Handles of the library live in one process and belong to one module.
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kernel": None, "_file": None,
-                "_watch": None, "_built": None}
+                "_watch": None, "_built": None,
+                "_parent": self._parent and self._parent()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        parent = state.pop("_parent", None)
+        super().__setstate__(state)
+        self.__dict__["_parent"] = parent and weakref.ref(parent)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "FusedModule":
         import copy
 
         copied = type(self).__new__(type(self))
         memo[id(self)] = copied
-        copied.__dict__.update(copy.deepcopy(self.__getstate__(), memo))
-        copied.__dict__["_file"] = self._file
+        state = self.__getstate__()
+        # Where the parent is copied, that has begun already.
+        parent = memo.get(id(state.pop("_parent")))
+        copied.__dict__.update(copy.deepcopy(state, memo))
+        copied.__dict__.update(_file=self._file,
+                               _parent=parent and weakref.ref(parent))
         return copied
 
     def _apply(self, fn: Any, recurse: bool = True) -> "FusedModule":
@@ -251,6 +268,7 @@ class FusedModule(FusedPlace):
         Raises:
             As `_look_again`.
         """
+        self._check_places()
         if self._watch is None or not self._watch.same():
             kernels.outside_of_ops(inputs[0].device,
                                    lambda: self._look_again(inputs))
@@ -270,6 +288,7 @@ class FusedModule(FusedPlace):
                 "in training mode; call eval(), or unfuse it")
         check_autocast(f"site '{self.site}'", inputs[0])
         if not torch.compiler.is_compiling():
+            self._check_places()
             if is_transformed(inputs):
                 result = Chain(self.names, self.members, self.plan)(*inputs)
                 result._fuse_site = self.site
@@ -355,6 +374,23 @@ class FusedModule(FusedPlace):
                     f"site '{self.site}' is fused for {name}={usual!r}, got "
                     f"{value!r}; unfuse it for such calls")
         return [inputs[i] for i in range(len(self.plan.inputs))]
+
+    def _check_places(self) -> None:
+        """Whether the result goes through the identities still.
+
+        Raises:
+            FuseError: another module would read it as if it were the input of
+                a member.
+        """
+        parent = self._parent and self._parent()
+        for name in self.names[1:] if parent is not None else ():
+            place = parent._modules.get(name)
+            if not isinstance(place, FusedPlace) or place.site != self.site:
+                raise FuseError(
+                    f"FUSE-N206 not-a-chain: '{name}', a member of site "
+                    f"'{self.site}', was replaced by a "
+                    f"{type(place).__name__} after it was fused; put it back, "
+                    "unfuse the site, and replace the member then")
 
     def _look_again(self, inputs: Sequence[torch.Tensor]) -> None:
         """Makes another kernel where the members are not what they were.
@@ -745,8 +781,7 @@ def plan_site(site: Site, gradients: str = "recompute",
 
 def _place(model: nn.Module, site: Site, module: FusedModule) -> None:
     parent = model.get_submodule(site.parent)
-    # Assigning to a key keeps the order of children.
-    parent._modules[site.names[0]] = module
+    module.put_into(parent)
     for name, member, step in list(zip(site.names, site.members,
                                        site.plan.steps))[1:]:
         parent._modules[name] = FusedIdentity(site.id, member,

@@ -2,8 +2,11 @@
 """Members that change after fusing: the next call sees it, or says why not."""
 
 import copy
+import gc
+import pickle
 import types
 import unittest
+import weakref
 from unittest import mock
 
 import torch
@@ -190,6 +193,43 @@ class Fused(unittest.TestCase):
         self.model.eval()
         self.model(self.x)
         self.assertIs(site._kernel, kernel)
+
+    def test_places_of_other_modules(self):
+        """What replaces a member would read the result of the whole site."""
+        class Twice(nn.Module):
+            def __init__(self, inner):
+                super().__init__()
+                self.inner = inner
+
+            def forward(self, x):
+                return x + self.inner(x)
+
+        self.fuse()
+        expected = self.model(self.x)
+        copies = {"itself": self.model, "copied": copy.deepcopy(self.model),
+                  "pickled": pickle.loads(pickle.dumps(self.model))}
+        for name, model in copies.items():
+            with self.subTest(name):
+                block = model.layers[0]
+                place = block.mlp
+                for other in (nn.Identity(), Twice(place)):
+                    block.mlp = other
+                    with self.assertRaisesRegex(
+                            FuseError, "FUSE-N206 not-a-chain: 'mlp', a member"
+                            r" of site 'norm\+mlp#0', was replaced by a "
+                            f"{type(other).__name__} after it was fused; put"):
+                        model(self.x)
+                block.mlp = place
+                self.assertTrue(torch.equal(model(self.x), expected))
+
+    def test_models_are_gone_at_once(self):
+        self.fuse()
+        self.model(self.x)
+        gone = weakref.ref(self.model.layers[0])
+        gc.disable()
+        self.addCleanup(gc.enable)
+        self.model = None
+        self.assertIsNone(gone())
 
     def test_a_plan_that_comes_later(self):
         self.fuse()
