@@ -16,7 +16,7 @@
 // RUN:   | not FileCheck %s --implicit-check-not=C75
 // UNFENCED: (C75{{[0-9]+}})
 
-// and 512 threads, which have 128 registers each, spill where half a tile is
+// and 512 threads, which have 128 registers each, spill where a whole tile is
 // multiplied by 128 tokens.
 
 // RUN: sed -e 's/.reqntid 384, 1, 1/.reqntid 512, 1, 1/' -e '/setmaxnreg/d' \
