@@ -81,7 +81,7 @@ protected:
     for (int64_t warp = 4; warp < 12; ++warp)
       threads.push_back(32 * warp);
     if (kernel.getCluster() > 1)
-      threads.append({129, 257});
+      threads.append({225, 353});
     return KernelSimulation(kernel, threads);
   }
 

@@ -13,7 +13,8 @@
 //   warp 0       fills the ring: a k-step of a tile of tokens and of a tile of
 //                weights in each stage;
 //   warp 1       tells other blocks of hidden units that are stored, when both
-//                products share a launch;
+//                products share a launch; in pairs of blocks, warps 0 and 1
+//                have each other's part;
 //   warps 2, 3   prepare tokens of later groups, where the norm's kernel leaves
 //                these to them;
 //   warps 4-11   two warpgroups with 64 tokens each: products, epilogues. The
@@ -550,9 +551,13 @@ void PrefillKernelBuilder::buildProducts() {
     GridDependencyOp::create(b, loc, Dependency::Launch);
   SpecializeOp roles = makeRoles();
   b.createBlock(&roles.getRoles()[0]);
-  when(equal(id(IdKind::Thread), 0), [&] { stream(); });
+  // Warps 0, 4 and 8 share a quarter of the multiprocessor. Where all that a
+  // block copies and releases is the other one's too, the first warps of the
+  // warpgroups, which products wait for, do without the copying warp there.
+  int64_t copier = s.getCluster() > 1 ? 32 : 0;
+  when(equal(id(IdKind::Thread), copier), [&] { stream(); });
   if (part == Part::Both)
-    when(equal(id(IdKind::Thread), 32), [&] { announceAll(); });
+    when(equal(id(IdKind::Thread), 32 - copier), [&] { announceAll(); });
   if (preparesRest())
     when(less(c(kIdleTeam.first - 1), id(IdKind::Warp)),
          [&] { prepareRest(); });

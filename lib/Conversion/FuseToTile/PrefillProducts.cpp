@@ -28,6 +28,8 @@ void PrefillKernelBuilder::release(Value condition, Value use) {
   if (!rank)
     return when(both(condition, equal(index, 0)),
                 [&] { RingReleaseOp::create(b, loc, ring, use); });
+  // By the last warp: the first one is behind the others.
+  index = sub(index, c(128 - 32));
   when(both(condition, less(index, c(s.getCluster()))),
        [&] { RingReleaseOp::create(b, loc, ring, use, index); });
 }

@@ -444,12 +444,18 @@ func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
 // CHECK:         arith.select %[[IS_PAIR]]
 // CHECK:         tile.cluster_barrier
 // CHECK-NEXT:    %[[RANK:.*]] = tile.id cluster_rank
+
+// Warp 1 copies and warp 0 announces, beside which first warps of warpgroups
+// run; their last warps release.
+
 // CHECK:         role "stream"
+// CHECK:           arith.cmpi eq, %{{.*}}, %c32_i32 : i32
 // CHECK:           tile.copy %{{.*}} at(16384) bytes(16384) multicast(3) evict_first
 // CHECK:           tile.copy %{{.*}} at(32768) bytes(16384) multicast(3) evict_first
 // CHECK:           tile.word.wait
 // CHECK:         role "multiply"
-// CHECK:           tile.ring.release %[[RING]][%{{.*}}] in(%{{.*}})
+// CHECK:           %[[LANE:.*]] = arith.subi %{{.*}}, %c96_i32 : i32
+// CHECK:           tile.ring.release %[[RING]][%{{.*}}] in(%[[LANE]])
 // CHECK:           tile.ring.release %[[TURNS]]
 
 // Outputs of a whole tile wait as pairs of bf16. Under the first k-steps of the next
