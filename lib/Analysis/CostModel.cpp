@@ -91,10 +91,10 @@ double DecodeEstimate::takeIn(double bytes, double share) const {
 /// than their share: with many tokens only if three stages are on their way, as
 /// there are where tiles are three quarters.
 bool DecodeEstimate::takesMore() const {
-  if (tiling.hasSingle() || tiling.swapped)
+  if (tiling.hasSingle())
     return true;
   return problem.hasFirst() && schedule.getFirstRows() == 256 &&
-         2 * tiling.tiles1 > gpu.multiprocessors &&
+         !tiling.swapped && 2 * tiling.tiles1 > gpu.multiprocessors &&
          leavesIdle(problem, tiling, gpu) == (tokens > kWholeTokens);
 }
 
@@ -103,8 +103,8 @@ bool DecodeEstimate::takesMore() const {
 double DecodeEstimate::getFirstShare() const {
   if (!takesMore())
     return gpu.shareRate;
-  double onItsWay =
-      schedule.getInFlight() * schedule.getFirstBytes() / kSaturatingBytes;
+  double onItsWay = double(schedule.getInFlight() * schedule.getFirstBytes()) /
+                    kSaturatingBytes;
   return std::max(gpu.shareRate, std::min(gpu.memoryRate / tiling.firstBlocks,
                                           gpu.memoryRate * onItsWay));
 }
