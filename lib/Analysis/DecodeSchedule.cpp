@@ -90,6 +90,9 @@ static constexpr int64_t kSwappedBytes = 4 << 20, kSwappedTokens = 80;
 static constexpr int64_t kSwappedSettled = 7, kLessSettled = 3,
                          kSettlingSteps = 13;
 
+/// Up to so many tokens two stages are on their way beside a release.
+static constexpr int64_t kUnsettledTokens = 112;
+
 namespace {
 
 /// How tiles are cut: their rows in the two products, and whether a block has
@@ -112,15 +115,15 @@ struct Form {
 struct Draft {
   Form form;
   int64_t tokens, blocks, split, weightStages, tokenStages, inFlight;
-  int64_t settle = 0, adders = 0;
+  int64_t settle = 0, settleTo = 0, adders = 0;
   Type partials;
   bool polled, staged;
 
   tile::ScheduleAttr get() const {
     return tile::ScheduleAttr::get(
         partials.getContext(), tokens, blocks, split, form.firstRows, form.rows,
-        weightStages, tokenStages, inFlight, /*ahead=*/8, settle, adders,
-        partials, polled, staged, form.deferred, form.swapped,
+        weightStages, tokenStages, inFlight, /*ahead=*/8, settle, settleTo,
+        adders, partials, polled, staged, form.deferred, form.swapped,
         tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
   }
 };
@@ -166,6 +169,7 @@ private:
 
   // What the estimate does not see.
   int64_t countSettled(const Draft &draft, const DecodeTiling &tiling) const;
+  bool settlesToOne(const Draft &draft) const;
   void shareSums(Draft &draft, const DecodeTiling &tiling) const;
   void keepRegisters(Draft &draft, const DecodeTiling &tiling) const;
   tile::ScheduleAttr refine(Draft draft) const;
@@ -534,6 +538,14 @@ int64_t DecodeSelector::countSettled(const Draft &draft,
              : 0;
 }
 
+/// Whether one stage alone is on its way while hidden units are released, which
+/// takes half as long then. With fewer tokens it takes less, and memory is idle
+/// longer than it gains.
+bool DecodeSelector::settlesToOne(const Draft &draft) const {
+  return draft.form.swapped && draft.inFlight == 3 &&
+         draft.tokens > kUnsettledTokens;
+}
+
 /// Whether blocks end that the sums can do without, so that blocks of the next
 /// launch begin there. The others have twice as much to read, which takes
 /// longer than it gains with many tokens, and with half tiles, whose launches
@@ -574,6 +586,10 @@ void DecodeSelector::keepRegisters(Draft &draft,
 tile::ScheduleAttr DecodeSelector::refine(Draft draft) const {
   DecodeTiling tiling(problem, draft.get());
   draft.settle = countSettled(draft, tiling);
+  if (settlesToOne(draft)) {
+    draft.settle = kLessSettled;
+    draft.settleTo = 1;
+  }
   keepRegisters(draft, tiling);
   shareSums(draft, tiling);
   return draft.get();

@@ -104,12 +104,16 @@ private:
     // What does not fit is dropped, and is nobody's error.
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
     Location loc = problem.op->getLoc();
+    if (!canSettle(inFlight, launches, deferred))
+      settle = 0;
+    int64_t settleTo =
+        settle > 0 ? std::min(choice.getSettleTo(), inFlight - 1) : 0;
     return tile::ScheduleAttr::getChecked(
         [&] { return emitError(loc); }, context, choice.getTokens(), blocks,
         split, choice.getFirstRows(), rows, weightStages, tokenStages, inFlight,
-        ahead, canSettle(inFlight, launches, deferred) ? settle : 0, adders,
-        choice.getPartials(), polled, staged, deferred, choice.getSwapped(),
-        choice.getHint(), choice.getDependent(), launches);
+        ahead, settle, settleTo, adders, choice.getPartials(), polled, staged,
+        deferred, choice.getSwapped(), choice.getHint(), choice.getDependent(),
+        launches);
   }
 
   /// Grids of one cut of the last product: one block for each unit, equal

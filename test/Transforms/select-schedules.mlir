@@ -104,6 +104,20 @@ func.func @long_many(%x: tensor<100x1536xbf16>, %g: tensor<8960x1536xbf16>,
   return %y : tensor<100x1536xbf16>
 }
 
+// With all of them, one stage alone is on its way while blocks release their
+// hidden units.
+
+// CHECK-LABEL: func @long_most
+// CHECK: tile.schedule = #tile.schedule<tokens = 128, blocks = 132, split = 11, first_rows = 160, rows = 128, weight_stages = 8, token_stages = 4, in_flight = 3, ahead = 8, settle = 3, settle_to = 1, partials = f32, polled = true, swapped = true,
+func.func @long_most(%x: tensor<128x1536xbf16>, %g: tensor<8960x1536xbf16>,
+                     %u: tensor<8960x1536xbf16>, %d: tensor<1536x8960xbf16>)
+    -> tensor<128x1536xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<128x1536xbf16>, tensor<8960x1536xbf16>, tensor<8960x1536xbf16>,
+       tensor<1536x8960xbf16>) -> tensor<128x1536xbf16>
+  return %y : tensor<128x1536xbf16>
+}
+
 // 172 half tiles: too many blocks would have two, and 115 have three quarters of
 // a whole one, as many rows as they would with tokens on the left. All have a
 // row of tokens at most. With more k-steps a fourth stage is on its way.

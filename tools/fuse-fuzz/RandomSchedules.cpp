@@ -57,12 +57,14 @@ static Attribute drawDecode(Location loc, Random &random, int64_t tokens,
       deferred || isQuarters || isSwapped ? 1 : from(random, 1, 2);
   bool settles = inFlight > 1 && !deferred && launches == 1;
   int64_t settle = settles ? random.oneOf<int64_t>({0, 2, 64}) : 0;
+  int64_t settleTo = settle > 0 ? from(random, 0, inFlight - 1) : 0;
   int64_t adders = random.percent(50) ? from(random, 0, split) : 0;
   Type partials = Float32Type::get(context);
   return tile::ScheduleAttr::getChecked(
       [&] { return emitError(loc); }, context, tokens, blocks, split, firstRows,
-      rows, weightStages, tokenStages, inFlight, ahead, settle, adders,
-      partials, polled, staged, deferred, isSwapped, hint, dependent, launches);
+      rows, weightStages, tokenStages, inFlight, ahead, settle, settleTo,
+      adders, partials, polled, staged, deferred, isSwapped, hint, dependent,
+      launches);
 }
 
 /// A schedule for many tokens that may fit nothing.

@@ -93,6 +93,8 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       hidden units then, and a release waits for what is on its way to its
       multiprocessor. Needs `in_flight` > 1 and `launches` = 1, and is not for
       `deferred`, where another warp releases them;
+    - `settle_to`: so many in flight for these, fewer than `in_flight`; 0 means
+      one less;
     - `adders`: of the blocks that share an output tile, one for each range of
       its reduction, so many add up the partial sums; 0 means all. The others
       end when they have stored theirs. Where launches overlap, blocks of the
@@ -144,6 +146,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     "int64_t":$in_flight,
     DefaultValuedParameter<"int64_t", "0">:$ahead,
     DefaultValuedParameter<"int64_t", "0">:$settle,
+    DefaultValuedParameter<"int64_t", "0">:$settle_to,
     DefaultValuedParameter<"int64_t", "0">:$adders,
     "::mlir::Type":$partials,
     DefaultValuedParameter<"bool", "false">:$polled,

@@ -58,12 +58,14 @@ int64_t ScheduleAttr::getSharedBytes() const {
          getTokenStages() * getTokens() * 128;
 }
 
-LogicalResult ScheduleAttr::verify(
-    function_ref<InFlightDiagnostic()> emitError, int64_t tokens,
-    int64_t blocks, int64_t split, int64_t firstRows, int64_t rows,
-    int64_t weightStages, int64_t tokenStages, int64_t inFlight, int64_t ahead,
-    int64_t settle, int64_t adders, Type partials, bool polled, bool staged,
-    bool deferred, bool swapped, CachePolicy, bool, int64_t launches) {
+LogicalResult
+ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                     int64_t tokens, int64_t blocks, int64_t split,
+                     int64_t firstRows, int64_t rows, int64_t weightStages,
+                     int64_t tokenStages, int64_t inFlight, int64_t ahead,
+                     int64_t settle, int64_t settleTo, int64_t adders,
+                     Type partials, bool polled, bool staged, bool deferred,
+                     bool swapped, CachePolicy, bool, int64_t launches) {
   if (tokens < 8 || tokens > 256 || tokens % 8 != 0)
     return emitError() << "tokens = " << tokens
                        << " is not a multiple of 8 from 8 to 256";
@@ -122,6 +124,11 @@ LogicalResult ScheduleAttr::verify(
                        << inFlight;
   if (settle > 0 && (deferred || launches != 1))
     return emitError() << "settle is for one launch that is not deferred";
+  if (settleTo < 0 || settleTo > std::max<int64_t>(inFlight - 1, 0) ||
+      (settleTo > 0 && settle == 0))
+    return emitError() << "settle_to = " << settleTo
+                       << " is not less than in_flight = " << inFlight
+                       << ", of settle = " << settle << " stages";
   if (adders < 0 || adders > split)
     return emitError() << "adders = " << adders
                        << " is not from 0 to split = " << split;

@@ -174,9 +174,10 @@ void DecodeKernelBuilder::streamWeights() {
              limitTo(Value(), limit);
            }
            // A release of the tile's hidden units waits for no more than this.
+           int64_t fewer = s.getSettleTo() ? s.getSettleTo() : limit - 1;
            if (s.getSettle() > 0 && doesFirst())
              limitTo(less(sub(sub(use, uses1), c(limit)), c(s.getSettle())),
-                     limit - 1);
+                     fewer);
          }
          Value fetched = carried[0];
          if (s.getAhead() > 0)

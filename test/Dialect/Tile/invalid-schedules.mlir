@@ -291,6 +291,24 @@ func.func private @f() attributes {
 
 // -----
 
+// expected-error@+2 {{settle_to = 3 is not less than in_flight = 3, of settle = 4 stages}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split = 16,
+    first_rows = 96, rows = 128, weight_stages = 6, token_stages = 4,
+    in_flight = 3, settle = 4, settle_to = 3, partials = f32, swapped = true,
+    hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{settle_to = 1 is not less than in_flight = 3, of settle = 0 stages}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split = 16,
+    first_rows = 96, rows = 128, weight_stages = 6, token_stages = 4,
+    in_flight = 3, settle_to = 1, partials = f32, swapped = true,
+    hint = evict_first, dependent = true>}
+
+// -----
+
 // expected-error@+2 {{polled wants partials = f32, not 'bf16'}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
@@ -446,7 +464,7 @@ func.func @f(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 // -----
 
-// expected-error@+1 {{#tile.schedule has no field 'weight_stage'; expected one of tokens, blocks, split, first_rows, rows, weight_stages, token_stages, in_flight, ahead, settle, adders, partials, polled, staged, deferred, swapped, hint, dependent, launches}}
+// expected-error@+1 {{#tile.schedule has no field 'weight_stage'; expected one of tokens, blocks, split, first_rows, rows, weight_stages, token_stages, in_flight, ahead, settle, settle_to, adders, partials, polled, staged, deferred, swapped, hint, dependent, launches}}
 func.func private @f() attributes {tile.schedule = #tile.schedule<weight_stage = 6>}
 
 // -----
