@@ -88,6 +88,8 @@ public:
       : problem(problem), choice(choice), gpu(gpu) {}
 
   std::vector<Candidate> enumerate() {
+    // Its grid may be none of those that are tried.
+    add(choice);
     for (int64_t rows : {256, 128})
       for (int64_t split = 1; split <= gpu.multiprocessors; ++split)
         enumerateGrids(rows, split);

@@ -1,9 +1,9 @@
-// What the model would choose with another height of the first product's tiles
-// comes right behind its choice.
+// What the model would choose with another height of the first product's tiles,
+// or with tokens on the left, comes right behind its choice.
 
 // RUN: fuse-tune candidates %s -o %t.few --tokens=50 --candidates=3 \
 // RUN:   --no-assemble && FileCheck %s < %t.few
-// RUN: fuse-tune candidates %s -o %t.many --tokens=128 --candidates=3 \
+// RUN: fuse-tune candidates %s -o %t.many --tokens=128 --candidates=4 \
 // RUN:   --no-assemble && FileCheck %s --check-prefix=MANY < %t.many
 
 // Warpgroups share pairs of eight tokens of three quarters.
@@ -12,6 +12,7 @@
 // CHECK:     #tile.schedule<tokens = 56, blocks = {{[0-9]+}}, split = {{[0-9]+}}, {{(rows = 128, )?}}weight_stages
 // CHECK:     #tile.schedule<tokens = 56, {{[^>]*}} first_rows = 128,
 
+// MANY-DAG:  #tile.schedule<tokens = 128, {{[^>]*}} swapped = true,
 // MANY-DAG:  #tile.schedule<tokens = 128, {{[^>]*}} first_rows = 192,
 // MANY-DAG:  #tile.schedule<tokens = 128, {{[^>]*}} first_rows = 128,
 
