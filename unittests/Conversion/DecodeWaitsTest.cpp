@@ -168,6 +168,9 @@ TEST_F(DecodeWaitsTest, Swapped) {
   narrow.more = swap(192);
   narrow.isSwapped = true;
   check(narrow);
+  // Stages that are asked for when those before have landed.
+  narrow.more += ", settle = 3, settle_to = 1";
+  check(narrow);
 }
 
 /// More tiles than blocks: the first blocks have one more than the others, and

@@ -65,3 +65,31 @@ func.func @dense(%x: tensor<?x128xbf16>, %u: tensor<512x128xbf16>,
       -> tensor<?x128xbf16>
   return %y : tensor<?x128xbf16>
 }
+
+// Behind the first three stages of the last product, whose first product has
+// four k-steps, two are asked for with one on its way instead of three.
+
+// CHECK-LABEL: tile.kernel @gated_mlp_decode_1
+// CHECK:         scf.for %[[USE:.*]] = %c0_i32 to
+// CHECK:           %[[THIRD:.*]] = arith.subi %[[USE]], %c3_i32
+// CHECK-NEXT:      tile.ring.wait %{{.*}}[%[[THIRD]]]
+// CHECK:           %[[BEHIND:.*]] = arith.subi %[[USE]], %c7_i32
+// CHECK-NEXT:      %[[SETTLES:.*]] = arith.cmpi ult, %[[BEHIND]], %c2_i32
+// CHECK-NEXT:      %[[EXISTS:.*]] = arith.cmpi ugt, %[[USE]], %c0_i32
+// CHECK-NEXT:      %[[WAITS:.*]] = arith.andi %[[SETTLES]], %[[EXISTS]]
+// CHECK-NEXT:      scf.if %[[WAITS]] {
+// CHECK-NEXT:        %[[LAST:.*]] = arith.subi %[[USE]], %c1_i32
+// CHECK-NEXT:        tile.ring.wait %{{.*}}[%[[LAST]]]
+// CHECK:           tile.ring.acquire %{{.*}}[%[[USE]]]
+func.func @settled(%x: tensor<?x256xbf16>, %g: tensor<384x256xbf16>,
+                   %u: tensor<384x256xbf16>, %d: tensor<128x384xbf16>)
+    -> tensor<?x128xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 80, blocks = 8, split = 1,
+          first_rows = 96, rows = 128, weight_stages = 4, token_stages = 4,
+          in_flight = 3, settle = 2, settle_to = 1, partials = f32,
+          swapped = true, hint = evict_first, dependent = true>}
+    : (tensor<?x256xbf16>, tensor<384x256xbf16>, tensor<384x256xbf16>,
+       tensor<128x384xbf16>) -> tensor<?x128xbf16>
+  return %y : tensor<?x128xbf16>
+}
