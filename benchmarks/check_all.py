@@ -39,7 +39,7 @@ from .environment import (add_run_options, choose_seed, end_when_told,
                           existing, pattern, read_commit, require_gpu,
                           require_tools)
 from .kernels import (SETS, add_compiler_options, add_set_option, assemble,
-                      build, choose_cases)
+                      build, case_name, choose_cases)
 from .plan import Plan
 from .prefill_cases import choose_tokens
 from .results import Known, Results, read_known
@@ -273,7 +273,7 @@ def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
     if count or not all(errors) or not errors:
         stage.fail("memcheck", f"{count} errors; {errors.count([])} of "
                    f"{len(errors)} logs in {options.logs} have no summary")
-    names = {f"{row['case']}-t{row['tile']}" for row in stage.rows}
+    names = {case_name(row["case"], row["tile"]) for row in stage.rows}
     return stage, {
         "tool": "memcheck", "commit": options.commit or read_commit(),
         "kernels": len(names), "checks": len(stage.rows), "errors": count,

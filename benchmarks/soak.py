@@ -30,6 +30,7 @@ from .device import describe_device
 from .driver import Layers, Module, Weights
 from .environment import (add_run_options, choose_seed, pattern, require_gpu,
                           write_json)
+from .kernels import case_name
 from .mlp_h200 import LAYERS, ROOT, Watch
 from .plan import Plan, load_plans
 from .problem import Problem
@@ -43,8 +44,12 @@ def chosen_tokens(plan: Plan) -> list[int]:
     """The numbers of tokens with which a kernel is timed."""
     shapes = {shape[:2]: shape for shape in (*TIMED_SHAPES, *LONE_SHAPES)}
     shape = shapes.get((plan.problem.width, plan.problem.hidden))
-    return [] if shape is None else sorted(
-        m for m in timed_tokens(shape) if tile(m) == plan.max_tokens)
+    if shape is None:
+        return []
+    label = plan.problem.label()
+    name = case_name(label, plan.max_tokens)
+    return sorted(m for m in timed_tokens(shape)
+                  if name == f"{label}-t{tile(m)}")
 
 
 def count_changes(layers: Layers, call: Callable[[], None], rounds: int,

@@ -20,12 +20,13 @@ sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
 from benchmarks import check_all, soak  # noqa: E402
-from benchmarks.cases import Case, blocks  # noqa: E402
+from benchmarks.cases import Case, blocks, timed_problem  # noqa: E402
 from benchmarks.check_worker import Board, Task  # noqa: E402
 from benchmarks.driver import Layers  # noqa: E402
 from benchmarks.kernels import CompileError  # noqa: E402
 from benchmarks.plan import Plan  # noqa: E402
 from benchmarks.prefill_cases import PREFILL_CHECKED_TOKENS  # noqa: E402
+from benchmarks.problem import BF16  # noqa: E402
 
 #: Writes what compute-sanitizer does at the end of a program.
 SANITIZER = """import os, subprocess, sys
@@ -359,9 +360,13 @@ class Chains(unittest.TestCase):
                                     ((2048, 16384), 104, [100]),
                                     ((2048, 16384), 8, [1, 7, 8]),
                                     ((3600, 10256), 56, [50]),
+                                    # Tiles that are multiples of 16.
+                                    ((3600, 10256), 64, [50]),
+                                    ((3600, 10256), 16, [1, 7]),
                                     ((2048, 16384), 256, []),
                                     ((256, 768), 128, [])):
-            problem = unittest.mock.Mock(width=shape[0], hidden=shape[1])
+            problem = timed_problem(*shape, "gelu_tanh" if shape[0] == 2048
+                                    else "silu", BF16)
             plan = unittest.mock.Mock(problem=problem, max_tokens=most)
             self.assertEqual(soak.chosen_tokens(plan), tokens)
 
