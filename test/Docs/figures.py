@@ -17,6 +17,7 @@
 # RUN: not python3 %s %S/Inputs/wrong-figures variants | FileCheck %s --check-prefix=CALL
 # CALL-DAG: no call of decode-variants-h200.json has 27.7 to 26.5 for 2048/16384 fp8 M = 16
 # CALL-DAG: no call of decode-variants-h200.json has 36.5 to 35.9 for 2048/16384 fp8 M = 50
+# CALL-DAG: docs/DecodeExperiments.md: an empty line cuts the table that begins with change, predicted
 # CALL-NOT: {{33.5|50.0}}
 """Figures that the documentation quotes are those of the files it cites.
 
@@ -36,9 +37,9 @@ from statistics import median
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 
 from kernel_figures import (  # noqa: E402
-    chain_stamps, checks, decode, earlier_sweep, prefill, prefill_variants,
-    product, readme, row_checks, soak, stamps, stored, sweep, tuning,
-    tuning_chains, variants, widths)
+    chain_stamps, checks, concurrent, decode, earlier_sweep, prefill,
+    prefill_limits, prefill_variants, product, readme, row_checks, soak,
+    stamps, stored, sweep, tuning, tuning_chains, variants, widths)
 from quoting import Page, one  # noqa: E402
 
 
@@ -375,8 +376,8 @@ def promises(root):
     return page
 
 
-CHECKS = [prefill, decode, widths, variants, stamps, chain_stamps,
-          prefill_variants, sum_error, slot_experts, slot_kernels, float8,
+CHECKS = [prefill, prefill_limits, decode, widths, variants, stamps,
+          chain_stamps, prefill_variants, concurrent, sum_error, slot_experts, slot_kernels, float8,
           sweep, earlier_sweep, tuning, tuning_chains, stored, distances,
           later_distances, host_cpu, host_launch, host_compile, accuracy,
           readme, models, steps, checks, row_checks, product, soak, experts,

@@ -126,6 +126,17 @@ def prefill(root):
              key[4] != "dynamic"]
     page.sentence("with 512 and 4096 tokens, where it takes # to # times as "
                   "long as the default", min(tuned), max(tuned))
+    few, many = less(LARGE[0], 512), less(LARGE[0], 8192, 1024)
+    wide = less(LARGE[1], 8192)
+    page.sentence(
+        "# to # % less with 512 tokens and fewer of 2048/16384, # to # % less "
+        "with more; of 4096/12288 # % more to # % less.", few[0], few[-1],
+        many[0], many[-1], -wide[0], wide[-1])
+    return page
+
+
+def prefill_limits(root):
+    page = Page(root, "docs/PrefillExperiments.md", "mlp-h200")
     large = [(ours, best_peer(page, ours)) for ours in (
         mlp_rows(page, shape, "fp8", 4096)[0] for shape in LARGE)]
     page.sentence(
@@ -140,12 +151,6 @@ def prefill(root):
         "has 1.98 at most, and # and # times the power",
         *(more * ours["sm_mhz"] / 1e3 for more, (ours, _) in zip(
             faster, large)), *(more ** 2.1 for more in faster))
-    few, many = less(LARGE[0], 512), less(LARGE[0], 8192, 1024)
-    wide = less(LARGE[1], 8192)
-    page.sentence(
-        "# to # % less with 512 tokens and fewer of 2048/16384, # to # % less "
-        "with more; of 4096/12288 # % more to # % less.", few[0], few[-1],
-        many[0], many[-1], -wide[0], wide[-1])
     clocks = [row["sm_mhz"] / 1e3 for row in page.result["rows"]
               if row["system"] == "fuse" and row["M"] >= 1024 and
               row["protocol"] == "single"]
@@ -252,7 +257,7 @@ def widths(root):
 
 def variants(root):
     """Times "A to B" in the table of what was tried: of one call."""
-    page = Page(root, "docs/Kernels.md", "decode-variants-h200")
+    page = Page(root, "docs/DecodeExperiments.md", "decode-variants-h200")
     calls = {}
     for row in page.result["rows"]:
         _, shape, dtype = row["case"].split("-")[:3]
@@ -289,7 +294,7 @@ def variants(root):
 
 
 def stamps(root):
-    page = Page(root, "docs/Kernels.md", "decode-variants-h200")
+    page = Page(root, "docs/DecodeExperiments.md", "decode-variants-h200")
     rows = {tuple(row[:3]): row for row in page.result["time_stamps"]["rows"]}
 
     def parts(tokens):
@@ -305,7 +310,7 @@ def stamps(root):
 
 
 def chain_stamps(root):
-    page = Page(root, "docs/Kernels.md", "decode-variants-h200")
+    page = Page(root, "docs/DecodeExperiments.md", "decode-variants-h200")
     stamps = page.result["chain_stamps"]
 
     def at(tokens, what, variant="main"):
@@ -339,7 +344,7 @@ def all_numbers(value):
 def prefill_variants(root):
     """Numbers "A to B" in the table of what was tried: of one run, or of two
     where that is said. Bytes are in GB there."""
-    page = Page(root, "docs/PrefillKernels.md", "prefill-variants-h200")
+    page = Page(root, "docs/PrefillExperiments.md", "prefill-variants-h200")
     runs = [all_numbers(run["rows"]) for run in page.result["runs"]]
     runs = [values | {value / 1e3 for value in values} for values in runs]
 
@@ -368,6 +373,11 @@ def prefill_variants(root):
             row["case"].startswith(case))
             for how in ("weights of zeros", "one after the other")
             for case in cases))
+    return page
+
+
+def concurrent(root):
+    page = Page(root, "docs/PrefillKernels.md", "prefill-variants-h200")
     page.sentence("# rounds of four streams", sum(
         run["rounds"] for run in page.result["concurrent"]))
     return page

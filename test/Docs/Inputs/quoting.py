@@ -88,6 +88,10 @@ class Page:
         above = {}
         for line in lines:
             if not line[0].startswith("|"):
+                # Markdown ends the table there; what follows is not read.
+                if not line[0] and next(lines, " ")[0].startswith("|"):
+                    self.fail("an empty line cuts the table that begins with "
+                              f"{', '.join(columns)}")
                 return
             row = dict(zip(heading, self.cells(line)))
             above = {key: row[key] or above.get(key, "") for key in row}
