@@ -1,0 +1,97 @@
+# RUN: python3 %s %fuse_src_root
+# RUN: rm -rf %t && mkdir -p %t/lib/Analysis %t/include/fuse/Slots %t/lib/Slots %t/test/Slots
+# RUN: echo '#include "fuse/Slots/Passes.h"' > %t/lib/Analysis/CostModel.cpp
+# RUN: echo 'def LostPass : Pass<"fuse-lost", "::mlir::ModuleOp"> {' > %t/include/fuse/Slots/Passes.td
+# RUN: echo 'def FoundPass : Pass<"fuse-found"> {' >> %t/include/fuse/Slots/Passes.td
+# RUN: touch %t/lib/Slots/Found.cpp %t/test/Slots/found-errors.mlir
+# RUN: not python3 %s %t | FileCheck %s
+# CHECK: lib/Analysis/CostModel.cpp includes fuse/Slots/Passes.h of a later layer
+# CHECK: fuse-lost has no lib/Slots/Lost.cpp
+# CHECK: fuse-lost has no test/Slots/lost.mlir
+# CHECK-NOT: fuse-found
+"""Layers include those before them only, and passes are where they belong.
+
+A pass `fuse-form-kernels` of a layer is in FormKernels.cpp there, and its tests
+begin with its name: `form-kernels.mlir`, `form-kernels-errors.mlir`. Those of
+the dialects and conversions lie in a folder of the same name.
+"""
+
+import pathlib
+import re
+import sys
+
+# What is in one line does not include each other.
+ORDER = (
+    ("Support", "fuse-c"),
+    ("dialects",),
+    ("Analysis",),
+    ("Registry",),
+    ("Transforms", "Conversion", "Slots"),
+    ("Pipelines", "Target", "Runtime"),
+    ("Compiler", "InitAllDialects.h", "InitAllPasses.h"),
+    ("CAPI",),
+    ("tools",),
+)
+RANK = {layer: i for i, layers in enumerate(ORDER) for layer in layers}
+# The runtime is also a library of its own, for hosts without MLIR.
+ALONE = "include/fuse/Runtime/Host/", "lib/Runtime/Host/", "include/fuse-c/"
+
+
+def layer_of_file(name):
+    parts = name.split("/")
+    if parts[0] == "include":
+        return parts[1] if parts[1] == "fuse-c" else parts[2]
+    return parts[1] if parts[0] == "lib" else parts[0]
+
+
+def layer_of_include(name):
+    parts = name.split("/")
+    if parts[0] in ("fuse", "tile") and parts[1] == "IR":
+        return "dialects"
+    return parts[1] if parts[0] == "fuse" else parts[0]
+
+
+def look_at_includes(root):
+    for folder in ("dialects", "include", "lib", "tools"):
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in (".c", ".cpp", ".h", ".hpp", ".td"):
+                continue
+            name = path.relative_to(root).as_posix()
+            own = layer_of_file(name)
+            for found in re.finditer(r'^#?include "([^"]+)"', path.read_text(),
+                                     re.MULTILINE):
+                other = layer_of_include(found[1])
+                if own != other and RANK.get(other, -1) >= RANK.get(own, 99):
+                    yield f"{name} includes {found[1]} of a later layer"
+                if name.startswith(ALONE) and other in ("mlir", "llvm"):
+                    yield f"{name} includes {found[1]}, but has no MLIR"
+
+
+def look_at_passes(root):
+    for path in sorted(root.glob("include/fuse/*/*.td")):
+        layer = path.parent.name
+        for name, argument in re.findall(
+                r'^def (\w+)Pass\s*:\s*\w*Pass<\s*"([\w-]+)"', path.read_text(),
+                re.MULTILINE):
+            if layer == "Conversion":
+                name = name.removeprefix("Convert")
+                source, tests = f"{name}/{name}.cpp", f"{name}/*"
+                test = f"{name}/"
+            else:
+                base = argument.removeprefix("fuse-")
+                source, tests, test = f"{name}.cpp", f"{base}*", f"{base}.mlir"
+            if not (root / "lib" / layer / source).exists():
+                yield f"{argument} has no lib/{layer}/{source}"
+            if not any((root / "test" / layer).glob(tests)):
+                yield f"{argument} has no test/{layer}/{test}"
+
+
+def main(root):
+    root = pathlib.Path(root)
+    problems = [*look_at_includes(root), *look_at_passes(root)]
+    print("\n".join(problems))
+    return len(problems) > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
