@@ -35,9 +35,9 @@ from .check_worker import (COMMAND, GIGABYTE, Board, Task, Worker,
                            WorkerError)
 from .checks import bad_row, lacks_memory, loses_device, memory_bytes
 from .device import describe_device
-from .environment import (add_run_options, choose_seed, end_when_told,
-                          existing, pattern, read_commit, require_gpu,
-                          require_tools)
+from .environment import (add_only_option, add_run_options, choose_seed,
+                          end_when_told, existing, pattern, read_commit,
+                          require_gpu, require_tools)
 from .kernels import (SETS, add_compiler_options, add_set_option, assemble,
                       build, case_name, choose_cases)
 from .plan import Plan
@@ -284,9 +284,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.check_all",
                                      description=__doc__.split("\n")[0])
     add_set_option(parser)
-    parser.add_argument("--only", default="", type=pattern,
-                        help="regular expression that "
-                        "the name of a kernel must contain")
+    add_only_option(parser, "the name of a kernel")
     parser.add_argument("--kernels", type=Path, default=ROOT / "out/checks",
                         help="where compiled kernels are, and go to")
     parser.add_argument("--keep", action="store_true",

@@ -113,6 +113,12 @@ def pattern(text: str) -> str:
     return text
 
 
+def add_only_option(parser: argparse.ArgumentParser, what: str) -> None:
+    """The option that takes some of the cases, by `what` of theirs."""
+    parser.add_argument("--only", default="", type=pattern,
+                        help=f"regular expression that {what} must contain")
+
+
 def add_budget_option(parser: argparse.ArgumentParser,
                       then: str = "nothing new is begun") -> None:
     """The option of programs that end by themselves."""

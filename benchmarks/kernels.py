@@ -27,7 +27,7 @@ from typing import Any
 
 from .cases import SETS as DECODE_SETS
 from .cases import Case, all_cases
-from .environment import pattern, read_commit, require_tools
+from .environment import add_only_option, read_commit, require_tools
 from .plan import digest, read_launches
 from .prefill_cases import PREFILL_SETS
 from .reference import kernel_scalars
@@ -210,9 +210,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="benchmarks.kernels",
                                      description=__doc__.split("\n")[0])
     add_set_option(parser)
-    parser.add_argument("--only", default="", type=pattern,
-                        help="regular expression that "
-                        "the name of a case must contain")
+    add_only_option(parser, "the name of a case")
     parser.add_argument("--part", type=read_part, default=(1, 1),
                         metavar="I/N", help="compile the I-th of N parts of "
                         "the cases, beside processes for the others")

@@ -33,8 +33,8 @@ from .cases import (CHECKED_TOKENS, LONE_SHAPES, LONE_TOKENS, TIMED_SHAPES,
 from .checks import bad_row, check_tokens, loses_device, short
 from .device import DeviceReader, describe_device, short_uuid
 from .driver import CudaError, Layers, Module, Weights
-from .environment import (add_run_options, choose_seed, gpu_problem,
-                          pattern)
+from .environment import (add_only_option, add_run_options, choose_seed,
+                          gpu_problem, pattern)
 from .peers import (MODES, Peer, library_products, make_peers, parameters,
                     peer_modes)
 from .plan import Plan, load_plans
@@ -593,9 +593,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         help="rows and checks replace those of the same "
                         "problem in this file (default: %(default)s)")
     parser.add_argument("--start", type=Path, help="results to begin with")
-    parser.add_argument("--only", default="", type=pattern,
-                        help="regular expression that "
-                        "the name of a problem must contain")
+    add_only_option(parser, "the name of a problem")
     parser.add_argument("--stages", nargs="+", choices=stages,
                         default=list(stages))
     parser.add_argument("--tokens", nargs="+", type=int,

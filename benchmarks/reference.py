@@ -235,16 +235,19 @@ class Chain:
     """The decomposition of a fused op on given operands.
 
     Without `bounds`, intervals of sums are left out: they take most of the
-    time, and nominal values are the same.
+    time, and nominal values are the same. `scalars` are the f32 arguments of
+    a kernel of another family, which follow from no scales of an MLP.
     """
 
     def __init__(self, problem: Problem, tensors: Mapping[str, Tensor],
-                 scales: Mapping[str, float], bounds: bool = True) -> None:
+                 scales: Mapping[str, float], bounds: bool = True,
+                 scalars: Mapping[str, float] | None = None) -> None:
         self.problem = problem
         self.bounds = bounds
         self.tensors = tensors
         self.scales = scales
-        self.scalars = kernel_scalars(problem, scales)
+        self.scalars = kernel_scalars(problem, scales) if scalars is None \
+            else scalars
         self.stream = self._stream()
         self.input = self._input()
 
@@ -262,7 +265,7 @@ class Chain:
         return self._add(x, Range.exact(self.tensors["residual"]),
                          self.problem.rounds("stream"))
 
-    def _normed(self) -> Range:
+    def normed(self) -> Range:
         norm, x = self.problem.norm, self.stream
         if norm is None:
             return x
@@ -291,7 +294,7 @@ class Chain:
 
     def _input(self) -> Range:
         """What the first product reads: stored values."""
-        normed = self._normed()
+        normed = self.normed()
         if not self.problem.fp8:
             return normed.bf16()
         return normed.quantized(self.scalars["input"],

@@ -28,8 +28,8 @@ from . import data
 from .cases import LONE_SHAPES, TIMED_SHAPES, tile, timed_tokens
 from .device import describe_device
 from .driver import Layers, Module, Weights
-from .environment import (add_run_options, choose_seed, pattern, require_gpu,
-                          write_json)
+from .environment import (add_only_option, add_run_options, choose_seed,
+                          require_gpu, write_json)
 from .kernels import case_name
 from .mlp_h200 import LAYERS, ROOT, Watch
 from .plan import Plan, load_plans
@@ -183,9 +183,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("output", type=Path)
     parser.add_argument("--kernels", type=Path, default=ROOT / "out/kernels",
                         help="folder that benchmarks.kernels filled")
-    parser.add_argument("--only", default="", type=pattern,
-                        help="regular expression that "
-                        "the name of a kernel must contain")
+    add_only_option(parser, "the name of a kernel")
     parser.add_argument("--launches", type=int, default=4000,
                         help="of a kernel with one number of tokens in one "
                         "way (default: %(default)s)")

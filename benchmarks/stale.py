@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from .cases import Case, all_cases, timed_problem
-from .environment import (existing, pattern, read_commit,
-                          require_tools)
+from .environment import add_only_option, existing, read_commit, require_tools
 from .kernels import (SETS, add_compiler_options, build, case_name,
                       run_all)
 from .problem import BF16, FP8
@@ -71,9 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("results", type=existing)
     parser.add_argument("--kernels", type=Path,
                         help="where compiled kernels are, and go to")
-    parser.add_argument("--only", default="", type=pattern,
-                        help="regular expression that "
-                        "what is looked at must contain")
+    add_only_option(parser, "what is looked at")
     parser.add_argument("--drop", action="store_true",
                         help="remove what is stale from the file")
     add_compiler_options(parser)

@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import Any
 
 from .cases import DTYPES, TIMED_SHAPES, timed_problem
-from .environment import pattern, require_gpu, require_tools, write_json
+from .environment import (add_only_option, require_gpu, require_tools,
+                          write_json)
 from .problem import NORMS, ROW_OPERANDS, Problem
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -374,9 +375,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--assemble", default="never",
                         choices=("never", "auto", "always"))
     parser.add_argument("--output", type=Path, default=RESULTS)
-    parser.add_argument("--only", default="", type=pattern,
-                        help="regular expression that the name of a problem "
-                        "must contain")
+    add_only_option(parser, "the name of a problem")
     parser.add_argument("--alone", default=True,
                         action=argparse.BooleanOptionalAction,
                         help="also every schedule alone, for all numbers")

@@ -34,7 +34,7 @@ from typing import Any
 from unittest.mock import patch
 
 from .cases import DTYPES, TIMED_SHAPES, TIMED_TOKENS, timed_problem
-from .environment import (add_budget_option, existing, pattern,
+from .environment import (add_budget_option, add_only_option, existing,
                           require_gpu)
 from .peers import AUTOTUNED_TOKENS, MODES, peer_modes
 from .prefill_cases import PREFILL_SHAPES, PREFILL_TOKENS
@@ -304,9 +304,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="benchmarks.tune_peers",
                                      description=__doc__.split("\n")[0])
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--only", default="", type=pattern,
-                        help="regular expression that 'NAME M=TOKENS' of a "
-                        "problem must contain")
+    add_only_option(parser, "'NAME M=TOKENS' of a problem")
     parser.add_argument("--peers", nargs="*", choices=MODES[1:],
                         default=list(MODES[1:]))
     add_budget_option(parser)
