@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from safetensors.torch import load_file, save_file
 
 from fuse_mlir.calibration import (Calibration, CalibrationError, Tools,

@@ -183,7 +183,7 @@ def _code(module: FusedModule, chips: Sequence[str]) -> dict[str, bytes]:
     code = compiled.for_rows(kernel.chain) if rows else compiled
     files: dict[str, bytes] = {}
     codes, function = [], {}
-    for i, chip in enumerate(chips):
+    for chip in chips:
         # Code for one architecture alone is worth it for its schedules.
         own = chip.endswith("a")
         artifact = native.Module(code.formed).compile(chip=chip,

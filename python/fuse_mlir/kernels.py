@@ -35,8 +35,6 @@ from fuse_mlir.static_mlp import Copies
 from fuse_mlir.stored import Policy, StoredLinear
 from fuse_mlir.watch import STANDARD, plain
 
-PIPELINE = ("builtin.module(func.func(fuse-raise-layers),canonicalize,"
-            "func.func(fuse-form-kernels))")
 RAISE = "builtin.module(func.func(fuse-raise-layers),canonicalize)"
 FORM = "builtin.module(func.func(fuse-form-kernels))"
 FUSED_OP = re.compile(r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|"

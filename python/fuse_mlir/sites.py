@@ -173,7 +173,7 @@ def _select(model: nn.Module, pattern: Pattern, parent: str,
                    if member.has_class(owner.get_submodule(n))]
         names.append((fitting or selected or ["?"])[0])
     site = Site(f"{'+'.join(names)}#{number}", parent, tuple(names), pattern)
-    for member, name, selected in zip(pattern.members, names, children):
+    for member, name in zip(pattern.members, names):
         if name == "?":
             return site.refuse(
                 "FUSE-N203", "child-missing", f"'{parent}' has no child for "
@@ -275,7 +275,7 @@ def _plan(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
         if i and not any(s.kind == "step" and s.index == i - 1
                          for _, s in step.slots()):
             site.refuse("FUSE-N206", "not-a-chain", _not_a_chain(
-                site.paths[i - 1], path, calls[i - 1], call, flow))
+                site.paths[i - 1], path, call, flow))
             return None
         outside = next((slot for slot, s in step.slots()
                         if s.kind == "outside"), None)
@@ -326,8 +326,7 @@ def _show(slot: Slot) -> str:
     return f"'{slot}'" if isinstance(slot, str) else str(slot)
 
 
-def _not_a_chain(source: str, target: str, before: Call, call: Call,
-                 flow: Flow) -> str:
+def _not_a_chain(source: str, target: str, call: Call, flow: Flow) -> str:
     for tensor in call.tensors():
         maker = flow.made.get(id(tensor))
         if maker is not None:

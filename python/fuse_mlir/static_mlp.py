@@ -27,8 +27,8 @@ from fuse_mlir.emulation import (emulated, entries_of, is_fp8_linear,
 from fuse_mlir.experts import looks_like_experts, stand_in
 from fuse_mlir.patterns import ANY_FAMILY, PatternError
 from fuse_mlir.ranges import Range, largest_value, quantize
-from fuse_mlir.stored import (INPUT_SCALES, Policy, StoredLinear,
-                              make_linear, read_linear)
+from fuse_mlir.stored import (INPUT_SCALES, Policy, make_linear,
+                              read_linear)
 
 #: The one fusion of a `fusion_config`, as transformers calls it.
 FUSION = "static_quantized_mlp"
