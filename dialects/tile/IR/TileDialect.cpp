@@ -80,12 +80,15 @@ ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "first_rows = " << firstRows
                        << " is not a multiple of 32 from 32 to 256, as swapped "
                           "wants";
-  // Each warpgroup has 64 tokens.
   if (swapped && (tokens <= 64 || tokens > 128))
-    return emitError() << "swapped is for 72 to 128 tokens, not " << tokens;
+    return emitError() << "swapped is for 72 to 128 tokens, 64 for each of two "
+                          "warpgroups, not "
+                       << tokens;
   if (swapped && (staged || deferred || launches != 1))
-    return emitError() << "swapped wants one launch, neither staged nor "
-                          "deferred";
+    return emitError() << "swapped wants launches = 1 and neither staged nor "
+                          "deferred, not launches = "
+                       << launches << (staged ? ", staged" : "")
+                       << (deferred ? ", deferred" : "");
   if (!swapped && firstRows != 128 && firstRows != 192 && firstRows != 256)
     return emitError() << "first_rows = " << firstRows
                        << " is not 128, 192 or 256";

@@ -254,7 +254,7 @@ func.func private @f() attributes {
 
 // -----
 
-// expected-error@+2 {{swapped is for 72 to 128 tokens, not 64}}
+// expected-error@+2 {{swapped is for 72 to 128 tokens, 64 for each of two warpgroups, not 64}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 64, blocks = 128, split = 16,
     first_rows = 96, rows = 128, weight_stages = 6, token_stages = 4,
@@ -263,7 +263,7 @@ func.func private @f() attributes {
 
 // -----
 
-// expected-error@+2 {{swapped wants one launch, neither staged nor deferred}}
+// expected-error@+2 {{swapped wants launches = 1 and neither staged nor deferred, not launches = 1, staged}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split = 16,
     first_rows = 96, rows = 128, weight_stages = 6, token_stages = 4,
