@@ -11,6 +11,10 @@ parts of its own takes those of others. With `--first`, commands such as checks
 run before the rows of a GPU, while kernels are compiled.
 
 The results of each GPU are in a file of their own until they are merged.
+
+With `--again`, the second GPU times some single launches that the first one
+has, too: how much rows differ among GPUs. They go to another file, so that a
+row of the table is wholly of one GPU.
 """
 
 from __future__ import annotations
@@ -21,8 +25,9 @@ import signal
 import subprocess
 import sys
 import time
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.context import SpawnProcess
@@ -31,8 +36,8 @@ from pathlib import Path
 from . import kernels
 from .cases import (DTYPES, LONE_SHAPES, LONE_TOKENS, TIMED_SHAPES, Case,
                     all_cases, timed_problem)
-from .environment import (add_budget_option, end_when_told, read_commit,
-                          require_gpu, require_tools)
+from .environment import (add_budget_option, end_when_told, pattern,
+                          read_commit, require_gpu, require_tools)
 from .problem import Problem
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -114,6 +119,14 @@ def claim(parts: Sequence[Part], lane: int, folder: Path) -> Iterator[Part]:
         yield part
 
 
+def choose_again(parts: Iterable[Part], names: str) -> list[Part]:
+    """Parts of one number of tokens each, whose names contain a regular
+    expression: what a second GPU times, too."""
+    each = (replace(part, tokens=(tokens,)) for part in parts
+            for tokens in part.tokens)
+    return [part for part in each if re.search(names, part.name)]
+
+
 def wait_for(paths: Sequence[Path], ended: Path, until: float) -> None:
     """Waits for files, at most until what makes them has ended."""
     while not ended.exists() and time.time() < until and \
@@ -127,6 +140,7 @@ def time_parts(options: argparse.Namespace, lane: int) -> None:
     # PyTorch's drivers, which the process that compiles does not need.
     from . import mlp_h200
     from .plan import load_plans
+    from .results import Results
 
     folder = options.folder
     until = options.begin + options.budget
@@ -142,23 +156,36 @@ def time_parts(options: argparse.Namespace, lane: int) -> None:
     wait_for([folder / f"free-{lane}"], folder / f"free-{lane}", until)
     bench.prepare()
     bench.measure_ceilings()
-    described = False
-    for part in claim(make_parts(), lane, folder):
-        if bench.left() < _RESERVE:
-            break
+    described: set[Path] = set()
+
+    def time_part(part: Part, stages: Sequence[str]) -> None:
         wait_for([options.kernels / f"{case.name()}.json"
                   for case in part.cases()], folder / "compiled", until)
         bench.plans = load_plans(options.kernels)
-        if not described:
+        if bench.results.path not in described:
             bench.describe()
-            described = True
-        stages = ["single", "sustained"]
-        if min(part.tokens) <= mlp_h200.FEW_TOKENS:
-            stages.append("chain")
+            described.add(bench.results.path)
         bench.options = bench_options(
             *part.options, "--seed", str(bench.options.seed), "--stages",
             *stages, "--peers", *options.peers)
         bench.time_problem(part.problem, part.tokens)
+
+    if lane == 1 and options.again:
+        table = bench.results
+        bench.results = Results(folder / f"again-{options.gpus[lane]}.json")
+        bench.results.gpu(bench.gpu).update(table.gpu(bench.gpu))
+        for part in choose_again(make_parts(), options.again):
+            if bench.left() >= _RESERVE:
+                time_part(part, ["single"])
+        bench.results.save()
+        bench.results = table
+    for part in claim(make_parts(), lane, folder):
+        if bench.left() < _RESERVE:
+            break
+        stages = ["single", "sustained"]
+        if min(part.tokens) <= mlp_h200.FEW_TOKENS:
+            stages.append("chain")
+        time_part(part, stages)
     bench.results.save()
 
 
@@ -194,7 +221,7 @@ def run(options: argparse.Namespace) -> int:
     for path in (folder, options.kernels):
         path.mkdir(parents=True, exist_ok=True)
     # What an earlier call has left here.
-    for left in ("*.taken", "free-*", "compiled", "gpu-*.json"):
+    for left in ("*.taken", "free-*", "compiled", "gpu-*.json", "again-*.json"):
         for path in folder.glob(left):
             path.unlink()
     context = get_context("spawn")
@@ -240,21 +267,26 @@ def run(options: argparse.Namespace) -> int:
 
 
 def merge_all(options: argparse.Namespace) -> int:
-    """Adds the results of all GPUs to the output."""
+    """Adds the results of all GPUs to the output, and what a second one has
+    timed again to its own."""
     from .merge import forget_gpus, merge
     from .results import Results
 
-    found = sorted(options.folder.glob("gpu-*.json"))
-    if not found:
-        print("no results", file=sys.stderr)
-        return 1
-    results = Results(options.output)
-    for path in found:
-        merge(results, path)
-    forget_gpus(results)
-    results.save()
-    print(f"{options.output}: {len(results.rows)} rows, "
-          f"{len(results.checks)} checks")
+    for output, names in ((options.output, "gpu-*.json"),
+                          (options.again_output, "again-*.json")):
+        found = sorted(options.folder.glob(names))
+        if not found and output == options.output:
+            print("no results", file=sys.stderr)
+            return 1
+        if not found:
+            continue
+        results = Results(output)
+        for path in found:
+            merge(results, path)
+        forget_gpus(results)
+        results.save()
+        print(f"{output}: {len(results.rows)} rows, "
+              f"{len(results.checks)} checks")
     return 0
 
 
@@ -284,6 +316,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         default=ROOT / "benchmarks/results/mlp-h200.json",
                         help="rows replace those of the same problem in this "
                         "file (default: %(default)s)")
+    parser.add_argument("--again", type=pattern, metavar="REGEX",
+                        help="single launches that the second GPU times, too, "
+                        "of rows whose names contain this, such as "
+                        "'2048x16384-bf16-.*-m16$'")
+    parser.add_argument("--again-output", type=Path, default=ROOT /
+                        "benchmarks/results/mlp-again-h200.json",
+                        help="for those rows (default: %(default)s)")
     parser.add_argument("--peers", nargs="*",
                         default=["eager", "compile", "autotune",
                                  "autotune-dynamic"])
@@ -295,6 +334,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         if gpu not in options.gpus:
             parser.error(f"--first: GPU {gpu} is none of --gpus "
                          f"{' '.join(options.gpus)}")
+    if options.again and len(options.gpus) < 2:
+        parser.error("--again: there is no second GPU among --gpus "
+                     f"{options.gpus[0]}")
+    if options.again and not choose_again(make_parts(), options.again):
+        parser.error(f"--again: no row is called '{options.again}': expected "
+                     f"part of a name such as "
+                     f"{choose_again(make_parts(), '')[0].name}")
     return options
 
 

@@ -5,10 +5,12 @@ import argparse
 import contextlib
 import io
 import json
+import os
 import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 
 from .support import ROOT
@@ -16,10 +18,11 @@ from .support import ROOT
 sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
-from benchmarks import kernels, tables  # noqa: E402
+from benchmarks import kernels, mlp_h200, tables  # noqa: E402
 from benchmarks.cases import (DTYPES, LONE_SHAPES, TIMED_SHAPES,  # noqa: E402
                               all_cases)
 from benchmarks.mlp_h200 import served_tokens  # noqa: E402
+from benchmarks.problem import FP8  # noqa: E402
 from benchmarks.results import Results  # noqa: E402
 
 
@@ -73,6 +76,17 @@ class Parts(unittest.TestCase):
             self.assertEqual(len(names), len(self.parts))
             self.assertEqual(set(names), {part.name for part in self.parts})
 
+    def test_single_launches_are_timed_again(self):
+        again = tables.choose_again(self.parts, "2048x16384.*-m16$")
+        self.assertEqual([part.name for part in again], [
+            f"gated_mlp-2048x16384-{dtype}-gelu_tanh-rms0-m16"
+            for dtype in ("fp8", "bf16")])
+        self.assertEqual([part.tokens for part in again], [(16,)] * 2)
+        self.assertEqual([case.tokens for case in again[0].cases()],
+                         [16, 16])
+        # Not what merely begins like it.
+        self.assertEqual(tables.choose_again(self.parts, "-m1600$"), [])
+
     def test_what_is_not_made_is_not_waited_for(self):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
@@ -87,6 +101,63 @@ class Parts(unittest.TestCase):
             tables.wait_for([folder / "missing"], ended, time.time())
 
 
+class FakeBench:
+    """Notes what would be timed, in the file where it would be."""
+
+    def __init__(self, options) -> None:
+        self.options = options
+        self.gpu = "none"
+        self.results = Results(options.output)
+        self.plans = []
+        self.prepare = self.describe = lambda: None
+
+    def left(self) -> float:
+        return 1000.0
+
+    def measure_ceilings(self) -> None:
+        self.results.gpu(self.gpu)["ceilings"]["copy"] = 1.0
+
+    def time_problem(self, problem, tokens) -> None:
+        for m in tokens:
+            self.results.add_row({
+                "K": problem.width, "H": problem.hidden, "M": m,
+                "act": problem.act, "dtype": problem.dtype, "gpu": self.gpu,
+                "protocol": " ".join(self.options.stages), "system": "fuse",
+                "rounds": self.options.rounds})
+
+
+class Timing(unittest.TestCase):
+
+    def test_the_second_gpu_times_some_rows_again(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for made in ("compiled", "free-0", "free-1"):
+                (folder / made).touch()
+            options = tables.parse([
+                "--gpus", "3", "5", "--again", "2048x16384.*-m16$", "--folder",
+                name, "--kernels", str(folder / "kernels")])
+            with unittest.mock.patch.object(mlp_h200, "Bench", FakeBench), \
+                    unittest.mock.patch.dict(os.environ):
+                tables.time_parts(options, 0)
+                for taken in folder.glob("*16384-fp8*.taken"):
+                    taken.unlink()
+                tables.time_parts(options, 1)
+            first, second, again = (
+                json.loads((folder / f"{file}.json").read_text())
+                for file in ("gpu-3", "gpu-5", "again-5"))
+        self.assertEqual([(row["K"], row["dtype"], row["M"], row["protocol"])
+                          for row in again["rows"]], [
+            (2048, dtype, 16, "single") for dtype in DTYPES])
+        self.assertEqual(again["gpus"], {
+            "none": {"clocks": {}, "ceilings": {"copy": 1.0}}})
+        # What it times again is no row of its own.
+        self.assertEqual({row["dtype"] for row in second["rows"]}, {FP8})
+        self.assertEqual({row["protocol"] for row in second["rows"]},
+                         {"single sustained chain"} | {"single sustained"})
+        self.assertEqual(len(first["rows"]), sum(
+            len(part.tokens) for part in tables.make_parts()))
+
+
 class Commands(unittest.TestCase):
 
     def test_commands_are_those_of_gpus(self):
@@ -94,15 +165,23 @@ class Commands(unittest.TestCase):
                                 "--first", "1=true"])
         self.assertEqual(options.first, [("0", "a --b=c"), ("1", "true")])
         self.assertEqual(tables.parse([]).first, [])
-        for first, error in (
-                ("true", "'true' is no command of a GPU: expected "
-                 "GPU=COMMAND"),
-                ("2=true", "--first: GPU 2 is none of --gpus 1 0")):
+        for arguments, error in (
+                (("1", "0", "--first", "true"), "'true' is no command of a "
+                 "GPU: expected GPU=COMMAND"),
+                (("1", "0", "--first", "2=true"),
+                 "--first: GPU 2 is none of --gpus 1 0"),
+                (("3", "--again", "m16$"),
+                 "--again: there is no second GPU among --gpus 3"),
+                (("1", "0", "--again", "m17$"),
+                 "--again: no row is called 'm17$': expected part of a name "
+                 "such as gated_mlp-2048x16384-fp8-gelu_tanh-rms0-m16")):
             said = io.StringIO()
             with contextlib.redirect_stderr(said), \
                     self.assertRaises(SystemExit):
-                tables.parse(["--gpus", "1", "0", "--first", first])
-            self.assertIn(error, said.getvalue())
+                tables.parse(["--gpus", *arguments])
+            self.assertIn(error, " ".join(said.getvalue().split()))
+        self.assertEqual(tables.parse(["--gpus", "0", "1", "--again",
+                                       "m16$"]).again, "m16$")
 
 
 class Merging(unittest.TestCase):
@@ -111,13 +190,15 @@ class Merging(unittest.TestCase):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             options = argparse.Namespace(folder=folder,
-                                         output=folder / "all.json")
+                                         output=folder / "all.json",
+                                         again_output=folder / "two.json")
             said = io.StringIO()
             with contextlib.redirect_stderr(said):
                 self.assertEqual(tables.merge_all(options), 1)
             self.assertEqual(said.getvalue(), "no results\n")
-            for gpu, tokens in (("0", 1), ("1", 8)):
-                results = Results(folder / f"gpu-{gpu}.json")
+            for name, gpu, tokens in (("gpu-0", "0", 1), ("gpu-1", "1", 8),
+                                      ("again-1", "1", 1)):
+                results = Results(folder / f"{name}.json")
                 results.gpu(gpu)["clocks"]["sm_mhz_min"] = 1000.0 + tokens
                 results.add_row({"K": 64, "H": 128, "M": tokens, "gpu": gpu,
                                  "dtype": "bf16", "system": "fuse"})
@@ -128,6 +209,11 @@ class Merging(unittest.TestCase):
             self.assertEqual([row["M"] for row in data["rows"]], [1, 8])
             self.assertEqual(sorted(data["gpus"]), ["0", "1"])
             self.assertEqual(data["clocks"]["sm_mhz_min"], 1001.0)
+            # A row of the table stays what one GPU took for it.
+            self.assertEqual(data["rows"][0]["gpu"], "0")
+            again = json.loads(options.again_output.read_text())
+            self.assertEqual([(row["M"], row["gpu"])
+                              for row in again["rows"]], [(1, "1")])
 
 
 if __name__ == "__main__":
