@@ -35,9 +35,17 @@ class Case:
 
     problem: Problem
     tokens: int
+    #: What it is compiled with; empty for what the compiler chooses.
+    schedule: str = ""
 
     def name(self) -> str:
-        return f"{self.problem.label()}-t{self.tokens}"
+        given = "-given" if self.schedule else ""
+        return f"{self.problem.label()}-t{self.tokens}{given}"
+
+    def to_mlir(self, scales: Mapping[str, float]) -> str:
+        attributes = f"{{tile.schedule = {self.schedule}}}" \
+            if self.schedule else ""
+        return self.problem.to_mlir(self.tokens, attributes, scales)
 
 
 def tile(tokens: int) -> int:

@@ -11,15 +11,18 @@ memory is bounded: one that finds too little is repeated at the end, with
 nothing beside it. Processes that die or hang are replaced, and what they did
 is a bad check. The output is one of `benchmarks.mlp_h200`, for
 `benchmarks.merge` and `benchmarks.sum_checks`. In the stage `memcheck` small
-kernels run under compute-sanitizer. The last lines say how many kernels are
-checked, bad, and left.
+kernels of all forms (`memcheck_cases.py`), and of the other fused ops, run
+under compute-sanitizer. The last lines say how many kernels are checked, bad,
+and left.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -39,7 +42,8 @@ from .environment import (add_only_option, add_run_options, choose_seed,
                           end_when_told, existing, pattern, read_commit,
                           require_gpu, require_tools)
 from .kernels import (SETS, add_compiler_options, add_set_option, assemble,
-                      build, case_name, choose_cases)
+                      build, choose_cases)
+from .memcheck_cases import memcheck_cases
 from .plan import Plan
 from .prefill_cases import choose_tokens
 from .results import Known, Results, read_known
@@ -80,6 +84,8 @@ class Stage:
         self.rows: list[dict[str, Any]] = []
         #: Kernels that need no check, that have all, and that are bad.
         self.unchanged: set[str] = set()
+        #: Kernels with rows.
+        self.begun: set[str] = set()
         self.done: set[str] = set()
         self.failed: set[str] = set()
         self._seconds = 0.0
@@ -188,6 +194,7 @@ class Stage:
 
     def keep(self, task: Task, row: dict[str, Any]) -> None:
         self.rows.append(row)
+        self.begun.add(task.path.stem)
         if not row["ok"]:
             self.fail(task.path.stem, json.dumps(row))
 
@@ -249,13 +256,66 @@ class Stage:
             save()
 
 
+def small_cases(options: argparse.Namespace,
+                cases: Sequence[Case]) -> list[Case]:
+    """What runs under compute-sanitizer, in an order that has all kinds in
+    what a short run gets done."""
+    names = options.memcheck or options.only
+    found = [case for case in (cases if options.memcheck else
+                               memcheck_cases())
+             if re.search(names, case.name())]
+    if not found:
+        sys.exit(f"error: no small kernel is called '{names}': expected part "
+                 f"of a name such as {next(memcheck_cases()).name()}")
+    return sorted(found, key=lambda case: zlib.crc32(case.name().encode()))
+
+
+class OtherOps(threading.Thread):
+    """Small kernels of the other fused ops under compute-sanitizer, which
+    `benchmarks.rows` checks."""
+
+    def __init__(self, options: argparse.Namespace,
+                 environment: Mapping[str, str]) -> None:
+        super().__init__(daemon=True)
+        self.folder = options.kernels / "rows"
+        self.budget = options.begin + options.budget
+        self.environment = {**os.environ, **environment}
+        self.command = [sys.executable, "-m", "benchmarks.rows"]
+        self.compiler = ["--bin", str(options.bin), "--ptxas",
+                         options.ptxas or "", "--commit", options.commit]
+        self.sanitizer = [*MEMCHECK, f"{options.logs}/memcheck-%p.log"]
+        self.rows: list[dict[str, Any]] = []
+        self.failure = ""
+
+    def step(self, name: str, before: Sequence[str] = (),
+             behind: Sequence[str] = ()) -> None:
+        done = subprocess.run(
+            [*before, *self.command, name, "--memcheck", "--out",
+             str(self.folder), *behind], cwd=ROOT, env=self.environment,
+            capture_output=True, text=True, check=False,
+            timeout=max(1.0, self.budget - time.time()))
+        if done.returncode:
+            self.failure = f"{name}: {(done.stdout + done.stderr)[-300:]}"
+
+    def run(self) -> None:
+        output = self.folder / "_checks.json"
+        try:
+            self.step("compile", behind=self.compiler)
+            if not self.failure:
+                self.step("measure", self.sanitizer, (
+                    "--repeats", "2", "--rounds", "1", "--output",
+                    str(output)))
+                self.rows = json.loads(output.read_text())["rows"]
+        except subprocess.TimeoutExpired:
+            self.failure = "no time was left"
+        except (OSError, ValueError) as error:
+            self.failure = str(error)
+
+
 def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
                  command: Sequence[str]) -> tuple[Stage, dict[str, Any]]:
     """Small kernels under compute-sanitizer; what it says of them."""
-    # In an order that has all kinds in what a short run gets done.
-    small = sorted((case for case in cases
-                    if re.search(options.memcheck, case.name())),
-                   key=lambda case: zlib.crc32(case.name().encode()))
+    small = small_cases(options, cases)
     options.logs.mkdir(parents=True, exist_ok=True)
     for log in options.logs.glob("memcheck-*.log"):
         log.unlink()
@@ -263,20 +323,33 @@ def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
         **vars(options), "repeats": 2, "hang": 600,
         "keep": options.keep or "check" in options.stages})
     # Each tensor has memory of its own, so that its bounds are seen.
+    environment = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
     stage = Stage(slow, small, {}, [
         *MEMCHECK, f"{options.logs}/memcheck-%p.log", *command],
-        {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}, few=True)
+        environment, few=True)
+    others = None
+    if not options.memcheck and not options.only:
+        others = OtherOps(options, environment)
+        others.start()
     stage.run()
+    rows = []
+    if others:
+        others.join()
+        rows = others.rows
+        if others.failure or not all(row["ok"] for row in rows):
+            stage.fail("rows", others.failure or json.dumps(
+                [row for row in rows if not row["ok"]]))
     errors = [re.findall(r"ERROR SUMMARY: (\d+) error", log.read_text())
               for log in options.logs.glob("memcheck-*.log")]
     count = sum(int(found[-1]) for found in errors if found)
     if count or not all(errors) or not errors:
         stage.fail("memcheck", f"{count} errors; {errors.count([])} of "
                    f"{len(errors)} logs in {options.logs} have no summary")
-    names = {case_name(row["case"], row["tile"]) for row in stage.rows}
+    names = stage.begun | {row["case"] for row in rows}
     return stage, {
         "tool": "memcheck", "commit": options.commit or read_commit(),
-        "kernels": len(names), "checks": len(stage.rows), "errors": count,
+        "kernels": len(names), "checks": len(stage.rows) + len(rows),
+        "errors": count,
         "names": sorted(names)}
 
 
@@ -303,9 +376,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         "numbers, not only those of " + ", ".join(_EVERY))
     parser.add_argument("--stages", nargs="+", choices=("check", "memcheck"),
                         default=["check"])
-    parser.add_argument("--memcheck", type=pattern, default="256x768",
-                        metavar="REGEX", help="names of kernels that run "
-                        "under compute-sanitizer (default: %(default)s)")
+    parser.add_argument("--memcheck", type=pattern, default="",
+                        metavar="REGEX", help="kernels of the sets that run "
+                        "under compute-sanitizer instead of small ones of all "
+                        "forms")
     parser.add_argument("--logs", type=Path, default=ROOT / "out/memcheck",
                         help="of compute-sanitizer")
     parser.add_argument("--repeats", type=int, default=200,
@@ -321,7 +395,9 @@ def main(arguments: Sequence[str] | None = None,
          command: Sequence[str] = COMMAND) -> int:
     options = parse(arguments)
     require_tools(options.bin, "fuse-opt", "fuse-translate")
-    cases = choose_cases(options.sets or list(SETS), options.only)
+    cases: list[Case] = []
+    if options.memcheck or "check" in options.stages:
+        cases = choose_cases(options.sets or list(SETS), options.only)
     require_gpu()
     end_when_told()
     choose_seed(options)

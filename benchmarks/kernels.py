@@ -87,7 +87,7 @@ def build(case: Case, folder: Path, binaries: Path, pipeline: Sequence[str],
           ptxas: str | None, commit: str) -> None:
     """Compiles one case into `folder`, under its own name."""
     name = case.name()
-    source = case.problem.to_mlir(case.tokens, scales=NOMINAL)
+    source = case.to_mlir(NOMINAL)
     lowered = _run([str(binaries / "fuse-opt"), *pipeline], source)
     text = _run([str(binaries / "fuse-translate"), "--mlir-to-launch-plan"],
                 lowered)

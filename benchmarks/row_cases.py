@@ -123,3 +123,16 @@ def cases() -> list[Case]:
                       (*head, "weight0", "weight1"), rows=(784, 272),
                       dtype=FP8, tokens=300))
     return found
+
+
+def memcheck_cases() -> list[Case]:
+    """Small kernels of all forms that the cost model chooses."""
+    found = [case for case in cases() if sum(case.rows) * case.width < 2e6]
+    for width, dtype, tokens in ((4096, BF16, 192), (1024, BF16, 192),
+                                 (8192, BF16, 512), (256, FP8, 4096)):
+        label = "fp8" if dtype == FP8 else "bf16"
+        found.append(Case(f"norm_linear-{width}-{label}-1024-t{tokens}",
+                          "norm_linear", width,
+                          ("x", "norm_weight", "weight0"), rows=(1024,),
+                          dtype=dtype, tokens=tokens))
+    return found

@@ -6,7 +6,8 @@
 
 `fuse.norm_quantize` and `fuse.act_quantize` beside a copy of as many bytes,
 `fuse.norm_linear` beside a read of its weights. `measure` writes
-benchmarks/results/rows-h200.json.
+benchmarks/results/rows-h200.json. `--memcheck` takes small kernels of all
+forms, for `benchmarks.check_all`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from .environment import (read_commit, require_gpu, require_tools,
 from .kernels import (ROOT, CompileError, _run, add_compiler_options,
                       assemble)
 from .plan import digest, read_launches
-from .row_cases import cases
+from .row_cases import cases, memcheck_cases
 
 RESULTS = ROOT / "benchmarks/results/rows-h200.json"
 
@@ -32,7 +33,7 @@ def compile_all(options: argparse.Namespace) -> int:
     require_tools(options.bin, "fuse-opt", "fuse-translate")
     options.out.mkdir(parents=True, exist_ok=True)
     failed = 0
-    for case in cases():
+    for case in memcheck_cases() if options.memcheck else cases():
         try:
             lowered = _run([str(options.bin / "fuse-opt"), *options.pipeline],
                            case.to_mlir())
@@ -67,8 +68,11 @@ def measure_all(options: argparse.Namespace) -> int:
 
     checks, device = RowChecks(options), describe_device()
     rows: list[dict[str, Any]] = []
-    for case in cases():
-        rows += [checks.run(case, tokens) for tokens in case.checked_tokens()]
+    for case in memcheck_cases() if options.memcheck else cases():
+        chosen = case.checked_tokens()
+        if options.memcheck:
+            chosen = (chosen[0], chosen[1 if case.tokens is None else -1])
+        rows += [checks.run(case, tokens) for tokens in chosen]
         write_json(options.output, {**device, "rows": rows})
     return 0 if all(row["ok"] for row in rows) else 1
 
@@ -88,6 +92,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     second.set_defaults(run=measure_all)
     for step in (first, second):
         step.add_argument("--out", type=Path, default=ROOT / "out/rows")
+        step.add_argument("--memcheck", action="store_true", help="take small "
+                          "kernels of all forms, with few numbers of tokens")
     options = parser.parse_args(arguments)
     return options.run(options)
 

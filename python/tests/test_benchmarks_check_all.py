@@ -24,6 +24,7 @@ from benchmarks.cases import Case, blocks, timed_problem  # noqa: E402
 from benchmarks.check_worker import Board, Task  # noqa: E402
 from benchmarks.driver import Layers  # noqa: E402
 from benchmarks.kernels import CompileError  # noqa: E402
+from benchmarks.memcheck_cases import memcheck_cases  # noqa: E402
 from benchmarks.plan import Plan  # noqa: E402
 from benchmarks.prefill_cases import PREFILL_CHECKED_TOKENS  # noqa: E402
 from benchmarks.problem import BF16  # noqa: E402
@@ -34,6 +35,17 @@ code = subprocess.call(sys.argv[2:])
 with open(sys.argv[1].replace('%p', str(os.getpid())), 'w') as log:
     log.write(f'========= ERROR SUMMARY: {ERRORS}\\n')
 sys.exit(code)
+"""
+#: Checks nothing, and writes the rows that it is given.
+OTHERS = """import json, sys
+rows, step, *arguments = sys.argv[1:]
+if step == 'measure':
+    try:
+        rows = json.loads(rows)
+    except ValueError:
+        sys.exit(rows)
+    with open(arguments[arguments.index('--output') + 1], 'w') as output:
+        json.dump({'rows': rows}, output)
 """
 STAND_IN = (sys.executable, str(Path(__file__).with_name(
     "check_stand_in.py")))
@@ -274,6 +286,42 @@ class Runs(unittest.TestCase):
         self.memcheck("unknown", 1)
         self.assertIn("BAD memcheck: 0 errors; 2 of 2 logs", self.printed)
 
+    def small(self, rows: str, *arguments: str, code: int = 0) -> dict:
+        """A run of small kernels of all forms, and of other ops by a program
+        that stands in."""
+        script = SANITIZER.replace("{ERRORS}", "0 errors")
+
+        class Others(check_all.OtherOps):
+            def __init__(self, *options) -> None:
+                super().__init__(*options)
+                self.command = [sys.executable, "-c", OTHERS, rows]
+                self.folder.mkdir(parents=True, exist_ok=True)
+
+        with unittest.mock.patch.object(
+                check_all, "MEMCHECK", (sys.executable, "-c", script)), \
+                unittest.mock.patch.object(check_all, "OtherOps", Others):
+            self.run_all("--stages", "memcheck", "--logs",
+                         str(self.folder / "logs"), "--commit", "c",
+                         *arguments, code=code)
+        return json.loads((self.folder / "o.json").read_text())[
+            "compute_sanitizer"]
+
+    def test_small_kernels_of_all_forms_do(self):
+        good = {"case": "norm_linear-7", "ok": True}
+        names = {case.name() for case in memcheck_cases()}
+        data = self.small(json.dumps([good, good]))
+        self.assertEqual(data["names"], sorted({*names, "norm_linear-7"}))
+        self.assertIn("mlp-256x768-bf16-gelu-layer-t16-given", names)
+        self.assertEqual(data["checks"], len(self.asked) and sum(
+            len(asked["tokens"]) for asked in self.asked) + 2)
+        self.small(json.dumps([good, {**good, "ok": False}]), code=1)
+        self.assertIn('BAD rows: [{"case": "norm_linear-7", "ok": false}]',
+                      self.printed)
+        self.small("no JSON", code=1)
+        self.assertIn("BAD rows: measure: no JSON", self.printed)
+        data = self.small("no JSON", "--only", "^mlp-256x768-.*-t16-given")
+        self.assertEqual(data["kernels"], 2)
+
     def test_few_numbers_are_spread(self):
         numbers = (1, 7, 8, 16, 33, 50, 64, 100, 128)
         self.assertEqual(check_all.spread(numbers, 3), (1, 33, 128))
@@ -291,6 +339,11 @@ class Runs(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "no kernel is called '7x7': "
                                     "expected part of a name such as gated_"):
             self.run_all("--set", "product", "--only", "7x7")
+        with self.assertRaisesRegex(SystemExit, "no small kernel is called "
+                                    "'7x7': expected part of a name such as "
+                                    "gated_mlp-256x768-bf16"):
+            self.run_all("--stages", "memcheck", "--only", "7x7", "--logs",
+                         str(self.folder / "logs"))
 
 
 class Chains(unittest.TestCase):
