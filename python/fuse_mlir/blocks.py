@@ -7,6 +7,7 @@ import contextlib
 import difflib
 import logging
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Union
@@ -235,15 +236,21 @@ def example_input(shape: Sequence[DimSpec], sizes: Mapping[str, int],
     return torch.randn(concrete, generator=generator).to(dtype)
 
 
+_TRACING = threading.RLock()
+
+
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keeps failures of fake tensors that are dealt with out of the log."""
+    """For what traces modules: one thread at a time, because PyTorch has one
+    state for all of them, and without the log of failures that are dealt
+    with."""
     log = logging.getLogger("torch._subclasses.fake_tensor")
-    before, log.disabled = log.disabled, True
-    try:
-        yield
-    finally:
-        log.disabled = before
+    with _TRACING:
+        before, log.disabled = log.disabled, True
+        try:
+            yield
+        finally:
+            log.disabled = before
 
 
 def export_module(module: nn.Module, shape: Sequence[DimSpec],

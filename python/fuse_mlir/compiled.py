@@ -17,7 +17,7 @@ from fuse_mlir.kernels import Chain, Kernel, KernelError, structure
 from fuse_mlir.modules import (FuseError, check_autocast, check_members,
                                fused_sites, is_transformed, one_kernel)
 from fuse_mlir.sites import Plan, Source, Step, join
-from fuse_mlir.watch import Watch
+from fuse_mlir.watch import Watch, is_tracing
 
 Target = TypeVar("Target", nn.Module, type)
 
@@ -64,7 +64,15 @@ def _compiled_class(kind: type) -> type:
     def reduce(self: nn.Module, _protocol: Any) -> tuple:
         return _restore, (kind,), getstate(self)
 
+    def replicate(self: nn.Module) -> Any:
+        raise FuseError(
+            "FUSE-N209 tensor-parallel: DataParallel copies the model to other "
+            f"devices, and kernels of the compiled {kind.__name__} read the "
+            "weights that are here; use DistributedDataParallel, or decompile "
+            "the module")
+
     return type(kind.__name__, (kind,), {
+        "_replicate_for_data_parallel": replicate,
         "forward": forward, "__getstate__": getstate,
         "__reduce_ex__": reduce, "__module__": kind.__module__,
         "__doc__": kind.__doc__, "__qualname__": kind.__qualname__,
@@ -159,7 +167,7 @@ def _built(module: nn.Module, kind: type) -> _Built:
         KernelError: there is no kernel for what it is now.
     """
     built = module.__dict__.get("_fuse_kernels")
-    if built is not None and (torch.compiler.is_compiling()
+    if built is not None and (is_tracing()
                               or built.watch.same()):
         return built
     check_members(f"the compiled {kind.__name__}", [kind.__name__], [module],
@@ -180,7 +188,7 @@ def _call(module: nn.Module, kind: type,
         raise KernelError(f"{kind.__name__} is called without tensors by "
                           "position, and a kernel reads one or more")
     check_autocast(f"the compiled {kind.__name__}", inputs[0])
-    if not torch.compiler.is_compiling() and is_transformed(inputs):
+    if not is_tracing() and is_transformed(inputs):
         return kind.forward(module, *inputs)
     built = _built(module, kind)
     key = (inputs[0].device, tuple((t.dtype, t.dim()) for t in inputs),
@@ -189,7 +197,7 @@ def _call(module: nn.Module, kind: type,
         built.kernels[key] = built.make(kernels.input_types(inputs),
                                         inputs[0].device)
     kernel = built.kernels[key]
-    if not torch.compiler.is_compiling():
+    if not is_tracing():
         kernel.owner = weakref.WeakMethod(built.still_has)
         kernel.is_asked = True
     return kernels.call(kernel, list(inputs))

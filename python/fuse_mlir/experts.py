@@ -18,6 +18,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from fuse_mlir.watch import is_exporting
+
 #: Names of activations in fuse.
 ACTIVATIONS: Mapping[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "silu": F.silu,
@@ -171,7 +173,7 @@ def _stand_in_class(kind: type, act: str) -> type:
     def forward(self: nn.Module, *args: Any, **kwargs: Any) -> torch.Tensor:
         x, index, weights = inspect.signature(kind.forward).bind(
             self, *args, **kwargs).args[1:]
-        if not torch.compiler.is_exporting():
+        if not is_exporting():
             # Grouped products, which decorators of transformers put in the
             # place of forwards, have no double precision.
             own = inspect.unwrap(kind.forward) \

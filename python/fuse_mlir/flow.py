@@ -9,6 +9,7 @@ which op or module reads each result.
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -252,9 +253,13 @@ def _plain(output: Any) -> Any:
 def _recording(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
     handles = []
     pending: list[Call] = []
+    thread = threading.get_ident()
 
     def before(path):
         def hook(_module, args, kwargs):
+            # Others may call the model meanwhile.
+            if threading.get_ident() != thread:
+                return
             call = Call(path, args, kwargs, recorder.tick())
             recorder.flow.calls.setdefault(path, []).append(call)
             pending.append(call)
@@ -262,6 +267,8 @@ def _recording(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
         return hook
 
     def after(_module, _args, _kwargs, output):
+        if threading.get_ident() != thread:
+            return
         call = pending.pop()
         call.output, call.end = output, recorder.tick()
         recorder.stack.pop()

@@ -33,7 +33,7 @@ from fuse_mlir.ptx import PtxError, PtxKernel, compile_ptx
 from fuse_mlir.sites import Plan, Source
 from fuse_mlir.static_mlp import Copies
 from fuse_mlir.stored import Policy, StoredLinear
-from fuse_mlir.watch import STANDARD, plain
+from fuse_mlir.watch import STANDARD, is_exporting, plain
 
 RAISE = "builtin.module(func.func(fuse-raise-layers),canonicalize)"
 FORM = "builtin.module(func.func(fuse-form-kernels))"
@@ -820,7 +820,7 @@ def _register() -> torch.library.Library:
 
 def call(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
     """Runs a kernel as an op of PyTorch."""
-    if torch.compiler.is_exporting():
+    if torch.jit.is_tracing() or is_exporting():
         # A program may be run by another process.
         if kernel.described is None:
             raise KernelError(
@@ -857,13 +857,17 @@ def _backward(ctx: Any, gradient: torch.Tensor) -> tuple:
             f"site '{kernel.site}' has weights that are stored in 8 bits, "
             "through which no gradient goes; unfuse it, or use "
             "torch.no_grad()")
+    # With create_graph, gradients have gradients themselves, through views
+    # that tell apart what is read twice.
+    twice = torch.is_grad_enabled()
     with torch.enable_grad():
-        leaves = [t.detach().requires_grad_(t.is_floating_point())
+        leaves = [t.view_as(t) if twice else
+                  t.detach().requires_grad_(t.is_floating_point())
                   for t in ctx.saved_tensors]
         result = kernel.recompute(leaves[:ctx.count], leaves[ctx.count:])
         wanted = [t for t in leaves if t.requires_grad]
         found = torch.autograd.grad(result, wanted, gradient,
-                                    allow_unused=True)
+                                    create_graph=twice, allow_unused=True)
     gradients = iter(found)
     by_leaf = [next(gradients) if t.requires_grad else None for t in leaves]
     return by_leaf[:ctx.count], by_leaf[ctx.count:], None

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Fuses modules of a model in place, and takes it back.
 
-The first member's place holds a `FusedModule`, the others hold identities. All
-of them share parameters, buffers, children and hooks with the members that
-they stand for, so that names and storage are those of the model before.
+The first member's place holds a `FusedModule`, the others hold identities
+(`fuse_mlir.places`).
 """
 
 from __future__ import annotations
@@ -29,108 +28,19 @@ from fuse_mlir.patterns import (ARTIFACT, FAMILIES, KernelConfig, ModuleSpec,
                                 Pattern, PatternError,
                                 check_specs, declared_patterns,
                                 resolve)
+from fuse_mlir.places import (FusedIdentity, FusedPlace, FuseError,
+                              arguments_of, check_constant, named)
 from fuse_mlir.ptx import PtxKernel
-from fuse_mlir.sites import (Plan, Refusal, Site, Slot, candidates,
+from fuse_mlir.sites import (Plan, Refusal, Site, candidates,
                              distributed, find_sites, hook_on, hook_on_all,
-                             join, shorter_sites)
+                             join, looks_like_mlp, shorter_sites)
 from fuse_mlir.static_mlp import StaticMlp, stored_members
 from fuse_mlir.stored import Refused
-from fuse_mlir.watch import STANDARD, Watch
+from fuse_mlir.watch import Watch, is_exporting, is_tracing
 
-# What a place shares with the member that it stands for.
-_SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
-           "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
-           "_forward_hooks", "_forward_hooks_with_kwargs",
-           "_forward_hooks_always_called", "_backward_hooks",
-           "_backward_pre_hooks", "_state_dict_hooks",
-           "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
-           "_load_state_dict_post_hooks")
 #: Elements that the kernel for experts reads at once.
 _VECTOR = 8
 GRADIENTS = ("recompute", "error")
-#: Attributes of places; any other one is the member's.
-_OWN = STANDARD | {"site", "slot", "names", "kernel_name", "gradients",
-                   "static", "_mode_matters"}
-
-
-class FuseError(RuntimeError):
-    """A model that can not be fused, unfused or called; the text says why."""
-
-
-class FusedPlace(nn.Module):
-    """Stands where a member of a fused chain was.
-
-    Attributes that are not those of a module are the member's, and go there
-    when they are set.
-    """
-
-    def __init__(self, site: str, member: nn.Module) -> None:
-        super().__init__()
-        for name in _SHARED:
-            if name in member.__dict__:
-                self.__dict__[name] = member.__dict__[name]
-        self.__dict__["_member"] = member
-        self.site = site
-        self.training = member.training
-
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return super().__getattr__(name)
-        except AttributeError:
-            member = self.__dict__.get("_member")
-            if member is None or name.startswith("__"):
-                raise
-            return getattr(member, name)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("forward", "_hf_hook"):
-            raise FuseError(
-                f"FUSE-N208 has-hooks: '{name}' of {self._get_name()} can not "
-                f"be set while it is part of site '{self.site}': it would be "
-                "gone after unfusing; unfuse the site before")
-        if name in _OWN or name in self._parameters or name in self._buffers \
-                or isinstance(value, (nn.Module, nn.Parameter)):
-            super().__setattr__(name, value)
-        else:
-            setattr(self._member, name, value)
-
-    def __delattr__(self, name: str) -> None:
-        if name in self._parameters or name in self._buffers \
-                or name in self._modules or name in self.__dict__:
-            super().__delattr__(name)
-        else:
-            delattr(self._member, name)
-
-    def train(self, mode: bool = True) -> "FusedPlace":
-        super().train(mode)
-        self._member.training = mode
-        return self
-
-    def _get_name(self) -> str:
-        return f"{type(self).__name__}[{type(self._member).__name__}]"
-
-    def extra_repr(self) -> str:
-        return f"site={self.site}"
-
-
-class FusedIdentity(FusedPlace):
-    """Passes the fused result on, with the interface of its member."""
-
-    def __init__(self, site: str, member: nn.Module, slot: Slot) -> None:
-        super().__init__(site, member)
-        self.slot = slot
-
-    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        slot = self.slot
-        value = args[slot] if isinstance(slot, int) else kwargs[slot]
-        if not torch.compiler.is_compiling() \
-                and getattr(value, "_fuse_site", None) != self.site:
-            raise FuseError(
-                f"FUSE-N206 not-a-chain: in this call the input of "
-                f"{self._get_name()} is not the result of site "
-                f"'{self.site}', as it was when the model was fused; unfuse "
-                "this site")
-        return value
 
 
 class FusedModule(FusedPlace):
@@ -170,13 +80,28 @@ class FusedModule(FusedPlace):
             isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0
             or isinstance(m, nn.modules.batchnorm._BatchNorm)
             for member in members for m in member.modules())
+        #: Whether members after the first one read inputs too.
+        self._has_sides = any(source.kind == "input"
+                              for step in plan.steps[1:]
+                              for _, source in step.slots())
 
     def put_into(self, parent: nn.Module) -> None:
-        """Takes the first member's place among the children of `parent`."""
-        # Assigning to a key keeps the order of children. The parent owns this
-        # module, so that a strong reference would be a cycle.
-        parent._modules[self.names[0]] = self
+        """Takes the places of its members among the children of `parent`."""
+        places: list[nn.Module] = [self]
+        places += [FusedIdentity(self.site, member, step) for member, step
+                   in list(zip(self.members, self.plan.steps))[1:]]
+        # The parent owns this module, so that a strong reference would be a
+        # cycle.
         self.__dict__["_parent"] = weakref.ref(parent)
+        # Assigning to a key keeps the order of children, and one call is not
+        # interrupted.
+        parent._modules.update(zip(self.names, places))
+
+    def take_out_of(self, parent: nn.Module) -> None:
+        """Puts the members back."""
+        for name, member in zip(self.names, self.members):
+            member.training = parent._modules[name].training
+        parent._modules.update(zip(self.names, self.members))
 
     # Handles of the library live in one process and belong to one module.
     def __getstate__(self) -> dict[str, Any]:
@@ -202,9 +127,9 @@ class FusedModule(FusedPlace):
                                _parent=parent and weakref.ref(parent))
         return copied
 
-    def _apply(self, fn: Any, recurse: bool = True) -> "FusedModule":
+    def _apply(self, *args: Any, **kwargs: Any) -> "FusedModule":
         # Type or device may change; the next call makes a kernel for them.
-        super()._apply(fn, recurse)
+        super()._apply(*args, **kwargs)
         self.__dict__["_kernel"] = None
         return self
 
@@ -287,12 +212,12 @@ class FusedModule(FusedPlace):
                 f"site '{self.site}' has dropout or batch statistics and is "
                 "in training mode; call eval(), or unfuse it")
         check_autocast(f"site '{self.site}'", inputs[0])
-        if not torch.compiler.is_compiling():
+        tracing = is_tracing()
+        if not tracing:
             self._check_places()
             if is_transformed(inputs):
-                result = Chain(self.names, self.members, self.plan)(*inputs)
-                result._fuse_site = self.site
-                return result
+                return self._tag(Chain(self.names, self.members,
+                                       self.plan)(*inputs), inputs)
             if self._watch is None or not self._watch.same():
                 self._look_again(inputs)
             kernel = self._kernel
@@ -310,14 +235,20 @@ class FusedModule(FusedPlace):
                 f"site '{self.site}' is fused with gradients='error' and "
                 "this call needs gradients; use torch.no_grad(), "
                 "gradients='recompute', or unfuse it")
-        if kernel.most_rows and not torch.compiler.is_exporting() \
+        if kernel.most_rows and not is_exporting() \
                 and inputs[0].shape[:-1].numel() > kernel.most_rows:
             return self._member.forward(*args, **kwargs)
-        if not torch.compiler.is_compiling():
-            kernel.is_asked = True
-        result = kernels.call(kernel, inputs)
-        if not torch.compiler.is_compiling():
-            result._fuse_site = self.site
+        if tracing:
+            return kernels.call(kernel, inputs)
+        kernel.is_asked = True
+        return self._tag(kernels.call(kernel, inputs), inputs)
+
+    def _tag(self, result: torch.Tensor, inputs: Sequence[torch.Tensor]) \
+            -> torch.Tensor:
+        """What identities know a result by."""
+        result._fuse_site = self.site
+        if self._has_sides:
+            result._fuse_inputs = tuple(map(id, inputs))
         return result
 
     def inputs(self, args: tuple, kwargs: dict[str, Any]) \
@@ -347,32 +278,16 @@ class FusedModule(FusedPlace):
     def _bind(self, args: tuple, kwargs: dict[str, Any]) \
             -> list[torch.Tensor]:
         """Inputs of a call that passes them in another way than usual."""
-        import inspect
-
-        signature = inspect.signature(type(self._member).forward)
-
-        def bound(args: Sequence[Any], kwargs: dict[str, Any]) -> dict:
-            call = signature.bind(None, *args, **kwargs)
-            call.apply_defaults()
-            return call.arguments
-
-        first = self.plan.steps[0]
-        wanted = bound(first.args, first.kwargs)
-        given = bound(args, kwargs)
         inputs: dict[int, torch.Tensor] = {}
-        for name, source in wanted.items():
-            value = given.get(name)
-            if hasattr(source, "kind") and source.kind == "input":
-                if not isinstance(value, torch.Tensor):
-                    raise FuseError(f"site '{self.site}' expects a tensor as "
-                                    f"'{name}', got {type(value).__name__}")
-                inputs[source.index] = value
+        for name, source, value in arguments_of(
+                self._member, self.plan.steps[0], args, kwargs):
+            if source.kind != "input":
+                check_constant(self.site, name, source, value)
                 continue
-            usual = source.value if hasattr(source, "kind") else source
-            if name != "self" and value is not usual and value != usual:
-                raise FuseError(
-                    f"site '{self.site}' is fused for {name}={usual!r}, got "
-                    f"{value!r}; unfuse it for such calls")
+            if not isinstance(value, torch.Tensor):
+                raise FuseError(f"site '{self.site}' expects a tensor as "
+                                f"{named(name)}, got {type(value).__name__}")
+            inputs[source.index] = value
         return [inputs[i] for i in range(len(self.plan.inputs))]
 
     def _check_places(self) -> None:
@@ -631,11 +546,21 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
             + "; pass strict=False to fuse the others")
     if not fused and patterns is None:
         first = f": {results.refused[0].reason}" if results.refused else ""
+        itself = "" if results.refused or not looks_like_mlp(model) else \
+            "; fuse_mlir.compile(model) makes one kernel of the module itself"
         raise FuseError(
             f"{type(model).__name__} has no chain to fuse{first}; "
-            "fuse_mlir.explain(model) lists all reasons")
-    for site, module in fused:
-        _place(model, site, module)
+            f"fuse_mlir.explain(model) lists all reasons{itself}")
+    placed: list[tuple[nn.Module, FusedModule]] = []
+    try:
+        for site, module in fused:
+            placed.append((model.get_submodule(site.parent), module))
+            module.put_into(placed[-1][0])
+    # Whatever keeps one site from its place, the others are not left either.
+    except BaseException:
+        for parent, module in placed:
+            module.take_out_of(parent)
+        raise
     for result in results:
         if result.status == "could fuse":
             result.status = "fused"
@@ -779,15 +704,6 @@ def plan_site(site: Site, gradients: str = "recompute",
     return result, module
 
 
-def _place(model: nn.Module, site: Site, module: FusedModule) -> None:
-    parent = model.get_submodule(site.parent)
-    module.put_into(parent)
-    for name, member, step in list(zip(site.names, site.members,
-                                       site.plan.steps))[1:]:
-        parent._modules[name] = FusedIdentity(site.id, member,
-                                              step.flow_slot())
-
-
 def require_module(model: Any) -> nn.Module:
     """The model. Refuses what is no module, such as the name of a model.
 
@@ -872,6 +788,11 @@ def unfuse_modules(model: nn.Module,
             chosen += [s for s in matching if s not in chosen]
     for path, module in chosen:
         parent = model.get_submodule(path)
+        if parent._modules.get(module.names[0]) is not module:
+            raise FuseError(
+                f"the kernel of site '{module.site}' is not in the place of "
+                f"'{module.names[0]}' any more, but somewhere in '{path}'; "
+                "put it back before unfusing")
         for name in module.names:
             place = parent._modules.get(name)
             if not isinstance(place, FusedPlace) or place.site != module.site:
@@ -880,10 +801,7 @@ def unfuse_modules(model: nn.Module,
                     f"not part of site '{module.site}' any more; put it back "
                     "before unfusing")
     for path, module in chosen:
-        parent = model.get_submodule(path)
-        for name, member in zip(module.names, module.members):
-            member.training = parent._modules[name].training
-            parent._modules[name] = member
+        module.take_out_of(model.get_submodule(path))
     return [path for path, _ in chosen]
 
 

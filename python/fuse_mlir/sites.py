@@ -268,6 +268,9 @@ def _plan(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
             source = _source(site, path, slot, value, inputs, made)
             if source is None:
                 return None
+            # One tensor here may be two in another call.
+            if not i and source.kind == "input":
+                source = Source("input", plan.inputs.index(slot))
             if isinstance(slot, int):
                 step.args.append(source)
             else:

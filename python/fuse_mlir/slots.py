@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from fuse_mlir import native
 from fuse_mlir.emitter import float_literal, quote
 from fuse_mlir.kernels import gpu_chip
+from fuse_mlir.watch import is_tracing
 
 _TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16",
           torch.bfloat16: "bf16", torch.float8_e4m3fn: "f8E4M3FN",
@@ -295,7 +296,7 @@ class OpSlot:
             program = self._programs.get((place, exact))
         if program is not None:
             return program
-        if torch.compiler.is_compiling():
+        if is_tracing():
             raise SlotError(
                 f"kernel '{self._kernel}' of op={self.op} has no code for "
                 "these inputs yet; call the model once before compiling it")

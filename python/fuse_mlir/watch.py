@@ -28,6 +28,22 @@ GLOBAL_HOOKS = tuple(getattr(nn.modules.module, f"_global_{kind}_hooks")
 SCALARS = (bool, int, float, str, type(None), torch.dtype)
 
 
+def is_tracing() -> bool:
+    """Whether this thread compiles or exports a model that it calls.
+
+    `torch.compiler.is_compiling` says it of all threads, while any of them
+    exports one.
+    """
+    return torch.compiler.is_dynamo_compiling() \
+        or torch.compiler.is_compiling() \
+        and torch._C._len_torch_dispatch_stack() > 0
+
+
+def is_exporting() -> bool:
+    """Whether this thread exports a model that it calls."""
+    return is_tracing() and torch.compiler.is_exporting()
+
+
 def plain(value: Any) -> Any:
     """A value that can be compared, for numbers, texts, and lists and mappings
     of them; None for anything else, and as the value of None."""

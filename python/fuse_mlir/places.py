@@ -1,0 +1,263 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What stands where members of a fused chain were.
+
+Places share parameters, buffers, children and hooks with the members that they
+stand for, so that names and storage are those of the model before.
+"""
+
+from __future__ import annotations
+
+import inspect
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+from fuse_mlir.sites import Source, Step
+from fuse_mlir.watch import STANDARD, is_tracing
+
+# What a place shares with the member that it stands for.
+_SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
+           "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
+           "_forward_hooks", "_forward_hooks_with_kwargs",
+           "_forward_hooks_always_called", "_backward_hooks",
+           "_backward_pre_hooks", "_state_dict_hooks",
+           "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+           "_load_state_dict_post_hooks")
+#: Attributes of places; any other one is the member's.
+_OWN = STANDARD | {"site", "step", "slot", "alone", "names", "kernel_name", "gradients",
+                   "static", "_mode_matters"}
+
+
+class FuseError(RuntimeError):
+    """A model that can not be fused, unfused or called; the text says why."""
+
+
+class FusedPlace(nn.Module):
+    """Stands where a member of a fused chain was.
+
+    Attributes that are not those of a module are the member's, and go there
+    when they are set. What classes of modules define for themselves, how they
+    are saved, loaded, converted, indexed, is done by the member too.
+    """
+
+    def __init__(self, site: str, member: nn.Module) -> None:
+        super().__init__()
+        for name in _SHARED:
+            if name in member.__dict__:
+                self.__dict__[name] = member.__dict__[name]
+        self.__dict__["_member"] = member
+        self.site = site
+        self.training = member.training
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            member = self.__dict__.get("_member")
+            if member is None or name.startswith("__"):
+                raise
+            return getattr(member, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("forward", "_hf_hook"):
+            raise FuseError(
+                f"FUSE-N208 has-hooks: '{name}' of {self._get_name()} can not "
+                f"be set while it is part of site '{self.site}': it would be "
+                "gone after unfusing; unfuse the site before")
+        if name in _OWN or name in self._parameters or name in self._buffers \
+                or isinstance(value, (nn.Module, nn.Parameter)):
+            super().__setattr__(name, value)
+        else:
+            setattr(self._member, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        # A parametrization changes the class of what has the parameter, which
+        # would be this one. It deletes the parameter first.
+        caller = sys._getframe(1).f_globals.get("__name__")
+        if caller == parametrize.__name__ and name in {**self._parameters,
+                                                       **self._buffers}:
+            raise FuseError(
+                f"'{name}' of {self._get_name()} can not be parametrized "
+                f"while it is part of site '{self.site}': that would be gone "
+                "after unfusing; unfuse the site before")
+        if name in self._parameters or name in self._buffers \
+                or name in self._modules or name in self.__dict__:
+            super().__delattr__(name)
+        else:
+            delattr(self._member, name)
+
+    def train(self, mode: bool = True) -> "FusedPlace":
+        self._member.train(mode)
+        self.training = self._member.training
+        return self
+
+    def apply(self, fn: Callable[[nn.Module], None]) -> "FusedPlace":
+        # Functions that initialize weights ask for the class.
+        self._member.apply(fn)
+        return self
+
+    def _apply(self, *args: Any, **kwargs: Any) -> "FusedPlace":
+        self._member._apply(*args, **kwargs)
+        return self
+
+    @property
+    def _version(self) -> int:  # type: ignore[override]
+        return self._member._version
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        return self._member.state_dict(*args, **kwargs)
+
+    def _save_to_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        self._member._save_to_state_dict(*args, **kwargs)
+
+    def _load_from_state_dict(self, *args: Any, **kwargs: Any) -> None:
+        self._member._load_from_state_dict(*args, **kwargs)
+
+    def _register_load_state_dict_pre_hook(self, *args: Any,
+                                           **kwargs: Any) -> Any:
+        # The hook gets the module that outlives this one.
+        return self._member._register_load_state_dict_pre_hook(*args,
+                                                               **kwargs)
+
+    def _replicate_for_data_parallel(self) -> Any:
+        raise FuseError(
+            f"FUSE-N209 tensor-parallel: DataParallel copies the model to "
+            f"other devices, and the kernel of site '{self.site}' reads the "
+            "weights that are here; use DistributedDataParallel, or unfuse "
+            "the model")
+
+    def _get_name(self) -> str:
+        return f"{type(self).__name__}[{type(self._member).__name__}]"
+
+    def extra_repr(self) -> str:
+        return f"site={self.site}"
+
+
+def _on_member(function: Callable) -> Callable:
+    def method(self: FusedPlace, *args: Any) -> Any:
+        return function(self._member, *args)
+    return method
+
+
+# Python looks for these in classes only. Those of a member that is no container
+# fail as they do without fusion.
+for _name, _function in {
+        "__len__": len, "__iter__": iter, "__bool__": bool,
+        "__contains__": operator.contains, "__getitem__": operator.getitem,
+        "__setitem__": operator.setitem,
+        "__delitem__": operator.delitem}.items():
+    setattr(FusedPlace, _name, _on_member(_function))
+
+
+def arguments_of(member: nn.Module, step: Step, args: tuple,
+                 kwargs: dict[str, Any]) -> Iterator[tuple[int | str, Source, Any]]:
+    """Arguments of a call: name or position, where each came from when the
+    model was fused, and the value.
+
+    Args:
+        member: that is called.
+        step: how it was called when the model was fused.
+
+    Raises:
+        TypeError: the forward of the member does not take such arguments.
+    """
+    if len(args) == len(step.args) and kwargs.keys() == step.kwargs.keys():
+        for slot, source in step.slots():
+            yield slot, source, (args[slot] if isinstance(slot, int)
+                                 else kwargs[slot])
+        return
+    signature = inspect.signature(type(member).forward)
+
+    def bound(args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+        call = signature.bind(None, *args, **kwargs)
+        call.apply_defaults()
+        found = dict(list(call.arguments.items())[1:])
+        for name, parameter in signature.parameters.items():
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                found.update((f"{name}[{i}]", v)
+                             for i, v in enumerate(found.pop(name, ())))
+            elif parameter.kind is parameter.VAR_KEYWORD:
+                found.update(found.pop(name, {}))
+        return found
+
+    wanted, given = bound(step.args, step.kwargs), bound(args, kwargs)
+    for name in {**wanted, **given}:
+        source = wanted.get(name)
+        yield name, (source if isinstance(source, Source) else
+                     Source("constant", value=source)), given.get(name)
+
+
+def check_constant(site: str, name: int | str, source: Source, value: Any) -> None:
+    """Whether an argument that is no tensor is what it was.
+
+    Raises:
+        FuseError: it is another one, which the kernel knows nothing of.
+    """
+    if value is source.value or not isinstance(value, torch.Tensor) \
+            and value == source.value:
+        return
+    shown = "a tensor" if isinstance(value, torch.Tensor) \
+        else "another value" if is_tracing() else repr(value)
+    raise FuseError(f"site '{site}' is fused for {named(name)} = "
+                    f"{source.value!r}, got {shown}; unfuse it for such calls")
+
+
+def named(argument: int | str) -> str:
+    """An argument of a call in a message."""
+    return f"argument {argument}" if isinstance(argument, int) \
+        else f"'{argument}'"
+
+
+class FusedIdentity(FusedPlace):
+    """Passes the fused result on, with the interface of its member."""
+
+    def __init__(self, site: str, member: nn.Module, step: Step) -> None:
+        super().__init__(site, member)
+        self.step = step
+        self.slot = step.flow_slot()
+        #: Whether it reads the result of the member before and nothing else.
+        self.alone = len(step.args) + len(step.kwargs) == 1
+
+    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if self.alone and len(args) == len(self.step.args) \
+                and len(kwargs) == len(self.step.kwargs):
+            slot = self.slot
+            value = args[slot] if isinstance(slot, int) else kwargs.get(slot)
+            self._check_result(value)
+            return value
+        for name, source, value in arguments_of(self._member, self.step, args,
+                                                kwargs):
+            if source.kind == "constant":
+                check_constant(self.site, name, source, value)
+            elif source.kind == "step":
+                self._check_result(value)
+                result = value
+        for name, source, value in arguments_of(self._member, self.step, args,
+                                                kwargs):
+            if source.kind == "input":
+                self._check_input(name, source, value, result)
+        return result
+
+    def _check_result(self, value: Any) -> None:
+        if not is_tracing() \
+                and getattr(value, "_fuse_site", None) != self.site:
+            raise FuseError(
+                f"FUSE-N206 not-a-chain: in this call the input of "
+                f"{self._get_name()} is not the result of site "
+                f"'{self.site}', as it was when the model was fused; unfuse "
+                "this site")
+
+    def _check_input(self, name: int | str, source: Source, value: Any,
+                     result: torch.Tensor) -> None:
+        if not is_tracing() \
+                and id(value) != result._fuse_inputs[source.index]:
+            raise FuseError(
+                f"FUSE-N206 not-a-chain: in this call {named(name)} of "
+                f"{self._get_name()} is not what the first member of site "
+                f"'{self.site}' read, as it was when the model was fused; "
+                "unfuse this site")
