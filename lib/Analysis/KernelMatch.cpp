@@ -152,7 +152,12 @@ private:
       match.members.push_back({name, op});
   }
 
+  bool findHidden(LinearOp first, SmallVector<LinearOp> &inputLinears,
+                  Value &hidden);
+  LinearOp findDown(Value hidden);
   bool traceInput(ArrayRef<LinearOp> linears, QuantizedInput &input);
+  bool checkQuantization(const QuantizedInput &input,
+                         const QuantizedInput &inner, LinearOp down);
   bool checkScales(LinearOp linear, QuantizedInput input);
   bool refuseInputs(LinearOp gate, LinearOp up);
   bool checkBiases(ArrayRef<LinearOp> linears);
@@ -381,6 +386,91 @@ bool ChainMatcher::noteExtras() {
 // Families
 //===----------------------------------------------------------------------===//
 
+/// The hidden value behind the activation of `first`, and the linears that it
+/// is computed from: two where there is a gated product.
+bool ChainMatcher::findHidden(LinearOp first,
+                              SmallVector<LinearOp> &inputLinears,
+                              Value &hidden) {
+  ActivationOp activation = match.activation;
+  Operation *user = getSoleUser(activation.getY());
+  if (!user)
+    return activation.getY().use_empty()
+               ? refuse(RefusalKind::NoDownProjection, activation)
+               : refuse(RefusalKind::IntermediateHasOtherUsers,
+                        *activation.getY().user_begin());
+  hidden = activation.getY();
+  inputLinears = {first};
+  match.product = dyn_cast<GatedMulOp>(user);
+  match.family = match.product ? KernelFamily::GatedMLP : KernelFamily::MLP;
+  if (!match.product)
+    return true;
+  bool actIsLhs = match.product.getLhs() == activation.getY();
+  Value other = actIsLhs ? match.product.getRhs() : match.product.getLhs();
+  if (!actIsLhs)
+    match.commuted.push_back("product");
+  auto up = other.getDefiningOp<LinearOp>();
+  if (!up || matcher.isClaimed(up))
+    return refuse(RefusalKind::GatePartnerNotLinear, match.product);
+  if (Operation *extra = getOtherUser(up.getY(), {match.product}))
+    return refuse(RefusalKind::IntermediateHasOtherUsers, extra);
+  if (up.getX() != first.getX())
+    return refuseInputs(first, up);
+  inputLinears.push_back(up);
+  hidden = match.product.getY();
+  return true;
+}
+
+/// The linear that reads the hidden value, quantized or not; null after a
+/// refusal.
+LinearOp ChainMatcher::findDown(Value hidden) {
+  Value downInput = hidden;
+  while (true) {
+    Operation *next = getSoleUser(downInput);
+    if (!next) {
+      if (downInput.use_empty())
+        refuse(RefusalKind::NoDownProjection, match.activation);
+      else
+        refuse(RefusalKind::IntermediateHasOtherUsers, *downInput.user_begin());
+      return {};
+    }
+    if (isa<DynamicQuantizeOp>(next)) {
+      refuse(RefusalKind::DynamicScale, next);
+      return {};
+    }
+    bool quantizes = isa<QuantizeOp>(next) && downInput == hidden;
+    bool dequantizes =
+        isa<DequantizeOp>(next) && downInput.getDefiningOp<QuantizeOp>();
+    if (quantizes || dequantizes) {
+      downInput = next->getResult(0);
+      continue;
+    }
+    auto down = dyn_cast<LinearOp>(next);
+    if (down && down.getX() == downInput && !matcher.isClaimed(down))
+      return down;
+    refuse(RefusalKind::NoDownProjection, next);
+    return {};
+  }
+}
+
+/// Both inputs are quantized in one way, or none is.
+bool ChainMatcher::checkQuantization(const QuantizedInput &input,
+                                     const QuantizedInput &inner,
+                                     LinearOp down) {
+  QuantizeOp outer = input.quantize, hidden = inner.quantize;
+  if (bool(outer) != bool(hidden))
+    return refuse(RefusalKind::MixedQuantization, down);
+  if (!outer)
+    return true;
+  if (outer.getQ().getType().getElementType() !=
+      hidden.getQ().getType().getElementType())
+    return refuse(RefusalKind::StorageTypesDiffer, hidden);
+  if (outer.getOrder() != hidden.getOrder())
+    return refuse(RefusalKind::DivisionOrdersDiffer, hidden);
+  if (bool(input.dequantize) != bool(inner.dequantize))
+    return refuse(RefusalKind::QuantizationStylesDiffer, hidden);
+  return true;
+}
+
 bool ChainMatcher::matchMLP(ActivationOp activation) {
   match.activation = activation;
   auto first = activation.getX().getDefiningOp<LinearOp>();
@@ -389,77 +479,23 @@ bool ChainMatcher::matchMLP(ActivationOp activation) {
   if (Operation *other = getOtherUser(first.getY(), {activation}))
     return refuse(RefusalKind::IntermediateHasOtherUsers, other);
 
-  // The gated product, if there is one.
-  Operation *user = getSoleUser(activation.getY());
-  if (!user)
-    return activation.getY().use_empty()
-               ? refuse(RefusalKind::NoDownProjection, activation)
-               : refuse(RefusalKind::IntermediateHasOtherUsers,
-                        *activation.getY().user_begin());
-  Value hidden = activation.getY();
-  SmallVector<LinearOp> inputLinears = {first};
-  match.product = dyn_cast<GatedMulOp>(user);
-  match.family = match.product ? KernelFamily::GatedMLP : KernelFamily::MLP;
-  if (match.product) {
-    bool actIsLhs = match.product.getLhs() == activation.getY();
-    Value other = actIsLhs ? match.product.getRhs() : match.product.getLhs();
-    if (!actIsLhs)
-      match.commuted.push_back("product");
-    auto up = other.getDefiningOp<LinearOp>();
-    if (!up || matcher.isClaimed(up))
-      return refuse(RefusalKind::GatePartnerNotLinear, match.product);
-    if (Operation *extra = getOtherUser(up.getY(), {match.product}))
-      return refuse(RefusalKind::IntermediateHasOtherUsers, extra);
-    if (up.getX() != first.getX())
-      return refuseInputs(first, up);
-    inputLinears.push_back(up);
-    hidden = match.product.getY();
-  }
-
-  // Down: the linear that reads the hidden value, quantized or not.
-  LinearOp down;
-  Value downInput = hidden;
-  while (!down) {
-    Operation *next = getSoleUser(downInput);
-    if (!next)
-      return downInput.use_empty()
-                 ? refuse(RefusalKind::NoDownProjection, activation)
-                 : refuse(RefusalKind::IntermediateHasOtherUsers,
-                          *downInput.user_begin());
-    if (isa<DynamicQuantizeOp>(next))
-      return refuse(RefusalKind::DynamicScale, next);
-    bool quantizes = isa<QuantizeOp>(next) && downInput == hidden;
-    bool dequantizes =
-        isa<DequantizeOp>(next) && downInput.getDefiningOp<QuantizeOp>();
-    if (quantizes || dequantizes) {
-      downInput = next->getResult(0);
-      continue;
-    }
-    down = dyn_cast<LinearOp>(next);
-    if (!down || down.getX() != downInput || matcher.isClaimed(down))
-      return refuse(RefusalKind::NoDownProjection, next);
-  }
+  SmallVector<LinearOp> inputLinears;
+  Value hidden;
+  if (!findHidden(first, inputLinears, hidden))
+    return false;
+  LinearOp down = findDown(hidden);
+  if (!down)
+    return false;
   QuantizedInput input, inner;
   if (!traceInput(inputLinears, input) || !traceInput({down}, inner))
     return false;
   if (inner.source != hidden)
     return refuse(RefusalKind::NoDownProjection, down);
-  if (bool(input.quantize) != bool(inner.quantize))
-    return refuse(RefusalKind::MixedQuantization, down);
+  if (!checkQuantization(input, inner, down))
+    return false;
   match.quantizeInput = input.quantize;
   match.quantizeHidden = inner.quantize;
   match.qdq = bool(input.dequantize);
-  if (input.quantize) {
-    auto storage = [](QuantizeOp op) {
-      return op.getQ().getType().getElementType();
-    };
-    if (storage(input.quantize) != storage(inner.quantize))
-      return refuse(RefusalKind::StorageTypesDiffer, inner.quantize);
-    if (input.quantize.getOrder() != inner.quantize.getOrder())
-      return refuse(RefusalKind::DivisionOrdersDiffer, inner.quantize);
-    if (bool(input.dequantize) != bool(inner.dequantize))
-      return refuse(RefusalKind::QuantizationStylesDiffer, inner.quantize);
-  }
   SmallVector<LinearOp> all(inputLinears);
   all.push_back(down);
   if (!checkBiases(all))

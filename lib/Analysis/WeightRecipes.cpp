@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/WeightRecipes.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 

@@ -6,7 +6,6 @@
 
 #include "fuse/Compiler/Compiler.h"
 #include "Context.h"
-#include "Trace.h"
 #include "fuse/Compiler/Phase.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
@@ -26,8 +25,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
-#include <mutex>
-#include <new>
 #include <string>
 
 using namespace mlir;

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Compiler/CompileCache.h"
-#include "fuse/IR/FuseModules.h"
+#include "fuse/IR/FuseOps.h"
 #include "fuse/Runtime/Host/Container.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Host/Instance.h"

@@ -10,7 +10,6 @@
 #include "fuse/Conversion/FuseToHost/FuseToHost.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Pipelines/Pipelines.h"
-#include "fuse/Runtime/Host/Container.h"
 #include "fuse/Runtime/Host/HostCode.h"
 #include "fuse/Slots/Passes.h"
 #include "fuse/Slots/SlotBinding.h"
@@ -24,7 +23,6 @@
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace fuse;

@@ -22,7 +22,6 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Base64.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fuse;

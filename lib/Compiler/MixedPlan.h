@@ -18,7 +18,6 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 
-#include <optional>
 #include <string>
 
 namespace fuse {

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Registry/KernelRegistry.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace fuse;

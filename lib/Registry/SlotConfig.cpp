@@ -6,7 +6,6 @@
 
 #include "fuse/Registry/SlotConfig.h"
 #include "fuse/Analysis/Chip.h"
-#include "fuse/Analysis/PathGlob.h"
 #include "fuse/Support/TextLimits.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MemoryBuffer.h"

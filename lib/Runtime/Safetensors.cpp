@@ -124,6 +124,48 @@ StringRef fuse::getSafetensorsType(ElementType type) {
   llvm_unreachable("unknown element type");
 }
 
+/// What the header says of the tensor called `name`, and its bytes in `data`.
+static Expected<SafetensorsFile::Entry>
+parseEntry(StringRef name, const json::Object &fields, StringRef data) {
+  auto fail = [&](const Twine &why) {
+    return createStringError("tensor '" + name + "' " + why);
+  };
+  std::optional<StringRef> dtype = fields.getString("dtype");
+  const json::Array *shape = fields.getArray("shape");
+  const json::Array *offsets = fields.getArray("data_offsets");
+  if (!dtype || !shape || !offsets || offsets->size() != 2 ||
+      fields.size() != 3)
+    return fail("needs dtype, shape and two data_offsets, and nothing else");
+  SafetensorsFile::Entry entry;
+  entry.dtype = dtype->str();
+  uint64_t bits = getBits(*dtype);
+  if (bits == 0)
+    return fail("has unknown type '" + *dtype + "'");
+  if (shape->size() > 8)
+    return fail("has more than 8 dimensions");
+  for (const json::Value &size : *shape) {
+    std::optional<int64_t> number = size.getAsInteger();
+    if (!number || *number < 0)
+      return fail("has a size that is no natural number");
+    entry.shape.push_back(*number);
+    bool overflow;
+    bits = SaturatingMultiply<uint64_t>(bits, *number, &overflow);
+    if (overflow)
+      return fail("is too large");
+  }
+  if (bits % 8 != 0)
+    return fail("does not end at a byte");
+  std::optional<uint64_t> begin = (*offsets)[0].getAsUINT64();
+  std::optional<uint64_t> end = (*offsets)[1].getAsUINT64();
+  if (!begin || !end || *begin > *end || *end > data.size())
+    return fail("has data_offsets outside of the file");
+  if (*end - *begin != bits / 8)
+    return fail("has " + Twine(*end - *begin) +
+                " bytes, its shape and type need " + Twine(bits / 8));
+  entry.data = data.slice(*begin, *end);
+  return entry;
+}
+
 Error SafetensorsFile::parse(StringRef bytes) {
   constexpr uint64_t maxHeader = 100'000'000;
   if (bytes.size() < 8)
@@ -148,12 +190,9 @@ Error SafetensorsFile::parse(StringRef bytes) {
   SmallVector<std::pair<uint64_t, uint64_t>> ranges;
   for (const auto &[key, value] : *object) {
     StringRef name = key;
-    auto fail = [&](const Twine &why) {
-      return createStringError("tensor '" + name + "' " + why);
-    };
     const json::Object *fields = value.getAsObject();
     if (!fields)
-      return fail("is no object");
+      return createStringError("tensor '" + name + "' is no object");
     if (name == "__metadata__") {
       for (const auto &[metaKey, metaValue] : *fields) {
         std::optional<StringRef> metaText = metaValue.getAsString();
@@ -164,41 +203,12 @@ Error SafetensorsFile::parse(StringRef bytes) {
       }
       continue;
     }
-    std::optional<StringRef> dtype = fields->getString("dtype");
-    const json::Array *shape = fields->getArray("shape");
-    const json::Array *offsets = fields->getArray("data_offsets");
-    if (!dtype || !shape || !offsets || offsets->size() != 2 ||
-        fields->size() != 3)
-      return fail("needs dtype, shape and two data_offsets, and nothing else");
-    Entry entry;
-    entry.dtype = dtype->str();
-    uint64_t bits = getBits(*dtype);
-    if (bits == 0)
-      return fail("has unknown type '" + *dtype + "'");
-    if (shape->size() > 8)
-      return fail("has more than 8 dimensions");
-    for (const json::Value &size : *shape) {
-      std::optional<int64_t> number = size.getAsInteger();
-      if (!number || *number < 0)
-        return fail("has a size that is no natural number");
-      entry.shape.push_back(*number);
-      bool overflow;
-      bits = SaturatingMultiply<uint64_t>(bits, *number, &overflow);
-      if (overflow)
-        return fail("is too large");
-    }
-    if (bits % 8 != 0)
-      return fail("does not end at a byte");
-    std::optional<uint64_t> begin = (*offsets)[0].getAsUINT64();
-    std::optional<uint64_t> end = (*offsets)[1].getAsUINT64();
-    if (!begin || !end || *begin > *end || *end > data.size())
-      return fail("has data_offsets outside of the file");
-    if (*end - *begin != bits / 8)
-      return fail("has " + Twine(*end - *begin) +
-                  " bytes, its shape and type need " + Twine(bits / 8));
-    entry.data = data.slice(*begin, *end);
-    ranges.emplace_back(*begin, *end);
-    entries.try_emplace(name, std::move(entry));
+    Expected<Entry> entry = parseEntry(name, *fields, data);
+    if (!entry)
+      return entry.takeError();
+    uint64_t begin = entry->data.data() - data.data();
+    ranges.emplace_back(begin, begin + entry->data.size());
+    entries.try_emplace(name, std::move(*entry));
   }
   // Bytes that belong to no tensor, or to two, hide something.
   llvm::sort(ranges);

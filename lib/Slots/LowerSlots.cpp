@@ -13,7 +13,6 @@
 #include "fuse/IR/FuseModules.h"
 #include "fuse/Registry/ResolveKernel.h"
 #include "fuse/Slots/Passes.h"
-#include "fuse/Slots/SlotBinding.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"

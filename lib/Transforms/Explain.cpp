@@ -214,6 +214,48 @@ static void collectTies(Operation *member, std::vector<std::string> &tied) {
   });
 }
 
+/// A chain of modules that was matched; it is refused where its body forms no
+/// kernel, or one of another family than its pattern asks for. `reasons` has
+/// the first refusal in each function.
+static SiteReport reportCall(FusedCallOp call, SymbolTableCollection &tables,
+                             const DenseMap<Operation *, SiteReport> &reasons,
+                             int64_t tokens) {
+  Operation *body = getBody(call, tables);
+  std::string other = body ? describeOtherFamily(call, body) : "";
+  std::optional<SiteGain> gain;
+  SiteReport report;
+  if (body && !(gain = sumKernels(body, tokens))) {
+    auto reason = reasons.find(body);
+    if (reason != reasons.end()) {
+      report = reason->second;
+      report.detail = "no kernel forms of the members; " + report.detail;
+    } else {
+      other = "the members form no kernel, the pattern asks for " +
+              call.getKernel().str();
+    }
+  }
+  if (!other.empty())
+    report = reportRefusal(call.getSite(), "modules",
+                           Refusal{RefusalKind::OtherFamily, call},
+                           call.getLoc(), other);
+  else if (!report.refusal)
+    report.kernel = call.getKernel();
+  report.id = call.getSite();
+  report.level = "modules";
+  for (auto member : call.getMembers().getAsRange<SymbolRefAttr>()) {
+    NetModuleOp module = lookupModule(tables, call, member);
+    report.members.push_back(getModulePath(module));
+    collectTies(module, report.tied);
+  }
+  if (ArrayAttr weights = call.getWeightsAttr())
+    for (auto recipe : weights.getAsRange<RecipeAttr>())
+      report.weights.push_back(toText(recipe));
+  if (!report.refusal)
+    report.location = toText(call.getLoc());
+  report.gain = gain;
+  return report;
+}
+
 llvm::FailureOr<Explanation> fuse::explain(Operation *root,
                                            const ExplainOptions &options) {
   Explanation explanation;
@@ -283,41 +325,8 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
     formed.push_back(reportKernel(kernel, options.tokens));
   SymbolTableCollection tables;
   copy->walk([&](FusedCallOp call) {
-    Operation *body = getBody(call, tables);
-    std::string other = body ? describeOtherFamily(call, body) : "";
-    std::optional<SiteGain> gain;
-    SiteReport report;
-    if (body && !(gain = sumKernels(body, options.tokens))) {
-      auto reason = reasons.find(body);
-      if (reason != reasons.end()) {
-        report = reason->second;
-        report.detail = "no kernel forms of the members; " + report.detail;
-      } else {
-        other = "the members form no kernel, the pattern asks for " +
-                call.getKernel().str();
-      }
-    }
-    if (!other.empty())
-      report = reportRefusal(call.getSite(), "modules",
-                             Refusal{RefusalKind::OtherFamily, call},
-                             call.getLoc(), other);
-    else if (!report.refusal)
-      report.kernel = call.getKernel();
-    report.id = call.getSite();
-    report.level = "modules";
-    std::string scope = getModulePath(getEnclosingModule(call));
-    for (auto member : call.getMembers().getAsRange<SymbolRefAttr>()) {
-      NetModuleOp module = lookupModule(tables, call, member);
-      report.members.push_back(getModulePath(module));
-      collectTies(module, report.tied);
-    }
-    if (ArrayAttr weights = call.getWeightsAttr())
-      for (auto recipe : weights.getAsRange<RecipeAttr>())
-        report.weights.push_back(toText(recipe));
-    if (!report.refusal)
-      report.location = toText(call.getLoc());
-    report.gain = gain;
-    explanation.sites.push_back(std::move(report));
+    explanation.sites.push_back(
+        reportCall(call, tables, reasons, options.tokens));
   });
   llvm::append_range(explanation.sites, formed);
   llvm::append_range(explanation.sites, refused);

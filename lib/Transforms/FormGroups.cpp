@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "FormGroups.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/STLExtras.h"

@@ -14,7 +14,6 @@
 #include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "llvm/ADT/STLExtras.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_INLINEMODULESPASS

@@ -53,7 +53,9 @@ public:
   Value match();
 
 private:
-  Value matchNorm(const Statistic &statistic);
+  Value matchNorm();
+  bool findCentered(const Expr *normalized, const Expr *&x);
+  bool checkStatistic();
   Value buildRMSNorm(const Expr *x, const ExprProduct &product,
                      const Expr *weight);
   Value buildLayerNorm(const Expr *x, const ExprProduct &product,
@@ -172,12 +174,76 @@ Value NormMatcher::match() {
     if (std::optional<Statistic> found = getStatistic(node)) {
       // Norms further down belong to other roots.
       statistic = std::move(*found);
-      return matchNorm(statistic);
+      return matchNorm();
     }
   return {};
 }
 
-Value NormMatcher::matchNorm(const Statistic &statistic) {
+/// Sets `x` to what is centered to make the normalized value, or to that
+/// itself. Whether its mean, if it has one, is what a layer norm subtracts.
+bool NormMatcher::findCentered(const Expr *normalized, const Expr *&x) {
+  x = normalized;
+  if (!normalized)
+    return true;
+  std::optional<ExprSum> centered = getSum(normalized);
+  if (!centered || centered->terms.size() != 2)
+    return true;
+  for (unsigned i : {0u, 1u}) {
+    auto [mean, factor] = centered->terms[i];
+    auto [value, one] = centered->terms[1 - i];
+    if (mean->kind != ExprKind::Sum || one != 1.0)
+      continue;
+    double meanFactor = factor;
+    RoundSet rounds = centered->rounds;
+    const Expr *summed = peelConstants(mean->operand(0), meanFactor, rounds);
+    if (atRoot(summed, mean->variable) != value)
+      continue;
+    layer = "layer_norm";
+    x = value;
+    if (!isSameNumber(-meanFactor, 1.0 / double(root.features())))
+      miss(RefusalKind::RaiseMeanCount, mean,
+           llvm::formatv("factor {0:e} for {1} features", -meanFactor,
+                         root.features()));
+    else if (!mean->type.isF32())
+      miss(RefusalKind::RaiseNarrowSum, mean);
+    else if (!mean->operand(1)->isConstant(0.0))
+      miss(RefusalKind::RaiseSumStart, mean);
+    else if (!rounds.empty())
+      miss(RefusalKind::RaiseExtraRounding, rounds.front());
+    else
+      continue;
+    return false;
+  }
+  return true;
+}
+
+/// Whether the statistic is a mean in f32, with an eps that a norm can have.
+bool NormMatcher::checkStatistic() {
+  if (!isSameNumber(statistic.factor, 1.0 / double(root.features()))) {
+    bool unbiased =
+        layer == "layer_norm" && root.features() > 1 &&
+        isSameNumber(statistic.factor, 1.0 / double(root.features() - 1));
+    miss(unbiased ? RefusalKind::RaiseUnbiasedVariance
+                  : RefusalKind::RaiseMeanCount,
+         statistic.sum,
+         llvm::formatv("factor {0:e} for {1} features", statistic.factor,
+                       root.features()));
+    return false;
+  }
+  if (!statistic.sum->type.isF32())
+    miss(RefusalKind::RaiseNarrowSum, statistic.sum);
+  else if (!statistic.sum->operand(1)->isConstant(0.0))
+    miss(RefusalKind::RaiseSumStart, statistic.sum);
+  else if (!(statistic.eps >= 0.0) ||
+           std::isinf(static_cast<float>(statistic.eps)))
+    miss(RefusalKind::RaiseEps, statistic.variance,
+         llvm::formatv("eps {0:e}", statistic.eps));
+  else
+    return true;
+  return false;
+}
+
+Value NormMatcher::matchNorm() {
   // Split a bias off: the addend that is a vector.
   const Expr *scaled = root.body, *bias = nullptr;
   if (scaled->kind == ExprKind::Add) {
@@ -192,9 +258,8 @@ Value NormMatcher::matchNorm(const Statistic &statistic) {
 
   const Expr *squared = statistic.squared;
   const Expr *normalized = nullptr;
-  if (squared)
-    normalized =
-        statistic.sum ? atRoot(squared, statistic.sum->variable) : nullptr;
+  if (squared && statistic.sum)
+    normalized = atRoot(squared, statistic.sum->variable);
   SmallVector<const Expr *, 2> atoms{statistic.variance};
   if (normalized)
     atoms.push_back(normalized);
@@ -217,35 +282,9 @@ Value NormMatcher::matchNorm(const Statistic &statistic) {
   if (ShapedType::isDynamic(root.features()))
     return miss(RefusalKind::RaiseDynamicFeatures, root.expr);
 
-  // Is the normalized value centered?
-  const Expr *x = normalized;
-  if (normalized)
-    if (std::optional<ExprSum> centered = getSum(normalized);
-        centered && centered->terms.size() == 2)
-      for (unsigned i : {0u, 1u}) {
-        auto [mean, factor] = centered->terms[i];
-        auto [value, one] = centered->terms[1 - i];
-        if (mean->kind != ExprKind::Sum || one != 1.0)
-          continue;
-        double meanFactor = factor;
-        RoundSet rounds = centered->rounds;
-        const Expr *summed =
-            peelConstants(mean->operand(0), meanFactor, rounds);
-        if (atRoot(summed, mean->variable) != value)
-          continue;
-        layer = "layer_norm";
-        x = value;
-        if (!isSameNumber(-meanFactor, 1.0 / double(root.features())))
-          return miss(RefusalKind::RaiseMeanCount, mean,
-                      llvm::formatv("factor {0:e} for {1} features",
-                                    -meanFactor, root.features()));
-        if (!mean->type.isF32())
-          return miss(RefusalKind::RaiseNarrowSum, mean);
-        if (!mean->operand(1)->isConstant(0.0))
-          return miss(RefusalKind::RaiseSumStart, mean);
-        if (!rounds.empty())
-          return miss(RefusalKind::RaiseExtraRounding, rounds.front());
-      }
+  const Expr *x;
+  if (!findCentered(normalized, x))
+    return {};
 
   // From here on the formula is a norm of something.
   if (!normalized) {
@@ -266,23 +305,8 @@ Value NormMatcher::matchNorm(const Statistic &statistic) {
         return {};
       weight = factor;
     }
-  if (!isSameNumber(statistic.factor, 1.0 / double(root.features()))) {
-    bool unbiased =
-        layer == "layer_norm" && root.features() > 1 &&
-        isSameNumber(statistic.factor, 1.0 / double(root.features() - 1));
-    return miss(unbiased ? RefusalKind::RaiseUnbiasedVariance
-                         : RefusalKind::RaiseMeanCount,
-                statistic.sum,
-                llvm::formatv("factor {0:e} for {1} features", statistic.factor,
-                              root.features()));
-  }
-  if (!statistic.sum->type.isF32())
-    return miss(RefusalKind::RaiseNarrowSum, statistic.sum);
-  if (!statistic.sum->operand(1)->isConstant(0.0))
-    return miss(RefusalKind::RaiseSumStart, statistic.sum);
-  if (!(statistic.eps >= 0.0) || std::isinf(static_cast<float>(statistic.eps)))
-    return miss(RefusalKind::RaiseEps, statistic.variance,
-                llvm::formatv("eps {0:e}", statistic.eps));
+  if (!checkStatistic())
+    return {};
   if (!isSameNumber(product->coefficient, 1.0))
     return miss(
         RefusalKind::RaiseConstant, root.body,

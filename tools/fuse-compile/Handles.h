@@ -8,7 +8,6 @@
 #define FUSE_TOOLS_FUSE_COMPILE_HANDLES_H
 
 #include "fuse-c/Compiler.h"
-#include "llvm/ADT/Twine.h"
 #include "llvm/Support/Error.h"
 
 #include <memory>

@@ -27,6 +27,30 @@ namespace {
 enum class Format { Text, JSON, HTML };
 } // namespace
 
+/// Prints what is to be read to a file. Returns the status of the program.
+static int write(const fuse::Explanation &explanation, Format format,
+                 StringRef name) {
+  std::string message;
+  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(name, &message);
+  if (!file) {
+    llvm::errs() << "fuse-explain: error: " << message << "\n";
+    return 2;
+  }
+  switch (format) {
+  case Format::Text:
+    fuse::printText(explanation, file->os());
+    break;
+  case Format::JSON:
+    file->os() << llvm::formatv("{0:2}", fuse::toJSON(explanation)) << "\n";
+    break;
+  case Format::HTML:
+    fuse::printHTML(explanation, file->os());
+    break;
+  }
+  file->keep();
+  return 0;
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
   llvm::cl::OptionCategory category("fuse-explain options");
@@ -98,23 +122,5 @@ int main(int argc, char **argv) {
       fuse::explain(module.get(), options);
   if (failed(explanation))
     return 1;
-  std::string message;
-  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(output, &message);
-  if (!file) {
-    llvm::errs() << "fuse-explain: error: " << message << "\n";
-    return 2;
-  }
-  switch (format) {
-  case Format::Text:
-    fuse::printText(*explanation, file->os());
-    break;
-  case Format::JSON:
-    file->os() << llvm::formatv("{0:2}", fuse::toJSON(*explanation)) << "\n";
-    break;
-  case Format::HTML:
-    fuse::printHTML(*explanation, file->os());
-    break;
-  }
-  file->keep();
-  return 0;
+  return write(*explanation, format, output);
 }

@@ -10,8 +10,6 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 
-#include <cstring>
-
 using namespace mlir;
 using namespace fuse;
 

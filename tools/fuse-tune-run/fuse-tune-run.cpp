@@ -16,7 +16,6 @@
 #include "fuse/Runtime/Trial/TuneFormat.h"
 
 #include <cstdio>
-#include <cstdlib>
 
 using namespace fuse;
 using namespace fuse::trial;

@@ -7,8 +7,6 @@
 #include "Interval.h"
 #include "gtest/gtest.h"
 
-#include <limits>
-
 using namespace fuse;
 
 /// The sum of products that are aligned, as tensor cores of sm_90 have them.

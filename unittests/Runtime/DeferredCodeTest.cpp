@@ -11,8 +11,6 @@
 #include "nlohmann/json.hpp"
 
 #include <atomic>
-#include <chrono>
-#include <set>
 #include <stdexcept>
 #include <thread>
 

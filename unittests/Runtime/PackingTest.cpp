@@ -9,7 +9,6 @@
 #include "gtest/gtest.h"
 
 #include <algorithm>
-#include <numeric>
 
 using namespace fuse::host;
 

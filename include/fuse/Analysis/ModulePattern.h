@@ -17,7 +17,6 @@
 #include "fuse/Analysis/Refusal.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
-#include "llvm/ADT/StringSet.h"
 
 #include <functional>
 #include <optional>

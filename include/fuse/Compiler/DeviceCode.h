@@ -9,8 +9,6 @@
 
 #include "fuse/Compiler/Compiler.h"
 
-#include <optional>
-
 namespace fuse {
 
 /// Kernels that a driver loads together.

@@ -14,7 +14,6 @@
 
 #include <cstdlib>
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace fuse {

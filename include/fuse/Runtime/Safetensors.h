@@ -12,6 +12,8 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+#include <optional>
+
 namespace fuse {
 
 /// Parses JSON that may come from anywhere: limits its nesting and refuses

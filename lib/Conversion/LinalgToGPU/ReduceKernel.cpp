@@ -26,7 +26,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -307,6 +306,30 @@ reduceInThread(GPUKernelBuilder &k, ArrayRef<unsigned> reduction,
   return SmallVector<Value>(choice.getResults());
 }
 
+/// Has the threads of a block combine what each has, halving their number; the
+/// first one has the totals then, in the first element of each buffer.
+static void reduceInBlock(GPUKernelBuilder &k, ArrayRef<Combiner> combiners,
+                          Value thread, int64_t numThreads,
+                          ValueRange partials) {
+  ImplicitLocOpBuilder &b = k.get();
+  for (auto [i, partial] : llvm::enumerate(partials))
+    memref::StoreOp::create(b, partial, k.getWorkgroup(i), thread);
+  for (int64_t half = numThreads / 2; half > 0; half /= 2) {
+    gpu::BarrierOp::create(b);
+    auto active = scf::IfOp::create(b, k.lessThan(thread, k.getIndex(half)),
+                                    /*withElse=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(active.thenBlock());
+    Value other = k.add(thread, k.getIndex(half));
+    for (auto [i, combiner] : llvm::enumerate(combiners)) {
+      Value buffer = k.getWorkgroup(i);
+      Value lhs = memref::LoadOp::create(b, buffer, thread);
+      Value rhs = memref::LoadOp::create(b, buffer, other);
+      memref::StoreOp::create(b, combiner.combine(k, lhs, rhs), buffer, thread);
+    }
+  }
+}
+
 std::optional<Kernel> fuse::buildReduceKernel(GPUKernelBuilder &k) {
   linalg::GenericOp op = k.getOp();
   SmallVector<unsigned> parallel = k.getLoops(utils::IteratorType::parallel);
@@ -368,22 +391,7 @@ std::optional<Kernel> fuse::buildReduceKernel(GPUKernelBuilder &k) {
     neutral.push_back(arith::ConstantOp::create(b, combiner.neutral));
   SmallVector<Value> partials =
       reduceInThread(k, reduction, reads, thread, numThreads, ivs, neutral);
-  for (auto [i, partial] : llvm::enumerate(partials))
-    memref::StoreOp::create(b, partial, k.getWorkgroup(i), thread);
-  for (int64_t half = numThreads / 2; half > 0; half /= 2) {
-    gpu::BarrierOp::create(b);
-    auto active = scf::IfOp::create(b, k.lessThan(thread, k.getIndex(half)),
-                                    /*withElse=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(active.thenBlock());
-    Value other = k.add(thread, k.getIndex(half));
-    for (auto [i, combiner] : llvm::enumerate(combiners)) {
-      Value buffer = k.getWorkgroup(i);
-      Value lhs = memref::LoadOp::create(b, buffer, thread);
-      Value rhs = memref::LoadOp::create(b, buffer, other);
-      memref::StoreOp::create(b, combiner.combine(k, lhs, rhs), buffer, thread);
-    }
-  }
+  reduceInBlock(k, combiners, thread, numThreads, partials);
 
   // The first thread wrote the total itself: no barrier is due.
   auto first = scf::IfOp::create(

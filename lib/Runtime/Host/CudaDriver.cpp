@@ -7,7 +7,6 @@
 #include "CudaDriver.h"
 #include "fuse/Runtime/Host/Failure.h"
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 

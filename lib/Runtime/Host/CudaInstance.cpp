@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
 
 using namespace fuse::host;
 using namespace fuse::host::cuda;
