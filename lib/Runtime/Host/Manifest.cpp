@@ -18,11 +18,11 @@ using nlohmann::json;
 static constexpr int kMaxDepth = 64;
 static constexpr size_t kMaxRank = 16;
 
-namespace {
-
 [[noreturn]] static void malformed(const std::string &why) {
   throw Failure(FUSE_ERROR_FORMAT, "the manifest is malformed: " + why);
 }
+
+namespace {
 
 /// Reads one object and names what is wrong with it.
 class Reader {
