@@ -520,6 +520,8 @@ def tuning_chains(root):
         dtype = "bf16" if run["element"] == "bf16" else "FP8"
         runs[f"{k}/{h} {dtype} {run['measured_tokens']} "
              f"`{run['protocol']['name']}`"] = run["candidates"]
+        if "commit" in run:
+            page.says(f"of {run['commit']}")
     candidates = [c for run in runs.values() for c in run]
     page.sentence("# of # computed the same; other processes",
                   sum(c["status"] == "ok" for c in candidates),
@@ -531,8 +533,8 @@ def tuning_chains(root):
         choice = runs[key][0]
         fastest = min((c for c in runs[key] if c["status"] == "ok"),
                       key=lambda c: c["median_us"])
-        page.check(f"model's choice of {key}",
-                   row[f"model's choice of {len(runs[key])}, us"],
+        page.check(f"candidates of {key}", row["candidates"], len(runs[key]))
+        page.check(f"model's choice of {key}", row["model's choice, us"],
                    choice["median_us"])
         page.check(f"fastest of {key}", row["fastest, us"],
                    fastest["median_us"])
