@@ -8,6 +8,22 @@ static int deleted;
 
 static void onDelete(struct DLManagedTensorVersioned *tensor) { ++deleted; }
 
+static void onDeleteLegacy(DLManagedTensor *tensor) { deleted += 10; }
+
+// What a tensor of DLPack 1.x may be used for.
+static void view(struct DLManagedTensorVersioned *tensor) {
+  const DLTensor *found = NULL;
+  report("view", fuse_tensor_view(tensor, /*writable=*/1, &found));
+  printf("%s\n", found == &tensor->dl_tensor ? "same tensor" : "another one");
+  tensor->flags = DLPACK_FLAG_BITMASK_READ_ONLY;
+  report("view to read", fuse_tensor_view(tensor, /*writable=*/0, &found));
+  report("view to write", fuse_tensor_view(tensor, /*writable=*/1, &found));
+  tensor->flags = 0;
+  tensor->version.major = DLPACK_MAJOR_VERSION + 1;
+  report("newer view", fuse_tensor_view(tensor, /*writable=*/0, &found));
+  tensor->version.major = DLPACK_MAJOR_VERSION;
+}
+
 static void run(const fuse_artifact *artifact) {
   fuse_device *device = NULL;
   fuse_program *program = NULL;
@@ -17,7 +33,9 @@ static void run(const fuse_artifact *artifact) {
   int64_t xShape[2] = {3, 2}, yShape[2] = {3, 2}, wShape[2] = {2, 2};
   DLTensor input = makeTensor(x, xShape, 2), output = makeTensor(y, yShape, 2);
   const DLTensor *inputs[1] = {&input}, *outputs[1] = {&output};
+  float v[4] = {0, 2, 0, 0};
   struct DLManagedTensorVersioned weight;
+  DLManagedTensor legacy;
   fuse_launch_args args;
   int64_t shape[2] = {0, 0};
   size_t numInputs = 0, workspace = 1;
@@ -27,6 +45,10 @@ static void run(const fuse_artifact *artifact) {
   weight.version.minor = DLPACK_MINOR_VERSION;
   weight.deleter = onDelete;
   weight.dl_tensor = makeTensor(w, wShape, 2);
+  view(&weight);
+  memset(&legacy, 0, sizeof(legacy));
+  legacy.deleter = onDeleteLegacy;
+  legacy.dl_tensor = makeTensor(v, wShape, 2);
   memset(&args, 0, sizeof(args));
   args.size = sizeof(args);
   args.inputs = inputs;
@@ -66,6 +88,14 @@ static void run(const fuse_artifact *artifact) {
   fuse_program_destroy(program);
   args.num_inputs = 1;
   report("launch again", fuse_launch(instance, &args));
+
+  // Another weight in the place of the first one, which its owner gets back.
+  report("no argument", fuse_instance_bind_legacy(instance, 7, &legacy));
+  report("bind legacy", fuse_instance_bind_legacy(instance, 1, &legacy));
+  printf("%d deleted\n", deleted);
+  report("prepare again", fuse_instance_prepare(instance));
+  report("launch other", fuse_launch(instance, &args));
+  printf("y = %g %g %g %g %g %g\n", y[0], y[1], y[2], y[3], y[4], y[5]);
   fuse_instance_destroy(instance);
   printf("%d deleted\n", deleted);
 }
@@ -76,6 +106,11 @@ int main(int argc, char **argv) {
   if (argc != 2)
     return 2;
   artifact = compile(source, NULL);
+  // CHECK: view: FUSE_OK
+  // CHECK-NEXT: same tensor
+  // CHECK-NEXT: view to read: FUSE_OK
+  // CHECK-NEXT: view to write: FUSE_ERROR_TENSOR: the tensor is read-only
+  // CHECK-NEXT: newer view: FUSE_ERROR_TENSOR: {{.*}}expected 1.x
   // CHECK: load: FUSE_OK
   // CHECK: @f: 2 arguments, 1 results, up.weight
   // CHECK: instance: FUSE_OK
@@ -94,7 +129,13 @@ int main(int argc, char **argv) {
   // CHECK: no input: FUSE_ERROR_INVALID_ARGUMENT: argument 0 of f is neither
   // CHECK-SAME: bound nor an input: there are 0 inputs
   // CHECK: launch again: FUSE_OK
-  // CHECK: 1 deleted
+  // CHECK: no argument: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}7
+  // CHECK: bind legacy: FUSE_OK
+  // CHECK-NEXT: 1 deleted
+  // CHECK: prepare again: FUSE_OK
+  // CHECK: launch other: FUSE_OK
+  // CHECK-NEXT: y = 4 0 8 0 12 0
+  // CHECK-NEXT: 11 deleted
   run(artifact);
   fuse_artifact_destroy(artifact);
 
@@ -110,7 +151,9 @@ int main(int argc, char **argv) {
     return 1;
   // CHECK: load: FUSE_OK
   // CHECK: y = 3 0 7 0 11 0
-  // CHECK: 2 deleted
+  // CHECK: bind legacy: FUSE_OK
+  // CHECK-NEXT: 12 deleted
+  // CHECK: 22 deleted
   run(artifact);
   fuse_artifact_destroy(artifact);
 
