@@ -2,7 +2,9 @@
 # RUN: not python3 %s %S/Inputs/dead-links | FileCheck %s
 # CHECK-DAG: README.md: there is no 'nowhere.md'
 # CHECK-DAG: README.md: 'README.md#no-heading' is no heading
-"""Links of the documentation lead to files and headings that exist."""
+# CHECK-DAG: docs/Page.md: there is no `docs/gone.md`
+"""Links of the documentation lead to files and headings that exist, and so do
+files that it names."""
 
 import pathlib
 import re
@@ -29,10 +31,13 @@ def anchors(page):
     return found
 
 
+def pages_of(root):
+    return sorted([*root.glob("*.md"), *root.glob("docs/**/*.md"),
+                   *root.glob("*/README.md")])
+
+
 def dead_links(root):
-    pages = [*root.glob("*.md"), *root.glob("docs/**/*.md"),
-             *root.glob("*/README.md")]
-    for page in sorted(pages):
+    for page in pages_of(root):
         for target in re.findall(r"\]\(([^)\s]+)\)", read(page)):
             if re.match(r"\w+:", target):
                 continue
@@ -45,6 +50,17 @@ def dead_links(root):
                 yield f"{name}: '{file.name}#{heading}' is no heading"
 
 
-problems = list(dead_links(pathlib.Path(sys.argv[1])))
+def dead_files(root):
+    """Files of the tree that code names from its root, `test/lit.cfg.py`."""
+    folders = {path.name for path in root.iterdir() if path.is_dir()}
+    for page in pages_of(root):
+        for name in re.findall(r"`(\w+/[\w./-]+\.\w+)`", page.read_text()):
+            if name.split("/")[0] in folders - {"out", "build"} \
+                    and not (root / name).exists():
+                yield f"{page.relative_to(root)}: there is no `{name}`"
+
+
+root = pathlib.Path(sys.argv[1])
+problems = [*dead_links(root), *dead_files(root)]
 print("\n".join(problems))
 sys.exit(len(problems) > 0)
