@@ -13,6 +13,12 @@ import re
 from collections.abc import Iterable
 
 Form = tuple[str, ...]
+#: Fields of schedules that make forms, and those that do not.
+_FIELDS = {"first_rows", "rows", "launches", "swapped", "deferred", "staged",
+           "polled", "partials", "adders", "settle", "settle_to", "even",
+           "unequal", "cluster"}
+_NUMBERS = {"tokens", "blocks", "split", "weight_stages", "token_stages",
+            "in_flight", "ahead", "hint", "dependent", "stages", "group"}
 
 
 def read_schedules(text: str) -> list[str]:
@@ -30,6 +36,10 @@ def list_forms(schedule: str, family: str, fp8: bool,
     trait. `rows` are those of the first product, 0 where there is none."""
     kind, _, body = schedule.removeprefix("#tile.").partition("<")
     fields = dict(re.findall(r"(\w+) = (\w+)", body))
+    unknown = sorted(fields.keys() - _FIELDS - _NUMBERS)
+    if unknown:
+        raise ValueError(f"{', '.join(unknown)} of a schedule: nothing says "
+                         "whether it makes a form")
 
     def number(name: str, otherwise: int = 0) -> int:
         return int(fields.get(name, otherwise))
@@ -39,6 +49,7 @@ def list_forms(schedule: str, family: str, fp8: bool,
         what += ("many tokens", f"rows = {number('rows', 256)}",
                  f"launches = {number('launches', 2)}")
         traits = _present((("even", "even" in fields),
+                           ("cluster", "cluster" in fields),
                            ("unequal", "unequal" in fields),
                            ("ranges", number("split") > 1)))
     else:
