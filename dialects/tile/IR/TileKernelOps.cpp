@@ -127,19 +127,7 @@ LogicalResult KernelOp::verify() {
         return emitOpError() << "has an argument of type " << type
                              << ": expected a global buffer, a tensor map, "
                                 "i32 or f32";
-  // What lies where in shared memory is the rings' business, but it has to be
-  // inside what the launch provides.
-  LogicalResult result = success();
-  walk([&](RingCreateOp ring) {
-    RingType type = ring.getRing().getType();
-    uint64_t bytes = type.getStages() * type.getBytes();
-    uint64_t end = ring.getOffset() + bytes;
-    if (succeeded(result) && end > getSharedBytes())
-      result = ring.emitOpError()
-               << "ends at byte " << end << " of shared memory, the kernel has "
-               << getSharedBytes();
-  });
-  return result;
+  return success();
 }
 
 /// Whether `attr` is missing, or a list that has an element and has `ElementT`

@@ -47,6 +47,16 @@ LogicalResult RingCreateOp::verify() {
   if (static_cast<int64_t>(getConsumers()) < 1 || getConsumers() > 1024)
     return emitOpError() << "has " << static_cast<int64_t>(getConsumers())
                          << " consumers: expected 1 to 1024";
+  // What lies where in shared memory is the rings' business, but it has to be
+  // inside what the launch provides. The kernel has been verified: an op around
+  // others goes first.
+  auto kernel = (*this)->getParentOfType<KernelOp>();
+  RingType type = getRing().getType();
+  uint64_t end = offset + type.getStages() * type.getBytes();
+  if (kernel && end > kernel.getSharedBytes())
+    return emitOpError() << "ends at byte " << end
+                         << " of shared memory, the kernel has "
+                         << kernel.getSharedBytes();
   return success();
 }
 
@@ -63,6 +73,9 @@ LogicalResult CopyOp::verify() {
     return emitOpError() << "copies a piece of " << values
                          << " values: expected its first byte and its length, "
                             "and neither as an attribute";
+  if (getAt().has_value() != getBytes().has_value())
+    return emitOpError() << "has only one of 'at' and 'bytes': expected both "
+                            "or neither";
   if (!getAt())
     return success();
   int64_t at = *getAt(), bytes = *getBytes();
@@ -226,7 +239,11 @@ LogicalResult ReduceOp::verify() {
       !scratch.getElementType().isF32())
     return emitOpError() << "has scratch of type " << scratch
                          << ": expected !tile.buffer<f32, shared>";
-  if (auto create = getScratch().getDefiningOp<ScratchOp>())
+  // What stands behind this op, which is an error, is not verified yet.
+  auto create = getScratch().getDefiningOp<ScratchOp>();
+  Operation *here =
+      create ? create->getBlock()->findAncestorOpInBlock(**this) : nullptr;
+  if (here && create->isBeforeInBlock(here))
     if (static_cast<int64_t>(create.getCount()) < last - first)
       return emitOpError() << "has scratch of " << create.getCount()
                            << " elements for " << last - first << " warps";

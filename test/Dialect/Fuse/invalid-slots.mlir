@@ -185,3 +185,33 @@ fuse.slot_kernel "k" op "f" variant "standard" {
 
 // expected-error@+1 {{expected 'block' to be 3 numbers of threads, at most 1024 together}}
 "test.x"() {a = #fuse.gpu_code<format = ptx, file = "f", entry = "e", grid = affine_map<()[s0] -> (s0, 1, 1)>, block = [1024, 2, 1], sizes = [[0, 0]], args = []>} : () -> ()
+
+// -----
+
+// A model may be verified before the slot outside of it that it calls. The
+// first takes what is missing for the mistake of the slot.
+
+fuse.model @m class "M" {
+  func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %y = fuse.call_slot @s(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %y : tensor<4xf32>
+  }
+}
+// expected-error@+1 {{'fuse.slot' op requires attribute 'signature'}}
+"fuse.slot"() <{op = "f", sym_name = "s", variant = "v"}> ({
+^bb0:
+}) : () -> ()
+
+// -----
+
+fuse.model @m class "M" {
+  func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error@+1 {{has type '(tensor<4xf32>) -> tensor<4xf32>', slot 's' (op=f, variant=v) has '(tensor<8xf32>) -> tensor<8xf32>'}}
+    %y = fuse.call_slot @s(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    return %y : tensor<4xf32>
+  }
+}
+"fuse.slot"() <{op = "f", sym_name = "s", variant = "v",
+                signature = (tensor<8xf32>) -> tensor<8xf32>}> ({
+^bb0:
+}) : () -> ()

@@ -581,3 +581,65 @@ func.func @f(%p: !tile.buffer<bf16>, %j: i32, %c: i1, %e: i32) {
     : !tile.buffer<bf16> -> vector<2xbf16>
   return
 }
+
+// -----
+
+// The kernel does not look into ops that may lack anything.
+
+gpu.module @m {
+  tile.kernel @k() blocks(1) threads(32) shared_bytes(1024) {
+    // expected-error@+1 {{'tile.ring.create' op requires attribute 'offset'}}
+    %r = "tile.ring.create"() <{consumers = 2 : i64}>
+      : () -> !tile.ring<1 x 1024>
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  tile.kernel @k() blocks(1) threads(32) shared_bytes(1024) {
+    // expected-error@+1 {{'tile.ring.create' op result #0 must be}}
+    %r = "tile.ring.create"() <{consumers = 2 : i64, offset = 0 : i64}>
+      : () -> i32
+    tile.return
+  }
+}
+
+// -----
+
+// Nor does an op look at what stands behind it.
+
+gpu.module @m {
+  tile.kernel @k(%x: f32) blocks(1) threads(128) shared_bytes(0) {
+    // expected-error@+1 {{operand #1 does not dominate this use}}
+    %0 = "tile.reduce"(%x, %scratch)
+      <{barrier = 1 : i64, first = 0 : i64, last = 4 : i64}>
+      : (f32, !tile.buffer<f32, shared>) -> f32
+    // expected-note@+1 {{operand defined here}}
+    %scratch = tile.scratch 1 : !tile.buffer<f32, shared>
+    tile.return
+  }
+}
+
+// -----
+
+gpu.module @m {
+  tile.kernel @k(%x: f32) blocks(1) threads(128) shared_bytes(0) {
+    %0 = "tile.reduce"(%x, %scratch)
+      <{barrier = 1 : i64, first = 0 : i64, last = 4 : i64}>
+      : (f32, !tile.buffer<f32, shared>) -> f32
+    // expected-error@+1 {{'tile.scratch' op requires attribute 'count'}}
+    %scratch = "tile.scratch"() : () -> !tile.buffer<f32, shared>
+    tile.return
+  }
+}
+
+// -----
+
+func.func @f(%w: !tile.buffer<i8>, %o: i64, %s: !tile.stage<1024>) {
+  // expected-error@+1 {{has only one of 'at' and 'bytes': expected both or neither}}
+  "tile.copy"(%w, %o, %s) <{at = 0 : i64, policy = #tile<cache_policy normal>}>
+    : (!tile.buffer<i8>, i64, !tile.stage<1024>) -> ()
+  return
+}
