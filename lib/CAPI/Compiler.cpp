@@ -215,6 +215,10 @@ fuse_status fuse_module_run(fuse_module *module, const char *pipeline) {
   return guard([&] {
     ContextState &state = *module->state;
     state.errors.clear();
+    // The parser of pipelines calls itself for each level.
+    if (llvm::Error error = checkTextDepth(pipeline))
+      return fail(FUSE_ERROR_INVALID_ARGUMENT,
+                  "pipeline: " + llvm::toString(std::move(error)));
     std::string text;
     llvm::raw_string_ostream errors(text);
     FailureOr<OpPassManager> parsed = parsePassPipeline(pipeline, errors);

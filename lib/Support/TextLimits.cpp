@@ -15,6 +15,10 @@ llvm::Error fuse::checkTextLimits(llvm::StringRef text) {
   if (text.starts_with("ML\xefR"))
     return createStringError("bytecode is only read from trusted places; "
                              "convert it to text with fuse-opt");
+  return checkTextDepth(text);
+}
+
+llvm::Error fuse::checkTextDepth(llvm::StringRef text) {
   // Angle brackets are counted apart, since arrows and comparisons use them.
   unsigned brackets = 0, angles = 0, line = 1;
   for (size_t i = 0; i < text.size(); ++i) {

@@ -7,6 +7,7 @@
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
 #include "fuse/Registry/KernelRegistry.h"
+#include "fuse/Support/TextLimits.h"
 #include "fuse/Target/PTX.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/InitAllDialects.h"
@@ -111,6 +112,14 @@ static llvm::LogicalResult processFile(llvm::StringRef input,
     llvm::errs() << error << "\n";
     return llvm::failure();
   }
+  // The parser calls itself for each bracket and has no limit of its own.
+  llvm::StringRef text = file->getBuffer();
+  if (!text.starts_with("ML\xefR"))
+    if (llvm::Error tooDeep = fuse::checkTextDepth(text)) {
+      llvm::errs() << input << ": error: " << llvm::toString(std::move(tooDeep))
+                   << "\n";
+      return llvm::failure();
+    }
   mlir::MlirOptMainConfig given = config;
   config.setPassPipelineSetupFn([given](mlir::PassManager &manager) {
     manager.addInstrumentation(std::make_unique<KeepInput>());

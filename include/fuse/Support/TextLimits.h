@@ -29,6 +29,9 @@ inline constexpr unsigned maxTextDepth = 256;
 /// strings and in `//` comments do not count.
 llvm::Error checkTextLimits(llvm::StringRef text);
 
+/// Refuses text that is nested too deeply, and nothing else.
+llvm::Error checkTextDepth(llvm::StringRef text);
+
 /// The text of a file, `-` for standard input, if it keeps the limits.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 readText(llvm::StringRef path);

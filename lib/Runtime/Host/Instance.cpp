@@ -131,13 +131,15 @@ size_t Instance::getNumInputs() const {
 
 void Instance::collectArguments(const DLTensor *const *inputs, size_t numInputs,
                                 bool needsData, Views &views) const {
+  if (numInputs > 0 && !inputs)
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT, "the list of inputs is null");
   views.clear();
   size_t next = 0;
   for (size_t i = 0; i < bound.size(); ++i) {
     const DLTensor *tensor = nullptr;
     if (bound[i])
       tensor = &boundViews[i];
-    else if (next < numInputs && inputs)
+    else if (next < numInputs)
       tensor = inputs[next++];
     else
       throw Failure(FUSE_ERROR_INVALID_ARGUMENT, nameArgument(function, i) +
@@ -247,8 +249,9 @@ void Instance::launch(const DLTensor *const *inputs, size_t numInputs,
   collectArguments(inputs, numInputs, /*needsData=*/true, views);
   int64_t *symbols = getSymbolRoom(function);
   evaluateSymbols(function, views, symbols);
-  if (options.numOutputs != function.results.size() ||
-      (options.numOutputs > 0 && !options.outputs))
+  if (options.numOutputs > 0 && !options.outputs)
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT, "the list of outputs is null");
+  if (options.numOutputs != function.results.size())
     throw Failure(
         FUSE_ERROR_INVALID_ARGUMENT,
         function.name + " has " + std::to_string(function.results.size()) +
