@@ -21,6 +21,7 @@
 #include "mlir/InitAllExtensions.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/WithColor.h"
 
 #include <limits>
 
@@ -516,7 +517,8 @@ bool fuse::emitCases(const EmitOptions &options) {
                    << seed - 1 << "\n";
     }
   } catch (const host::Failure &failure) {
-    llvm::outs() << failure.getMessage() << "\n";
+    llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
+        << failure.getMessage() << "\n";
     return false;
   }
   llvm::outs() << made << " modules from seeds " << options.firstSeed << " to "

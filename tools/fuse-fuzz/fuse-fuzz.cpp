@@ -269,13 +269,23 @@ int main(int argc, char **argv) {
                        : "--seconds: expected a time that is not negative\n");
     return 1;
   }
-  if (!regress.empty())
-    if (std::error_code error = llvm::sys::fs::create_directories(regress)) {
+  if (perFile == 0) {
+    llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
+        << "--per-file=0: expected at least one module\n";
+    return 1;
+  }
+  if (!regress.empty()) {
+    std::error_code error = llvm::sys::fs::create_directories(regress);
+    // It is no error that something else is there already.
+    if (!error && !llvm::sys::fs::is_directory(regress))
+      error = std::make_error_code(std::errc::not_a_directory);
+    if (error) {
       llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
           << "can not make folder '" << regress << "': " << error.message()
           << "\n";
       return 1;
     }
+  }
   TextMutator mutator;
   bool isText = stratum == Stratum::Models || stratum == Stratum::Slots;
   if ((stratum == Stratum::Models && runs) || (isText && !emit.empty())) {
