@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Compiler/DeviceCode.h"
+#include "fuse/Support/OutputFile.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringMap.h"
@@ -77,13 +78,11 @@ llvm::Error fuse::assemble(DeviceModule &module, StringRef chip,
   };
   std::string input = getPath("code.ptx"), output = getPath("code.cubin"),
               logPath = getPath("log");
-  {
-    std::error_code code;
-    llvm::raw_fd_ostream os(input, code);
-    if (code)
-      return createStringError(code, input + ": " + code.message());
-    os << module.ptx;
-  }
+  if (llvm::Error error = writeFile(input, [&](llvm::raw_ostream &os) {
+        os << module.ptx;
+        return llvm::Error::success();
+      }))
+    return error;
   std::string arch = ("-arch=" + chip).str();
   StringRef arguments[] = {*ptxas, arch, "-v", input, "-o", output};
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(logPath),

@@ -6,6 +6,7 @@
 
 #include "fuse/Slots/Passes.h"
 #include "fuse/Slots/SlotBinding.h"
+#include "fuse/Support/OutputFile.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -13,9 +14,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Support/FileUtilities.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_BINDSLOTSPASS
@@ -92,12 +91,12 @@ private:
       print(llvm::errs());
       return success();
     }
-    std::string error;
-    std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(report, &error);
-    if (!file)
-      return getOperation().emitError(error);
-    print(file->os());
-    file->keep();
+    llvm::Error error = writeFile(report, [&](llvm::raw_ostream &os) {
+      print(os);
+      return llvm::Error::success();
+    });
+    if (error)
+      return getOperation().emitError(llvm::toString(std::move(error)));
     return success();
   }
 

@@ -5,17 +5,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Conversion/KernelsToPTX/KernelsToPTX.h"
+#include "fuse/Support/OutputFile.h"
 #include "fuse/Target/PTX.h"
 #include "fuse/Target/Passes.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Support/FileUtilities.h"
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -88,12 +87,12 @@ public:
 
 private:
   LogicalResult write(StringRef path, StringRef text) {
-    std::string error;
-    std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &error);
-    if (!file)
-      return getOperation().emitError(error);
-    file->os() << text;
-    file->keep();
+    llvm::Error error = writeFile(path, [&](llvm::raw_ostream &os) {
+      os << text;
+      return llvm::Error::success();
+    });
+    if (error)
+      return getOperation().emitError(llvm::toString(std::move(error)));
     return success();
   }
 };

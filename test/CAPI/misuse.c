@@ -1,9 +1,16 @@
-// RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda \
-// RUN:   FAKE_CUDA_SCRIPT=/dev/null fuse-c-misuse-test 2>&1 | FileCheck %s
+// RUN: rm -rf %t && mkdir %t && cp /bin/true %t/ptxas
+// RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda PATH=%t \
+// RUN:   FAKE_CUDA_SCRIPT=/dev/null \
+// RUN:   %fuse_obj_root/bin/fuse-c-misuse-test 2>&1 | FileCheck %s
 // What a host should not do, and what it is told: on the CPU, and on the
 // stand-in for a GPU. Each line is one mistake; nothing crashes.
 
+#define _DEFAULT_SOURCE
+
 #include "Linear.h"
+
+#include <signal.h>
+#include <sys/resource.h>
 
 static const char *const mlp =
     "func.func @mlp(%x: tensor<?x64xbf16>,\n"
@@ -30,6 +37,7 @@ static void compileWrongly(void) {
   fuse_module *module = NULL;
   fuse_artifact *artifact = NULL;
   fuse_compile_options options;
+  char deep[1000] = "";
   expect(fuse_context_create(&context));
   // CHECK: no text: FUSE_ERROR_INVALID_ARGUMENT
   report("no text", fuse_module_parse(context, NULL, 3, &module));
@@ -38,6 +46,9 @@ static void compileWrongly(void) {
   expect(fuse_module_parse(context, mlp, strlen(mlp), &module));
   // CHECK: bad pipeline: FUSE_ERROR_INVALID_ARGUMENT
   report("bad pipeline", fuse_module_run(module, "builtin.module(nothing)"));
+  // CHECK: deep pipeline: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}nested more than
+  memset(deep, '(', sizeof(deep) - 1);
+  report("deep pipeline", fuse_module_run(module, deep));
   memset(&options, 0, sizeof(options));
   // CHECK: no size: FUSE_ERROR_INVALID_ARGUMENT: 'size' is 0
   report("no size", fuse_module_compile(module, &options, &artifact));
@@ -55,6 +66,36 @@ static void compileWrongly(void) {
   options.tokens = -5;
   // CHECK: bad tokens: FUSE_ERROR_PASS: {{.*}}-5
   report("bad tokens", fuse_module_compile(module, &options, &artifact));
+  fuse_module_destroy(module);
+  fuse_context_destroy(context);
+}
+
+/* A disk on which there is no room for a byte. */
+static void compileOnFullDisk(void) {
+  fuse_context *context = NULL;
+  fuse_module *module = NULL;
+  fuse_artifact *artifact = NULL;
+  fuse_compile_options options;
+  struct rlimit most, none;
+  expect(fuse_context_create(&context));
+  expect(fuse_module_parse(context, mlp, strlen(mlp), &module));
+  fuse_compile_options_init(&options);
+  options.cpu = "";
+  options.chip = "sm_80";
+  options.assemble = 2;
+  getrlimit(RLIMIT_FSIZE, &most);
+  none = most;
+  none.rlim_cur = 0;
+  signal(SIGXFSZ, SIG_IGN);
+  setrlimit(RLIMIT_FSIZE, &none);
+  fuse_status status = fuse_module_compile(module, &options, &artifact);
+  setrlimit(RLIMIT_FSIZE, &most);
+  // CHECK: full disk: FUSE_ERROR_PASS: {{.*}}code.ptx: File too large
+  report("full disk", status);
+  // CHECK: full pipe: FUSE_ERROR_PASS: {{.*}}/dev/full: No space left on device
+  report("full pipe",
+         fuse_module_run(module, "builtin.module(fuse-gpu-pipeline,"
+                                 "fuse-emit-ptx{output=/dev/full})"));
   fuse_module_destroy(module);
   fuse_context_destroy(context);
 }
@@ -202,6 +243,14 @@ static void launchWrongly(const fuse_artifact *artifact) {
   // CHECK: null input: FUSE_ERROR_TENSOR: argument 0 of mlp is null
   report("null input", fuse_launch(instance, &args));
   inputs[0] = &x;
+  args.inputs = NULL;
+  // CHECK: null inputs: FUSE_ERROR_INVALID_ARGUMENT: the list of inputs is null
+  report("null inputs", fuse_launch(instance, &args));
+  args.inputs = inputs;
+  args.outputs = NULL;
+  // CHECK: null outputs: FUSE_ERROR_INVALID_ARGUMENT: the list of outputs is
+  report("null outputs", fuse_launch(instance, &args));
+  args.outputs = outputs;
   args.num_outputs = 2;
   // CHECK: two outputs: FUSE_ERROR_INVALID_ARGUMENT: mlp has 1 results, got 2
   report("two outputs", fuse_launch(instance, &args));
@@ -240,6 +289,7 @@ static void launchWrongly(const fuse_artifact *artifact) {
 int main(void) {
   fuse_artifact *artifact = NULL;
   compileWrongly();
+  compileOnFullDisk();
   artifact = compileForGPU(mlp);
   loadWrongly(artifact);
   launchWrongly(artifact);

@@ -4,6 +4,12 @@
 // RUN: not fuse-opt %s --fuse-gpu-pipeline \
 // RUN:   --fuse-emit-ptx=output=%t.no/such/file.ptx 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=FILE
+// RUN: not fuse-opt %s --fuse-gpu-pipeline \
+// RUN:   --fuse-emit-ptx=output=/dev/full -o /dev/null 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=FULL
+// RUN: not fuse-opt %s --fuse-gpu-pipeline \
+// RUN:   --fuse-emit-ptx="output=%t.ptx plan=/dev/full" -o /dev/null 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=FULL
 // RUN: split-file %S/Inputs/modules.mlir %t.inputs
 // RUN: not fuse-opt %t.inputs/chip.mlir --fuse-emit-ptx 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=CHIP
@@ -14,7 +20,8 @@
 
 // NONE: error: has no kernel in PTX
 // TARGET: 'gpu.module' op expected one target to compile for, but got 0
-// FILE: error: cannot open output file '{{.*}}file.ptx': No such file or directory
+// FILE: error: {{.*}}file.ptx{{.*}}: No such file or directory
+// FULL: error: /dev/full: No space left on device
 // CHIP: 'gpu.module' op is for an unknown chip 'sm_99', expected one of sm_80,
 // ROCDL: 'gpu.module' op expected a target of type #nvvm.target, but got #rocdl.target
 // PLAN: 'func.func' op has a malformed fuse.launch_plan

@@ -64,7 +64,11 @@ int main(int argc, char **argv) {
     return 2;
   }
   try {
-    return run(command, Cache(argv[2]), argc > 3 ? argv[3] : nullptr);
+    int status = run(command, Cache(argv[2]), argc > 3 ? argv[3] : nullptr);
+    std::cout.flush();
+    if (!std::cout)
+      throw Failure(FUSE_ERROR_IO, "the output can not be written");
+    return status;
   } catch (const Failure &failure) {
     std::cerr << "fuse-cache: error: " << failure.getMessage() << "\n";
     return 1;

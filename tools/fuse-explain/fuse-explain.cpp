@@ -6,6 +6,7 @@
 
 #include "fuse/IR/FuseModules.h"
 #include "fuse/InitAllDialects.h"
+#include "fuse/Support/OutputFile.h"
 #include "fuse/Support/TextLimits.h"
 #include "fuse/Transforms/Explain.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -14,12 +15,10 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/Parser/Parser.h"
-#include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
 
@@ -30,25 +29,25 @@ enum class Format { Text, JSON, HTML };
 /// Prints what is to be read to a file. Returns the status of the program.
 static int write(const fuse::Explanation &explanation, Format format,
                  StringRef name) {
-  std::string message;
-  std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(name, &message);
-  if (!file) {
-    llvm::errs() << "fuse-explain: error: " << message << "\n";
-    return 2;
-  }
-  switch (format) {
-  case Format::Text:
-    fuse::printText(explanation, file->os());
-    break;
-  case Format::JSON:
-    file->os() << llvm::formatv("{0:2}", fuse::toJSON(explanation)) << "\n";
-    break;
-  case Format::HTML:
-    fuse::printHTML(explanation, file->os());
-    break;
-  }
-  file->keep();
-  return 0;
+  llvm::Error error = fuse::writeFile(name, [&](llvm::raw_ostream &os) {
+    switch (format) {
+    case Format::Text:
+      fuse::printText(explanation, os);
+      break;
+    case Format::JSON:
+      os << llvm::formatv("{0:2}", fuse::toJSON(explanation)) << "\n";
+      break;
+    case Format::HTML:
+      fuse::printHTML(explanation, os);
+      break;
+    }
+    return llvm::Error::success();
+  });
+  if (!error)
+    return 0;
+  llvm::errs() << "fuse-explain: error: " << llvm::toString(std::move(error))
+               << "\n";
+  return 2;
 }
 
 int main(int argc, char **argv) {

@@ -7,6 +7,7 @@
 #include "Program.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Support/OutputFile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -164,13 +165,10 @@ llvm::Error PhaseDump::write(ModuleOp module, unsigned number,
     return createStringError(code, directory + ": " + code.message());
   llvm::SmallString<128> path(directory);
   llvm::sys::path::append(path, Twine(number) + "." + name + ".mlir");
-  std::error_code code;
-  llvm::raw_fd_ostream os(path, code);
-  if (code)
-    return createStringError(code, path + ": " + code.message());
-  module->print(os);
-  os << "\n";
-  return llvm::Error::success();
+  return writeFile(path, [&](llvm::raw_ostream &os) {
+    os << module << "\n";
+    return llvm::Error::success();
+  });
 }
 
 Expected<OwningOpRef<ModuleOp>> fuse::lowerForHost(func::FuncOp function,

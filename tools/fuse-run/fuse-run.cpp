@@ -12,6 +12,7 @@
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Runtime/Npy.h"
 #include "fuse/Slots/Passes.h"
+#include "fuse/Support/OutputFile.h"
 #include "fuse/Support/TextLimits.h"
 #include "fuse/Target/PTX.h"
 #include "fuse/Transforms/Passes.h"
@@ -20,12 +21,10 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/WithColor.h"
 
 #include <chrono>
@@ -143,44 +142,35 @@ static llvm::Error emitGPUCode(ModuleOp module, const Options &options) {
     return error;
   if (failed(pm.run(*lowered)))
     return llvm::createStringError("lowering for " + options.chip + " failed");
-  std::string message;
-  auto output = openOutputFile(options.outputFile, &message);
-  if (!output)
-    return llvm::createStringError(message);
-  if (options.emit == Emit::PTX) {
-    FailureOr<std::string> text = getPTX(*lowered);
-    if (failed(text))
-      return llvm::createStringError("there is no PTX");
-    output->os() << *text;
-  } else {
-    lowered->print(output->os());
-    output->os() << "\n";
-  }
-  output->keep();
-  return llvm::Error::success();
+  return writeFile(options.outputFile,
+                   [&](llvm::raw_ostream &os) -> llvm::Error {
+                     if (options.emit != Emit::PTX) {
+                       os << *lowered << "\n";
+                       return llvm::Error::success();
+                     }
+                     FailureOr<std::string> text = getPTX(*lowered);
+                     if (failed(text))
+                       return llvm::createStringError("there is no PTX");
+                     os << *text;
+                     return llvm::Error::success();
+                   });
 }
 
 /// Prints the code that was asked for.
 static llvm::Error emitCode(func::FuncOp function, const Options &options,
                             const PhaseDump &dump) {
-  std::string message;
-  auto output = openOutputFile(options.outputFile, &message);
-  if (!output)
-    return llvm::createStringError(message);
   bool toLLVM = options.emit == Emit::LLVM;
   auto module = lowerForHost(function, options.reference,
                              toLLVM ? "llvm" : "linalg", dump);
   if (!module)
     return module.takeError();
-  if (toLLVM) {
-    if (llvm::Error error = printLLVMIR(**module, output->os()))
-      return error;
-  } else {
-    (*module)->print(output->os());
-    output->os() << "\n";
-  }
-  output->keep();
-  return llvm::Error::success();
+  return writeFile(options.outputFile,
+                   [&](llvm::raw_ostream &os) -> llvm::Error {
+                     if (toLLVM)
+                       return printLLVMIR(**module, os);
+                     os << **module << "\n";
+                     return llvm::Error::success();
+                   });
 }
 
 /// Prints a tensor as nested lists, like NumPy does without abbreviating.

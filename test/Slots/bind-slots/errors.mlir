@@ -44,6 +44,8 @@
 // RUN:   | FileCheck %s --check-prefix=TWICE
 // RUN: not fuse-opt %s --fuse-bind-slots="kernels=%S/Inputs/kernels.mlir bind=scale=eager report-format=xml" 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=FORMAT
+// RUN: not fuse-opt %s --fuse-bind-slots="kernels=%S/Inputs/kernels.mlir bind=scale=eager report=/dev/full" 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=FULL
 // RUN: not fuse-opt %s --fuse-bind-slots="kernels=%S/Inputs/kernels.mlir config=%t.missing.yaml" 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=CONFIG
 
@@ -73,6 +75,7 @@
 // FILE: error: kernels: cannot open input file
 // TWICE: error: duplicate kernel registration: op=scale, variant=standard, name=twice; it is registered by {{.*}}kernels.mlir
 // FORMAT: error: unknown report format 'xml', expected text or json
+// FULL: error: /dev/full: No space left on device
 // CONFIG: error: {{.*}}No such file or directory
 
 fuse.model @m class "M" {

@@ -10,6 +10,9 @@
 // RUN: not fuse-explain %s --patterns='((RMSNorm,x))->mlp' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=PATTERN
 // RUN: fuse-explain %s -o /dev/null 2>&1 | FileCheck %s --check-prefix=NONE
+// RUN: not fuse-explain %s -o /dev/full 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=FULL
+// FULL: fuse-explain: error: /dev/full: No space left on device
 // RUN: not fuse-explain %s --tokens=0 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=TOKENS
 // RUN: not fuse-explain %s.not 2>&1 | FileCheck %s --check-prefix=FILE

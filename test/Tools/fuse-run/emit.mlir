@@ -4,6 +4,11 @@
 // RUN: fuse-run %s --emit=nvvm --entry=f | FileCheck %s --check-prefix=NVVM
 // RUN: fuse-run %s --emit=ptx --chip=sm_80 | FileCheck %s --check-prefix=PTX
 // RUN: not fuse-run %s --emit=ptx --chip=sm_1 2>&1 | FileCheck %s --check-prefix=CHIP
+// RUN: not fuse-run %s --emit=linalg -o /dev/full 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=FULL
+// RUN: not fuse-run %s --emit=gpu -o /dev/full 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=FULL
+// FULL: error: /dev/full: No space left on device
 // RUN: fuse-run %s --dim=3 --bench --iterations=2 \
 // RUN:   | FileCheck %s --check-prefix=TIME
 // RUN: rm -rf %t && fuse-run %s --dump-phases-to=%t
