@@ -73,6 +73,9 @@ static unsigned countDepartures(tile::ScheduleAttr a, tile::ScheduleAttr b) {
          (a.getLaunches() != b.getLaunches()) +
          (a.getSettle() != b.getSettle() &&
           canSettle(a.getInFlight(), a.getLaunches(), a.getDeferred())) +
+         (a.getSettle() > 0 && b.getSettle() > 0 &&
+          a.getInFlight() == b.getInFlight() &&
+          a.getSettleTo() != b.getSettleTo()) +
          differInAdders(a, b.getRows(), b.getSplit(), b.getAdders()) +
          (a.getPartials() != b.getPartials()) +
          (a.getPolled() != b.getPolled());
@@ -100,16 +103,17 @@ private:
   tile::ScheduleAttr make(int64_t blocks, int64_t split, int64_t rows,
                           int64_t weightStages, int64_t tokenStages,
                           int64_t inFlight, int64_t ahead, int64_t settle,
-                          int64_t adders, bool staged, bool deferred,
-                          int64_t launches, bool polled) {
+                          int64_t settleTo, int64_t adders, bool staged,
+                          bool deferred, int64_t launches, bool polled) {
     MLIRContext *context = problem.op->getContext();
     // What does not fit is dropped, and is nobody's error.
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
     Location loc = problem.op->getLoc();
     if (!canSettle(inFlight, launches, deferred))
       settle = 0;
-    int64_t settleTo =
-        settle > 0 ? std::min(choice.getSettleTo(), inFlight - 1) : 0;
+    // One less than are on their way is what it is without.
+    if (settle == 0 || settleTo >= inFlight - 1)
+      settleTo = 0;
     return tile::ScheduleAttr::getChecked(
         [&] { return emitError(loc); }, context, choice.getTokens(), blocks,
         split, choice.getFirstRows(), rows, weightStages, tokenStages, inFlight,
@@ -121,11 +125,12 @@ private:
   /// Grids of one cut of the last product: one block for each unit, equal
   /// shares of the first product, and all multiprocessors.
   void enumerateGrids(int64_t rows, int64_t split) {
-    tile::ScheduleAttr probe = make(
-        gpu.multiprocessors, split, rows, choice.getWeightStages(),
-        std::max<int64_t>(choice.getTokenStages(), 3), choice.getInFlight(),
-        choice.getAhead(), /*settle=*/0, /*adders=*/0, choice.getStaged(),
-        /*deferred=*/false, /*launches=*/1, /*polled=*/false);
+    tile::ScheduleAttr probe =
+        make(gpu.multiprocessors, split, rows, choice.getWeightStages(),
+             std::max<int64_t>(choice.getTokenStages(), 3),
+             choice.getInFlight(), choice.getAhead(), /*settle=*/0,
+             /*settleTo=*/0, /*adders=*/0, choice.getStaged(),
+             /*deferred=*/false, /*launches=*/1, /*polled=*/false);
     if (!probe)
       return;
     DecodeTiling tiling(problem, probe);
@@ -152,6 +157,7 @@ private:
     for (int64_t adders : {tiling.halfAdders, tiling.fewAdders})
       if (adders < split)
         adderCounts.insert(adders);
+    int64_t otherSettleTo = choice.getSettleTo() > 0 ? 0 : 1;
     // Stages of half a tile are half as large.
     int64_t scale = choice.getFirstRows() == 256 ? 1 : 2;
     for (int64_t weightStages :
@@ -171,17 +177,20 @@ private:
                 continue;
               for (int64_t settle :
                    {choice.getSettle(), int64_t(0), int64_t(2)})
-                for (int64_t adders : adderCounts)
-                  for (bool staged : {false, true})
-                    for (bool polled : {false, true})
-                      if (changes + (settle != choice.getSettle()) +
-                              differInAdders(choice, rows, split, adders) +
-                              (polled != choice.getPolled()) <=
-                          most)
-                        add(make(blocks, split, rows, weightStages, tokenStages,
-                                 inFlight, ahead, settle, adders, staged,
-                                 staged && choice.getDeferred(), launches,
-                                 polled));
+                for (int64_t settleTo : {choice.getSettleTo(), otherSettleTo})
+                  for (int64_t adders : adderCounts)
+                    for (bool staged : {false, true})
+                      for (bool polled : {false, true})
+                        if (changes + (settle != choice.getSettle()) +
+                                (settleTo != choice.getSettleTo()) +
+                                differInAdders(choice, rows, split, adders) +
+                                (polled != choice.getPolled()) <=
+                            most)
+                          add(make(blocks, split, rows, weightStages,
+                                   tokenStages, inFlight, ahead, settle,
+                                   settleTo, adders, staged,
+                                   staged && choice.getDeferred(), launches,
+                                   polled));
             }
   }
 

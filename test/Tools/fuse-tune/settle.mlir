@@ -1,0 +1,16 @@
+// How much is on its way beside a release is tried alone, too.
+
+// RUN: fuse-tune candidates %s -o %t --pipeline= --candidates=12 \
+// RUN:   --no-assemble && FileCheck %s < %t
+
+// CHECK-DAG: in_flight = 3, ahead = 8, settle = 3, settle_to = 1, partials = f32, polled = true, swapped
+// CHECK-DAG: in_flight = 3, ahead = 8, settle = 3, partials = f32, polled = true, swapped
+
+func.func @most(%x: tensor<128x1344xbf16>, %g: tensor<768x1344xbf16>,
+                %u: tensor<768x1344xbf16>, %d: tensor<1344x768xbf16>)
+    -> tensor<128x1344xbf16> {
+  %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<128x1344xbf16>, tensor<768x1344xbf16>, tensor<768x1344xbf16>,
+       tensor<1344x768xbf16>) -> tensor<128x1344xbf16>
+  return %y : tensor<128x1344xbf16>
+}
