@@ -239,6 +239,12 @@ void KernelSimulation::compile(Operation &op) {
       .Case([&](MmaOp mma) {
         add(Code::Multiply, op, {mma.getLhs(), mma.getRhs()});
       })
+      .Case([&](MmaCommitOp) { add(Code::Commit, op); })
+      .Case([&](MmaWaitOp wait) {
+        add(Code::AwaitProducts, op, {}, {},
+            static_cast<int64_t>(wait.getPending()));
+      })
+      .Case([&](AccWaitOp) { add(Code::AwaitProducts, op); })
       .Case([&](WordOp word) {
         add(Code::Word, op, op.getOperands(), word.getWord());
       })
@@ -457,7 +463,12 @@ bool KernelSimulation::execute(Thread &thread, const Step &step) {
   case Code::Release: {
     int64_t block =
         step.operands.size() > 2 ? getBlock(operand(2)) : thread.block;
-    ++getUse(block, makeHandle(operand(0), operand(1))).released;
+    int64_t handle = makeHandle(operand(0), operand(1));
+    bool isRead = llvm::any_of(thread.inFlight, [&](ArrayRef<int64_t> group) {
+      return llvm::is_contained(group, handle);
+    });
+    int64_t released = ++getUse(block, handle).released;
+    wrongReleases += isRead || released > rings[operand(0)].consumers;
     break;
   }
   case Code::Copy: {
@@ -490,8 +501,16 @@ bool KernelSimulation::execute(Thread &thread, const Step &step) {
     break;
   }
   case Code::Multiply:
+    thread.inFlight.back().append({operand(0), operand(1)});
     if (operand(0) == operand(1))
       ++products[thread.index][getUse(thread.block, operand(0)).content];
+    break;
+  case Code::Commit:
+    thread.inFlight.emplace_back();
+    break;
+  case Code::AwaitProducts:
+    while (static_cast<int64_t>(thread.inFlight.size()) > step.value + 1)
+      thread.inFlight.pop_front();
     break;
   case Code::Word:
     values[step.result] = operand(0) << 32 | operand(1);
@@ -584,7 +603,7 @@ KernelSimulation::Result KernelSimulation::run(int64_t tokens) {
   products.clear();
   threads.clear();
   goals.clear();
-  earlyCopies = excessCopies = 0;
+  earlyCopies = excessCopies = wrongReleases = 0;
   for (Block &block : blocks)
     block.rings.resize(rings.size());
   // Those of all blocks that run ahead first.

@@ -74,6 +74,9 @@ public:
   int64_t getEarlyCopies() const { return earlyCopies; }
   /// Copies of more bytes into a stage than it was acquired with.
   int64_t getExcessCopies() const { return excessCopies; }
+  /// Releases of a stage that products of the releasing thread may still read,
+  /// or by more than its consumers.
+  int64_t getWrongReleases() const { return wrongReleases; }
   /// Words that were waited for with another count than arrived in the end, by
   /// a `tile.word.wait`.
   int64_t countInexactWaits() const;
@@ -102,6 +105,8 @@ private:
     Copy,
     CopyTensor,
     Multiply,
+    Commit,
+    AwaitProducts,
     Word,
     Arrive,
     AwaitWord,
@@ -153,6 +158,9 @@ private:
     /// At which barriers it has arrived, and how often.
     std::map<const Meeting *, int64_t> meetings;
     std::vector<int64_t> values;
+    /// Uses that its products read, by groups, the last of which is not
+    /// committed.
+    std::deque<llvm::SmallVector<int64_t, 2>> inFlight = {{}};
     /// What it has stored to scratch itself: the lanes of a warp store the same
     /// there, one after the other only because they are in step.
     std::map<std::pair<int64_t, int64_t>, int64_t> scratch;
@@ -192,7 +200,7 @@ private:
   std::vector<Thread> threads;
   std::map<std::pair<int64_t, int64_t>, int64_t> words, goals, marked;
   std::map<int64_t, std::map<Product, int64_t>> products;
-  int64_t earlyCopies = 0, excessCopies = 0;
+  int64_t earlyCopies = 0, excessCopies = 0, wrongReleases = 0;
   std::string error;
 };
 

@@ -7,8 +7,9 @@
 // Blocks of a launch of both products wait for each other's hidden units, while
 // their own wait for the first k-steps of the last product to be stored. These
 // tests run what the compiler emits, over schedules and numbers of tokens, and
-// look at three things: all threads end, every k-step of every pair of tiles is
-// multiplied once, and no hidden units are read before they are announced.
+// look at four things: all threads end, every k-step of every pair of tiles is
+// multiplied once, no hidden units are read before they are announced, and no
+// stage is given back while products read it, or once too often.
 //
 //===----------------------------------------------------------------------===//
 
@@ -147,6 +148,7 @@ protected:
     KernelSimulation::Result result = simulation.run(tokens);
     EXPECT_TRUE(result.hasEnded) << result.waiting;
     EXPECT_EQ(simulation.getEarlyCopies(), 0);
+    EXPECT_EQ(simulation.getWrongReleases(), 0);
 
     std::map<KernelSimulation::Product, int64_t> all;
     int64_t tokenTiles = llvm::alignTo(llvm::divideCeil(tokens, 128), cluster);
@@ -236,6 +238,71 @@ TEST_F(PrefillWaitsTest, WhoeverWaitsIsNamed) {
   // Stages that nobody fills.
   EXPECT_EQ(run(3, true).waiting, "block 0 thread 32: tile.ring.wait 0 2\n"
                                   "block 1 thread 32: tile.ring.wait 0 2\n");
+}
+
+/// Three products of stages of which the ring has two, with so many groups in
+/// flight when a stage is released, and so many releases of each.
+static std::string getProducts(int64_t pending, int64_t releases) {
+  std::string release = "tile.ring.release %ring[%i] : !tile.ring<2 x 16384>\n";
+  return llvm::formatv(R"mlir(
+    gpu.module @kernels {{
+      tile.kernel @k(%w: !tile.buffer<i8>) blocks(1) threads(256)
+          shared_bytes(32768) {{
+        %c0 = arith.constant 0 : i32
+        %c1 = arith.constant 1 : i32
+        %c3 = arith.constant 3 : i32
+        %half = arith.constant 8192 : i32
+        %c0_i64 = arith.constant 0 : i64
+        %ring = tile.ring.create at(0) consumers(1) : !tile.ring<2 x 16384>
+        tile.barrier 0
+        tile.specialize {{
+          role "copy" warps(4) {{
+            scf.for %i = %c0 to %c3 step %c1 : i32 {{
+              %s = tile.ring.acquire %ring[%i] : !tile.ring<2 x 16384>
+              tile.copy %w[%c0_i64] to %s normal
+                : !tile.buffer<i8>, !tile.stage<16384>
+            }
+          }
+          role "multiply" warps(4) {{
+            %zero = tile.acc.zero : !tile.acc<64x8xf32>
+            %sums = scf.for %i = %c0 to %c3 step %c1 iter_args(%acc = %zero)
+                -> (!tile.acc<64x8xf32>) : i32 {{
+              %s = tile.ring.wait %ring[%i] : !tile.ring<2 x 16384>
+              %a = tile.view %s[%c0] : !tile.stage<16384>
+                -> !tile.shared<64x64xbf16, swizzle 128>
+              %b = tile.view %s[%half] : !tile.stage<16384>
+                -> !tile.shared<8x64xbf16, swizzle 128>
+              %next = tile.mma %a, %b into %acc
+                : !tile.shared<64x64xbf16, swizzle 128>,
+                  !tile.shared<8x64xbf16, swizzle 128>, !tile.acc<64x8xf32>
+              tile.mma.commit
+              tile.mma.wait {0}
+              {1}
+              scf.yield %next : !tile.acc<64x8xf32>
+            }
+          }
+        }
+        tile.return
+      }
+    })mlir",
+                       pending, releases == 1 ? release : release + release);
+}
+
+TEST_F(PrefillWaitsTest, WrongReleasesAreCounted) {
+  auto count = [&](int64_t pending, int64_t releases) {
+    module =
+        parseSourceString<ModuleOp>(getProducts(pending, releases), &context);
+    tile::KernelOp kernel;
+    module->walk([&](tile::KernelOp op) { kernel = op; });
+    KernelSimulation simulation(kernel, {0, 128});
+    EXPECT_TRUE(simulation.run(0).hasEnded);
+    return simulation.getWrongReleases();
+  };
+  EXPECT_EQ(count(/*pending=*/0, /*releases=*/1), 0);
+  // While the products read them.
+  EXPECT_EQ(count(/*pending=*/1, /*releases=*/1), 3);
+  // By one more than the ring's consumer.
+  EXPECT_EQ(count(/*pending=*/0, /*releases=*/2), 3);
 }
 
 TEST_F(PrefillWaitsTest, Ranges) {
