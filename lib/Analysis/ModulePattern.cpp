@@ -3,6 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// A pattern is given in one of three ways, which all end in classes and path
+// globs: written out, by the classes of a declared pattern, or by its name.
+// Declared patterns are those of the model itself and of libraries for models
+// of its class.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/ModulePattern.h"
 #include "fuse/Support/TextLimits.h"

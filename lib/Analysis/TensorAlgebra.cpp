@@ -3,6 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// A layer can be written in many ways that are one product or sum of the same
+// factors. These normal forms make them one: a product of powers, a sum with
+// constant weights of its terms, a polynomial of one variable. Roundings on the
+// way are collected rather than lost, because the variant of a norm, and
+// whether a formula is one at all, depends on where they stand.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/TensorAlgebra.h"
 
@@ -28,6 +36,8 @@ bool fuse::isSameNumber(double lhs, double rhs) {
   return lhs == rhs || std::abs(lhs - rhs) <= tolerance * std::abs(rhs);
 }
 
+/// Adds to the amount of `base`, which is compared as a node: equal
+/// expressions are one node.
 template <typename Entries>
 static void accumulate(Entries &entries, const Expr *base, double amount) {
   for (auto &[known, total] : entries)
@@ -40,6 +50,8 @@ static void accumulate(Entries &entries, const Expr *base, double amount) {
 
 namespace {
 
+/// Collects `expr^exponent`, factor by factor. Nothing is looked into that is
+/// one of `atoms`.
 class ProductBuilder {
 public:
   ProductBuilder(ArrayRef<const Expr *> atoms) : atoms(atoms) {}
@@ -108,6 +120,7 @@ private:
   unsigned visits = 0;
 };
 
+/// Collects `factor * expr`, term by term.
 class SumBuilder {
 public:
   SumBuilder(ArrayRef<const Expr *> atoms) : atoms(atoms) {}
@@ -156,6 +169,8 @@ private:
   unsigned visits = 0;
 };
 
+/// Coefficients from the constant to the cube, which the tanh form of gelu
+/// needs.
 using Polynomial = std::array<double, 4>;
 
 class PolynomialBuilder {

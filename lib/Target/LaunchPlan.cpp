@@ -3,6 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Plans are attributes that passes write and anybody can edit, so nothing is
+// taken for granted: whatever is not of the form that `fuse-attach-launch-plan`
+// writes makes the plan malformed. Sizes stay expressions; the host has the
+// numbers.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fuse/Support/Inject.h"
 #include "fuse/Target/PTX.h"
@@ -81,6 +88,8 @@ static std::optional<json::Value> argumentToJSON(Attribute attr) {
   return std::nullopt;
 }
 
+/// A launch, or nothing where it is malformed. Its module is named where it is
+/// not the generated one.
 static std::optional<json::Object> launchToJSON(DictionaryAttr launch,
                                                 const json::Object &external) {
   auto kernel = launch.getAs<SymbolRefAttr>("kernel");
@@ -111,6 +120,7 @@ static std::optional<json::Object> launchToJSON(DictionaryAttr launch,
   return result;
 }
 
+/// The plan of a function with the types of its arguments, or nothing.
 static std::optional<json::Object> planToJSON(func::FuncOp function,
                                               DictionaryAttr plan,
                                               const json::Object &external) {

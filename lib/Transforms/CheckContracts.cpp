@@ -3,6 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// A contract is an attribute of a model or a function: how many sites it has,
+// or which modules are in one. The pass changes nothing. What was fused it
+// reads from fused calls and from the origins of fused ops; what keeps other
+// sites from being fused it learns by forming once more, on a copy.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/KernelMatch.h"
 #include "fuse/Transforms/ModuleFusion.h"

@@ -3,6 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The check works on a copy, with the same functions that forming and unfusing
+// use, and compares it with the original, op by op, attributes and locations
+// included. The module itself stays as it is.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/Equivalence.h"
 #include "fuse/IR/FuseOps.h"

@@ -3,6 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// What runs, on the CPU or a GPU, is functions. The whole forward of a model
+// becomes one, with a parameter for each argument behind its own; with `sites`,
+// only the functions that fused calls have as bodies are left.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ModuleInliner.h"
 #include "fuse/Transforms/Passes.h"

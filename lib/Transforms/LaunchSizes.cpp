@@ -3,6 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// A host without MLIR computes grids, workspaces and sizes from the sizes of
+// the tensors that it is given, so each has to be an affine expression of
+// those. This walks from a value back to the arguments, through what lies
+// between in bufferized functions: casts, views, reshapes and arithmetic. What
+// depends on anything else, as on the value or the strides of an argument, is
+// an error that names it.
+//
+//===----------------------------------------------------------------------===//
 
 #include "LaunchSizes.h"
 

@@ -3,6 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// The patterns are upstream's; what they merge is decided here. A reduction
+// takes its producer only where the producer is not repeated, or costs less
+// than the read that it saves.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fuse/Transforms/Passes.h"
 
@@ -51,6 +57,7 @@ static unsigned getInputBits(linalg::GenericOp op) {
   return bits;
 }
 
+/// Whether the producer of an operand becomes part of its only consumer.
 static bool shouldMerge(OpOperand *operand) {
   auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
   auto consumer = dyn_cast<linalg::GenericOp>(operand->getOwner());

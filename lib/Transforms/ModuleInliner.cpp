@@ -3,6 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Forwards are copied op by op rather than cloned, because what belongs to
+// modules has no place in a function: reads of parameters become arguments, and
+// calls of modules become what their forwards compute, in regions too. Every
+// copy is located by the path of its module, from which kernels take their
+// origins and contracts the modules that they fused.
+//
+//===----------------------------------------------------------------------===//
 
 #include "ModuleInliner.h"
 #include "fuse/Support/Inject.h"
@@ -33,6 +41,7 @@ ModuleInliner::inlineForward(Operation *module, ArrayRef<Value> args) {
   IRMapping mapping;
   for (auto [arg, value] : llvm::zip(forward.getArguments(), args))
     mapping.map(arg, value);
+  // A caller may leave the last arguments out that have a default.
   for (unsigned i = args.size(); i < forward.getNumArguments(); ++i) {
     auto value =
         dyn_cast_or_null<TypedAttr>(forward.getArgAttr(i, kDefaultAttrName));
@@ -65,6 +74,9 @@ ModuleInliner::inlineMembers(FusedCallOp call, ArrayRef<Value> operands) {
        llvm::enumerate(call.getMembers().getAsRange<SymbolRefAttr>())) {
     Values args(operands.take_front(numArgs));
     if (i > 0) {
+      // The first member hosts the kernel; what the calls of the others
+      // passed stands in their identities: a side input, or -1 less the number
+      // of a result of the members before.
       IdentityCallOp identity = identities[i - 1];
       args.clear();
       for (int64_t source : identity.getInterface())
@@ -116,6 +128,7 @@ ModuleInliner::inlineFusedCall(FusedCallOp call, ArrayRef<Value> operands) {
       mapping.map(arg, operands[i]);
       continue;
     }
+    // Behind the values of the call there are the parameters.
     auto name = body.getArgAttrOfType<StringAttr>(i, kParameterAttrName);
     if (!name)
       return fail("takes more values than the call has");
@@ -156,6 +169,8 @@ LogicalResult ModuleInliner::copy(Operation &op, StringAttr path,
     ParameterOp owner =
         getOwner(tables, cast<ParameterOp>(lookupSymbol(
                              tables, module, get.getParameterAttr())));
+    // A tied parameter has the name of its owner, elsewhere in the model; the
+    // path of this module is known already.
     StringAttr name;
     if (owner->getParentOp() == module && !path.empty())
       name = builder.getStringAttr(Twine(path.getValue()) + "." +
@@ -197,6 +212,7 @@ LogicalResult ModuleInliner::copy(Operation &op, StringAttr path,
     relocate(builder.clone(op, mapping));
     return success();
   }
+  // Most regions have nothing of modules in them and can be cloned whole.
   if (!op.walk(isOfModules).wasInterrupted()) {
     builder.clone(op, mapping)->walk(relocate);
     return success();
@@ -220,6 +236,7 @@ LogicalResult ModuleInliner::copyRegions(Operation &op, Operation *clone,
       mapping.map(&block, copied);
       mapping.map(block.getArguments(), copied->getArguments());
     }
+    // All blocks are there before any op is copied: branches name them.
     for (Block &block : from) {
       builder.setInsertionPointToEnd(mapping.lookup(&block));
       for (Operation &inner : block)
@@ -255,6 +272,8 @@ void ModuleInliner::finish(ValueRange results) {
 OwningOpRef<func::FuncOp> fuse::inlineCalls(SymbolTableCollection &tables,
                                             ArrayRef<CallModuleOp> calls,
                                             StringRef name) {
+  // Inputs are what the chain reads from outside; results are those of its last
+  // call, and then what others read of the calls before.
   CallModuleOp head = calls.front(), tail = calls.back();
   llvm::SetVector<Value> inputs;
   SmallVector<Value> outputs(tail.getOutputs());

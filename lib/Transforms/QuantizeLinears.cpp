@@ -3,6 +3,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Scales are given by the names of linears, so names are checked first, in both
+// directions: a scale that no linear reads and a linear without a scale are
+// errors before anything changes. Linears that read one value with one scale
+// share the op that quantizes it, because a kernel forms only of linears with
+// one input.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/LinearNames.h"
 #include "fuse/Analysis/ScaleTable.h"

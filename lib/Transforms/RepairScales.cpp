@@ -3,6 +3,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Checkpoints often have gate and up projections with a scale each, which
+// kernels that treat both as one matrix can not have. Weights keep their own
+// scales, or those with the smaller one are brought to the larger, where
+// nothing saturates: what that adds to an error is bounded and in the remark.
+// Inputs are one value that two ops quantize; with `largest` both linears read
+// what the larger scale makes of it.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Support/Inject.h"
@@ -138,6 +147,23 @@ private:
            << " would accept them";
   }
 
+  static double getRatio(FloatAttr larger, FloatAttr smaller) {
+    return larger.getValueAsDouble() / smaller.getValueAsDouble();
+  }
+
+  /// Says that a projection has the larger scale now, and what that costs.
+  static void report(LinearOp changed, const remark::RemarkOpts &opts,
+                     StringRef projection, FloatAttr larger, FloatAttr smaller,
+                     Type storage) {
+    auto [relative, absolute] = getErrorBound(storage);
+    remark::passed(changed.getLoc(), opts)
+        << remark::metric("Projection", projection)
+        << remark::metric("Ratio", getRatio(larger, smaller))
+        << remark::metric("RelativeErrorBound", relative)
+        << remark::metric("AbsoluteErrorBound",
+                          absolute * larger.getValueAsDouble());
+  }
+
   LogicalResult repairWeights(GatedMulOp product, Projections pair,
                               Unequal mode) {
     FloatAttr gate = pair.gate.getWeightScaleAttr();
@@ -149,12 +175,12 @@ private:
         isInjected("scales-smaller") != (toF32(gate) > toF32(up));
     FloatAttr larger = gateIsLarger ? gate : up;
     FloatAttr smaller = gateIsLarger ? up : gate;
-    double ratio = larger.getValueAsDouble() / smaller.getValueAsDouble();
     remark::RemarkOpts opts = getOpts("unequal-scales");
     switch (mode) {
     case Unequal::Keep:
       remark::analysis(product.getLoc(), opts)
-          << remark::add("gate and up keep their own scales; ratio {0}", ratio);
+          << remark::add("gate and up keep their own scales; ratio {0}",
+                         getRatio(larger, smaller));
       return success();
     case Unequal::Refuse:
       return refuse(product, "", gate, up,
@@ -163,16 +189,11 @@ private:
       break;
     }
     LinearOp changed = gateIsLarger ? pair.up : pair.gate;
-    auto [relative, absolute] =
-        getErrorBound(changed.getWeight().getType().getElementType());
+    Type storage = changed.getWeight().getType().getElementType();
     requantize(changed, larger);
     ++numRequantized;
-    remark::passed(changed.getLoc(), opts)
-        << remark::metric("Projection", gateIsLarger ? "up" : "gate")
-        << remark::metric("Ratio", ratio)
-        << remark::metric("RelativeErrorBound", relative)
-        << remark::metric("AbsoluteErrorBound",
-                          absolute * larger.getValueAsDouble());
+    report(changed, opts, gateIsLarger ? "up" : "gate", larger, smaller,
+           storage);
     return success();
   }
 
@@ -192,12 +213,12 @@ private:
     bool gateIsLarger = toF32(gate) > toF32(up);
     FloatAttr larger = gateIsLarger ? gate : up;
     FloatAttr smaller = gateIsLarger ? up : gate;
-    double ratio = larger.getValueAsDouble() / smaller.getValueAsDouble();
     remark::RemarkOpts opts = getOpts("unequal-input-scales");
     bool isEqual = toF32(gate) == toF32(up);
     if (mode == UnequalInputs::Keep && !isEqual)
       remark::analysis(product.getLoc(), opts) << remark::add(
-          "gate and up quantize their input differently; ratio {0}", ratio);
+          "gate and up quantize their input differently; ratio {0}",
+          getRatio(larger, smaller));
     if (mode == UnequalInputs::Refuse && !isEqual)
       return refuse(product, "for its input ", gate, up,
                     "inputs=keep or inputs=largest");
@@ -216,14 +237,8 @@ private:
     if (dropped.use_empty())
       dropped.erase();
     ++numInputsMerged;
-    auto [relative, absolute] =
-        getErrorBound(kept.getQ().getType().getElementType());
-    remark::passed(changed.getLoc(), opts)
-        << remark::metric("Projection", gateIsLarger ? "up" : "gate")
-        << remark::metric("Ratio", ratio)
-        << remark::metric("RelativeErrorBound", relative)
-        << remark::metric("AbsoluteErrorBound",
-                          absolute * larger.getValueAsDouble());
+    report(changed, opts, gateIsLarger ? "up" : "gate", larger, smaller,
+           kept.getQ().getType().getElementType());
     return success();
   }
 };

@@ -3,6 +3,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Hosts allocate results, so that a launch does not. Doing this on tensors,
+// before bufferization, lets that write every result where it belongs: behind
+// it, results would have buffers of their own and a copy each.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fuse/Transforms/Passes.h"
 

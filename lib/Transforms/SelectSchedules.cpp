@@ -3,6 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// A schedule comes from the first of these that has one that fits: the text of
+// the op, the table of measured schedules, the cost model. An op that none has
+// one for stays as it is, with a remark that says why, and goes by the portable
+// path.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/PrefillSchedule.h"
 #include "fuse/Analysis/RowProblem.h"
@@ -58,63 +65,76 @@ struct SelectSchedulesPass
     // A schedule in the text is the user's choice.
     if (op->hasAttr(tile::kScheduleAttrName))
       return;
-    auto decline = [&](const Twine &reason) {
-      remark::missed(op->getLoc(),
-                     remark::RemarkOpts::name("schedule").category("codegen"))
-          << remark::reason("{0}", reason.str())
-          << remark::suggest("{0}", "the portable path takes this kernel");
-      ++numDeclined;
-    };
     std::string reason;
     GpuModel gpu;
     gpu.multiprocessors = multiprocessors;
     std::optional<ScheduleKey> key = getScheduleKey(op, tokens, reason);
     if (!key)
-      return decline(reason);
+      return decline(op, reason);
     if (takesRows(op)) {
       Attribute schedule = findMeasured(op, *key, tokens, gpu);
       if (!schedule)
         schedule = selectRows(*describeRows(op, reason), gpu);
-      op->setAttr(tile::kScheduleAttrName, schedule);
-      remark::passed(op->getLoc(),
-                     remark::RemarkOpts::name("schedule").category("codegen"));
-      ++numSelected;
+      (void)accept(op, schedule);
       return;
     }
     DecodeProblem problem = *describeDecode(op, reason);
-    if (dispatch && !problem.tokens) {
-      auto ranges = selectRanges(problem, tokens, gpu, [&](int64_t bound) {
-        key = getScheduleKey(op, bound, reason);
-        return findMeasured(op, *key, bound, gpu);
-      });
-      if (!ranges)
-        return decline("a single token makes more elements than 32 bits count");
-      op->setAttr(tile::kScheduleAttrName, ranges);
-      remark::passed(op->getLoc(),
-                     remark::RemarkOpts::name("schedule").category("codegen"))
-          << remark::metric("ranges", ranges.getBounds().size())
-          << remark::metric("tokens", ranges.getBounds().back())
-          << remark::metric("weight_bytes", problem.getWeightBytes());
-      ++numSelected;
-      return;
-    }
-    Attribute schedule = findMeasured(op, *key, tokens, gpu);
+    if (dispatch && !problem.tokens)
+      selectForRanges(problem, gpu);
+    else
+      selectForTokens(problem, *key, gpu);
+  }
+
+  /// One schedule for each of several ranges of the number of tokens.
+  void selectForRanges(const DecodeProblem &problem, const GpuModel &gpu) {
+    Operation *op = problem.op;
+    auto ranges = selectRanges(problem, tokens, gpu, [&](int64_t bound) {
+      std::string reason;
+      return findMeasured(op, *getScheduleKey(op, bound, reason), bound, gpu);
+    });
+    if (!ranges)
+      return decline(op,
+                     "a single token makes more elements than 32 bits count");
+    accept(op, ranges) << remark::metric("ranges", ranges.getBounds().size())
+                       << remark::metric("tokens", ranges.getBounds().back())
+                       << remark::metric("weight_bytes",
+                                         problem.getWeightBytes());
+  }
+
+  /// One schedule, for the op's own number of tokens or that of the option.
+  void selectForTokens(const DecodeProblem &problem, const ScheduleKey &key,
+                       const GpuModel &gpu) {
+    Operation *op = problem.op;
+    Attribute schedule = findMeasured(op, key, tokens, gpu);
     int64_t count = problem.tokens.value_or(tokens);
     if (!schedule)
       schedule = selectProducts(problem, count, gpu);
     if (!schedule && count > kMaxWholeTokens)
-      return decline(Twine(count) +
-                     " tokens make more elements than 32 bits count");
+      return decline(op, Twine(count) +
+                             " tokens make more elements than 32 bits count");
     if (!schedule)
-      return decline("no split of the second product keeps all blocks on " +
-                     Twine(multiprocessors) + " multiprocessors");
-    op->setAttr(tile::kScheduleAttrName, schedule);
+      return decline(op, "no split of the second product keeps all blocks on " +
+                             Twine(multiprocessors) + " multiprocessors");
     double time = estimateProducts(problem, schedule, count, gpu);
-    remark::passed(op->getLoc(),
-                   remark::RemarkOpts::name("schedule").category("codegen"))
-        << remark::metric("microseconds", time)
-        << remark::metric("weight_bytes", problem.getWeightBytes());
+    accept(op, schedule) << remark::metric("microseconds", time)
+                         << remark::metric("weight_bytes",
+                                           problem.getWeightBytes());
+  }
+
+  /// Gives an op its schedule; the remark can be told more.
+  remark::detail::InFlightRemark accept(Operation *op, Attribute schedule) {
+    op->setAttr(tile::kScheduleAttrName, schedule);
     ++numSelected;
+    return remark::passed(
+        op->getLoc(), remark::RemarkOpts::name("schedule").category("codegen"));
+  }
+
+  void decline(Operation *op, const Twine &reason) {
+    remark::missed(op->getLoc(),
+                   remark::RemarkOpts::name("schedule").category("codegen"))
+        << remark::reason("{0}", reason.str())
+        << remark::suggest("{0}", "the portable path takes this kernel");
+    ++numDeclined;
   }
 
   /// The schedule of the table, if it has one that fits.

@@ -3,6 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// A function that is one fused op gets a kernel in a module of its own, and a
+// plan that says how a host calls it. The fused op stays: portable code of it
+// is there for launches that have no packed weights, and it is what kernels are
+// checked with.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fuse/Conversion/FuseToHost/FuseToHost.h"
 #include "HostKernelBuilder.h"

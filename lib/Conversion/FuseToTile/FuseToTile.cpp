@@ -3,6 +3,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// Every fused op with a schedule becomes launches of kernels in one gpu.module.
+// Kernels are built whole and then compared with those that are there already,
+// so that layers of one size share one, and ranges of the number of tokens that
+// come out the same do, too.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fuse/Conversion/FuseToTile/FuseToTile.h"
 
