@@ -22,8 +22,8 @@ import torch
 
 from fuse_mlir import range_cache
 from fuse_mlir.page import histogram, page, preformatted
-from fuse_mlir.ranges import (Range, ScaleChoice, choose_scale, dequantize,
-                              largest_value, quantize)
+from fuse_mlir.ranges import (Range, ScaleChoice, about, choose_scale,
+                              dequantize, largest_value, quantize)
 
 OBSERVED = re.compile(r"fuse\.observed = \[([^\]]*)\]")
 
@@ -163,7 +163,8 @@ def observe(tools: Tools, source: Path, weights: Path | None,
                 values = np.load(result)
                 for name in names:
                     ranges.setdefault(name, Range(seed=len(ranges)))
-                    ranges[name].add(values)
+                    with about(f"input of '{name}'"):
+                        ranges[name].add(values)
             progress(f"observed {index + 1} of {len(data)}: {path}")
     if cache is not None:
         range_cache.store(cache, key, ranges)
@@ -198,11 +199,14 @@ def calibrate(inputs: Mapping[str, Range],
             raise CalibrationError(
                 f"no parameter '{linear}.weight'; there are "
                 + ", ".join(sorted(parameters)))
-        choice = choose_scale(seen, storage, method, percentile)
+        with about(f"input of '{linear}'"):
+            choice = choose_scale(seen, storage, method, percentile)
         tensors.append(_tensor(f"{linear}.input", choice, seen))
         weights_seen = Range()
-        weights_seen.add(weight)
-        weight_choice = choose_scale(weights_seen, storage, method, percentile)
+        with about(f"weight of '{linear}'"):
+            weights_seen.add(weight)
+            weight_choice = choose_scale(weights_seen, storage, method,
+                                         percentile)
         tensors.append(_tensor(f"{linear}.weight", weight_choice,
                                weights_seen))
         scales[linear] = {"input_scale": choice.scale,

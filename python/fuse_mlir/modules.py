@@ -401,17 +401,26 @@ def check_family(compiled: kernels.Compiled, wanted: str) -> None:
     Raises:
         KernelError: no kernel formed, with the compiler's reasons, or another.
     """
-    missed = [f"{r.name}: {r.text}" for r in compiled.remarks
-              if r.kind == "Missed"]
+    missed = _missed(compiled)
     if not compiled.families:
         ops = ", ".join(op.removeprefix("fuse.") for op in compiled.ops
                         if op.startswith("fuse.")) or "no op of a layer"
         raise KernelError("no kernel forms: " + (
-            "; ".join(missed) or f"the members are {ops}, and no family is "
-            f"that ({', '.join(FAMILIES)})"))
+            missed or f"the members are {ops}, and no family is that "
+            f"({', '.join(FAMILIES)})"))
     if wanted in FAMILIES and wanted not in compiled.families:
         raise KernelError(f"the members form {', '.join(compiled.families)}, "
-                          f"the pattern asks for {wanted}")
+                          f"the pattern asks for {wanted}"
+                          + (f": {missed}" if missed else ""))
+
+
+def _missed(compiled: kernels.Compiled) -> str:
+    """Why there is no kernel, or no larger one, in the compiler's words."""
+    stopped = "Remark=a larger kernel stopped"
+    return "; ".join(
+        f"{r.name}: {r.text.removeprefix('Remark=')}"
+        for r in compiled.remarks
+        if r.kind == "Missed" or r.text.startswith(stopped))
 
 
 def check_static(compiled: kernels.Compiled, static: StaticMlp) -> None:
@@ -421,8 +430,7 @@ def check_static(compiled: kernels.Compiled, static: StaticMlp) -> None:
     Raises:
         KernelError: it is not, with the compiler's reasons.
     """
-    missed = "; ".join(f"{r.name}: {r.text}" for r in compiled.remarks
-                       if r.kind == "Missed")
+    missed = _missed(compiled)
     missed = f": {missed}" if missed else ""
     other = [f for f in compiled.families if f not in static.families]
     if other:

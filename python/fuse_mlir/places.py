@@ -64,7 +64,7 @@ class FusedPlace(nn.Module):
             return getattr(member, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("forward", "_hf_hook"):
+        if name in ("forward", "_hf_hook", "_old_forward"):
             raise FuseError(
                 f"FUSE-N208 has-hooks: '{name}' of {self._get_name()} can not "
                 f"be set while it is part of site '{self.site}': it would be "

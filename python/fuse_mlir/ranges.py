@@ -7,7 +7,9 @@ are gathered batch by batch, so that data need not fit into memory.
 
 from __future__ import annotations
 
+import contextlib
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +26,15 @@ _TORCH_TYPES = {
 
 class RangeError(ValueError):
     """Values or options from which no scale can be made."""
+
+
+@contextlib.contextmanager
+def about(name: str) -> Iterator[None]:
+    """Errors of ranges say what they are the range of."""
+    try:
+        yield
+    except RangeError as error:
+        raise RangeError(f"{name}: {error}") from error
 
 
 def largest_value(storage: str) -> float:

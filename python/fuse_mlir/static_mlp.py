@@ -26,7 +26,7 @@ from fuse_mlir.emulation import (emulated, entries_of, is_fp8_linear,
                                  policy_for)
 from fuse_mlir.experts import looks_like_experts, stand_in
 from fuse_mlir.patterns import ANY_FAMILY, PatternError
-from fuse_mlir.ranges import Range, largest_value, quantize
+from fuse_mlir.ranges import Range, about, largest_value, quantize
 from fuse_mlir.stored import (INPUT_SCALES, Policy, make_linear,
                               read_linear)
 
@@ -325,6 +325,10 @@ def calibrate(model: nn.Module, data: Iterable[Any], patterns: Any = None, *,
     from fuse_mlir import modules
 
     modules.require_module(model)
+    if data is None or isinstance(data, (torch.Tensor, Mapping, str)):
+        raise CalibrationError(
+            f"data is a {type(data).__name__}; expected a list with the "
+            "inputs of one call each")
     batches = list(data)
     if not batches:
         raise CalibrationError("calibration needs at least one input")
@@ -379,7 +383,8 @@ def _observe(model: nn.Module, linears: Mapping[str, nn.Linear],
 
     def count(path: str) -> Callable:
         def hook(_module: nn.Module, args: tuple) -> None:
-            ranges[path].add(args[0])
+            with about(f"input of '{path}'"):
+                ranges[path].add(args[0])
         return hook
 
     handles = [module.register_forward_pre_hook(count(path))

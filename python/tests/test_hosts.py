@@ -214,6 +214,17 @@ class Changes(unittest.TestCase):
             compiled._replicate_for_data_parallel()
         fuse_mlir.decompile(compiled)._replicate_for_data_parallel()
 
+    def test_what_accelerate_sets(self):
+        model, x = net(1)
+        fuse(model, x)
+        place = model.layers[0].norm
+        for name in ("_old_forward", "_hf_hook", "forward"):
+            with self.assertRaisesRegex(FuseError, f"'{name}' of FusedModule"):
+                setattr(place, name, place.forward)
+        fuse_mlir.unfuse_modules(model)
+        # Or removing its hooks would bring back the forward of the place.
+        self.assertFalse(hasattr(model.layers[0].norm, "_old_forward"))
+
     def test_a_kernel_in_another_module(self):
         model, x = net(1)
         before = snapshot(model)

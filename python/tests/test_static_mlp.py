@@ -16,6 +16,7 @@ from fuse_mlir import blocks, static_mlp
 from fuse_mlir.calibration import CalibrationError, scales_json
 from fuse_mlir.emulation import emulate, emulated
 from fuse_mlir.modules import fused_sites
+from fuse_mlir.ranges import RangeError
 from fuse_mlir.stored import StoredLinear
 from tests.models import (CHAIN, LLAMA, SIZES, fp8_transformer, needs_library,
                           net, transformer)
@@ -146,9 +147,17 @@ class Checkpoints(unittest.TestCase):
         fails("FUSE-N303 weight-type: linear 'mlp.gate_proj': .*bfloat16",
               put("gate_proj", "weight", torch.ones(64, 32).bfloat16()))
         # Two input scales: the linears read two values then.
-        fails("the members form norm_linear, act_quantize; the fusion_config "
-              "has kernels for gated_mlp, mlp",
+        inputs = ("the members form norm_linear, act_quantize; the "
+                  "fusion_config has kernels for gated_mlp, mlp: .*a larger "
+                  "kernel stopped at fuse.linear: FUSE-N0")
+        fails(inputs + "19 input-scales-differ",
               put("gate_proj", "activation_scale", torch.tensor(0.03)))
+        weight = torch.zeros(64, 32)
+        fails(inputs + "04 gate-and-up-inputs-differ",
+              put("gate_proj", "weight", weight.to(torch.float8_e5m2)))
+        fails("FUSE-N303 weight-type: .* the weight is torch.float8_e4m3fnuz",
+              put("gate_proj", "weight",
+                  weight.to(torch.float8_e4m3fnuz)))
 
     def test_kernels_that_are_not_named_are_not_taken(self):
         model = fp8_transformer("gpt_neox", **SIZES)
@@ -309,6 +318,26 @@ class Calibration(unittest.TestCase):
         model = transformer("llama", **SMALL)
         with self.assertRaisesRegex(CalibrationError, "at least one input"):
             fuse_mlir.calibrate(model, [])
+        for data, kind in ((self.data[0], "Tensor"), (None, "NoneType"),
+                           ({"input_ids": self.data[0]}, "dict")):
+            with self.assertRaisesRegex(CalibrationError, f"data is a {kind}; "
+                                        "expected a list"):
+                fuse_mlir.calibrate(model, data)
+        hooks = [len(m._forward_pre_hooks) for m in model.modules()]
+        broken = copy.deepcopy(model)
+        with torch.no_grad():
+            broken.model.layers[0].mlp.up_proj.weight[0, 0] = float("nan")
+        path = "model.layers.0.mlp."
+        with self.assertRaisesRegex(RangeError, f"input of '{path}down_proj': "
+                                    ".* values are not finite"):
+            fuse_mlir.calibrate(broken, self.data)
+        self.assertEqual(
+            [len(m._forward_pre_hooks) for m in broken.modules()], hooks)
+        with torch.no_grad():
+            broken.model.layers[0].mlp.up_proj.weight.zero_()
+        with self.assertRaisesRegex(RangeError, f"weight of '{path}up_proj': "
+                                    "no scale follows from"):
+            fuse_mlir.calibrate(broken, self.data)
         with self.assertRaisesRegex(CalibrationError, "LlamaForCausalLM is in "
                                     "training mode; call eval"):
             fuse_mlir.calibrate(model.train(), self.data)
