@@ -10,7 +10,26 @@ this package imports neither PyTorch nor the compiler; the first use does.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    # What `__getattr__` finds, for type checkers and editors.
+    from fuse_mlir.compiled import compile, decompile, export, load
+    from fuse_mlir.flow import FlowError
+    from fuse_mlir.globs import GlobError
+    from fuse_mlir.hub import export_hub_kernel
+    from fuse_mlir.inductor import inductor_options
+    from fuse_mlir.ir_report import explain_ir
+    from fuse_mlir.kernels import KernelError
+    from fuse_mlir.modules import (FusedModule, FuseError, fuse_modules, fused,
+                                   unfuse_modules)
+    from fuse_mlir.native import NativeError
+    from fuse_mlir.patterns import (KernelConfig, ModuleSpec, PatternError,
+                                    register_fusion_patterns)
+    from fuse_mlir.ptx import PtxKernel
+    from fuse_mlir.report import bench, explain, verify
+    from fuse_mlir.static_mlp import calibrate
+    from fuse_mlir.updates import refresh
 
 __version__ = "0.1.0"
 
@@ -44,14 +63,27 @@ _EXPORTS = {
     "verify": "report",
 }
 
-__all__ = sorted(_EXPORTS)
+# Written out, because checkers read it too.
+__all__ = [
+    "FlowError", "FuseError", "FusedModule", "GlobError", "KernelConfig",
+    "KernelError", "ModuleSpec", "NativeError", "PatternError", "PtxKernel",
+    "bench", "calibrate", "compile", "decompile", "explain", "explain_ir",
+    "export", "export_hub_kernel", "fuse_modules", "fused",
+    "inductor_options", "load", "refresh", "register_fusion_patterns",
+    "unfuse_modules", "verify",
+]
 
 
-def __getattr__(name: str) -> Any:
+def _find(name: str) -> Any:
     if name not in _EXPORTS:
         raise AttributeError(f"module 'fuse_mlir' has no attribute '{name}'")
     return getattr(importlib.import_module(f"fuse_mlir.{_EXPORTS[name]}"),
                    name)
+
+
+if not TYPE_CHECKING:
+    # Checkers would take any name for one that it finds.
+    __getattr__ = _find
 
 
 def __dir__() -> list[str]:

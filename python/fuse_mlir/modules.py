@@ -28,7 +28,7 @@ from fuse_mlir.patterns import (ARTIFACT, FAMILIES, KernelConfig, ModuleSpec,
                                 Pattern, PatternError,
                                 check_specs, declared_patterns,
                                 resolve)
-from fuse_mlir.places import (FusedIdentity, FusedPlace, FuseError,
+from fuse_mlir.places import (OWN, FusedIdentity, FusedPlace, FuseError,
                               arguments_of, check_constant, named)
 from fuse_mlir.ptx import PtxKernel
 from fuse_mlir.sites import (Plan, Refusal, Site, candidates,
@@ -140,12 +140,12 @@ class FusedModule(FusedPlace):
             KernelError: there is none; with the reason.
         """
         try:
-            copies, compiled = self.compile(inputs)
+            copies, compiled = self.compile_for(inputs)
         except Refused as refusal:
             raise KernelError(str(refusal)) from refusal
         return self.bind(copies, compiled, inputs[0].device)
 
-    def compile(self, inputs: Sequence[torch.Tensor]) \
+    def compile_for(self, inputs: Sequence[torch.Tensor]) \
             -> tuple[static_mlp.Copies, kernels.Compiled]:
         """Code for the types of `inputs`, and the members that it is of.
 
@@ -322,7 +322,7 @@ class FusedModule(FusedPlace):
         if kernel is not None \
                 and (not same or self._structure() != self._built):
             try:
-                copies, compiled = self.compile(inputs)
+                copies, compiled = self.compile_for(inputs)
             except Refused as refusal:
                 raise KernelError(str(refusal)) from refusal
             if kernel.computes(compiled, same):
@@ -330,6 +330,14 @@ class FusedModule(FusedPlace):
             else:
                 self.bind(copies, compiled, inputs[0].device)
         self.__dict__["_watch"] = Watch(self.members)
+
+
+#: What places have for themselves and modules have not.
+PLACE_NAMES = frozenset(
+    name for name in {*OWN, *dir(FusedModule), *dir(FusedIdentity), "members",
+                      "plan", "_member", "_kernel", "_file", "_watch",
+                      "_built", "_parent"}.difference(dir(nn.Module()))
+    if not name.startswith("__"))
 
 
 def check_members(what: str, names: Sequence[str],
@@ -692,7 +700,7 @@ def plan_site(site: Site, gradients: str = "recompute",
                          site.pattern.kernel, gradients,
                          static and static.below(site.parent))
     try:
-        copies, compiled = module.compile(site.plan.examples)
+        copies, compiled = module.compile_for(site.plan.examples)
         result.families = compiled.families
         device = site.plan.examples[0].device
         if device.type != "meta":

@@ -29,8 +29,8 @@ _SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
            "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
            "_load_state_dict_post_hooks")
 #: Attributes of places; any other one is the member's.
-_OWN = STANDARD | {"site", "step", "slot", "alone", "names", "kernel_name", "gradients",
-                   "static", "_mode_matters"}
+OWN = STANDARD | {"site", "step", "slot", "alone", "names", "kernel_name", "gradients",
+                   "static", "_mode_matters", "_has_sides"}
 
 
 class FuseError(RuntimeError):
@@ -69,7 +69,7 @@ class FusedPlace(nn.Module):
                 f"FUSE-N208 has-hooks: '{name}' of {self._get_name()} can not "
                 f"be set while it is part of site '{self.site}': it would be "
                 "gone after unfusing; unfuse the site before")
-        if name in _OWN or name in self._parameters or name in self._buffers \
+        if name in OWN or name in self._parameters or name in self._buffers \
                 or isinstance(value, (nn.Module, nn.Parameter)):
             super().__setattr__(name, value)
         else:
@@ -104,6 +104,10 @@ class FusedPlace(nn.Module):
     def _apply(self, *args: Any, **kwargs: Any) -> "FusedPlace":
         self._member._apply(*args, **kwargs)
         return self
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        # A kernel is compiled; its members are when they are back.
+        self._member.compile(*args, **kwargs)
 
     @property
     def _version(self) -> int:  # type: ignore[override]

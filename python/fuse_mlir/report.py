@@ -273,7 +273,7 @@ def _not_finite(count: int) -> str:
 def _with_weights_of_now(module: FusedModule,
                          inputs: list[torch.Tensor]) -> torch.Tensor:
     """The result of a new kernel, which packs the weights anew."""
-    copies, compiled = module.compile(inputs)
+    copies, compiled = module.compile_for(inputs)
     kernel = Kernel(module.site,
                     Chain(module.names, copies.members, module.plan),
                     compiled, module._kernel.device, copies)

@@ -201,6 +201,8 @@ def _check(model: nn.Module, site: Site, flow: Flow,
         if site.refusal is None:
             _check_distributed(site, module, path)
         if site.refusal is None:
+            _check_names(site, module, path)
+        if site.refusal is None:
             _check_tensors(site, module, path)
 
 
@@ -450,6 +452,20 @@ def _check_distributed(site: Site, member: nn.Module, path: str) -> None:
             site.refuse("FUSE-N209", "tensor-parallel",
                         f"'{where}{found[0]}' {found[1]}")
             return
+
+
+def _check_names(site: Site, member: nn.Module, path: str) -> None:
+    """Refuses members whose attributes the module in their place would
+    hide."""
+    from fuse_mlir.modules import PLACE_NAMES
+
+    held = {*vars(member), *member._parameters, *member._buffers,
+            *member._modules, *dir(type(member))}
+    for name in sorted(PLACE_NAMES & held):
+        site.refuse("FUSE-N212", "member-without-body", f"'{path}' has an "
+                    f"attribute '{name}', as the module in its place has; "
+                    "rename it")
+        return
 
 
 def _check_tensors(site: Site, member: nn.Module, path: str) -> None:

@@ -361,6 +361,40 @@ class Arguments(unittest.TestCase):
 
 
 @needs_library
+class Attributes(unittest.TestCase):
+
+    def test_names_that_places_have_themselves(self):
+        def status(name, value=3):
+            class Named(Block):
+                def __init__(self):
+                    super().__init__()
+                    setattr(self.mlp, name, value)
+
+            model, x = net(1, Named)
+            found = fuse(model, x, NORM_MLP, strict=False)[0]
+            if found.status == "fused":
+                self.assertEqual(getattr(model.layers[0].mlp, name), value)
+            return f"{found.status} {found.reason}"
+
+        for name in ("site", "names", "static", "_kernel", "build", "members"):
+            self.assertRegex(status(name), "refused FUSE-N212 .*: 'layers.0."
+                             f"mlp' has an attribute '{name}', as the module")
+        for name in ("size", "_names", "config"):
+            self.assertEqual(status(name), "fused ")
+
+    def test_compiling_a_place_is_what_pytorch_does(self):
+        model, x = net(1)
+        expected = model(x)
+        fuse(model, x)
+        torch._dynamo.reset()
+        self.addCleanup(torch._dynamo.reset)
+        model.layers[0].norm.compile(backend="eager")
+        close(model(x), expected)
+        fuse_mlir.unfuse_modules(model)
+        self.assertTrue(torch.equal(model(x), expected))
+
+
+@needs_library
 class Interrupted(unittest.TestCase):
 
     def test_the_model_is_as_it_was(self):
