@@ -570,17 +570,19 @@ void DecodeSelector::shareSums(Draft &draft, const DecodeTiling &tiling) const {
 }
 
 /// A ring of tokens whose stages are a power of two, where the copying warps
-/// would spill.
+/// would spill: the next larger one, or with many tokens the smaller one, which
+/// leaves room for weights.
 void DecodeSelector::keepRegisters(Draft &draft,
                                    const DecodeTiling &tiling) const {
   bool isRagged = tiling.longBlocks > 0 || tiling.waitsLate(draft.get());
   if (!draft.form.isHalf() || !isRagged || tiling.steps1 > kUnrolledSteps ||
-      draft.tokens > kWholeTokens)
+      many)
     return;
-  draft.tokenStages = llvm::PowerOf2Ceil(draft.tokenStages);
+  draft.tokenStages = draft.tokens > kWholeTokens
+                          ? llvm::bit_floor(uint64_t(draft.tokenStages))
+                          : llvm::PowerOf2Ceil(draft.tokenStages);
   draft.weightStages =
-      std::min(draft.weightStages,
-               countWeightStages(draft.form, draft.tokens, draft.tokenStages));
+      countWeightStages(draft.form, draft.tokens, draft.tokenStages);
 }
 
 tile::ScheduleAttr DecodeSelector::refine(Draft draft) const {

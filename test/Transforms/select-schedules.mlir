@@ -160,6 +160,19 @@ func.func @unrounded(%x: tensor<128x2560xbf16>, %g: tensor<9728x2560xbf16>,
   return %y : tensor<128x2560xbf16>
 }
 
+// Eight k-steps are unrolled, and some blocks have two half tiles: stages of
+// tokens are a power of two, the smaller one, which leaves room for weights.
+
+// CHECK-LABEL: func @unrolled
+// CHECK: tile.schedule = #tile.schedule<tokens = 72, blocks = 132, split = 22, first_rows = 128, rows = 128, weight_stages = 11, token_stages = 4, in_flight = 2,
+func.func @unrolled(%x: tensor<72x512xbf16>, %u: tensor<22528x512xbf16>,
+                    %d: tensor<512x22528xbf16>) -> tensor<72x512xbf16> {
+  %y = fuse.mlp %x up(%u) down(%d) act(gelu) rounding(relaxed skip [up, act])
+    : (tensor<72x512xbf16>, tensor<22528x512xbf16>, tensor<512x22528xbf16>)
+      -> tensor<72x512xbf16>
+  return %y : tensor<72x512xbf16>
+}
+
 // Where half tiles do not occupy the blocks, two for each would take twice as
 // long as one. Tiles of 64 rows do. Of few k-steps two are on their way.
 
