@@ -90,8 +90,9 @@ static constexpr int64_t kSwappedBytes = 4 << 20, kSwappedTokens = 80;
 static constexpr int64_t kSwappedSettled = 7, kLessSettled = 3,
                          kSettlingSteps = 13;
 
-/// Up to so many tokens two stages are on their way beside a release.
-static constexpr int64_t kUnsettledTokens = 112;
+/// Up to so many tokens two stages are on their way beside a release where
+/// there are many k-steps, and up to so many k-steps one stage more settles.
+static constexpr int64_t kUnsettledTokens = 112, kSettledMore = 23;
 
 namespace {
 
@@ -169,7 +170,7 @@ private:
 
   // What the estimate does not see.
   int64_t countSettled(const Draft &draft, const DecodeTiling &tiling) const;
-  bool settlesToOne(const Draft &draft) const;
+  bool settlesToOne(const DecodeTiling &tiling) const;
   void shareSums(Draft &draft, const DecodeTiling &tiling) const;
   void keepRegisters(Draft &draft, const DecodeTiling &tiling) const;
   tile::ScheduleAttr refine(Draft draft) const;
@@ -324,7 +325,10 @@ int64_t DecodeSelector::countSwappedStages(const DecodeTiling &tiling) const {
   int64_t bytes = 2 * tiling.tiles1 * tiling.firstRows * 128;
   if (!problem.isF8() && width <= kManyTokens && bytes < kSwappedBytes)
     return 3;
-  bool isShort = tiling.steps1 <= kSwappedSteps && tiling.firstRows > 64;
+  // One alone is on its way beside a release then, so that a third pays with
+  // fewer k-steps.
+  int64_t most = settlesToOne(tiling) ? kFewSteps : kSwappedSteps;
+  bool isShort = tiling.steps1 <= most && tiling.firstRows > 64;
   return isShort || tiling.steps1 <= kFewestSteps ? 2 : 3;
 }
 
@@ -538,12 +542,16 @@ int64_t DecodeSelector::countSettled(const Draft &draft,
              : 0;
 }
 
-/// Whether one stage alone is on its way while hidden units are released, which
-/// takes half as long then. With fewer tokens it takes less, and memory is idle
-/// longer than it gains.
-bool DecodeSelector::settlesToOne(const Draft &draft) const {
-  return draft.form.swapped && draft.inFlight == 3 &&
-         draft.tokens > kUnsettledTokens;
+/// Whether one stage alone instead of two is on its way while hidden units are
+/// released, which takes half as long then. With few tokens it takes less, and
+/// where there are many k-steps blocks wait for memory, which is idle
+/// meanwhile: those with 128 rows with any number of tokens.
+bool DecodeSelector::settlesToOne(const DecodeTiling &tiling) const {
+  if (!tiling.swapped)
+    return false;
+  if (tiling.steps1 <= kLongSteps)
+    return width > kSwappedTokens;
+  return width > kUnsettledTokens && tiling.firstRows != 128;
 }
 
 /// Whether blocks end that the sums can do without, so that blocks of the next
@@ -588,8 +596,8 @@ void DecodeSelector::keepRegisters(Draft &draft,
 tile::ScheduleAttr DecodeSelector::refine(Draft draft) const {
   DecodeTiling tiling(problem, draft.get());
   draft.settle = countSettled(draft, tiling);
-  if (settlesToOne(draft)) {
-    draft.settle = kLessSettled;
+  if (draft.inFlight == 3 && settlesToOne(tiling)) {
+    draft.settle = kLessSettled + (tiling.steps1 <= kSettledMore);
     draft.settleTo = 1;
   }
   keepRegisters(draft, tiling);

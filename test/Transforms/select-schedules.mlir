@@ -91,10 +91,11 @@ func.func @long(%x: tensor<16x1536xbf16>, %g: tensor<8960x1536xbf16>,
 }
 
 // With more tokens, which are the left operand then, 112 tiles of 160 rows are
-// one for each block.
+// one for each block. One stage alone is on its way while blocks release their
+// hidden units.
 
 // CHECK-LABEL: func @long_many
-// CHECK: tile.schedule = #tile.schedule<tokens = 104, blocks = 132, split = 11, first_rows = 160, rows = 128, weight_stages = 8, token_stages = 4, in_flight = 3, ahead = 8, settle = 7, partials = f32, polled = true, swapped = true,
+// CHECK: tile.schedule = #tile.schedule<tokens = 104, blocks = 132, split = 11, first_rows = 160, rows = 128, weight_stages = 8, token_stages = 4, in_flight = 3, ahead = 8, settle = 3, settle_to = 1, partials = f32, polled = true, swapped = true,
 func.func @long_many(%x: tensor<100x1536xbf16>, %g: tensor<8960x1536xbf16>,
                      %u: tensor<8960x1536xbf16>, %d: tensor<1536x8960xbf16>)
     -> tensor<100x1536xbf16> {
@@ -104,18 +105,68 @@ func.func @long_many(%x: tensor<100x1536xbf16>, %g: tensor<8960x1536xbf16>,
   return %y : tensor<100x1536xbf16>
 }
 
-// With all of them, one stage alone is on its way while blocks release their
-// hidden units.
+// With up to 80 tokens, or many k-steps, two are; with all tokens one, but for
+// tiles of 128 rows.
 
-// CHECK-LABEL: func @long_most
-// CHECK: tile.schedule = #tile.schedule<tokens = 128, blocks = 132, split = 11, first_rows = 160, rows = 128, weight_stages = 8, token_stages = 4, in_flight = 3, ahead = 8, settle = 3, settle_to = 1, partials = f32, polled = true, swapped = true,
-func.func @long_most(%x: tensor<128x1536xbf16>, %g: tensor<8960x1536xbf16>,
-                     %u: tensor<8960x1536xbf16>, %d: tensor<1536x8960xbf16>)
-    -> tensor<128x1536xbf16> {
+// CHECK-LABEL: func @long_few
+// CHECK: tokens = 80, {{.*}} first_rows = 160, {{.*}} in_flight = 3, ahead = 8, settle = 7, partials
+func.func @long_few(%x: tensor<80x1536xbf16>, %g: tensor<8960x1536xbf16>,
+                    %u: tensor<8960x1536xbf16>, %d: tensor<1536x8960xbf16>)
+    -> tensor<80x1536xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
-    : (tensor<128x1536xbf16>, tensor<8960x1536xbf16>, tensor<8960x1536xbf16>,
-       tensor<1536x8960xbf16>) -> tensor<128x1536xbf16>
-  return %y : tensor<128x1536xbf16>
+    : (tensor<80x1536xbf16>, tensor<8960x1536xbf16>, tensor<8960x1536xbf16>,
+       tensor<1536x8960xbf16>) -> tensor<80x1536xbf16>
+  return %y : tensor<80x1536xbf16>
+}
+
+// CHECK-LABEL: func @long_steps
+// CHECK: tokens = 112, {{.*}} first_rows = 160, {{.*}} in_flight = 3, ahead = 8, settle = 7, partials
+// CHECK: tokens = 120, {{.*}} first_rows = 160, {{.*}} in_flight = 3, ahead = 8, settle = 3, settle_to = 1, partials
+// CHECK: tokens = 120, {{.*}} first_rows = 128, {{.*}} in_flight = 3, ahead = 8, settle = 7, partials
+func.func @long_steps(
+    %x: tensor<112x2560xbf16>, %x2: tensor<120x2560xbf16>,
+    %g: tensor<9728x2560xbf16>, %u: tensor<9728x2560xbf16>,
+    %d: tensor<2560x9728xbf16>, %g2: tensor<6912x2560xbf16>,
+    %u2: tensor<6912x2560xbf16>, %d2: tensor<2560x6912xbf16>)
+    -> (tensor<112x2560xbf16>, tensor<120x2560xbf16>, tensor<120x2560xbf16>) {
+  %a = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<112x2560xbf16>, tensor<9728x2560xbf16>, tensor<9728x2560xbf16>,
+       tensor<2560x9728xbf16>) -> tensor<112x2560xbf16>
+  %b = fuse.gated_mlp %x2 gate(%g) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<120x2560xbf16>, tensor<9728x2560xbf16>, tensor<9728x2560xbf16>,
+       tensor<2560x9728xbf16>) -> tensor<120x2560xbf16>
+  %c = fuse.gated_mlp %x2 gate(%g2) up(%u2) down(%d2) act(silu) rounding(exact)
+    : (tensor<120x2560xbf16>, tensor<6912x2560xbf16>, tensor<6912x2560xbf16>,
+       tensor<2560x6912xbf16>) -> tensor<120x2560xbf16>
+  return %a, %b, %c : tensor<112x2560xbf16>, tensor<120x2560xbf16>,
+                      tensor<120x2560xbf16>
+}
+
+// One alone makes three stages pay with 18 k-steps, of which a fourth settles;
+// with 17 there are two.
+
+// CHECK-LABEL: func @settled
+// CHECK: tokens = 128, {{.*}} first_rows = 160, {{.*}} in_flight = 3, ahead = 8, settle = 4, settle_to = 1, partials
+// CHECK: tokens = 128, {{.*}} first_rows = 128, {{.*}} in_flight = 2, ahead = 8, settle = 3, partials
+func.func @settled(
+    %x: tensor<128x2304xbf16>, %g: tensor<9216x2304xf8E4M3FN>,
+    %u: tensor<9216x2304xf8E4M3FN>, %d: tensor<2304x9216xf8E4M3FN>,
+    %x2: tensor<128x2064xbf16>, %g2: tensor<8208x2064xf8E4M3FN>,
+    %u2: tensor<8208x2064xf8E4M3FN>, %d2: tensor<2064x8208xf8E4M3FN>)
+    -> (tensor<128x2304xbf16>, tensor<128x2064xbf16>) {
+  %a = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<128x2304xbf16>, tensor<9216x2304xf8E4M3FN>,
+       tensor<9216x2304xf8E4M3FN>, tensor<2304x9216xf8E4M3FN>)
+      -> tensor<128x2304xbf16>
+  %b = fuse.gated_mlp %x2 gate(%g2) up(%u2) down(%d2) act(silu)
+         scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
+                hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
+    : (tensor<128x2064xbf16>, tensor<8208x2064xf8E4M3FN>,
+       tensor<8208x2064xf8E4M3FN>, tensor<2064x8208xf8E4M3FN>)
+      -> tensor<128x2064xbf16>
+  return %a, %b : tensor<128x2304xbf16>, tensor<128x2064xbf16>
 }
 
 // 172 half tiles: too many blocks would have two, and 115 have three quarters of
