@@ -217,9 +217,16 @@ static void listNames(InFlightDiagnostic &diag, Operation *module,
 //===----------------------------------------------------------------------===//
 
 /// A name is one segment of a path.
-static LogicalResult verifyName(Operation *op, StringRef name) {
+/// A symbol without a name is printed as what does not parse.
+static LogicalResult verifySymbol(Operation *op, StringRef name) {
   if (name.empty())
     return op->emitOpError("name must not be empty");
+  return success();
+}
+
+static LogicalResult verifyName(Operation *op, StringRef name) {
+  if (failed(verifySymbol(op, name)))
+    return failure();
   if (name.contains('.'))
     return op->emitOpError() << "name '" << name
                              << "' must not contain '.', which separates the "
@@ -286,7 +293,8 @@ static LogicalResult verifyAttributes(Operation *op) {
 }
 
 LogicalResult ModelOp::verify() {
-  if (failed(verifyAttributes(*this)))
+  if (failed(verifySymbol(*this, getSymName())) ||
+      failed(verifyAttributes(*this)))
     return failure();
   auto isStrings = [](Attribute attr) {
     auto array = dyn_cast<ArrayAttr>(attr);
@@ -659,6 +667,8 @@ void fuse::printPatternMembers(OpAsmPrinter &printer, Operation *,
 }
 
 LogicalResult FusionPatternOp::verify() {
+  if (failed(verifySymbol(*this, getSymName())))
+    return failure();
   if (getClasses().size() != getPaths().size())
     return emitOpError() << "has " << getClasses().size() << " classes and "
                          << getPaths().size() << " paths";
@@ -673,6 +683,8 @@ LogicalResult FusionPatternOp::verify() {
 }
 
 LogicalResult KernelOp::verify() {
+  if (failed(verifySymbol(*this, getSymName())))
+    return failure();
   if (getTargets().empty())
     return emitOpError("needs at least one target, such as cpu or sm_90");
   if (!getWeightsAttr())

@@ -66,6 +66,8 @@ static LogicalResult verifyType(FunctionOpInterface function,
 //===----------------------------------------------------------------------===//
 
 LogicalResult SlotOp::verify() {
+  if (getSymName().empty())
+    return emitOpError("name must not be empty");
   return success(succeeded(verifyWord(*this, "op", getOp())) &&
                  succeeded(verifyWord(*this, "variant", getVariant())));
 }

@@ -95,6 +95,8 @@ void KernelOp::print(OpAsmPrinter &printer) {
 }
 
 LogicalResult KernelOp::verify() {
+  if (getSymName().empty())
+    return emitOpError("name must not be empty");
   if (!(*this)->getParentOfType<gpu::GPUModuleOp>())
     return emitOpError("must lie in a gpu.module");
   if (!getResultTypes().empty())

@@ -215,3 +215,11 @@ fuse.model @m class "M" {
                 signature = (tensor<8xf32>) -> tensor<8xf32>}> ({
 ^bb0:
 }) : () -> ()
+
+// -----
+
+// expected-error@+1 {{'fuse.slot' op name must not be empty}}
+"fuse.slot"() <{op = "f", sym_name = "", variant = "v",
+                signature = (tensor<8xf32>) -> tensor<8xf32>}> ({
+^bb0:
+}) : () -> ()

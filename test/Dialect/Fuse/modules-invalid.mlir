@@ -590,3 +590,25 @@ fuse.model @interface_type class "C" {
     return %m : tensor<?x8xbf16>
   }
 }
+
+// -----
+
+// expected-error @below {{'fuse.model' op name must not be empty}}
+"fuse.model"() <{class_name = "M", sym_name = ""}> ({
+^bb0:
+}) : () -> ()
+
+// -----
+
+fuse.model @m class "M" {
+  // expected-error @below {{'fuse.fusion_pattern' op name must not be empty}}
+  "fuse.fusion_pattern"() <{classes = ["A"], paths = ["a"], sym_name = ""}>
+    : () -> ()
+}
+
+// -----
+
+fuse.model @m class "M" {
+  // expected-error @below {{'fuse.kernel' op name must not be empty}}
+  "fuse.kernel"() <{sym_name = "", targets = ["cpu"]}> : () -> ()
+}

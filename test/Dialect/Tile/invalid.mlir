@@ -643,3 +643,14 @@ func.func @f(%w: !tile.buffer<i8>, %o: i64, %s: !tile.stage<1024>) {
     : (!tile.buffer<i8>, i64, !tile.stage<1024>) -> ()
   return
 }
+
+// -----
+
+gpu.module @m {
+  // expected-error@+1 {{'tile.kernel' op name must not be empty}}
+  "tile.kernel"() <{blocks = 1 : i64, cluster = 1 : i64,
+                    function_type = () -> (), shared_bytes = 0 : i64,
+                    sym_name = "", threads = 32 : i64}> ({
+    "tile.return"() : () -> ()
+  }) : () -> ()
+}
