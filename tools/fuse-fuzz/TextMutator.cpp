@@ -5,11 +5,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "TextMutator.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 
+using namespace mlir;
 using namespace fuse;
 using llvm::StringRef;
 
@@ -48,7 +52,21 @@ static std::vector<std::string> tokenize(StringRef text) {
   return tokens;
 }
 
-std::string TextMutator::load(StringRef folder) {
+/// The generic form of `text`, which need not be valid; empty if it does not
+/// parse.
+static std::string printGeneric(MLIRContext *context, StringRef text) {
+  ScopedDiagnosticHandler quiet(context,
+                                [](Diagnostic &) { return success(); });
+  auto module = parseSourceString<ModuleOp>(
+      text, ParserConfig(context, /*verifyAfterParse=*/false));
+  std::string printed;
+  llvm::raw_string_ostream os(printed);
+  if (module)
+    module->print(os, OpPrintingFlags().printGenericOpForm());
+  return printed;
+}
+
+std::string TextMutator::load(StringRef folder, MLIRContext *context) {
   std::vector<std::string> paths;
   std::error_code error;
   llvm::sys::fs::directory_iterator it(folder, error), end;
@@ -64,8 +82,11 @@ std::string TextMutator::load(StringRef folder) {
       return "can not read '" + path + "': " + buffer.getError().message();
     llvm::SmallVector<StringRef> texts;
     (*buffer)->getBuffer().split(texts, "\n}\n");
-    for (StringRef text : texts)
-      sections.push_back(tokenize((text + "\n}\n").str()));
+    for (StringRef text : texts) {
+      std::string section = (text + "\n}\n").str();
+      sections.push_back(tokenize(section));
+      sections.push_back(tokenize(printGeneric(context, section)));
+    }
   }
   llvm::erase_if(sections, [](const auto &tokens) { return tokens.empty(); });
   if (sections.empty())
@@ -92,12 +113,43 @@ static char getKind(StringRef token) {
   return llvm::isAlpha(first) || first == '_' ? 'a' : first;
 }
 
+/// Leaves out an entry of a list of attributes, `name = value`, and the comma
+/// behind it or, if it is the last one, in front of it.
+static void dropAttribute(std::vector<std::string> &tokens, Random &random) {
+  std::vector<size_t> starts;
+  for (size_t i = 1; i < tokens.size(); ++i)
+    if (StringRef(tokens[i]).trim() == "=" && getKind(tokens[i - 1]) == 'a')
+      starts.push_back(i - 1);
+  if (starts.empty())
+    return;
+  size_t first = random.oneOf(llvm::ArrayRef(starts)), last = first;
+  for (unsigned depth = 0; last < tokens.size(); ++last) {
+    StringRef token = StringRef(tokens[last]).trim();
+    if (token == "," && depth == 0)
+      break;
+    if (token == "(" || token == "[" || token == "{" || token == "<")
+      ++depth;
+    bool isArrow = last > 0 && StringRef(tokens[last - 1]).trim() == "-";
+    if (token == ")" || token == "]" || token == "}" ||
+        (token == ">" && !isArrow)) {
+      if (depth == 0)
+        break;
+      --depth;
+    }
+  }
+  if (last < tokens.size() && StringRef(tokens[last]).trim() == ",")
+    ++last;
+  else if (first > 0 && StringRef(tokens[first - 1]).trim() == ",")
+    --first;
+  tokens.erase(tokens.begin() + first, tokens.begin() + last);
+}
+
 std::string TextMutator::generate(Random &random) const {
   std::vector<std::string> tokens = random.oneOf(llvm::ArrayRef(sections));
   for (unsigned i = random.below(3) + 1; i > 0 && !tokens.empty(); --i) {
     size_t at = random.below(tokens.size());
     size_t other = random.below(tokens.size());
-    switch (random.below(8)) {
+    switch (random.below(9)) {
     case 0:
       tokens.erase(tokens.begin() + at);
       break;
@@ -106,6 +158,9 @@ std::string TextMutator::generate(Random &random) const {
       break;
     case 2:
       tokens[at] = random.oneOf(llvm::ArrayRef(vocabulary));
+      break;
+    case 3:
+      dropAttribute(tokens, random);
       break;
     default: {
       // What parses gets further, so most tokens are replaced by their kind:

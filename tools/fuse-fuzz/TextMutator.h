@@ -16,12 +16,13 @@ namespace fuse {
 
 /// Makes damaged modules out of files with valid and invalid ones: a few tokens
 /// of a section are left out, doubled, exchanged, or replaced by tokens that
-/// stand elsewhere in the files.
+/// stand elsewhere in the files, or an attribute is left out.
 class TextMutator {
 public:
   /// Reads the `.mlir` files in a folder, in the order of their names. Returns
-  /// an error message, or nothing.
-  std::string load(llvm::StringRef folder);
+  /// an error message, or nothing. What `context` can parse is there in the
+  /// generic form as well, in which anything may be missing.
+  std::string load(llvm::StringRef folder, mlir::MLIRContext *context);
 
   std::string generate(Random &random) const;
 

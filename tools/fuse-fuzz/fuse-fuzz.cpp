@@ -31,12 +31,14 @@
 #include "fuse/Target/HostJIT.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Parser/Parser.h"
+#include "tile/IR/TileDialect.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -132,6 +134,8 @@ static void loadDialects(MLIRContext &context) {
     context.loadAllAvailableDialects();
   context.loadDialect<FuseDialect, arith::ArithDialect, func::FuncDialect,
                       scf::SCFDialect>();
+  if (!mutate.empty())
+    context.loadDialect<gpu::GPUDialect, tile::TileDialect>();
 }
 
 /// The module of one seed, or null when its text is wrong.
@@ -299,11 +303,14 @@ int main(int argc, char **argv) {
         << "--run and --mutate exclude each other\n";
     return 1;
   }
-  if (!mutate.empty())
-    if (std::string error = mutator.load(mutate); !error.empty()) {
+  if (!mutate.empty()) {
+    MLIRContext context;
+    loadDialects(context);
+    if (std::string error = mutator.load(mutate, &context); !error.empty()) {
       llvm::WithColor::error(llvm::errs(), "fuse-fuzz") << error << "\n";
       return 1;
     }
+  }
   if (printOnly && !mutate.empty()) {
     Random random(firstSeed);
     llvm::outs() << mutator.generate(random) << "\n";
