@@ -54,8 +54,10 @@ _EVERY = ("prefill-product",)
 #: Numbers of tokens of a kernel under compute-sanitizer: more kinds of kernels
 #: say more than more numbers of one.
 _FEW = 3
-#: Writes what it finds to a file of each process.
-MEMCHECK = ("compute-sanitizer", "--tool", "memcheck", "--log-file")
+#: Writes what it finds to a file of each process. Calls that fail are no errors
+#: of kernels: checks look at them, and what others take may leave no memory.
+MEMCHECK = ("compute-sanitizer", "--tool", "memcheck", "--report-api-errors",
+            "no", "--log-file")
 
 
 def spread(tokens: Sequence[int], most: int) -> tuple[int, ...]:
@@ -163,6 +165,7 @@ class Stage:
     def run_task(self, worker: Worker, task: Task) -> Task | None:
         """Checks a kernel; what has to be done again."""
         again: list[int] = []
+        starved = False
         left = list(task.tokens)
         seed = self.options.seed + zlib.crc32(task.path.stem.encode()) % 10**6
         begin = time.monotonic()
@@ -173,6 +176,9 @@ class Stage:
                 left.remove(row["M"])
                 if lacks_memory(row) and not task.alone:
                     again.append(row["M"])
+                elif lacks_memory(row) and self.few:
+                    # What has not run under compute-sanitizer is left.
+                    starved = True
                 else:
                     self.keep(task, row)
                 if loses_device(row):
@@ -187,7 +193,10 @@ class Stage:
             self.say(f"{task.path.stem} M={again}: no memory, again at the "
                      "end")
         elif not left:
-            self.done.add(task.path.stem)
+            if starved:
+                self.say(f"{task.path.stem}: no memory, left")
+            else:
+                self.done.add(task.path.stem)
             return None
         return replace(task, tokens=(*again, *left),
                        alone=task.alone or bool(again))

@@ -322,6 +322,20 @@ class Runs(unittest.TestCase):
         data = self.small("no JSON", "--only", "^mlp-256x768-.*-t16-given")
         self.assertEqual(data["kernels"], 2)
 
+    def test_what_lacks_memory_there_is_left(self):
+        script = SANITIZER.replace("{ERRORS}", "0 errors")
+        with unittest.mock.patch.object(
+                check_all, "MEMCHECK", (sys.executable, "-c", script)):
+            rows, last = self.run_all(
+                *self.ONE, "--stages", "memcheck", "--memcheck", ".",
+                "--logs", str(self.folder / "logs"), "--commit", "c",
+                fates={f"{self.NAME} M=33": "never"}, code=1)
+        self.assertEqual(last, "0 kernels checked by 2 checks, 0 known, 0 "
+                         "bad, 1 left")
+        self.assertIn(f"{self.NAME}-t128: no memory, left", self.printed)
+        data = json.loads((self.folder / "o.json").read_text())
+        self.assertEqual(data["compute_sanitizer"]["errors"], 0)
+
     def test_few_numbers_are_spread(self):
         numbers = (1, 7, 8, 16, 33, 50, 64, 100, 128)
         self.assertEqual(check_all.spread(numbers, 3), (1, 33, 128))
