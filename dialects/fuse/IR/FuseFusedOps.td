@@ -274,6 +274,8 @@ def Fuse_YieldOp : Op<Fuse_Dialect, "yield", [
   let summary = "Results of a group";
   let description = [{
     Ends the body of `fuse.group` and names the values that it returns.
+
+    Example: `fuse.yield %b : tensor<?x64xbf16>`
   }];
   let arguments = (ins Variadic<AnyType>:$values);
   let assemblyFormat = "($values^ `:` type($values))? attr-dict";

@@ -1,0 +1,7 @@
+include "mlir/Pass/PassBase.td"
+
+def SomeThingPass : Pass<"fuse-some-thing"> {
+  let description = [{
+    Does something.
+  }];
+}
