@@ -18,7 +18,7 @@ static StringAttr getParameter(FunctionOpInterface function, Value value) {
   if (!argument || argument.getOwner()->getParentOp() != function)
     return {};
   return function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
-                                               parameterAttrName);
+                                               kParameterAttrName);
 }
 
 llvm::MapVector<Operation *, std::string>

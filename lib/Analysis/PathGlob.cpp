@@ -24,7 +24,7 @@ using llvm::StringRef;
 
 /// Alternatives that one segment may stand for. Every path is held against
 /// each of them.
-static constexpr uint64_t maxAlternatives = 1024;
+static constexpr uint64_t kMaxAlternatives = 1024;
 
 static llvm::Error makeError(StringRef glob, const llvm::Twine &what) {
   return llvm::createStringError(llvm::inconvertibleErrorCode(),
@@ -81,9 +81,9 @@ static Expected<bool> appendNumbers(StringRef glob, StringRef range,
   }
   if (first > last)
     return makeError(glob, "range [" + range + "] ends before it begins");
-  if (last - first >= maxAlternatives)
+  if (last - first >= kMaxAlternatives)
     return makeError(glob, "range [" + range + "] has more than " +
-                               llvm::Twine(maxAlternatives) + " numbers");
+                               llvm::Twine(kMaxAlternatives) + " numbers");
   // By their count: the last number may be the largest there is.
   uint64_t count = last - first + 1 - isInjected("glob-range");
   braces &= count > 1;
@@ -154,7 +154,7 @@ Expected<PathGlob> PathGlob::create(StringRef text) {
       return expanded.takeError();
     auto stored = std::make_shared<const std::string>(std::move(*expanded));
     Expected<llvm::GlobPattern> pattern =
-        llvm::GlobPattern::create(*stored, maxAlternatives);
+        llvm::GlobPattern::create(*stored, kMaxAlternatives);
     if (!pattern)
       return makeError(text, llvm::toString(pattern.takeError()));
     glob.segments.push_back(

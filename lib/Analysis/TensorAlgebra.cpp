@@ -21,7 +21,7 @@ using namespace fuse;
 
 /// How many nodes a normal form may visit. Layers need a dozen; shared nodes
 /// are visited once per use, which without a bound is exponential.
-static constexpr unsigned maxVisits = 256;
+static constexpr unsigned kMaxVisits = 256;
 
 double ExprProduct::exponentOf(const Expr *base) const {
   for (const auto &[factor, exponent] : factors)
@@ -57,7 +57,7 @@ public:
   ProductBuilder(ArrayRef<const Expr *> atoms) : atoms(atoms) {}
 
   bool visit(const Expr *expr, double exponent) {
-    if (++visits > maxVisits)
+    if (++visits > kMaxVisits)
       return false;
     if (llvm::is_contained(atoms, expr))
       return addFactor(expr, exponent);
@@ -126,7 +126,7 @@ public:
   SumBuilder(ArrayRef<const Expr *> atoms) : atoms(atoms) {}
 
   bool visit(const Expr *expr, double factor) {
-    if (++visits > maxVisits || !std::isfinite(factor))
+    if (++visits > kMaxVisits || !std::isfinite(factor))
       return false;
     if (llvm::is_contained(atoms, expr)) {
       accumulate(sum.terms, expr, factor);
@@ -178,7 +178,7 @@ public:
   PolynomialBuilder(const Expr *x, RoundSet &rounds) : x(x), rounds(rounds) {}
 
   std::optional<Polynomial> visit(const Expr *expr) {
-    if (++visits > maxVisits)
+    if (++visits > kMaxVisits)
       return std::nullopt;
     if (expr == x)
       return Polynomial{0, 1, 0, 0};

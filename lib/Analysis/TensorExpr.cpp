@@ -19,9 +19,9 @@ using namespace fuse;
 
 /// How many producers may stand behind each other before a tensor is taken as
 /// a leaf. Bounds the stack; layers are far shallower.
-static constexpr unsigned maxDepth = 256;
+static constexpr unsigned kMaxDepth = 256;
 /// How many tensors are remembered as holding the same value.
-static constexpr unsigned maxOrigins = 8;
+static constexpr unsigned kMaxOrigins = 8;
 
 //===----------------------------------------------------------------------===//
 // Types
@@ -35,16 +35,16 @@ static ArrayRef<const llvm::fltSemantics *> getNarrowSemantics() {
       &APFloat::Float8E5M2()};
   return semantics;
 }
-constexpr unsigned allNarrow = 0xf, halfAndBFloat = 0x3;
+constexpr unsigned kAllNarrow = 0xf, kHalfAndBFloat = 0x3;
 
 /// The bits of `Expr::exactIn` for values of `type`.
 static unsigned getExactIn(Type type) {
   if (isa<Float8E4M3FNType>(type))
-    return halfAndBFloat | 0x4;
+    return kHalfAndBFloat | 0x4;
   if (isa<Float8E5M2Type>(type))
-    return halfAndBFloat | 0x8;
+    return kHalfAndBFloat | 0x8;
   if (type.isSignlessInteger(8))
-    return halfAndBFloat;
+    return kHalfAndBFloat;
   return type.isF16() ? 0x1 : type.isBF16() ? 0x2 : 0;
 }
 
@@ -74,7 +74,7 @@ static unsigned getExactIn(const Expr &node) {
   case ExprKind::Min:
   case ExprKind::MaxNum:
   case ExprKind::MinNum: {
-    unsigned bits = allNarrow;
+    unsigned bits = kAllNarrow;
     for (const Expr *operand : node.operands)
       bits &= operand->exactIn;
     return bits;
@@ -536,7 +536,7 @@ const Expr *TensorExprs::get(Value tensor, ArrayRef<int> index) {
     for (const auto &[knownIndex, expr] : known->second)
       if (knownIndex == normalized)
         return expr;
-  if (depth >= maxDepth)
+  if (depth >= kMaxDepth)
     return getLeaf(tensor, normalized);
   ++depth;
   const Expr *expr = build(tensor, normalized);
@@ -545,7 +545,7 @@ const Expr *TensorExprs::get(Value tensor, ArrayRef<int> index) {
   if (!expr)
     expr = getLeaf(tensor, normalized);
   if (expr && expr->kind != ExprKind::Compare &&
-      expr->origins.size() < maxOrigins)
+      expr->origins.size() < kMaxOrigins)
     const_cast<Expr *>(expr)->origins.emplace_back(tensor, normalized);
   views[tensor].emplace_back(normalized, expr);
   return expr;

@@ -8,6 +8,7 @@
 #include "fuse/Compiler/ArtifactDraft.h"
 #include "fuse/Compiler/Phase.h"
 #include "fuse/Conversion/FuseToHost/FuseToHost.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Runtime/Host/HostCode.h"
@@ -208,7 +209,8 @@ static json::Object writeHostPlan(DictionaryAttr plan, func::FuncOp function,
     json::Array operands;
     for (auto operand : getList(weight, "operands").getAsRange<IntegerAttr>()) {
       operands.push_back(operand.getInt());
-      isBound &= bool(function.getArgAttr(operand.getInt(), "fuse.parameter"));
+      isBound &=
+          bool(function.getArgAttr(operand.getInt(), kParameterAttrName));
     }
     json::Object object{
         {"recipe", cast<StringAttr>(weight.get("recipe")).getValue()},

@@ -10,6 +10,7 @@
 #include "fuse/Analysis/Chip.h"
 #include "fuse/Compiler/KernelCode.h"
 #include "fuse/Compiler/Phase.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Runtime/Host/Concurrency.h"
 #include "fuse/Runtime/Host/Failure.h"
@@ -253,7 +254,7 @@ void DeviceCompiler::takeMixed(ModuleOp planned) {
     return;
   // Slots have been lowered, and the functions launch kernels of files.
   for (auto binary : planned.getOps<gpu::BinaryOp>())
-    builder.clone(*binary)->setAttr("fuse.external", builder.getUnitAttr());
+    builder.clone(*binary)->setAttr(kExternalAttrName, builder.getUnitAttr());
   // Scheduled kernels are modules of their own, and for a launch to name one
   // there has to be something.
   for (auto kernels : planned.getOps<gpu::GPUModuleOp>()) {
@@ -265,7 +266,7 @@ void DeviceCompiler::takeMixed(ModuleOp planned) {
     gpu::BinaryOp::create(builder, kernels.getLoc(), kernels.getName(),
                           /*offloadingHandler=*/nullptr,
                           builder.getArrayAttr({Attribute(nothing)}))
-        ->setAttr("fuse.external", builder.getUnitAttr());
+        ->setAttr(kExternalAttrName, builder.getUnitAttr());
   }
   (*portable)->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
                        builder.getUnitAttr());

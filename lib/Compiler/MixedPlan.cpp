@@ -6,6 +6,7 @@
 
 #include "MixedPlan.h"
 #include "TileLaunches.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -205,7 +206,7 @@ static void lower(const TileOp &op, int64_t index, IRMapping &made) {
   auto lowered = gpu::LaunchFuncOp::create(
       builder, loc, any.getKernel(), gpu::KernelDim3{one, one, one},
       gpu::KernelDim3{one, one, one}, Value(), operands);
-  lowered->setAttr("fuse.tile_plan", number);
+  lowered->setAttr(kTilePlanAttrName, number);
   // Not writable: a launch that reads this is given the buffer itself, which
   // nobody sees as a read.
   for (auto [result, buffer] : llvm::zip(last->getResults(), results)) {

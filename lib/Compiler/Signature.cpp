@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Compiler/Compiler.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/Runtime/Host/Manifest.h"
 #include "fuse/Target/PTX.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -143,7 +144,7 @@ Expected<json::Object> fuse::describeFunction(func::FuncOp function,
     if (!tensor)
       return tensor.takeError();
     if (auto parameter =
-            function.getArgAttrOfType<StringAttr>(index, "fuse.parameter"))
+            function.getArgAttrOfType<StringAttr>(index, kParameterAttrName))
       (*tensor)["parameter"] = parameter.getValue();
     arguments.push_back(std::move(*tensor));
   }

@@ -94,7 +94,7 @@ struct MappingTraits<SlotConfig> {
 /// known to the reader alone. Its nodes are read one by one, so that nothing
 /// recurses further than this does.
 static bool isTooDeep(llvm::yaml::Node *node, unsigned depth) {
-  if (depth > maxTextDepth)
+  if (depth > kMaxTextDepth)
     return true;
   if (auto *list = dyn_cast_or_null<llvm::yaml::SequenceNode>(node))
     for (llvm::yaml::Node &entry : *list)
@@ -117,7 +117,7 @@ llvm::Expected<SlotConfig> SlotConfig::parse(StringRef text, StringRef name,
   llvm::yaml::Stream stream(text, sources);
   if (isTooDeep(stream.begin()->getRoot(), 0))
     return createStringError(name + ": collections are nested more than " +
-                             Twine(maxTextDepth) + " deep");
+                             Twine(kMaxTextDepth) + " deep");
   std::string problem;
   struct Sink {
     StringRef name;

@@ -11,6 +11,7 @@
 
 #include "SlotCode.h"
 #include "fuse/Analysis/Chip.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseModules.h"
 #include "fuse/Registry/ResolveKernel.h"
 #include "fuse/Slots/SlotBinding.h"
@@ -142,7 +143,7 @@ FailureOr<SymbolRefAttr> SlotCodeLowering::getBinary(CallSlotOp call,
       builder, call.getLoc(), llvm::sys::path::stem(code.getFile()),
       /*offloadingHandler=*/Attribute(),
       builder.getArrayAttr({Attribute(object)}));
-  binary->setAttr("fuse.external", builder.getUnitAttr());
+  binary->setAttr(kExternalAttrName, builder.getUnitAttr());
   tables.getSymbolTable(module).insert(binary);
   module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
                   builder.getUnitAttr());
@@ -203,7 +204,8 @@ LogicalResult SlotCodeLowering::lower(CallSlotOp call, SlotOp slot,
     builder.setInsertionPointToEnd(module.getBody());
     function = func::FuncOp::create(builder, loc, code.getSymbol(), type);
     function.setPrivate();
-    function->setAttr("fuse.library", builder.getStringAttr(code.getLibrary()));
+    function->setAttr(kLibraryAttrName,
+                      builder.getStringAttr(code.getLibrary()));
     symbols.insert(function);
   }
   if (!function.isExternal() || function.getFunctionType() != type)

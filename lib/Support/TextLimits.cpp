@@ -9,9 +9,9 @@
 using llvm::createStringError;
 
 llvm::Error fuse::checkTextLimits(llvm::StringRef text) {
-  if (text.size() > maxTextSize)
+  if (text.size() > kMaxTextSize)
     return createStringError("text has %zu bytes, the limit is %zu",
-                             text.size(), maxTextSize);
+                             text.size(), kMaxTextSize);
   if (text.starts_with("ML\xefR"))
     return createStringError("bytecode is only read from trusted places; "
                              "convert it to text with fuse-opt");
@@ -69,10 +69,10 @@ llvm::Error fuse::checkTextDepth(llvm::StringRef text) {
     default:
       break;
     }
-    if (brackets > maxTextDepth || angles > maxTextDepth)
+    if (brackets > kMaxTextDepth || angles > kMaxTextDepth)
       return createStringError("brackets are nested more than %u deep in line "
                                "%u",
-                               maxTextDepth, line);
+                               kMaxTextDepth, line);
   }
   return llvm::Error::success();
 }

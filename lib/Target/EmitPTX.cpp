@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Conversion/KernelsToPTX/KernelsToPTX.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/Support/OutputFile.h"
 #include "fuse/Target/PTX.h"
 #include "fuse/Target/Passes.h"
@@ -34,7 +35,7 @@ void fuse::registerPTXTranslation(DialectRegistry &registry) {
 }
 
 bool fuse::isExternalBinary(Operation *binary) {
-  return binary->hasAttr("fuse.external");
+  return binary->hasAttr(kExternalAttrName);
 }
 
 FailureOr<std::string> fuse::getPTX(ModuleOp module) {

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/Support/Inject.h"
 #include "fuse/Target/PTX.h"
 
@@ -133,7 +134,7 @@ static std::optional<json::Object> planToJSON(func::FuncOp function,
   json::Array argumentList, symbolList, workspaceList, launchList;
   for (BlockArgument argument : function.getArguments()) {
     bool isResult =
-        !!function.getArgAttr(argument.getArgNumber(), "fuse.result");
+        !!function.getArgAttr(argument.getArgNumber(), kResultAttrName);
     json::Object entry{{"type", toText(getElementTypeOrSelf(argument))},
                        {"result", isResult}};
     if (auto type = dyn_cast<ShapedType>(argument.getType())) {
@@ -193,7 +194,7 @@ FailureOr<json::Value> fuse::getLaunchPlans(ModuleOp module) {
   json::Object external = getExternalModules(module);
   json::Array functions;
   for (auto function : module.getOps<func::FuncOp>()) {
-    Attribute attr = function->getAttr("fuse.launch_plan");
+    Attribute attr = function->getAttr(kLaunchPlanAttrName);
     if (!attr)
       continue;
     std::optional<json::Object> plan;

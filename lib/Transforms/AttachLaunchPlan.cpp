@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaunchSizes.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/Support/Inject.h"
 #include "fuse/Transforms/Passes.h"
 
@@ -85,7 +86,7 @@ public:
       DictionaryAttr plan = PlanBuilder(function).build();
       if (!plan)
         return signalPassFailure();
-      function->setAttr("fuse.launch_plan", plan);
+      function->setAttr(kLaunchPlanAttrName, plan);
       numLaunches += std::distance(launches.begin(), launches.end());
     }
   }
@@ -169,7 +170,7 @@ FailureOr<DictionaryAttr> PlanBuilder::getLaunch(gpu::LaunchFuncOp launch) {
     entries.push_back(
         builder.getNamedAttr("shared", builder.getI64IntegerAttr(*constant)));
   }
-  if (Attribute index = launch->getAttr("fuse.tile_plan"))
+  if (Attribute index = launch->getAttr(kTilePlanAttrName))
     entries.push_back(builder.getNamedAttr("tile", index));
   return builder.getDictionaryAttr(entries);
 }

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ModuleInliner.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -44,8 +45,8 @@ static OwningOpRef<func::FuncOp> flatten(ModelOp model,
   for (unsigned i = 0; i < args.size(); ++i) {
     if (!forward.isExternal())
       args[i].setLoc(forward.getArgument(i).getLoc());
-    if (Attribute name = forward.getArgAttr(i, "fuse.name"))
-      function->setArgAttr(i, "fuse.name", name);
+    if (Attribute name = forward.getArgAttr(i, kNameAttrName))
+      function->setArgAttr(i, kNameAttrName, name);
   }
   ModuleInliner inliner(tables, *function);
   FailureOr<ModuleInliner::Values> results = inliner.inlineForward(model, args);

@@ -266,7 +266,7 @@ private:
         {cast<RankedTensorType>(weight.getType()).getShape()[0]},
         builder.getF32Type());
     NamedAttribute parameter = builder.getNamedAttr(
-        parameterAttrName, builder.getStringAttr(name + ".weight_scale"));
+        kParameterAttrName, builder.getStringAttr(name + ".weight_scale"));
     unsigned index = function.getNumArguments();
     (void)function.insertArgument(
         index, type, builder.getDictionaryAttr(parameter), weight.getLoc());

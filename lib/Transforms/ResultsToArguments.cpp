@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/Transforms/Passes.h"
 
 #include "mlir/Dialect/Bufferization/IR/Bufferization.h"
@@ -81,7 +82,7 @@ LogicalResult ResultsToArgumentsPass::rewrite(func::FuncOp function) {
     unsigned index = function.getNumArguments();
     auto attrs = DictionaryAttr::get(
         &getContext(),
-        builder.getNamedAttr("fuse.result", builder.getUnitAttr()));
+        builder.getNamedAttr(kResultAttrName, builder.getUnitAttr()));
     if (failed(function.insertArgument(index, bufferType, attrs,
                                        function.getLoc())))
       return failure();

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Inputs.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Runtime/Npy.h"
 #include "fuse/Runtime/Safetensors.h"
@@ -340,7 +341,7 @@ fuse::createInputs(func::FuncOp function, const Signature &signature,
   ArrayRef<std::string> files = options.files;
   for (auto [index, spec] : llvm::enumerate(signature.inputs)) {
     auto parameter =
-        function.getArgAttrOfType<StringAttr>(index, "fuse.parameter");
+        function.getArgAttrOfType<StringAttr>(index, kParameterAttrName);
     if (parameter && weights) {
       Expected<HostTensor> tensor = weights->read(parameter.getValue(), spec);
       if (!tensor)

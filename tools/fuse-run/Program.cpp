@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Program.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Pipelines/Pipelines.h"
 #include "fuse/Support/OutputFile.h"
@@ -212,7 +213,7 @@ Expected<Program> Program::compile(func::FuncOp function, bool reference,
       if (auto code = dyn_cast_or_null<HostCodeAttr>(kernel.getCodeAttr()))
         libraries.insert(code.getLibrary());
     // What fuse-lower-slots leaves of it.
-    if (auto library = op->getAttrOfType<StringAttr>("fuse.library"))
+    if (auto library = op->getAttrOfType<StringAttr>(kLibraryAttrName))
       libraries.insert(library);
   });
   // Loops of the reference stay as they were written.

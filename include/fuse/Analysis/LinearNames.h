@@ -7,6 +7,7 @@
 #ifndef FUSE_ANALYSIS_LINEARNAMES_H
 #define FUSE_ANALYSIS_LINEARNAMES_H
 
+#include "fuse/IR/FuseAttrNames.h"
 #include "fuse/IR/FuseOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/MapVector.h"
@@ -14,10 +15,6 @@
 #include <string>
 
 namespace fuse {
-
-/// Name of the argument attribute that says which parameter of the model an
-/// argument is: `fuse.parameter = "mlp.gate_proj.weight"`.
-inline constexpr llvm::StringLiteral parameterAttrName = "fuse.parameter";
 
 /// The linears of `function` in program order, each with the name that a
 /// checkpoint gives it: that of its weight's parameter without `.weight`, or

@@ -17,12 +17,12 @@
 namespace fuse {
 
 /// Largest text that is parsed, in bytes.
-inline constexpr size_t maxTextSize = size_t(64) << 20;
+inline constexpr size_t kMaxTextSize = size_t(64) << 20;
 
 /// Deepest nesting of brackets that is parsed. The recursive parsers of MLIR
 /// and of LLVM's JSON need some hundred bytes of stack for each level and have
 /// no limit of their own.
-inline constexpr unsigned maxTextDepth = 256;
+inline constexpr unsigned kMaxTextDepth = 256;
 
 /// Refuses text that a recursive parser would not survive: too large, nested
 /// too deeply, or MLIR bytecode, whose reader is not hardened. Brackets in

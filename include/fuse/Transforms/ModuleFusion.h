@@ -12,14 +12,11 @@
 #define FUSE_TRANSFORMS_MODULEFUSION_H
 
 #include "fuse/Analysis/ModulePattern.h"
+#include "fuse/IR/FuseAttrNames.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace fuse {
-
-/// Attribute of a function argument: the parameter that it stands for.
-inline constexpr llvm::StringLiteral kParameterAttrName = "fuse.parameter";
-/// Attribute of a function: all that is in it becomes one `fuse.group`.
-inline constexpr llvm::StringLiteral kGroupAttrName = "fuse.group";
 
 struct ModuleFusionCounts {
   unsigned fused = 0;
