@@ -10,9 +10,10 @@
 
 Each case takes an input of the tests, with some types, sizes and numbers
 exchanged for others throughout, also absurd ones, the first passes of a
-pipeline, and then one to three passes of fuse in any order. Passes may refuse what they find, and mostly do; they may
-not crash, hang or fail without an error. What does is printed with its seed and
-passes; `--seed SEED --count 1 --print` prints the input.
+pipeline, and then one to three passes of fuse in any order. Passes may refuse
+what they find, and mostly do; they may not crash, hang or fail without an
+error. What does is printed with its seed and passes; `--seed SEED --count 1
+--print` prints the input.
 """
 
 import argparse

@@ -11,8 +11,9 @@
 # damaged text, libFuzzer on everything that reads from outside, compile and
 # destroy cycles, and the bugs that tests must notice. MINUTES (default 30) are
 # shared out; building comes on top. Random modules start at SEED (default: the
-# time), which is printed and repeats them. Those that fail become small tests in
-# build/regress. Findings of libFuzzer are in build/fuzz/findings. The last line is `N steps passed, N failed`.
+# time), which is printed and repeats them. Those that fail become small tests
+# in build/regress. Findings of libFuzzer are in build/fuzz/findings. The last
+# line is `N steps passed, N failed`.
 #
 #===------------------------------------------------------------------------===#
 

@@ -479,6 +479,20 @@ def schedule_change(schedule, other):
     return ", ".join(changed) or "nothing"
 
 
+def fastest_row(page, key, row, candidates):
+    """The columns that compare the first candidate, the model's choice, with
+    the fastest one."""
+    choice, *_ = candidates
+    fastest = min((c for c in candidates if c["status"] == "ok"),
+                  key=lambda c: c["median_us"])
+    page.check(f"model's choice of {key}", row["model's choice, us"],
+               choice["median_us"])
+    page.check(f"fastest of {key}", row["fastest, us"], fastest["median_us"])
+    page.word(f"what the fastest of {key} changes",
+              row["what the fastest changes"],
+              schedule_change(choice["schedule"], fastest["schedule"]))
+
+
 def tuning(root):
     page = Page(root, "docs/Tuning.md", "tuning-h200")
     page.says(f"of {page.result['commit'][:7]}")
@@ -501,16 +515,7 @@ def tuning(root):
         if key not in ops:
             page.fail(f"{page.file} has no {key}")
             continue
-        # The first candidate is the model's choice.
-        choice, *_ = ops[key]
-        fastest = min(ops[key], key=lambda c: c["median_us"])
-        page.check(f"model's choice of {key}", row["model's choice, us"],
-                   choice["median_us"])
-        page.check(f"fastest of {key}", row["fastest, us"],
-                   fastest["median_us"])
-        page.word(f"what the fastest of {key} changes",
-                  row["what the fastest changes"], schedule_change(
-                      choice["schedule"], fastest["schedule"]))
+        fastest_row(page, key, row, ops[key])
     page.check_rows(seen, ops)
     fastest = {key: min(c["median_us"] for c in found)
                for key, found in ops.items()}
@@ -551,17 +556,8 @@ def tuning_chains(root):
     for row in page.rows("K/H", "type", "M", "protocol"):
         key = " ".join(row[name] for name in ("K/H", "type", "M", "protocol"))
         seen.append(key)
-        choice = runs[key][0]
-        fastest = min((c for c in runs[key] if c["status"] == "ok"),
-                      key=lambda c: c["median_us"])
         page.check(f"candidates of {key}", row["candidates"], len(runs[key]))
-        page.check(f"model's choice of {key}", row["model's choice, us"],
-                   choice["median_us"])
-        page.check(f"fastest of {key}", row["fastest, us"],
-                   fastest["median_us"])
-        page.word(f"what the fastest of {key} changes",
-                  row["what the fastest changes"], schedule_change(
-                      choice["schedule"], fastest["schedule"]))
+        fastest_row(page, key, row, runs[key])
     page.check_rows(seen, runs)
 
     def without(protocol):
