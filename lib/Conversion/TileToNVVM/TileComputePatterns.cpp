@@ -215,6 +215,24 @@ struct ReduceLowering : OpConversionPattern<tile::ReduceOp> {
   }
 };
 
+/// The first of two neighbouring values that are packed as bf16, if they were
+/// unpacked from one pair of bf16: its bits are theirs.
+static OpResult getPair(PackOp op, size_t index) {
+  auto first = dyn_cast<OpResult>(op.getValues()[index]);
+  auto second = dyn_cast<OpResult>(op.getValues()[index + 1]);
+  if (!first || !second || first.getOwner() != second.getOwner() ||
+      first.getResultNumber() % 2 != 0 ||
+      second.getResultNumber() != first.getResultNumber() + 1)
+    return {};
+  auto unpack = dyn_cast<tile::UnpackOp>(first.getOwner());
+  Type element = cast<VectorType>(op.getVector().getType()).getElementType();
+  if (!unpack || !element.isBF16() ||
+      cast<VectorType>(unpack.getVector().getType()).getElementType() !=
+          element)
+    return {};
+  return first;
+}
+
 struct PackLowering : OpConversionPattern<PackOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -246,9 +264,12 @@ struct PackLowering : OpConversionPattern<PackOp> {
       return success();
     }
     SmallVector<Value> pairs;
-    for (size_t index = 0; index < values.size(); index += 2)
+    for (size_t index = 0; index < values.size(); index += 2) {
+      OpResult pair = getPair(op, index);
       pairs.push_back(
-          convertPair(emit, element, values[index], values[index + 1]));
+          pair ? getWord(emit, rewriter, pair)
+               : convertPair(emit, element, values[index], values[index + 1]));
+    }
     if (pairs.size() == 1) {
       rewriter.replaceOp(op, emit.bitcast(result, pairs.front()));
       return success();
@@ -283,6 +304,21 @@ struct PackLowering : OpConversionPattern<PackOp> {
   }
 
 private:
+  /// The pair whose first value that is, as a word.
+  static Value getWord(Emitter &emit, ConversionPatternRewriter &rewriter,
+                       OpResult first) {
+    auto unpack = cast<tile::UnpackOp>(first.getOwner());
+    Value vector = rewriter.getRemappedValue(unpack.getVector());
+    Type i32 = rewriter.getI32Type();
+    int64_t words = unpack.getNumResults() / 2;
+    if (words == 1)
+      return emit.bitcast(i32, vector);
+    vector = emit.bitcast(VectorType::get(words, i32), vector);
+    return LLVM::ExtractElementOp::create(
+        rewriter, unpack.getLoc(), vector,
+        emit.i32(first.getResultNumber() / 2));
+  }
+
   /// Two converted values in 16 or 32 bits, `low` in the low half.
   static Value convertPair(Emitter &emit, Type element, Value low, Value high) {
     OpBuilder &builder = emit.builder;

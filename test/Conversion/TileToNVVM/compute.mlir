@@ -60,15 +60,56 @@ gpu.module @m {
   // CHECK:         %[[A:.*]] = llvm.bitcast %[[LOW]] : i32 to f32
   // CHECK:         %[[B:.*]] = llvm.bitcast %[[HIGH]] : i32 to f32
   // CHECK:         nvvm.convert.f32x2.to.f8x2 %[[B]], %[[A]] {rnd = #nvvm.fp_rnd_mode<rn>, sat = #nvvm.sat_mode<satfinite>} : i16(f8E4M3FN)
-  // CHECK:         nvvm.convert.f32x2.to.bf16x2 %[[B]], %[[A]] {rnd = #nvvm.fp_rnd_mode<rn>} : vector<2xbf16>
+  // CHECK:         nvvm.convert.f32x2.to.bf16x2 %[[A]], %[[B]] {rnd = #nvvm.fp_rnd_mode<rn>} : vector<2xbf16>
   tile.kernel @values(%x: !tile.buffer<bf16>, %q: !tile.buffer<f8E4M3FN>,
                       %i: i32) blocks(1) threads(32) shared_bytes(0) {
     %v = tile.load %x[%i] : !tile.buffer<bf16> -> vector<2xbf16>
     %u:2 = tile.unpack %v : vector<2xbf16>
     %p = tile.pack %u#0, %u#1 : vector<2xf8E4M3FN>
     tile.store %p, %q[%i] : vector<2xf8E4M3FN>, !tile.buffer<f8E4M3FN>
-    %b = tile.pack %u#0, %u#1 : vector<2xbf16>
+    %b = tile.pack %u#1, %u#0 : vector<2xbf16>
     tile.store %b, %x[%i] : vector<2xbf16>, !tile.buffer<bf16>
+    tile.return
+  }
+}
+
+// -----
+
+// Pairs that were unpacked are not rounded again, whichever word of a vector
+// they are.
+
+gpu.module @m {
+  // CHECK-LABEL: llvm.func @pairs
+  // CHECK:         %[[P:.*]] = llvm.load {{.*}} : !llvm.ptr<1> -> vector<2xi32>
+  // CHECK:         %[[HIGH:.*]] = llvm.extractelement %[[P]][%c1_i32 : i32] : vector<2xi32>
+  // CHECK:         %[[LOW:.*]] = llvm.extractelement %[[P]][%c0_i32 : i32] : vector<2xi32>
+  // CHECK-NOT:     nvvm.convert
+  // CHECK:         llvm.return
+  tile.kernel @pairs(%x: !tile.buffer<bf16>, %i: i32)
+      blocks(1) threads(32) shared_bytes(0) {
+    %v = tile.load %x[%i] : !tile.buffer<bf16> -> vector<4xbf16>
+    %u:4 = tile.unpack %v : vector<4xbf16>
+    %p = tile.pack %u#2, %u#3, %u#0, %u#1 : vector<4xbf16>
+    tile.store %p, %x[%i] : vector<4xbf16>, !tile.buffer<bf16>
+    tile.return
+  }
+}
+
+// -----
+
+// Halves of two pairs are.
+
+gpu.module @m {
+  // CHECK-LABEL:   llvm.func @halves
+  // CHECK-COUNT-2: nvvm.convert.f32x2.to.bf16x2
+  // CHECK-NOT:     nvvm.convert
+  // CHECK:         llvm.return
+  tile.kernel @halves(%x: !tile.buffer<bf16>, %f: f32, %i: i32)
+      blocks(1) threads(32) shared_bytes(0) {
+    %v = tile.load %x[%i] : !tile.buffer<bf16> -> vector<4xbf16>
+    %u:4 = tile.unpack %v : vector<4xbf16>
+    %p = tile.pack %u#1, %u#2, %u#0, %f : vector<4xbf16>
+    tile.store %p, %x[%i] : vector<4xbf16>, !tile.buffer<bf16>
     tile.return
   }
 }
