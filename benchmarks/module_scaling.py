@@ -225,7 +225,7 @@ def write_result(args: argparse.Namespace, sizes: list[int],
         file.write("\n")
 
 
-def main(argv: Sequence[str]) -> int:
+def parse_options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -246,6 +246,25 @@ def main(argv: Sequence[str]) -> int:
     if not shutil.which(args.fuse_opt):
         parser.error(f"there is no {args.fuse_opt}: expected the fuse-opt of "
                      "a build")
+    return args
+
+
+def print_rows(sizes: Sequence[int], rows: Mapping[str, Sequence[float]],
+               instructions: Mapping[str, Mapping[str, Mapping[str, int]]]
+               ) -> None:
+    print("microseconds per layer")
+    print(f"{'layers':20}" + "".join(f"{size:>10}" for size in sizes))
+    for name, values in rows.items():
+        print(f"{name:20}" + "".join(f"{value:10.1f}" for value in values))
+    for size, counts in instructions.items():
+        print(f"per layer, {size} layers:")
+        for phase, count in counts.items():
+            print(f"  {phase:20}{count['instructions']:>10} instructions"
+                  f"{count['misses']:>8} misses")
+
+
+def main(argv: Sequence[str]) -> int:
+    args = parse_options(argv)
     sizes = [int(text) for text in args.layers.split(",")]
     memory: dict[str, list[int]] = {"peak_kib": [], "page_faults": []}
     instructions: dict[str, dict[str, dict[str, int]]] = {}
@@ -275,15 +294,7 @@ def main(argv: Sequence[str]) -> int:
                     for phase, counts
                     in count_instructions([*command, paths[size]],
                                           directory).items()}
-    print("microseconds per layer")
-    print(f"{'layers':20}" + "".join(f"{size:>10}" for size in sizes))
-    for name, values in rows.items():
-        print(f"{name:20}" + "".join(f"{value:10.1f}" for value in values))
-    for size, counts in instructions.items():
-        print(f"per layer, {size} layers:")
-        for phase, count in counts.items():
-            print(f"  {phase:20}{count['instructions']:>10} instructions"
-                  f"{count['misses']:>8} misses")
+    print_rows(sizes, rows, instructions)
     growth = {name: max(values) / min(values) for name, values in rows.items()
               if min(values) > 0}
     total = growth["total"]

@@ -147,18 +147,7 @@ def export_hub_kernel(model: nn.Module, directory: str | Path,
     files["layers.py"] = _layers(module, layer, f"{title}.").encode()
     for path in Path(_host.__file__).parent.glob("_[a-z]*.py"):
         files[path.name] = path.read_bytes()
-    mark = hashlib.sha256(b"".join(
-        path.encode() + data for path, data in sorted(files.items())))
-    metadata = {
-        "id": f"_{name.replace('-', '_')}_cuda_{mark.hexdigest()[:7]}",
-        "name": name, "version": version, "license": license,
-        "python-depends": [],
-        "backend": {"type": "cuda", "archs": [
-            _arch(code["chip"])
-            for code in reversed(json.loads(files["plan.json"])["codes"])]},
-        "digest": {"algorithm": "sha256", "files": {
-            path: base64.b64encode(hashlib.sha256(data).digest()).decode()
-            for path, data in sorted(files.items())}}}
+    metadata = _metadata(name, version, license, files)
     files["metadata.json"] = (json.dumps(metadata, indent=2) + "\n").encode()
     variant.parent.mkdir(parents=True, exist_ok=True)
     # Others see the variant whole or not at all.
@@ -207,6 +196,25 @@ def _code(module: FusedModule, chips: Sequence[str]) -> dict[str, bytes]:
             "parameters": names, "rows": rows,
             "result": {"shape": compiled.result, "type": dtype}}
     return {**files, "plan.json": (json.dumps(plan, indent=1) + "\n").encode()}
+
+
+def _metadata(name: str, version: int, license: str,  # pylint: disable=W0622
+              files: dict[str, bytes]) -> dict[str, Any]:
+    """What libraries of kernels read before they load one. The id has a digest
+    of all files, so that kernels that differ have different ones."""
+    contents = sorted(files.items())
+    mark = hashlib.sha256(b"".join(
+        path.encode() + data for path, data in contents))
+    return {
+        "id": f"_{name.replace('-', '_')}_cuda_{mark.hexdigest()[:7]}",
+        "name": name, "version": version, "license": license,
+        "python-depends": [],
+        "backend": {"type": "cuda", "archs": [
+            _arch(code["chip"])
+            for code in reversed(json.loads(files["plan.json"])["codes"])]},
+        "digest": {"algorithm": "sha256", "files": {
+            path: base64.b64encode(hashlib.sha256(data).digest()).decode()
+            for path, data in contents}}}
 
 
 def _plan_of(chip: str, cuda: dict[str, Any]) -> dict[str, Any]:
