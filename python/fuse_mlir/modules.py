@@ -28,7 +28,7 @@ from fuse_mlir.patterns import (ARTIFACT, FAMILIES, KernelConfig, ModuleSpec,
                                 Pattern, PatternError,
                                 check_specs, declared_patterns,
                                 resolve)
-from fuse_mlir.places import (OWN, FusedIdentity, FusedPlace, FuseError,
+from fuse_mlir.places import (OWN, FusedIdentity, FusedPlace, FuseError, Pending,
                               arguments_of, check_constant, named)
 from fuse_mlir.ptx import PtxKernel
 from fuse_mlir.sites import (Plan, Refusal, Site, candidates,
@@ -88,7 +88,9 @@ class FusedModule(FusedPlace):
     def put_into(self, parent: nn.Module) -> None:
         """Takes the places of its members among the children of `parent`."""
         places: list[nn.Module] = [self]
-        places += [FusedIdentity(self.site, member, step) for member, step
+        places += [FusedIdentity(self.site, member, step,
+                                 last=member is self.members[-1])
+                   for member, step
                    in list(zip(self.members, self.plan.steps))[1:]]
         # The parent owns this module, so that a strong reference would be a
         # cycle.
@@ -247,6 +249,8 @@ class FusedModule(FusedPlace):
             -> torch.Tensor:
         """What identities know a result by."""
         result._fuse_site = self.site
+        if len(self.names) > 1 and type(result) is torch.Tensor:
+            result.__class__ = Pending
         if self._has_sides:
             result._fuse_inputs = tuple(map(id, inputs))
         return result

@@ -16,7 +16,9 @@ from typing import Any
 import torch
 from torch import nn
 from torch.nn.utils import parametrize
+from torch.utils._pytree import tree_leaves
 
+from fuse_mlir.flow import METADATA
 from fuse_mlir.sites import Source, Step
 from fuse_mlir.watch import STANDARD, is_tracing
 
@@ -29,7 +31,7 @@ _SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
            "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
            "_load_state_dict_post_hooks")
 #: Attributes of places; any other one is the member's.
-OWN = STANDARD | {"site", "step", "slot", "alone", "names", "kernel_name", "gradients",
+OWN = STANDARD | {"site", "step", "slot", "alone", "last", "names", "kernel_name", "gradients",
                    "static", "_mode_matters", "_has_sides"}
 
 
@@ -217,12 +219,54 @@ def named(argument: int | str) -> str:
         else f"'{argument}'"
 
 
-class FusedIdentity(FusedPlace):
-    """Passes the fused result on, with the interface of its member."""
+class Pending(torch.Tensor):
+    """The result of a chain on its way through the identities.
 
-    def __init__(self, site: str, member: nn.Module, step: Step) -> None:
+    Where a model reads it before, it takes it for the result of a member,
+    which is nowhere. Only what a model may do with an intermediate of a chain
+    is allowed: to ask for its shape, and a dropout that does nothing.
+    """
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.alias.default:
+            with torch._C.DisableTorchFunctionSubclass():
+                return func(*args)
+        name = getattr(func, "__name__", str(func))
+        pending = next((t for t in tree_leaves((args, kwargs))
+                        if isinstance(t, Pending)), None)
+        site = getattr(pending, "_fuse_site", "?")
+        if name == "__repr__":
+            return f"<result of site '{site}' on its way>"
+        # torch.compile asks more about what it is given.
+        if name in METADATA or name == "dropout" or name != "is_nonzero" \
+                and name.startswith(("_", "is_")):
+            with torch._C.DisableTorchFunctionSubclass():
+                result = func(*args, **(kwargs or {}))
+            if result is pending or not isinstance(result, torch.Tensor):
+                return result
+        raise FuseError(
+            f"FUSE-N206 not-a-chain: in this call '{name}' reads the result "
+            f"of site '{site}' beside its last member, "
+            "which was not so when the model was fused; unfuse this site, or "
+            "fuse the model with inputs that take this way")
+
+
+class FusedIdentity(FusedPlace):
+    """Passes the fused result on, with the interface of its member.
+
+    Args:
+        site: id of the place.
+        member: that it stands for.
+        step: how the model calls it.
+        last: whether nothing of the chain comes after it.
+    """
+
+    def __init__(self, site: str, member: nn.Module, step: Step,
+                 last: bool) -> None:
         super().__init__(site, member)
         self.step = step
+        self.last = last
         self.slot = step.flow_slot()
         #: Whether it reads the result of the member before and nothing else.
         self.alone = len(step.args) + len(step.kwargs) == 1
@@ -233,7 +277,7 @@ class FusedIdentity(FusedPlace):
             slot = self.slot
             value = args[slot] if isinstance(slot, int) else kwargs.get(slot)
             self._check_result(value)
-            return value
+            return self._arrive(value)
         for name, source, value in arguments_of(self._member, self.step, args,
                                                 kwargs):
             if source.kind == "constant":
@@ -245,7 +289,17 @@ class FusedIdentity(FusedPlace):
                                                 kwargs):
             if source.kind == "input":
                 self._check_input(name, source, value, result)
-        return result
+        return self._arrive(result)
+
+    def _arrive(self, result: torch.Tensor) -> torch.Tensor:
+        if not self.last or type(result) is not Pending:
+            return result
+        # Another tensor, so that the intermediate stays what can not be read.
+        if is_tracing():
+            return torch.ops.aten.alias.default(result)
+        with torch._C.DisableTorchFunctionSubclass():
+            return result.view_as(result) if result.requires_grad \
+                else result.detach()
 
     def _check_result(self, value: Any) -> None:
         if not is_tracing() \
