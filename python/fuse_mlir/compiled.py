@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import weakref
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import Any, TypeVar
 
 import torch
 from torch import nn
+from torch.nn.utils import parametrize
 
 from fuse_mlir import kernels, native
 from fuse_mlir.kernels import Chain, Kernel, KernelError, structure
 from fuse_mlir.modules import (FuseError, check_autocast, check_members,
                                fused_sites, is_transformed, one_kernel)
+from fuse_mlir.places import FusedPlace
 from fuse_mlir.sites import Plan, Source, Step, join
 from fuse_mlir.watch import Watch, is_tracing
 
@@ -25,7 +28,7 @@ Target = TypeVar("Target", nn.Module, type)
 def compile(target: Target) -> Target:  # pylint: disable=redefined-builtin
     """Lets a module, or every instance of a class, run as one kernel.
 
-    The forward takes tensors by position and returns one. It is compiled when
+    The forward takes tensors and returns one. It is compiled when
     it is first called with inputs of some type; parameters stay where they
     are, and `state_dict` is that of the module.
 
@@ -37,9 +40,13 @@ def compile(target: Target) -> Target:  # pylint: disable=redefined-builtin
 
     Raises:
         KernelError: at a call, when there is no kernel.
-        FuseError: at a call, when modules inside have hooks.
+        FuseError: at a call, when modules inside have hooks; at once, when the
+            target is part of a fused site.
         TypeError: `target` is something else.
     """
+    if isinstance(target, FusedPlace):
+        raise FuseError(f"{target._get_name()} is part of site "
+                        f"'{target.site}'; unfuse it before")
     if isinstance(target, nn.Module):
         target.__class__ = _compiled_class(type(target))
         return target
@@ -54,7 +61,17 @@ def _compiled_class(kind: type) -> type:
     if "_fuse_compiled_from" in vars(kind):
         return kind
 
-    def forward(self: nn.Module, *inputs: torch.Tensor) -> torch.Tensor:
+    def forward(self: nn.Module, *inputs: torch.Tensor,
+                **named: torch.Tensor) -> torch.Tensor:
+        if named:
+            bound = inspect.signature(kind.forward).bind(self, *inputs,
+                                                         **named)
+            if bound.kwargs:
+                raise KernelError(
+                    f"{kind.__name__} takes "
+                    + ", ".join(f"'{name}'" for name in bound.kwargs)
+                    + " by name alone, and a kernel reads tensors by position")
+            inputs = bound.args[1:]
         return _call(self, kind, inputs)
 
     def getstate(self: nn.Module) -> dict[str, Any]:
@@ -89,6 +106,11 @@ def decompile(module: nn.Module) -> nn.Module:
     kind = getattr(type(module), "_fuse_compiled_from", None)
     if kind is None:
         raise FuseError(f"{type(module).__name__} is not compiled")
+    if type(module) is not _compiled_class(kind):
+        raise FuseError(
+            f"the class of the compiled {kind.__name__} became "
+            f"{type(module).__name__}, by a parametrization for one; take "
+            "that back before")
     module.__class__ = kind
     module.__dict__.pop("_fuse_kernels", None)
     return module
@@ -106,6 +128,11 @@ class _Built:
         self.kernels: dict[Any, Kernel] = {}
         self._module = weakref.ref(module)
         self._kind = kind
+        if parametrize.is_parametrized(module):
+            # Its class has properties where there were parameters.
+            kind = type(kind.__name__, (type(module),),
+                        {"forward": kind.forward, "__module__": __name__,
+                         "__qualname__": kind.__qualname__})
         #: The same module with the forward of its own class.
         self.plain = kind.__new__(kind)
         self.plain.__dict__ = {k: v for k, v in module.__dict__.items()

@@ -421,6 +421,10 @@ def _export(chain: Chain, inputs: Sequence[InputType]) -> Any:
 
 
 def _result_type(program: Any) -> tuple[tuple, torch.dtype]:
+    spec = program.call_spec.out_spec
+    if not spec.is_leaf():
+        kind = "None" if spec.type is None else spec.type.__name__
+        raise KernelError(f"the members return a {kind}; expected a tensor")
     nodes = list(program.graph.nodes)
     users = {s.arg.name for s in program.graph_signature.input_specs
              if s.kind is torch.export.graph_signature.InputKind.USER_INPUT}
@@ -705,7 +709,7 @@ class Kernel:
         """Binds weights that moved or changed, as kernels pack them."""
         now = [(w.data_ptr(), 0 if w.is_inference() else w._version)
                for w in weights]
-        if now == self._bound:
+        if now == self._bound and self._instance is not None:
             return
         with self._lock:
             for name, weight, (dtype, shape) in zip(self._names, weights,

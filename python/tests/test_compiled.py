@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Single modules that `fuse_mlir.compile` makes kernels of."""
+
+import copy
+import unittest
+
+import torch
+from torch import nn
+from torch.nn.utils import parametrize
+
+import fuse_mlir
+from fuse_mlir import FuseError
+from tests.models import Norm, fuse, needs_library, net
+
+torch.set_num_threads(1)
+
+
+def close(a, b):
+    torch.testing.assert_close(a, b, atol=1e-6, rtol=1e-5)
+
+
+class Gate(nn.Module):
+    def forward(self, x, y, *, scale=1.0):
+        return nn.functional.silu(x) * y * scale
+
+
+class Returns(nn.Module):
+    def __init__(self, what):
+        super().__init__()
+        self.what = what
+
+    def forward(self, x):
+        return self.what(x)
+
+
+class Own(nn.Module):
+    """Has a parameter of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(8))
+        self.up = nn.Linear(8, 16)
+
+    def forward(self, x):
+        return self.up(nn.functional.rms_norm(x, (8,), self.weight, 1e-6))
+
+
+class Double(nn.Module):
+    def forward(self, weight):
+        return 2 * weight
+
+
+@needs_library
+class CompiledModules(unittest.TestCase):
+
+    def test_modules_without_parameters(self):
+        x, y = torch.randn(3, 8), torch.randn(3, 8)
+        gate = fuse_mlir.compile(Gate())
+        close(gate(x, y), Gate()(x, y))
+        close(gate(y=y, x=x), Gate()(x, y))
+        with self.assertRaisesRegex(fuse_mlir.KernelError, "Gate takes 'scale'"
+                                    " by name alone"):
+            gate(x, y, scale=2.0)
+        with self.assertRaisesRegex(TypeError, "missing a required argument"):
+            gate(y=y)
+
+    def test_what_is_returned(self):
+        x = torch.randn(3, 8)
+        same = fuse_mlir.compile(Returns(lambda x: x))
+        self.assertTrue(torch.equal(same(x), x))
+        for kind, what in (("tuple", lambda x: (x + 1,)),
+                           ("tuple", lambda x: (x + 1, x)),
+                           ("list", lambda x: [x + 1]),
+                           ("dict", lambda x: {"y": x + 1})):
+            with self.assertRaisesRegex(fuse_mlir.KernelError, "the members "
+                                        f"return a {kind}; expected a tensor"):
+                fuse_mlir.compile(Returns(what))(x)
+
+    def test_parametrizations(self):
+        x = torch.randn(3, 8)
+        module = Own().eval().requires_grad_(False)
+        plain = copy.deepcopy(module)
+        before = fuse_mlir.compile(module)(x)
+        for m in (module, plain):
+            parametrize.register_parametrization(m, "weight", Double())
+        self.assertFalse(torch.equal(module(x), before))
+        close(module(x), plain(x))
+        with self.assertRaisesRegex(FuseError, "compiled Own became "
+                                    "ParametrizedOwn"):
+            fuse_mlir.decompile(module)
+        parametrize.remove_parametrizations(module, "weight")
+        close(fuse_mlir.decompile(module)(x), plain(x))
+        self.assertIs(type(module), Own)
+
+    def test_places_of_fused_models(self):
+        model, x = net(1)
+        fuse(model, x)
+        for place in (model.layers[0].norm, model.layers[0].mlp):
+            with self.assertRaisesRegex(FuseError, r"is part of site 'norm\+m"
+                                        "lp#0'; unfuse it before"):
+                fuse_mlir.compile(place)
+        fuse_mlir.unfuse_modules(model)
+        self.assertIsInstance(fuse_mlir.compile(model.layers[0].norm), Norm)
+
+
+if __name__ == "__main__":
+    unittest.main()
