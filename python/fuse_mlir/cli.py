@@ -31,6 +31,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             text = f"{error.filename}: {error.strerror}"
         print(f"error: {text}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("error: interrupted", file=sys.stderr)
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -451,6 +454,22 @@ def _patterns(items: Sequence[str]) -> dict[tuple, str] | None:
     return found or None
 
 
+def _check(options: argparse.Namespace) -> None:
+    """What would end a command after a model was built, which takes long."""
+    _patterns(options.pattern)
+    if getattr(options, "hub", None) is not None:
+        from fuse_mlir import hub
+
+        hub.check_name(options.hub)
+    if getattr(options, "repeats", 1) < 1:
+        raise ValueError(f"--repeats: expected 1 or more, got "
+                         f"{options.repeats}")
+    if options.output is not None:
+        place = options.output if options.command == "fuse" \
+            else options.output.parent
+        place.mkdir(parents=True, exist_ok=True)
+
+
 def _model(options: argparse.Namespace, weights: bool = True) -> Any:
     import torch
     import transformers
@@ -458,6 +477,7 @@ def _model(options: argparse.Namespace, weights: bool = True) -> Any:
 
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+    _check(options)
     dtype = getattr(torch, options.dtype)
     device = torch.device(options.device).type
     if device not in ("cpu", "cuda"):
@@ -504,7 +524,6 @@ def _write(options: argparse.Namespace, text: str) -> None:
     if options.output is None:
         print(text, end="")
     else:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
         options.output.write_text(text)
         print(f"report: {options.output}")
 
@@ -534,7 +553,6 @@ def _run_fuse(options: argparse.Namespace) -> int:
     model = _model(options)
     results = modules.fuse_modules(model, _patterns(options.pattern),
                                    progress=_progress(options))
-    options.output.mkdir(parents=True, exist_ok=True)
     files = compiled.export_all(model, options.output, options.chip)
     (options.output / "sites.json").write_text(report.sites_json(results))
     print(_sites(options, results), end="")

@@ -84,6 +84,17 @@ class {layer}Layout(nn.Module):
 '''
 
 
+def check_name(name: str) -> None:
+    """Whether a kernel directory can be called so.
+
+    Raises:
+        FuseError: it can not.
+    """
+    if not _NAME.fullmatch(name):
+        raise FuseError(f"'{name}' is no name of a kernel; expected one such "
+                        "as 'my-mlp'")
+
+
 def export_hub_kernel(model: nn.Module, directory: str | Path,
                       site: str | None = None, *, name: str,
                       layer: str | None = None, version: int = 1,
@@ -119,9 +130,7 @@ def export_hub_kernel(model: nn.Module, directory: str | Path,
             members do not have, as those of `calibrate`.
         NativeError: there is no code for the chip.
     """
-    if not _NAME.fullmatch(name):
-        raise FuseError(f"'{name}' is no name of a kernel; expected one such "
-                        "as 'my-mlp'")
+    check_name(name)
     layer = layer or "".join(part.title() for part in name.split("-"))
     if not _CHIP.fullmatch(chip) or chip.endswith("a"):
         raise FuseError(f"chip '{chip}' is none that later ones run code of; "

@@ -7,7 +7,9 @@ import json
 import tempfile
 import unittest
 from pathlib import Path
+from unittest import mock
 
+from fuse_mlir import blocks
 from fuse_mlir.cli import main
 from tests.models import LLAMA, needs_library
 
@@ -101,7 +103,7 @@ class Commands(unittest.TestCase):
                 (("explain", "llama", *SETTINGS, "--device=xla"),
                  "--device: expected cpu or cuda, got 'xla'"),
                 (("bench", "llama", *SETTINGS, "--repeats=0"),
-                 "expected 1 repeat or more, got 0"),
+                 "--repeats: expected 1 or more, got 0"),
                 (("verify", "llama", *SETTINGS, "--pattern=MLP=mlp"),
                  "FUSE-N201 no-module-matches"),
                 (("explain", tempfile.gettempdir()), "no config.json in")):
@@ -109,6 +111,29 @@ class Commands(unittest.TestCase):
                 status, _, error = run(*arguments)
                 self.assertEqual(status, 1)
                 self.assertIn(message, error)
+
+    def test_wrong_options_come_before_the_model(self):
+        with tempfile.NamedTemporaryFile() as file, mock.patch.object(
+                blocks, "build_model",
+                side_effect=AssertionError("the model is built")):
+            for arguments, message in (
+                    (("verify", "llama", "--pattern=MLP"), "bad pattern"),
+                    (("bench", "llama", "--repeats=0"), "--repeats: expected"),
+                    (("explain", "llama", f"-o{file.name}/x/report.html"),
+                     "Not a directory"),
+                    (("fuse", "llama", f"-o{file.name}"), "File exists"),
+                    (("fuse", "llama", "-o.", "--hub=Not This"),
+                     "'Not This' is no name of a kernel")):
+                with self.subTest(message):
+                    status, _, error = run(*arguments)
+                    self.assertEqual(status, 1)
+                    self.assertIn(message, error)
+
+    def test_interrupted(self):
+        with mock.patch.object(blocks, "build_model",
+                               side_effect=KeyboardInterrupt):
+            self.assertEqual(run("explain", "llama"),
+                             (130, "", "error: interrupted\n"))
 
 
 if __name__ == "__main__":
