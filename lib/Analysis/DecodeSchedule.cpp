@@ -90,9 +90,10 @@ static constexpr int64_t kSwappedBytes = 4 << 20, kSwappedTokens = 80;
 static constexpr int64_t kSwappedSettled = 7, kLessSettled = 3,
                          kSettlingSteps = 13;
 
-/// Up to so many tokens two stages are on their way beside a release where
-/// there are many k-steps, and up to so many k-steps one stage more settles.
-static constexpr int64_t kUnsettledTokens = 112, kSettledMore = 23;
+/// Up to so many tokens two stages are on their way beside a release, and where
+/// there are many k-steps; up to so many k-steps one stage more settles.
+static constexpr int64_t kFewUnsettledTokens = 88, kUnsettledTokens = 112,
+                         kSettledMore = 23;
 
 namespace {
 
@@ -550,7 +551,7 @@ bool DecodeSelector::settlesToOne(const DecodeTiling &tiling) const {
   if (!tiling.swapped)
     return false;
   if (tiling.steps1 <= kLongSteps)
-    return width > kSwappedTokens;
+    return width > kFewUnsettledTokens;
   return width > kUnsettledTokens && tiling.firstRows != 128;
 }
 

@@ -105,18 +105,18 @@ func.func @long_many(%x: tensor<100x1536xbf16>, %g: tensor<8960x1536xbf16>,
   return %y : tensor<100x1536xbf16>
 }
 
-// With up to 80 tokens, or many k-steps, two are; with all tokens one, but for
+// With up to 88 tokens, or many k-steps, two are; with all tokens one, but for
 // tiles of 128 rows.
 
 // CHECK-LABEL: func @long_few
-// CHECK: tokens = 80, {{.*}} first_rows = 160, {{.*}} in_flight = 3, ahead = 8, settle = 7, partials
-func.func @long_few(%x: tensor<80x1536xbf16>, %g: tensor<8960x1536xbf16>,
+// CHECK: tokens = 88, {{.*}} first_rows = 160, {{.*}} in_flight = 3, ahead = 8, settle = 7, partials
+func.func @long_few(%x: tensor<88x1536xbf16>, %g: tensor<8960x1536xbf16>,
                     %u: tensor<8960x1536xbf16>, %d: tensor<1536x8960xbf16>)
-    -> tensor<80x1536xbf16> {
+    -> tensor<88x1536xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
-    : (tensor<80x1536xbf16>, tensor<8960x1536xbf16>, tensor<8960x1536xbf16>,
-       tensor<1536x8960xbf16>) -> tensor<80x1536xbf16>
-  return %y : tensor<80x1536xbf16>
+    : (tensor<88x1536xbf16>, tensor<8960x1536xbf16>, tensor<8960x1536xbf16>,
+       tensor<1536x8960xbf16>) -> tensor<88x1536xbf16>
+  return %y : tensor<88x1536xbf16>
 }
 
 // CHECK-LABEL: func @long_steps
