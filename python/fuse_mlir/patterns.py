@@ -210,6 +210,10 @@ def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
     if not _is_inline(key):
         globs, kernel = _declared(model, key, kernel)
         pairs = tuple(zip(key, globs))
+    for pair in pairs:
+        if not all(isinstance(text, str) for text in pair):
+            raise PatternError(f"member {pair!r} of a pattern; expected the "
+                               "name of a class and a glob of paths")
     return Pattern(tuple(Member(name, PathGlob(glob))
                          for name, glob in pairs), _kernel(kernel))
 
@@ -315,6 +319,9 @@ class KernelConfig:
         #: What transformers replaces.
         self.layers: dict[str | tuple, Any] = {}
         self.use_local_kernel = use_local_kernel
+        if not isinstance(kernels, Mapping):
+            raise PatternError(f"kernels are a {type(kernels).__name__}; "
+                               "expected a mapping of chains to kernels")
         for key, value in kernels.items():
             if isinstance(key, str):
                 if value != "" and not _is_hub(value):

@@ -23,6 +23,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from fuse_mlir import native
 from fuse_mlir.emitter import float_literal, quote
@@ -214,6 +216,18 @@ def _results(value: Any) -> list[Tensor]:
     return list(value) if isinstance(value, (tuple, list)) else [value]
 
 
+class _Ops(TorchDispatchMode):
+    """Names of the ops that are called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
 class OpSlot:
     """A function of a module that a kernel can be bound to.
 
@@ -260,6 +274,7 @@ class OpSlot:
              mode: str = "", target: str = "cpu") -> None:
         self._kernel, self._context = kernel, context
         self._mode, self._target = mode, target
+        self._cast: dict[Any, bool] = {}
         # None for types that need a program per shape.
         self._programs: dict[Any, _Program | None] = {}
 
@@ -286,6 +301,30 @@ class OpSlot:
         if torch.is_grad_enabled() and any(t.requires_grad for t in inputs):
             raise SlotError(f"kernel '{self._kernel}' of op={self.op} gives no "
                             "gradients; bind the slot to eager for training")
+        kind = inputs[0].device.type if inputs else wanted
+        if torch.is_autocast_enabled(kind) and not is_tracing() \
+                and self._is_cast(kind, inputs):
+            raise SlotError(
+                f"kernel '{self._kernel}' of op={self.op} computes in "
+                f"{inputs[0].dtype}, and autocast would have the eager body "
+                f"compute in {torch.get_autocast_dtype(kind)}; leave autocast, "
+                "or bind the slot to eager")
+
+    def _is_cast(self, kind: str, inputs: Sequence[Tensor]) -> bool:
+        """Whether autocast changes what the eager body computes."""
+        key = kind, torch.get_autocast_dtype(kind), tuple(
+            (t.dtype, t.dim()) for t in inputs)
+        if key not in self._cast:
+            mode = FakeTensorMode(allow_non_fake_inputs=True)
+            fake = [mode.from_tensor(t) for t in inputs]
+            ops = []
+            for enabled in (True, False):
+                with torch.no_grad(), mode, _Ops() as seen, \
+                        torch.autocast(kind, key[1], enabled=enabled):
+                    self.eager(*fake)
+                ops.append(seen.names)
+            self._cast[key] = ops[0] != ops[1]
+        return self._cast[key]
 
     def _program(self, inputs: Sequence[Tensor]) -> _Program:
         place = (inputs[0].device, *(t.dtype for t in inputs))
@@ -432,6 +471,13 @@ def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
     the device of the model when left out. Errors come before anything changes;
     a slot that is bound to another kernel is one, unless `rebind` is set.
     """
+    if not isinstance(model, nn.Module):
+        raise SlotError(f"the model is of type {type(model).__name__}; "
+                        "expected a torch.nn.Module")
+    if not isinstance(config, Mapping):
+        raise SlotError(f"the configuration is a {type(config).__name__}; "
+                        "expected a mapping such as {'bind': {'rms_norm': "
+                        "'fuse'}}")
     target = config.get("target") or _target(model)
     places = list(_find(model))
     tree = context.parse(_print_tree(places))

@@ -72,6 +72,9 @@ def parse(config: Mapping[str, Any] | None) -> StaticMlp | None:
     """
     if config is None:
         return None
+    if not isinstance(config, Mapping):
+        raise PatternError(f"fusion_config is a {type(config).__name__}; "
+                           f"expected a mapping with '{FUSION}'")
     unknown = [name for name in config if name != FUSION]
     if unknown:
         raise PatternError(f"unknown fusion '{unknown[0]}' in fusion_config; "

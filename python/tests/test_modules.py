@@ -382,6 +382,13 @@ class Declared(unittest.TestCase):
         with self.assertRaisesRegex(PatternError, "declared patterns are a "
                                     "list; expected a mapping"):
             fuse_mlir.register_fusion_patterns(model, [])
+        with self.assertRaisesRegex(PatternError, r"member \('Norm', 3\) of a"):
+            fuse_mlir.fuse_modules(model, {(("Norm", 3),): "fuse"}, inputs=x)
+        with self.assertRaisesRegex(PatternError, "kernels are a list; "
+                                    "expected a mapping"):
+            KernelConfig([])
+        with self.assertRaisesRegex(PatternError, "fusion_config is a list"):
+            fuse_mlir.explain(model, inputs=x, fusion_config=[])
         with self.assertRaisesRegex(FuseError, "nothing is fused; call fuse"):
             fuse_mlir.export(model, "kernel.fuse")
 

@@ -242,6 +242,42 @@ class Errors(Slots):
             self.context.register_kernels(ROUGH)
         self.context.register_kernels(ROUGH, force=True)
 
+    def test_autocast_to_another_type(self):
+        def linear(x, g, u, d):
+            h = nn.functional.silu(x @ g.T) * (x @ u.T)
+            return (h @ d.T).to(x.dtype)
+
+        def norm(x, w):
+            return nn.functional.rms_norm(x, w.shape, w, 1e-6)
+
+        cases = (
+            ("swiglu_mlp", {}, linear, [(3, 8), (16, 8), (16, 8), (8, 16)]),
+            ("rms_norm", {"eps": 1e-6}, norm, [(3, 8), (8,)]))
+        for op, params, eager, shapes in cases:
+            inputs = [torch.randn(shape) for shape in shapes]
+            model = nn.Module()
+            model.slot = slots.OpSlot(op, params=params, eager=eager)
+            slots.bind(model, {"bind": {op: "fuse"}}, slots.Context())
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                expected = eager(*inputs)
+                if op == "rms_norm":
+                    # Which autocast leaves alone.
+                    torch.testing.assert_close(model.slot(*inputs), expected)
+                    continue
+                with self.assertRaisesRegex(
+                        slots.SlotError, "kernel 'fuse' of op=swiglu_mlp computes "
+                        "in torch.float32, and autocast would have the eager "
+                        "body compute in torch.bfloat16"):
+                    model.slot(*inputs)
+            torch.testing.assert_close(model.slot(*inputs), eager(*inputs))
+
+    def test_wrong_arguments(self):
+        with self.assertRaisesRegex(slots.SlotError, "the configuration is a "
+                                    "NoneType; expected a mapping"):
+            slots.bind(nn.Linear(2, 2), None, slots.Context())
+        with self.assertRaisesRegex(slots.SlotError, "the model is of type str"):
+            slots.bind("model", {}, slots.Context())
+
     def test_kernels_give_no_gradients(self):
         model = Norm(8)
         self.bind(model, {"rms_norm": "fuse"})
