@@ -28,8 +28,8 @@ from fuse_mlir.patterns import (ARTIFACT, FAMILIES, KernelConfig, ModuleSpec,
                                 Pattern, PatternError,
                                 check_specs, declared_patterns,
                                 resolve)
-from fuse_mlir.places import (OWN, FusedIdentity, FusedPlace, FuseError, Pending,
-                              arguments_of, check_constant, named)
+from fuse_mlir.places import (OWN, FusedIdentity, FusedPlace, FuseError,
+                              Pending, arguments_of, check_constant, named)
 from fuse_mlir.ptx import PtxKernel
 from fuse_mlir.sites import (Plan, Refusal, Site, candidates,
                              distributed, find_sites, hook_on, hook_on_all,

@@ -176,6 +176,20 @@ class OwnMethods(unittest.TestCase):
 @needs_library
 class Changes(unittest.TestCase):
 
+    def test_fused_before_weights_are_loaded(self):
+        model, x = net()
+        expected = model(x)
+        for assign in (True, False):
+            with torch.device("meta"):
+                empty = net()[0]
+            fuse(empty, x.to("meta"))
+            if not assign:
+                empty.to_empty(device="cpu")
+            empty.load_state_dict(model.state_dict(), assign=assign)
+            close(empty(x), expected)
+            fuse_mlir.unfuse_modules(empty)
+            self.assertTrue(torch.equal(empty(x), expected))
+
     def test_parametrizations(self):
         model, x = net(1)
         plain = copy.deepcopy(model)

@@ -265,8 +265,8 @@ class Errors(Slots):
                     torch.testing.assert_close(model.slot(*inputs), expected)
                     continue
                 with self.assertRaisesRegex(
-                        slots.SlotError, "kernel 'fuse' of op=swiglu_mlp computes "
-                        "in torch.float32, and autocast would have the eager "
+                        slots.SlotError, "kernel 'fuse' of op=swiglu_mlp "
+                        "computes in torch.float32, and autocast would have the eager "
                         "body compute in torch.bfloat16"):
                     model.slot(*inputs)
             torch.testing.assert_close(model.slot(*inputs), eager(*inputs))
