@@ -302,7 +302,13 @@ class FusedModule(FusedPlace):
                 a member.
         """
         parent = self._parent and self._parent()
-        for name in self.names[1:] if parent is not None else ():
+        if parent is None and len(self.names) > 1:
+            raise FuseError(
+                f"FUSE-N206 not-a-chain: the kernel of site '{self.site}' is "
+                "without the other members, because it was copied alone, or "
+                "the module that has them is gone; copy that module, or unfuse "
+                "the site before")
+        for name in self.names[1:]:
             place = parent._modules.get(name)
             if not isinstance(place, FusedPlace) or place.site != self.site:
                 raise FuseError(

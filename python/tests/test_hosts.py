@@ -228,6 +228,22 @@ class Changes(unittest.TestCase):
             compiled._replicate_for_data_parallel()
         fuse_mlir.decompile(compiled)._replicate_for_data_parallel()
 
+    def test_a_kernel_that_is_copied_alone(self):
+        # As PEFT does with what `modules_to_save` names.
+        model, x = net(1)
+        expected = model(x)
+        fuse(model, x)
+        layer = model.layers[0]
+        place, copied = layer.norm, copy.deepcopy(layer.norm)
+        with self.assertRaisesRegex(FuseError, r"kernel of site 'norm\+mlp#0' "
+                                    "is without the other members"):
+            copied(x)
+        close(copy.deepcopy(layer)(x), expected)
+        del model, layer
+        with self.assertRaisesRegex(FuseError, "the module that has them is "
+                                    "gone"):
+            place(x)
+
     def test_what_accelerate_sets(self):
         model, x = net(1)
         fuse(model, x)
