@@ -326,6 +326,12 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
     return (Twine(tiling.adders) + " ranges that add up are more than the " +
             Twine(tiling.ranges) + " that are not empty")
         .str();
+  if (schedule.getBehind() && problem.hasFirst() &&
+      tiling.tiles1 % tiling.firstBlocks != 0)
+    return (Twine(tiling.tiles1) + " tiles of the first product are not as " +
+            "many for each of " + Twine(tiling.firstBlocks) +
+            " blocks, as behind wants")
+        .str();
   if (problem.tokens && *problem.tokens > schedule.getTokens())
     return ("the schedule is for " + Twine(schedule.getTokens()) +
             " tokens, the op has " + Twine(*problem.tokens))

@@ -117,15 +117,15 @@ struct Form {
 struct Draft {
   Form form;
   int64_t tokens, blocks, split, weightStages, tokenStages, inFlight;
-  int64_t settle = 0, settleTo = 0, adders = 0;
+  int64_t behind = 0, settle = 0, settleTo = 0, adders = 0;
   Type partials;
   bool polled, staged;
 
   tile::ScheduleAttr get() const {
     return tile::ScheduleAttr::get(
         partials.getContext(), tokens, blocks, split, form.firstRows, form.rows,
-        weightStages, tokenStages, inFlight, /*ahead=*/8, settle, settleTo,
-        adders, partials, polled, staged, form.deferred, form.swapped,
+        weightStages, tokenStages, inFlight, behind, /*ahead=*/8, settle,
+        settleTo, adders, partials, polled, staged, form.deferred, form.swapped,
         tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
   }
 };
@@ -172,6 +172,7 @@ private:
   // What the estimate does not see.
   int64_t countSettled(const Draft &draft, const DecodeTiling &tiling) const;
   bool settlesToOne(const DecodeTiling &tiling) const;
+  bool evensProgress(const Draft &draft, const DecodeTiling &tiling) const;
   void shareSums(Draft &draft, const DecodeTiling &tiling) const;
   void keepRegisters(Draft &draft, const DecodeTiling &tiling) const;
   tile::ScheduleAttr refine(Draft draft) const;
@@ -555,6 +556,16 @@ bool DecodeSelector::settlesToOne(const DecodeTiling &tiling) const {
   return width > kUnsettledTokens && tiling.firstRows != 128;
 }
 
+/// Whether blocks that are behind the others have a stage more on their way.
+/// Few k-steps do not drift apart. With more tokens it is hidden units and sums
+/// that blocks wait for, and those wait for what is on its way.
+bool DecodeSelector::evensProgress(const Draft &draft,
+                                   const DecodeTiling &tiling) const {
+  return problem.hasFirst() && draft.form.isWhole() &&
+         draft.tokens <= kFewTokens && draft.inFlight < draft.weightStages &&
+         tiling.steps1 >= kLongSteps && tiling.tiles1 % tiling.firstBlocks == 0;
+}
+
 /// Whether blocks end that the sums can do without, so that blocks of the next
 /// launch begin there. The others have twice as much to read, which takes
 /// longer than it gains with many tokens, and with half tiles, whose launches
@@ -601,6 +612,8 @@ tile::ScheduleAttr DecodeSelector::refine(Draft draft) const {
     draft.settle = kLessSettled + (tiling.steps1 <= kSettledMore);
     draft.settleTo = 1;
   }
+  if (evensProgress(draft, tiling))
+    draft.behind = draft.inFlight + 1;
   keepRegisters(draft, tiling);
   shareSums(draft, tiling);
   return draft.get();

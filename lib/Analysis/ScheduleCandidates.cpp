@@ -114,12 +114,17 @@ private:
     // One less than are on their way is what it is without.
     if (settle == 0 || settleTo >= inFlight - 1)
       settleTo = 0;
+    // As many more for blocks that are behind as those of the choice have.
+    int64_t behind = 0;
+    if (choice.getBehind() && inFlight > 0 && inFlight < weightStages)
+      behind = std::min(inFlight + choice.getBehind() - choice.getInFlight(),
+                        weightStages);
     return tile::ScheduleAttr::getChecked(
         [&] { return emitError(loc); }, context, choice.getTokens(), blocks,
         split, choice.getFirstRows(), rows, weightStages, tokenStages, inFlight,
-        ahead, settle, settleTo, adders, choice.getPartials(), polled, staged,
-        deferred, choice.getSwapped(), choice.getHint(), choice.getDependent(),
-        launches);
+        behind, ahead, settle, settleTo, adders, choice.getPartials(), polled,
+        staged, deferred, choice.getSwapped(), choice.getHint(),
+        choice.getDependent(), launches);
   }
 
   /// Grids of one cut of the last product: one block for each unit, equal

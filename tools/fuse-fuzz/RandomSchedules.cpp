@@ -47,6 +47,9 @@ static Attribute drawDecode(Location loc, Random &random, int64_t tokens,
   int64_t weightStages = from(random, 2, firstRows < 256 ? 8 : 4);
   int64_t tokenStages = from(random, 2, 7);
   int64_t inFlight = from(random, 0, weightStages + 1);
+  int64_t behind = 0;
+  if (inFlight > 0 && inFlight < weightStages && random.percent(30))
+    behind = from(random, inFlight + 1, weightStages - inFlight);
   int64_t ahead = random.oneOf<int64_t>({0, 4, 8, 64});
   bool polled = random.percent(50);
   bool staged = deferred || isQuarters || (!isSwapped && random.percent(50));
@@ -62,9 +65,9 @@ static Attribute drawDecode(Location loc, Random &random, int64_t tokens,
   Type partials = Float32Type::get(context);
   return tile::ScheduleAttr::getChecked(
       [&] { return emitError(loc); }, context, tokens, blocks, split, firstRows,
-      rows, weightStages, tokenStages, inFlight, ahead, settle, settleTo,
-      adders, partials, polled, staged, deferred, isSwapped, hint, dependent,
-      launches);
+      rows, weightStages, tokenStages, inFlight, behind, ahead, settle,
+      settleTo, adders, partials, polled, staged, deferred, isSwapped, hint,
+      dependent, launches);
 }
 
 /// A schedule for many tokens that may fit nothing.

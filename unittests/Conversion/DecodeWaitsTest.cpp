@@ -107,6 +107,15 @@ TEST_F(DecodeWaitsTest, WholeUnits) {
     check({512, 512, 16, 8, 4, adders, 256});
 }
 
+/// Blocks that count their stages and are behind the others at times.
+TEST_F(DecodeWaitsTest, Behind) {
+  std::string behind =
+      ", weight_stages = 4, token_stages = 4, in_flight = 2, behind = 4";
+  check({256, 512, 16, 8, 4, 2, 128, behind});
+  check({256, 1024, 8, 4, 2, 0, 128, behind});
+  check({512, 512, 16, 8, 4, 1, 256, behind});
+}
+
 /// More blocks than units and tiles, as many as a GPU has multiprocessors:
 /// where the others keep memory busy, those wait for them, and all are numbered
 /// anew.

@@ -249,6 +249,10 @@ void KernelSimulation::compile(Operation &op) {
         add(Code::Word, op, op.getOperands(), word.getWord());
       })
       .Case([&](WordArriveOp) { add(Code::Arrive, op, op.getOperands()); })
+      .Case([&](WordCountOp count) {
+        // Any number will do: more than some stages expect, less than others.
+        add(Code::Constant, op, {}, count.getCount(), 13);
+      })
       .Case([&](WordWaitOp) { add(Code::AwaitWord, op, op.getOperands()); })
       .Case([&](WordMeetOp meet) {
         add(Code::Meet, op, op.getOperands(), {},

@@ -85,6 +85,11 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       loads and no bandwidth. Where few blocks have a tile of the first
       product more than the others, these have twice as many until they are
       done with it;
+    - `behind`: so many, more than `in_flight`, while a block is behind the
+      others by more than half a stage of a product. Blocks count their stages
+      on a word. What memory brings is not shared evenly, and everybody waits
+      for those that get least. 0 means `in_flight`. Needs as many stages of
+      the first product in each block that has any;
     - `ahead`: while the ring of weights is full, up to so many stages behind
       it are fetched into L2, so that device memory stays busy while blocks
       wait for each other;
@@ -144,6 +149,7 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
     "int64_t":$weight_stages,
     "int64_t":$token_stages,
     "int64_t":$in_flight,
+    DefaultValuedParameter<"int64_t", "0">:$behind,
     DefaultValuedParameter<"int64_t", "0">:$ahead,
     DefaultValuedParameter<"int64_t", "0">:$settle,
     DefaultValuedParameter<"int64_t", "0">:$settle_to,

@@ -58,14 +58,13 @@ int64_t ScheduleAttr::getSharedBytes() const {
          getTokenStages() * getTokens() * 128;
 }
 
-LogicalResult
-ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                     int64_t tokens, int64_t blocks, int64_t split,
-                     int64_t firstRows, int64_t rows, int64_t weightStages,
-                     int64_t tokenStages, int64_t inFlight, int64_t ahead,
-                     int64_t settle, int64_t settleTo, int64_t adders,
-                     Type partials, bool polled, bool staged, bool deferred,
-                     bool swapped, CachePolicy, bool, int64_t launches) {
+LogicalResult ScheduleAttr::verify(
+    function_ref<InFlightDiagnostic()> emitError, int64_t tokens,
+    int64_t blocks, int64_t split, int64_t firstRows, int64_t rows,
+    int64_t weightStages, int64_t tokenStages, int64_t inFlight, int64_t behind,
+    int64_t ahead, int64_t settle, int64_t settleTo, int64_t adders,
+    Type partials, bool polled, bool staged, bool deferred, bool swapped,
+    CachePolicy, bool, int64_t launches) {
   if (tokens < 8 || tokens > 256 || tokens % 8 != 0)
     return emitError() << "tokens = " << tokens
                        << " is not a multiple of 8 from 8 to 256";
@@ -116,6 +115,12 @@ ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (inFlight < 0 || inFlight > weightStages)
     return emitError() << "in_flight = " << inFlight
                        << " is not from 0 to weight_stages = " << weightStages;
+  if (behind != 0 &&
+      (inFlight == 0 || behind <= inFlight || behind > weightStages))
+    return emitError() << "behind = " << behind
+                       << " is not more than in_flight = " << inFlight
+                       << ", from 1, and at most weight_stages = "
+                       << weightStages;
   if (ahead < 0 || ahead > 64)
     return emitError() << "ahead = " << ahead << " is not from 0 to 64";
   if (launches != 1 && launches != 2)

@@ -323,6 +323,22 @@ def Tile_WordArriveOp : Tile_Op<"word.arrive", [
   let assemblyFormat = "$word attr-dict";
 }
 
+def Tile_WordCountOp : Tile_Op<"word.count", [
+    MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Adds one arrival to a word and returns how many there were";
+  let description = [{
+    The arrival is relaxed, and nobody waits for it: the word says how far
+    others are. It counts modulo 2^32 and is not used by other ops.
+
+    Becomes `atom.relaxed.gpu.global.add.u32`.
+
+    Example: `%n = tile.word.count %w`
+  }];
+  let arguments = (ins Tile_Word:$word);
+  let results = (outs I32:$count);
+  let assemblyFormat = "$word attr-dict";
+}
+
 def Tile_WordWaitOp : Tile_Op<"word.wait", [
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits until a word is complete";

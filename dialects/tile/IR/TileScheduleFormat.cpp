@@ -146,7 +146,7 @@ private:
 
 struct DecodeFields {
   int64_t tokens, blocks, split, firstRows, rows, weightStages, tokenStages;
-  int64_t inFlight, ahead, settle, settleTo, adders, launches;
+  int64_t inFlight, behind, ahead, settle, settleTo, adders, launches;
   Type partials;
   bool polled, staged, deferred, swapped, dependent;
   CachePolicy hint;
@@ -161,6 +161,7 @@ struct DecodeFields {
     visit("weight_stages", weightStages);
     visit("token_stages", tokenStages);
     visit("in_flight", inFlight);
+    visit("behind", behind, int64_t(0));
     visit("ahead", ahead, int64_t(0));
     visit("settle", settle, int64_t(0));
     visit("settle_to", settleTo, int64_t(0));
@@ -223,18 +224,18 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     return {};
   return parser.getChecked<ScheduleAttr>(
       loc, parser.getContext(), f.tokens, f.blocks, f.split, f.firstRows,
-      f.rows, f.weightStages, f.tokenStages, f.inFlight, f.ahead, f.settle,
-      f.settleTo, f.adders, f.partials, f.polled, f.staged, f.deferred,
-      f.swapped, f.hint, f.dependent, f.launches);
+      f.rows, f.weightStages, f.tokenStages, f.inFlight, f.behind, f.ahead,
+      f.settle, f.settleTo, f.adders, f.partials, f.polled, f.staged,
+      f.deferred, f.swapped, f.hint, f.dependent, f.launches);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
-  DecodeFields{
-      getTokens(),   getBlocks(),       getSplit(),       getFirstRows(),
-      getRows(),     getWeightStages(), getTokenStages(), getInFlight(),
-      getAhead(),    getSettle(),       getSettleTo(),    getAdders(),
-      getLaunches(), getPartials(),     getPolled(),      getStaged(),
-      getDeferred(), getSwapped(),      getDependent(),   getHint()}
+  DecodeFields{getTokens(), getBlocks(),       getSplit(),       getFirstRows(),
+               getRows(),   getWeightStages(), getTokenStages(), getInFlight(),
+               getBehind(), getAhead(),        getSettle(),      getSettleTo(),
+               getAdders(), getLaunches(),     getPartials(),    getPolled(),
+               getStaged(), getDeferred(),     getSwapped(),     getDependent(),
+               getHint()}
       .visit(FieldsPrinter(printer));
 }
 

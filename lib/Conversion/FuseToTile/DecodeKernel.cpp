@@ -55,10 +55,11 @@ static Workspace getWorkspace(const DecodeProblem &p, ScheduleAttr s,
   Workspace w;
   // What must be zero before the first launch comes first: words, and partial
   // sums that are found by looking at them. A kernel has a ticket, the word of
-  // the norm, one for each part of a range, one for each warp of a unit, and
-  // one that late blocks wait for.
+  // the norm, one for each part of a range, one for each warp of a unit, one
+  // that late blocks wait for, and those on which blocks count their stages.
   int64_t lines = 2 + tiling.parts * tiling.ranges +
-                  tiling.tiles2 * kMathWarps + tiling.waitsLate(s);
+                  tiling.tiles2 * kMathWarps + tiling.waitsLate(s) +
+                  (s.getBehind() ? 2 : 0);
   w.words1 = layout.reserve(lines * 128);
   w.words2 = s.getLaunches() == 1 ? w.words1 : layout.reserve(lines * 128);
   int64_t sums = tiling.tiles2 * tiling.ranges * tiling.rows * s.getTokens() *

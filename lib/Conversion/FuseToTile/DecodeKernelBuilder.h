@@ -84,6 +84,13 @@ private:
   Value countFirst();
   Value countLast();
   Value countBytes(Value use);
+  /// Whether the block is behind the others, and what it will be judged by
+  /// next: what they had counted when it looked, and would have if they all had
+  /// as much as it.
+  struct Progress {
+    Value behind, seen, expected;
+  };
+  Progress countStage(Value use, Progress progress);
 
   // Parts of the math role.
   void normalizeRows();
@@ -200,6 +207,9 @@ private:
   int64_t lateWord() const {
     return 1 + tiling.parts * tiling.ranges + tiling.tiles2 * kMathWarps;
   }
+  /// The words on which blocks count stages of the first and of the last
+  /// product that they have requested, the first of them.
+  int64_t stageWord() const { return lateWord() + tiling.waitsLate(s); }
   /// k-steps of this block's range; the last range may be shorter.
   Value rangeSteps();
   /// Blocks that normalize token rows.

@@ -143,6 +143,36 @@ Value DecodeKernelBuilder::countBytes(Value use) {
   return select(less(use, uses1), c(first), c(last));
 }
 
+/// Whether a block is behind the others. It counts a stage on a word before it
+/// requests it, and looks at what all had counted by then before the next one,
+/// so that no request waits for that. Nobody resets the words, to which each
+/// launch adds as much. Where launches overlap, or a word begins anew, a block
+/// may get the wrong share for a while, and the same result.
+DecodeKernelBuilder::Progress
+DecodeKernelBuilder::countStage(Value use, Progress progress) {
+  int64_t blocks = tiling.firstBlocks, units = tiling.getUnits();
+  auto isBehind = [&](int64_t members, int64_t all) {
+    // By more than half a stage.
+    return less(add(progress.expected, members / 2), rem(progress.seen, all));
+  };
+  int64_t all1 = tiling.tiles1 * tiling.getFirstStages();
+  int64_t all2 = tiling.tiles2 * tiling.steps2 / tiling.getStepsPerStage();
+  Value behind = isBehind(units, all2);
+  Value index = c(stageWord() + 1), expected;
+  if (doesFirst()) {
+    // What it has seen at the first stage of the last product is of the first.
+    behind = select(less(uses1, use), behind, isBehind(blocks, all1));
+    Value isFirst = less(use, uses1);
+    index = select(isFirst, c(stageWord()), index);
+    expected = select(isFirst, mul(add(use, 1), blocks),
+                      mul(add(sub(use, uses1), 1), units));
+  } else {
+    expected = mul(add(use, 1), units);
+  }
+  Value seen = WordCountOp::create(b, loc, b.getI32Type(), word(index));
+  return {behind, seen, expected};
+}
+
 void DecodeKernelBuilder::streamWeights() {
   uses1 = doesFirst() ? countFirst() : c(0);
   allUses = doesLast() ? add(uses1, countLast()) : uses1;
@@ -152,8 +182,14 @@ void DecodeKernelBuilder::streamWeights() {
   };
   if (lateRing)
     when(isLate(), [&] { acquire(lateRing, c(1)); });
-  loop(c(0), allUses, 1, c(0),
+  Values carriedFirst = {c(0)};
+  if (s.getBehind())
+    carriedFirst.append({c(0), c(0)});
+  loop(c(0), allUses, 1, carriedFirst,
        [&](Value use, ValueRange carried) -> SmallVector<Value> {
+         Progress progress;
+         if (s.getBehind())
+           progress = countStage(use, {Value(), carried[1], carried[2]});
          // A use waits until an older one has landed: deeper queues add no
          // bandwidth, only latency for x, the hidden layer and the words.
          auto limitTo = [&](Value condition, int64_t limit) {
@@ -168,6 +204,10 @@ void DecodeKernelBuilder::streamWeights() {
                  both(less(block, c(tiling.longBlocks)), less(use, uses1));
              Value most = select(
                  isLong, c(std::min(2 * limit, s.getWeightStages())), c(limit));
+             when(less(sub(most, c(1)), use),
+                  [&] { waitFor(weightRing, sub(use, most)); });
+           } else if (s.getBehind()) {
+             Value most = select(progress.behind, c(s.getBehind()), c(limit));
              when(less(sub(most, c(1)), use),
                   [&] { waitFor(weightRing, sub(use, most)); });
            } else {
@@ -203,7 +243,9 @@ void DecodeKernelBuilder::streamWeights() {
            CopyOp::create(b, loc, piece.buffer, piece.offset, stage, values,
                           first, length, IntegerAttr(), s.getHint());
          });
-         return {fetched};
+         if (!s.getBehind())
+           return {fetched};
+         return {fetched, progress.seen, progress.expected};
        });
 }
 

@@ -280,6 +280,22 @@ struct WordArriveLowering : OpConversionPattern<WordArriveOp> {
   }
 };
 
+struct WordCountLowering : OpConversionPattern<WordCountOp> {
+  using OpConversionPattern::OpConversionPattern;
+
+  LogicalResult
+  matchAndRewrite(WordCountOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Emitter emit(rewriter, op.getLoc());
+    auto count = NVVM::InlinePtxOp::create(
+        rewriter, op.getLoc(), TypeRange{rewriter.getI32Type()},
+        ValueRange{adaptor.getWord(), emit.i32(1)}, ValueRange{},
+        "atom.relaxed.gpu.global.add.u32 $0, [$1], $2;", Value());
+    rewriter.replaceOp(op, count);
+    return success();
+  }
+};
+
 struct WordWaitLowering : OpConversionPattern<WordWaitOp> {
   using OpConversionPattern::OpConversionPattern;
 
@@ -357,6 +373,7 @@ void fuse::populateTileKernelPatterns(const TileTypeConverter &converter,
   patterns.add<KernelLowering, ReturnLowering, IdLowering, SpecializeLowering,
                BarrierLowering, BarrierArriveLowering, WarpSyncLowering,
                GridDependencyLowering, EpochLowering, WordLowering,
-               WordArriveLowering, WordWaitLowering, WordMeetLowering,
-               ClusterBarrierLowering>(converter, patterns.getContext());
+               WordArriveLowering, WordCountLowering, WordWaitLowering,
+               WordMeetLowering, ClusterBarrierLowering>(converter,
+                                                         patterns.getContext());
 }

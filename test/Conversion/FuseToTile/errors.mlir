@@ -42,6 +42,22 @@ func.func @too_many_adders(%x: tensor<?x64xbf16>, %u: tensor<2048x64xbf16>,
 
 // -----
 
+// One block has two tiles, the other one.
+
+func.func @uneven_stages(%x: tensor<?x64xbf16>, %u: tensor<768x64xbf16>,
+                         %d: tensor<64x768xbf16>) -> tensor<?x64xbf16> {
+  // expected-error@+1 {{does not fit its schedule: 3 tiles of the first product are not as many for each of 2 blocks, as behind wants}}
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split = 1,
+          weight_stages = 4, token_stages = 2, in_flight = 2, behind = 3,
+          partials = f32, hint = normal, dependent = false>}
+    : (tensor<?x64xbf16>, tensor<768x64xbf16>, tensor<64x768xbf16>)
+      -> tensor<?x64xbf16>
+  return %y : tensor<?x64xbf16>
+}
+
+// -----
+
 func.func @too_few_blocks(%x: tensor<?x512xbf16>, %u: tensor<256x512xbf16>,
                           %d: tensor<512x256xbf16>) -> tensor<?x512xbf16> {
   // expected-error@+1 {{does not fit its schedule: the second product has 2 units for 1 blocks}}

@@ -76,6 +76,7 @@ gpu.module @m {
   // CHECK:         %[[WORD:.*]] = llvm.getelementptr %[[BASE]][256]
   // CHECK:         nvvm.inline_ptx "red.release.gpu.global.add.u32 [$0], $1;" ro(%[[WORD]], %[[ONE]] : !llvm.ptr<1>, i32)
   // CHECK:         nvvm.inline_ptx "red.relaxed.gpu.global.add.u32 [$0], $1;" ro(%[[WORD]], %[[ONE]] : !llvm.ptr<1>, i32)
+  // CHECK:         nvvm.inline_ptx "atom.relaxed.gpu.global.add.u32 $0, [$1], $2;" ro(%[[WORD]], %[[ONE]] : !llvm.ptr<1>, i32) -> i32
   // CHECK:         %[[NEXT:.*]] = arith.addi %[[EPOCH]], %[[ONE]]
   // CHECK:         %[[GOAL:.*]] = arith.muli %[[NEXT]], %[[N]]
   // CHECK:         scf.while
@@ -92,6 +93,7 @@ gpu.module @m {
     %w = tile.word %words[%c1] : !tile.buffer<i32>
     tile.word.arrive %w
     tile.word.arrive %w {relaxed}
+    %before = tile.word.count %w
     tile.word.wait %w epoch(%e) arrivals(%n)
     tile.word.wait %w epoch(%e) arrivals(%n) {relaxed}
     tile.return

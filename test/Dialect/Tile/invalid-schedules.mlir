@@ -110,6 +110,30 @@ func.func private @f() attributes {
 
 // -----
 
+// expected-error@+2 {{behind = 2 is not more than in_flight = 2, from 1, and at most weight_stages = 6}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, behind = 2,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{behind = 7 is not more than in_flight = 2, from 1, and at most weight_stages = 6}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 2, behind = 7,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
+// expected-error@+2 {{behind = 3 is not more than in_flight = 0, from 1, and at most weight_stages = 6}}
+func.func private @f() attributes {
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
+    weight_stages = 6, token_stages = 4, in_flight = 0, behind = 3,
+    partials = f32, hint = evict_first, dependent = true>}
+
+// -----
+
 // expected-error@+2 {{ahead = 65 is not from 0 to 64}}
 func.func private @f() attributes {
   tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
@@ -464,7 +488,7 @@ func.func @f(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 // -----
 
-// expected-error@+1 {{#tile.schedule has no field 'weight_stage'; expected one of tokens, blocks, split, first_rows, rows, weight_stages, token_stages, in_flight, ahead, settle, settle_to, adders, partials, polled, staged, deferred, swapped, hint, dependent, launches}}
+// expected-error@+1 {{#tile.schedule has no field 'weight_stage'; expected one of tokens, blocks, split, first_rows, rows, weight_stages, token_stages, in_flight, behind, ahead, settle, settle_to, adders, partials, polled, staged, deferred, swapped, hint, dependent, launches}}
 func.func private @f() attributes {tile.schedule = #tile.schedule<weight_stage = 6>}
 
 // -----

@@ -76,6 +76,8 @@ tile.kernel @words(%words: !tile.buffer<i32>, %i: i32, %n: i32)
   %w = tile.word %words[%i] : !tile.buffer<i32>
   // CHECK: tile.word.arrive %[[W]]
   tile.word.arrive %w
+  // CHECK: tile.word.count %[[W]]
+  %before = tile.word.count %w
   // CHECK: tile.word.wait %[[W]] epoch(%[[E]]) arrivals(%{{.*}})
   tile.word.wait %w epoch(%e) arrivals(%n)
   // CHECK: tile.word.wait %[[W]] epoch(%[[E]]) arrivals(%{{.*}}) {relaxed}
