@@ -806,6 +806,7 @@ def _most_rows(compiled: Compiled, device: torch.device) -> int | None:
 def _register() -> torch.library.Library:
     """Defines the custom op, once."""
     from torch.optim.optimizer import register_optimizer_step_post_hook
+    from torch.utils.flop_counter import register_flop_formula
 
     from fuse_mlir.updates import count_step
 
@@ -819,7 +820,18 @@ def _register() -> torch.library.Library:
     torch.library.register_fake("fuse_mlir::call", _fake, lib=library)
     torch.library.register_autograd("fuse_mlir::call", _backward,
                                     setup_context=_save, lib=library)
+    register_flop_formula(torch.ops.fuse_mlir.call, get_raw=True)(_flops)
     return library
+
+
+def _flops(inputs: list[torch.Tensor], weights: list[torch.Tensor],
+           kernel: int, **_kwargs: Any) -> int:
+    """What the members would count."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        Kernel.by_id(kernel).recompute(inputs, weights)
+    return counter.get_total_flops()
 
 
 def call(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:

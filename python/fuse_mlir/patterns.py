@@ -276,7 +276,8 @@ def _kernel(kernel: Any) -> str | PtxKernel:
     raise PatternError(
         f"unknown kernel '{kernel}'; expected '{ANY_FAMILY}', a "
         f"family ({', '.join(FAMILIES)}), an artefact (*{ARTIFACT}), a "
-        "PtxKernel, 'fuse:' and the name of a declared pattern, or in a KernelConfig a kernel of the Hub "
+        "PtxKernel, 'fuse:' and the name of a declared pattern, or in a "
+        "KernelConfig a kernel of the Hub "
         "('org/repo:Layer')")
 
 

@@ -31,8 +31,9 @@ _SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
            "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
            "_load_state_dict_post_hooks")
 #: Attributes of places; any other one is the member's.
-OWN = STANDARD | {"site", "step", "slot", "alone", "last", "names", "kernel_name", "gradients",
-                   "static", "_mode_matters", "_has_sides"}
+OWN = STANDARD | {"site", "step", "slot", "alone", "last", "names",
+                  "kernel_name", "gradients", "static", "_mode_matters",
+                  "_has_sides"}
 
 
 class FuseError(RuntimeError):
@@ -132,7 +133,7 @@ class FusedPlace(nn.Module):
 
     def _replicate_for_data_parallel(self) -> Any:
         raise FuseError(
-            f"FUSE-N209 tensor-parallel: DataParallel copies the model to "
+            "FUSE-N209 tensor-parallel: DataParallel copies the model to "
             f"other devices, and the kernel of site '{self.site}' reads the "
             "weights that are here; use DistributedDataParallel, or unfuse "
             "the model")
@@ -161,7 +162,8 @@ for _name, _function in {
 
 
 def arguments_of(member: nn.Module, step: Step, args: tuple,
-                 kwargs: dict[str, Any]) -> Iterator[tuple[int | str, Source, Any]]:
+                 kwargs: dict[str, Any]) \
+        -> Iterator[tuple[int | str, Source, Any]]:
     """Arguments of a call: name or position, where each came from when the
     model was fused, and the value.
 
@@ -198,7 +200,8 @@ def arguments_of(member: nn.Module, step: Step, args: tuple,
                      Source("constant", value=source)), given.get(name)
 
 
-def check_constant(site: str, name: int | str, source: Source, value: Any) -> None:
+def check_constant(site: str, name: int | str, source: Source,
+                   value: Any) -> None:
     """Whether an argument that is no tensor is what it was.
 
     Raises:
@@ -217,6 +220,19 @@ def named(argument: int | str) -> str:
     """An argument of a call in a message."""
     return f"argument {argument}" if isinstance(argument, int) \
         else f"'{argument}'"
+
+
+def _by_counters() -> bool:
+    """Whether PyTorch asks that counts operations, and not a model."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module == torch.autograd.graph.__name__:
+            return True
+        if not module.startswith("torch."):
+            return False
+        frame = frame.f_back
+    return False
 
 
 class Pending(torch.Tensor):
@@ -240,7 +256,8 @@ class Pending(torch.Tensor):
             return f"<result of site '{site}' on its way>"
         # torch.compile asks more about what it is given.
         if name in METADATA or name == "dropout" or name != "is_nonzero" \
-                and name.startswith(("_", "is_")):
+                and name.startswith(("_", "is_")) \
+                or name == "register_hook" and _by_counters():
             with torch._C.DisableTorchFunctionSubclass():
                 result = func(*args, **(kwargs or {}))
             if result is pending or not isinstance(result, torch.Tensor):

@@ -244,6 +244,21 @@ class Changes(unittest.TestCase):
                                     "gone"):
             place(x)
 
+    def test_operations_are_counted(self):
+        from torch.utils.flop_counter import FlopCounterMode
+
+        model, x = net()
+        model.requires_grad_(True)
+        counts = []
+        for fused in (False, True):
+            if fused:
+                fuse(model, x)
+            with FlopCounterMode(display=False) as counter:
+                model(x)
+            counts.append(counter.get_total_flops())
+        self.assertEqual(counts[0], counts[1])
+        self.assertGreater(counts[0], 0)
+
     def test_what_accelerate_sets(self):
         model, x = net(1)
         fuse(model, x)

@@ -82,6 +82,7 @@ class Intermediates(unittest.TestCase):
                 "item": lambda n: n.item(), "numpy": lambda n: n.numpy(),
                 "dropout": lambda n: nn.functional.dropout(n, 0.5),
                 "is_nonzero": lambda n: n.is_nonzero(),
+                "register_hook": lambda n: n.register_hook(print),
                 "__get__": lambda n: n.T}.items():
             for way in plus(read):
                 with self.subTest(name=name), self.assertRaisesRegex(

@@ -266,8 +266,8 @@ class Errors(Slots):
                     continue
                 with self.assertRaisesRegex(
                         slots.SlotError, "kernel 'fuse' of op=swiglu_mlp "
-                        "computes in torch.float32, and autocast would have the eager "
-                        "body compute in torch.bfloat16"):
+                        "computes in torch.float32, and autocast would have "
+                        "the eager body compute in torch.bfloat16"):
                     model.slot(*inputs)
             torch.testing.assert_close(model.slot(*inputs), eager(*inputs))
 
@@ -275,7 +275,7 @@ class Errors(Slots):
         with self.assertRaisesRegex(slots.SlotError, "the configuration is a "
                                     "NoneType; expected a mapping"):
             slots.bind(nn.Linear(2, 2), None, slots.Context())
-        with self.assertRaisesRegex(slots.SlotError, "the model is of type str"):
+        with self.assertRaisesRegex(slots.SlotError, "model is of type str"):
             slots.bind("model", {}, slots.Context())
 
     def test_kernels_give_no_gradients(self):
