@@ -16,7 +16,7 @@ Form = tuple[str, ...]
 #: Fields of schedules that make forms, and those that do not.
 _FIELDS = {"first_rows", "rows", "launches", "swapped", "deferred", "staged",
            "polled", "partials", "adders", "settle", "settle_to", "even",
-           "unequal", "cluster"}
+           "behind", "unequal", "cluster"}
 _NUMBERS = {"tokens", "blocks", "split", "weight_stages", "token_stages",
             "in_flight", "ahead", "hint", "dependent", "stages", "group"}
 
@@ -68,6 +68,7 @@ def list_forms(schedule: str, family: str, fp8: bool,
             ("adders", "adders" in fields),
             ("settle", "settle" in fields),
             ("settle_to", "settle_to" in fields),
+            ("behind", "behind" in fields),
             ("above 128 tokens", number("tokens") > 128),
             ("idle blocks", 0 < count < number("blocks")),
             ("several tiles", count > number("blocks"))))
