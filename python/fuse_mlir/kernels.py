@@ -862,12 +862,13 @@ def _fake(inputs: list[torch.Tensor], weights: list[torch.Tensor],
 
 def _save(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
     tensors, weights, kernel = inputs
-    ctx.kernel, ctx.count = kernel, len(tensors)
+    # A model may be unfused, or gone, before the backward pass.
+    ctx.kernel, ctx.count = Kernel.by_id(kernel), len(tensors)
     ctx.save_for_backward(*tensors, *weights)
 
 
 def _backward(ctx: Any, gradient: torch.Tensor) -> tuple:
-    kernel = Kernel.by_id(ctx.kernel)
+    kernel = ctx.kernel
     if kernel.stored:
         raise KernelError(
             f"site '{kernel.site}' has weights that are stored in 8 bits, "

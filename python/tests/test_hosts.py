@@ -301,6 +301,28 @@ class Changes(unittest.TestCase):
         first, = torch.autograd.grad(model(y).sum(), y)
         self.assertFalse(first.requires_grad)
 
+    def test_backward_after_the_kernel_is_gone(self):
+        for gone in ("unfused", "converted", "deleted"):
+            with self.subTest(gone):
+                model, x = net(1)
+                model.requires_grad_(True)
+                plain = copy.deepcopy(model)
+                fuse(model, x)
+                y = x.clone().requires_grad_()
+                loss = model(y).square().sum()
+                if gone == "unfused":
+                    fuse_mlir.unfuse_modules(model)
+                elif gone == "converted":
+                    model.layers[0].mlp.up = nn.Linear(8, 16, bias=False)
+                    model(x)
+                else:
+                    del model
+                loss.backward()
+                z = x.clone().requires_grad_()
+                plain(z).square().sum().backward()
+                torch.testing.assert_close(y.grad, z.grad, atol=1e-4,
+                                           rtol=1e-4)
+
     def test_traced_programs_run_in_another_process(self):
         model, x = net(1)
         fuse(model, x)
