@@ -315,8 +315,7 @@ class FusedIdentity(FusedPlace):
         if is_tracing():
             return torch.ops.aten.alias.default(result)
         with torch._C.DisableTorchFunctionSubclass():
-            return result.view_as(result) if result.requires_grad \
-                else result.detach()
+            return result.view_as(result)
 
     def _check_result(self, value: Any) -> None:
         if not is_tracing() \

@@ -323,6 +323,16 @@ class Changes(unittest.TestCase):
                 torch.testing.assert_close(y.grad, z.grad, atol=1e-4,
                                            rtol=1e-4)
 
+    def test_traces_check_themselves(self):
+        model, x = net(1)
+        model.requires_grad_(True)
+        fuse(model, x)
+        traced = torch.jit.trace(model, x)
+        close(traced(x), model(x))
+        with self.assertRaisesRegex(RuntimeError, "fuse_mlir.exported.default "
+                                    "but no autograd formula"):
+            traced(x).sum().backward()
+
     def test_traced_programs_run_in_another_process(self):
         model, x = net(1)
         fuse(model, x)
