@@ -199,7 +199,7 @@ void KernelSimulation::compile(Operation &op) {
       .Case([&](arith::CmpIOp) {
         add(Code::Compare, op, op.getOperands(), op.getResult(0));
       })
-      .Case([&](arith::ExtUIOp) {
+      .Case<arith::ExtUIOp, arith::TruncIOp>([&](Operation *) {
         add(Code::Move, op, {op.getOperand(0), op.getResult(0)}, {}, 1);
       })
       .Case([&](arith::SelectOp select) {

@@ -328,14 +328,15 @@ def Tile_WordCountOp : Tile_Op<"word.count", [
   let summary = "Adds one arrival to a word and returns how many there were";
   let description = [{
     The arrival is relaxed, and nobody waits for it: the word says how far
-    others are. It counts modulo 2^32 and is not used by other ops.
+    others are. It counts in 64 bits, of which no number of launches is too
+    many, and is not used by other ops.
 
-    Becomes `atom.relaxed.gpu.global.add.u32`.
+    Becomes `atom.relaxed.gpu.global.add.u64`.
 
     Example: `%n = tile.word.count %w`
   }];
   let arguments = (ins Tile_Word:$word);
-  let results = (outs I32:$count);
+  let results = (outs I64:$count);
   let assemblyFormat = "$word attr-dict";
 }
 

@@ -152,8 +152,12 @@ DecodeKernelBuilder::Progress
 DecodeKernelBuilder::countStage(Value use, Progress progress) {
   int64_t blocks = tiling.firstBlocks, units = tiling.getUnits();
   auto isBehind = [&](int64_t members, int64_t all) {
+    auto launch = arith::ConstantIntOp::create(b, loc, all, 64);
+    Value seen = arith::TruncIOp::create(
+        b, loc, b.getI32Type(),
+        arith::RemUIOp::create(b, loc, progress.seen, launch));
     // By more than half a stage.
-    return less(add(progress.expected, members / 2), rem(progress.seen, all));
+    return less(add(progress.expected, members / 2), seen);
   };
   int64_t all1 = tiling.tiles1 * tiling.getFirstStages();
   int64_t all2 = tiling.tiles2 * tiling.steps2 / tiling.getStepsPerStage();
@@ -169,7 +173,7 @@ DecodeKernelBuilder::countStage(Value use, Progress progress) {
   } else {
     expected = mul(add(use, 1), units);
   }
-  Value seen = WordCountOp::create(b, loc, b.getI32Type(), word(index));
+  Value seen = WordCountOp::create(b, loc, b.getI64Type(), word(index));
   return {behind, seen, expected};
 }
 
@@ -184,7 +188,9 @@ void DecodeKernelBuilder::streamWeights() {
     when(isLate(), [&] { acquire(lateRing, c(1)); });
   Values carriedFirst = {c(0)};
   if (s.getBehind())
-    carriedFirst.append({c(0), c(0)});
+    carriedFirst.append(
+        {arith::ConstantIntOp::create(b, loc, /*value=*/0, /*width=*/64),
+         c(0)});
   loop(c(0), allUses, 1, carriedFirst,
        [&](Value use, ValueRange carried) -> SmallVector<Value> {
          Progress progress;

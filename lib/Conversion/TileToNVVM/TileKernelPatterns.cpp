@@ -288,9 +288,9 @@ struct WordCountLowering : OpConversionPattern<WordCountOp> {
                   ConversionPatternRewriter &rewriter) const override {
     Emitter emit(rewriter, op.getLoc());
     auto count = NVVM::InlinePtxOp::create(
-        rewriter, op.getLoc(), TypeRange{rewriter.getI32Type()},
-        ValueRange{adaptor.getWord(), emit.i32(1)}, ValueRange{},
-        "atom.relaxed.gpu.global.add.u32 $0, [$1], $2;", Value());
+        rewriter, op.getLoc(), TypeRange{rewriter.getI64Type()},
+        ValueRange{adaptor.getWord(), emit.i64(1)}, ValueRange{},
+        "atom.relaxed.gpu.global.add.u64 $0, [$1], $2;", Value());
     rewriter.replaceOp(op, count);
     return success();
   }

@@ -20,13 +20,15 @@ func.func @behind(%x: tensor<?x64xbf16>, %u: tensor<1024x64xbf16>,
 // What a block has seen at the first stage of the last one is of the first.
 
 // CHECK:         role "stream"
-// CHECK:           scf.for %[[USE:.*]] = %c0_i32 to %{{.*}} step %c1_i32 iter_args(%[[SEEN:.*]] = %c0_i32, %[[OWN:.*]] = %c0_i32)
+// CHECK:           scf.for %[[USE:.*]] = %c0_i32 to %{{.*}} step %c1_i32 iter_args(%[[SEEN:.*]] = %c0_i64, %[[OWN:.*]] = %c0_i32)
+// CHECK:             %[[REST2:.*]] = arith.remui %[[SEEN]], %c16_i64
+// CHECK:             %[[ALL2:.*]] = arith.trunci %[[REST2]] : i64 to i32
 // CHECK:             %[[LEAST2:.*]] = arith.addi %[[OWN]], %c4_i32
-// CHECK:             %[[ALL2:.*]] = arith.remui %[[SEEN]], %c16_i32
 // CHECK:             %[[BEHIND2:.*]] = arith.cmpi ult, %[[LEAST2]], %[[ALL2]]
 // CHECK:             %[[LAST:.*]] = arith.cmpi ult, %[[TILES:.*]], %[[USE]]
+// CHECK:             %[[REST1:.*]] = arith.remui %[[SEEN]], %c4_i64
+// CHECK:             %[[ALL1:.*]] = arith.trunci %[[REST1]] : i64 to i32
 // CHECK:             %[[LEAST1:.*]] = arith.addi %[[OWN]], %c2_i32
-// CHECK:             %[[ALL1:.*]] = arith.remui %[[SEEN]], %c4_i32
 // CHECK:             %[[BEHIND1:.*]] = arith.cmpi ult, %[[LEAST1]], %[[ALL1]]
 // CHECK:             %[[BEHIND:.*]] = arith.select %[[LAST]], %[[BEHIND2]], %[[BEHIND1]]
 // CHECK:             %[[FIRST:.*]] = arith.cmpi ult, %[[USE]], %[[TILES]]

@@ -76,7 +76,7 @@ gpu.module @m {
   // CHECK:         %[[WORD:.*]] = llvm.getelementptr %[[BASE]][256]
   // CHECK:         nvvm.inline_ptx "red.release.gpu.global.add.u32 [$0], $1;" ro(%[[WORD]], %[[ONE]] : !llvm.ptr<1>, i32)
   // CHECK:         nvvm.inline_ptx "red.relaxed.gpu.global.add.u32 [$0], $1;" ro(%[[WORD]], %[[ONE]] : !llvm.ptr<1>, i32)
-  // CHECK:         nvvm.inline_ptx "atom.relaxed.gpu.global.add.u32 $0, [$1], $2;" ro(%[[WORD]], %[[ONE]] : !llvm.ptr<1>, i32) -> i32
+  // CHECK:         nvvm.inline_ptx "atom.relaxed.gpu.global.add.u64 $0, [$1], $2;" ro(%[[WORD]], %{{.*}} : !llvm.ptr<1>, i64) -> i64
   // CHECK:         %[[NEXT:.*]] = arith.addi %[[EPOCH]], %[[ONE]]
   // CHECK:         %[[GOAL:.*]] = arith.muli %[[NEXT]], %[[N]]
   // CHECK:         scf.while
