@@ -68,4 +68,17 @@ static DLTensor makeTensor(void *data, int64_t *shape, int32_t ndim) {
   return tensor;
 }
 
+/* A launch with one input and one output. */
+static inline fuse_launch_args makeLaunch(const DLTensor *const *inputs,
+                                          const DLTensor *const *outputs) {
+  fuse_launch_args args;
+  memset(&args, 0, sizeof(args));
+  args.size = sizeof(args);
+  args.inputs = inputs;
+  args.num_inputs = 1;
+  args.outputs = outputs;
+  args.num_outputs = 1;
+  return args;
+}
+
 #endif /* FUSE_TEST_CAPI_LINEAR_H */

@@ -21,13 +21,7 @@ static void cycle(void) {
   DLTensor input = makeTensor(x, shape, 2), output = makeTensor(y, shape, 2);
   DLTensor weight = makeTensor(w, weightShape, 2);
   const DLTensor *inputs[1] = {&input}, *outputs[1] = {&output};
-  fuse_launch_args args;
-  memset(&args, 0, sizeof(args));
-  args.size = sizeof(args);
-  args.inputs = inputs;
-  args.num_inputs = 1;
-  args.outputs = outputs;
-  args.num_outputs = 1;
+  fuse_launch_args args = makeLaunch(inputs, outputs);
 
   expect(fuse_device_open_cpu(&device));
   expect(fuse_program_load(artifact, device, &program));

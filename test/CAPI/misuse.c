@@ -152,14 +152,8 @@ static void launchWrongly(const fuse_artifact *artifact) {
   DLTensor weight = view(0, weights, kDLCPU);
   DLTensor x = view(1, tokens, kDLCUDA), y = view(2, result, kDLCUDA);
   const DLTensor *inputs[1] = {&x}, *outputs[1] = {&y};
-  fuse_launch_args args;
+  fuse_launch_args args = makeLaunch(inputs, outputs);
   size_t bytes = 0;
-  memset(&args, 0, sizeof(args));
-  args.size = sizeof(args);
-  args.inputs = inputs;
-  args.num_inputs = 1;
-  args.outputs = outputs;
-  args.num_outputs = 1;
 
   expect(fuse_device_open_cuda(0, &device));
   expect(fuse_program_load(artifact, device, &program));

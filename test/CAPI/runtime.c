@@ -36,7 +36,7 @@ static void run(const fuse_artifact *artifact) {
   float v[4] = {0, 2, 0, 0};
   struct DLManagedTensorVersioned weight;
   DLManagedTensor legacy;
-  fuse_launch_args args;
+  fuse_launch_args args = makeLaunch(inputs, outputs);
   int64_t shape[2] = {0, 0};
   size_t numInputs = 0, workspace = 1;
 
@@ -49,12 +49,6 @@ static void run(const fuse_artifact *artifact) {
   memset(&legacy, 0, sizeof(legacy));
   legacy.deleter = onDeleteLegacy;
   legacy.dl_tensor = makeTensor(v, wShape, 2);
-  memset(&args, 0, sizeof(args));
-  args.size = sizeof(args);
-  args.inputs = inputs;
-  args.num_inputs = 1;
-  args.outputs = outputs;
-  args.num_outputs = 1;
 
   report("device", fuse_device_open_cpu(&device));
   if (report("load", fuse_program_load(artifact, device, &program)))
