@@ -43,10 +43,11 @@ static int run(const std::string &command, const Cache &cache,
     return 0;
   }
   char *end = nullptr;
-  uint64_t bytes = limit ? std::strtoull(limit, &end, 10) : 0;
-  if (!limit || *limit < '0' || *limit > '9' || *end != '\0')
+  uint64_t bytes = std::strtoull(limit, &end, 10);
+  if (*limit < '0' || *limit > '9' || *end != '\0')
     throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
-                  "gc: expected a number of bytes");
+                  "gc: expected a number of bytes, got '" + std::string(limit) +
+                      "'");
   std::cout << cache.collect(bytes) << " files removed\n";
   return 0;
 }

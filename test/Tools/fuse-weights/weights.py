@@ -263,3 +263,27 @@ fails("'mlp.up' can not be had back from 'norm+mlp.w': it has another type "
       "or shape", *damaged({}, {"norm+mlp.w": ("F32", [8, 4], floats(32, 0))}))
 fails("'head' has another type or shape than in the checkpoint",
       *damaged({}, {"head": ("F32", [2, 6], floats(12, 0))}))
+
+# What a checkpoint has need not be what the model says.
+
+
+def cannot_pack(text, name, entry):
+    write("wrong.safetensors", checkpoint(ORIGINAL | {name: entry}))
+    fails(text, "pack", path("fused.mlir"), path("wrong.safetensors"))
+
+
+cannot_pack("recipe 'norm+mlp.w' takes tensors of different types or widths",
+            "mlp.up", ("F32", [6, 5], floats(30, 1)))
+cannot_pack("recipe 'norm+mlp.w' takes tensors of different types or widths",
+            "mlp.up", ("BF16", [6, 4], bytes(48)))
+cannot_pack("recipe 'norm+mlp.w' takes blocks of 3 rows, 'mlp.up' has 9",
+            "mlp.up", ("F32", [9, 4], floats(36, 1)))
+run("fuse-opt", path("declared.mlir"),
+    "--fuse-match-modules=patterns=((*,norm),(*,mlp))->K",
+    "-o", path("fused.mlir"))
+cannot_pack("recipe 'norm+mlp.down8' takes floating-point numbers, 'head' has "
+            "I32", "head", ("I32", [4, 6], bytes(96)))
+cannot_pack("the checkpoint has a tensor 'norm+mlp.gate8', the name of a "
+            "recipe", "norm+mlp.gate8", ("F32", [1], floats(1, 0)))
+assert "no command; expected one of pack, unpack, list" in \
+    run("fuse-weights", fails=True)

@@ -1,0 +1,81 @@
+// RUN: fuse-opt %s --fuse-match-modules='patterns=((RMSNorm,norm),(MLP,mlp))->Kernel' 2>/dev/null \
+// RUN:   | FileCheck %s
+
+// Parameters that a recipe can not be made of: the site is refused, and says
+// what the recipe takes and what is there.
+
+// CHECK-LABEL: fuse.model @columns
+// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'norm+mlp.w' folds 'tensor<16xbf16>' into 'tensor<16x8xbf16>'; expected a vector with one entry per column
+fuse.model @columns class "M" {
+  fuse.kernel @Kernel targets(["cpu"]) weights [#fuse.recipe<"w" = fold("1:up", "0:weight") keep>]
+  fuse.module @norm class "RMSNorm" {
+    fuse.parameter @weight : tensor<16xbf16>
+    func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
+  }
+  fuse.module @mlp class "MLP" {
+    fuse.parameter @up : tensor<16x8xbf16>
+    func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
+  }
+  func.func @forward(%x: tensor<8xbf16>) -> tensor<8xbf16> {
+    %n = fuse.call_module @norm(%x) : (tensor<8xbf16>) -> tensor<8xbf16>
+    %m = fuse.call_module @mlp(%n) : (tensor<8xbf16>) -> tensor<8xbf16>
+    return %m : tensor<8xbf16>
+  }
+}
+
+// CHECK-LABEL: fuse.model @integers
+// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'norm+mlp.w' folds 'tensor<8xbf16>' into 'tensor<16x8xi8>'; expected floating-point numbers
+fuse.model @integers class "M" {
+  fuse.kernel @Kernel targets(["cpu"]) weights [#fuse.recipe<"w" = fold("1:up", "0:weight") keep>]
+  fuse.module @norm class "RMSNorm" {
+    fuse.parameter @weight : tensor<8xbf16>
+    func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
+  }
+  fuse.module @mlp class "MLP" {
+    fuse.parameter @up : tensor<16x8xi8>
+    func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
+  }
+  func.func @forward(%x: tensor<8xbf16>) -> tensor<8xbf16> {
+    %n = fuse.call_module @norm(%x) : (tensor<8xbf16>) -> tensor<8xbf16>
+    %m = fuse.call_module @mlp(%n) : (tensor<8xbf16>) -> tensor<8xbf16>
+    return %m : tensor<8xbf16>
+  }
+}
+
+// CHECK-LABEL: fuse.model @stored
+// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'norm+mlp.w' quantizes 'tensor<16x8xi8>'; expected floating-point numbers
+fuse.model @stored class "M" {
+  fuse.kernel @Kernel targets(["cpu"]) weights [#fuse.recipe<"w" = quantize("1:up", i8 scale 0.5) keep>]
+  fuse.module @norm class "RMSNorm" {
+    fuse.parameter @weight : tensor<8xbf16>
+    func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
+  }
+  fuse.module @mlp class "MLP" {
+    fuse.parameter @up : tensor<16x8xi8>
+    func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
+  }
+  func.func @forward(%x: tensor<8xbf16>) -> tensor<8xbf16> {
+    %n = fuse.call_module @norm(%x) : (tensor<8xbf16>) -> tensor<8xbf16>
+    %m = fuse.call_module @mlp(%n) : (tensor<8xbf16>) -> tensor<8xbf16>
+    return %m : tensor<8xbf16>
+  }
+}
+
+// CHECK-LABEL: fuse.model @scalar
+// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'norm+mlp.w' takes rows of 'tensor<bf16>', which has none
+fuse.model @scalar class "M" {
+  fuse.kernel @Kernel targets(["cpu"]) weights [#fuse.recipe<"w" = concat("0:weight", "1:up") keep>]
+  fuse.module @norm class "RMSNorm" {
+    fuse.parameter @weight : tensor<bf16>
+    func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
+  }
+  fuse.module @mlp class "MLP" {
+    fuse.parameter @up : tensor<bf16>
+    func.func private @forward(tensor<8xbf16>) -> tensor<8xbf16>
+  }
+  func.func @forward(%x: tensor<8xbf16>) -> tensor<8xbf16> {
+    %n = fuse.call_module @norm(%x) : (tensor<8xbf16>) -> tensor<8xbf16>
+    %m = fuse.call_module @mlp(%n) : (tensor<8xbf16>) -> tensor<8xbf16>
+    return %m : tensor<8xbf16>
+  }
+}
