@@ -264,6 +264,23 @@ static LogicalResult checkSteps(ModuleOp original, Random &random) {
                  succeeded(checkUnfuse(original, *module)));
 }
 
+/// Scales that were repaired need no repair, and their kernels can be undone.
+static LogicalResult checkRepair(ModuleOp original, Random &random) {
+  RepairScalesPassOptions options;
+  options.unequal = random.oneOf<const char *>({"keep", "requantize"});
+  options.inputs = random.oneOf<const char *>({"keep", "largest"});
+  PassManager pm(original.getContext());
+  pm.addNestedPass<func::FuncOp>(createRepairScalesPass(options));
+  Module repaired = clone(original);
+  if (failed(pm.run(*repaired)))
+    return failure();
+  Module again = clone(*repaired), formed = clone(*repaired);
+  return success(succeeded(pm.run(*again)) &&
+                 succeeded(verifyIdentical(*repaired, *again)) &&
+                 succeeded(form(*formed, {})) &&
+                 succeeded(checkUnfuse(*repaired, *formed)));
+}
+
 StringRef fuse::checkModule(ModuleOp module, Random &random,
                             CheckCounts &counts) {
   module.walk([&](Operation *) { ++counts.ops; });
@@ -297,6 +314,8 @@ StringRef fuse::checkModule(ModuleOp module, Random &random,
     return "options";
   if (failed(checkSteps(module, random)))
     return "steps";
+  if (failed(checkRepair(module, random)))
+    return "repair";
   return {};
 }
 
