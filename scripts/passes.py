@@ -60,8 +60,7 @@ def exchange(text: str, draw: random.Random) -> str:
     """Replace a type, and a size in tensors, wherever they stand."""
     if draw.random() < 0.5:
         old, new = draw.sample(TYPES, 2)
-        # Not in `array<...>`: MLIR's own parser does not live through all.
-        text = re.sub(rf"(?<!array<)(?<![A-Za-z_])(\d*x?){old}\b",
+        text = re.sub(rf"(?<![A-Za-z_])(\d*x?){old}\b",
                       rf"\g<1>{new}", text)
     sizes = sorted(set(re.findall(r"(?<=[<x])(\d+|\?)(?=x)", text)))
     if sizes and draw.random() < 0.5:

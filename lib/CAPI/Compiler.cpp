@@ -216,7 +216,7 @@ fuse_status fuse_module_run(fuse_module *module, const char *pipeline) {
     ContextState &state = *module->state;
     state.errors.clear();
     // The parser of pipelines calls itself for each level.
-    if (llvm::Error error = checkTextDepth(pipeline))
+    if (llvm::Error error = checkForParser(pipeline))
       return fail(FUSE_ERROR_INVALID_ARGUMENT,
                   "pipeline: " + llvm::toString(std::move(error)));
     std::string text;

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Support/TextLimits.h"
+#include "llvm/ADT/StringExtras.h"
 
 using llvm::createStringError;
 
@@ -15,10 +16,25 @@ llvm::Error fuse::checkTextLimits(llvm::StringRef text) {
   if (text.starts_with("ML\xefR"))
     return createStringError("bytecode is only read from trusted places; "
                              "convert it to text with fuse-opt");
-  return checkTextDepth(text);
+  return checkForParser(text);
 }
 
-llvm::Error fuse::checkTextDepth(llvm::StringRef text) {
+static bool isWord(char c) {
+  return llvm::isAlnum(c) || c == '_' || c == '$' || c == '.';
+}
+
+/// Whether `text` begins with `array<index`, whatever space is in between.
+static bool isArrayOfIndex(llvm::StringRef text) {
+  for (llvm::StringRef token : {"array", "<", "index"}) {
+    if (!text.consume_front(token))
+      return false;
+    for (text = text.ltrim(); text.consume_front("//"); text = text.ltrim())
+      text = text.drop_until([](char c) { return c == '\n'; });
+  }
+  return text.empty() || !isWord(text.front());
+}
+
+llvm::Error fuse::checkForParser(llvm::StringRef text) {
   // Angle brackets are counted apart, since arrows and comparisons use them.
   unsigned brackets = 0, angles = 0, line = 1;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -27,6 +43,10 @@ llvm::Error fuse::checkTextDepth(llvm::StringRef text) {
     switch (c) {
     case '\n':
       ++line;
+      break;
+    case 'a':
+      if ((i == 0 || !isWord(text[i - 1])) && isArrayOfIndex(text.substr(i)))
+        return createStringError("an array of index in line %u", line);
       break;
     case '"':
       for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)

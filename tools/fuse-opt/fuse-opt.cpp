@@ -112,11 +112,10 @@ static llvm::LogicalResult processFile(llvm::StringRef input,
     llvm::errs() << error << "\n";
     return llvm::failure();
   }
-  // The parser calls itself for each bracket and has no limit of its own.
   llvm::StringRef text = file->getBuffer();
   if (!text.starts_with("ML\xefR"))
-    if (llvm::Error tooDeep = fuse::checkTextDepth(text)) {
-      llvm::errs() << input << ": error: " << llvm::toString(std::move(tooDeep))
+    if (llvm::Error fatal = fuse::checkForParser(text)) {
+      llvm::errs() << input << ": error: " << llvm::toString(std::move(fatal))
                    << "\n";
       return llvm::failure();
     }

@@ -29,8 +29,9 @@ inline constexpr unsigned kMaxTextDepth = 256;
 /// strings and in `//` comments do not count.
 llvm::Error checkTextLimits(llvm::StringRef text);
 
-/// Refuses text that is nested too deeply, and nothing else.
-llvm::Error checkTextDepth(llvm::StringRef text);
+/// Refuses, in text of any size, what MLIR's parser does not survive: brackets
+/// that are nested too deeply, and arrays of `index`, which are no attribute.
+llvm::Error checkForParser(llvm::StringRef text);
 
 /// The text of a file, `-` for standard input, if it keeps the limits.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
