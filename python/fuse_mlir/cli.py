@@ -572,7 +572,7 @@ def _run_verify(options: argparse.Namespace) -> int:
     model = _model(options)
     modules.fuse_modules(model, _patterns(options.pattern),
                          progress=_progress(options))
-    checks = report.verify(model)
+    checks = report.verify(model, progress=_progress(options))
     _write(options, {"text": str, "json": report.Verification.json,
                      "html": report.Verification.html}[options.format](
                          checks))

@@ -149,8 +149,8 @@ class Verification:
             for c in self.checks])
 
 
-def verify(model: nn.Module, inputs: Any = None, patterns: Any = None) \
-        -> Verification:
+def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
+           progress: Any = None) -> Verification:
     """Holds every fused site of `model` against what it replaces.
 
     - V0: undoing the kernel in the IR gives the layers, letter by letter.
@@ -164,13 +164,14 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None) \
         model: fused or not; when not, it is fused for the check only.
         inputs: example inputs with data; those of the config when None.
         patterns: as for `fuse_modules`, when the model is not fused.
+        progress: as for `fuse_modules`, called after each site.
 
     Raises:
         As `fuse_modules`; FuseError also when the inputs reach no site.
     """
     if not fused_sites(model):
         with modules.fused(model, patterns, inputs=inputs):
-            return verify(model, inputs)
+            return verify(model, inputs, progress=progress)
     args, kwargs = split_inputs(default_inputs(model) if inputs is None
                                 else inputs)
     seen: dict[str, list[torch.Tensor]] = {}
@@ -184,12 +185,18 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None) \
         finally:
             for handle in handles:
                 handle.remove()
-        for parent, module in fused_sites(model):
+        sites = fused_sites(model)
+        for done, (parent, module) in enumerate(sites, 1):
             name = join(parent, module.site)
             if name not in seen:
                 raise modules.FuseError(f"these inputs do not reach site "
                                         f"'{name}'")
-            result.checks += _check_site(name, module, seen[name])
+            checks = _check_site(name, module, seen[name])
+            result.checks += checks
+            if progress is not None:
+                failed = [c.rung for c in checks if not c.passed]
+                progress(done, len(sites), f"{name}: " + (
+                    f"{', '.join(failed)} failed" if failed else "verified"))
         with modules.members_back(model):
             theirs = _run(model, args, kwargs)
     result.checks.append(_check_model(ours, theirs))

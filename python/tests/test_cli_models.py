@@ -86,6 +86,8 @@ class Commands(unittest.TestCase):
             status, out, error = run("verify", config)
         self.assertEqual(status, 0, error)
         self.assertIn("4 of 4 checks passed", out)
+        self.assertIn("[1/1] model.layers.0.post_attention_layernorm+mlp#0: "
+                      "verified", error)
 
     def test_bench(self):
         status, out, error = run("bench", "llama", *SETTINGS, "--repeats=2",

@@ -12,7 +12,7 @@ import fuse_mlir
 from fuse_mlir import report
 from fuse_mlir.kernels import Kernel
 from fuse_mlir.report import sites_html, sites_json, sites_text
-from tests.models import Block, fuse, needs_library, net
+from tests.models import CHAIN, Block, fuse, needs_library, net
 
 INF, NAN = float("inf"), float("nan")
 
@@ -52,8 +52,10 @@ class Sites(unittest.TestCase):
     def test_inputs_that_are_not_finite(self):
         model, x = net(1)
         x[0], x[1, 1] = NAN, INF
-        fuse(model, x)
-        self.assertTrue(fuse_mlir.verify(model, x))
+        lines = []
+        self.assertTrue(fuse_mlir.verify(
+            model, x, {CHAIN: "fuse"}, progress=lambda *line: lines.append(line)))
+        self.assertEqual(lines, [(1, 1, "layers.0.norm+mlp#0: verified")])
 
     def test_a_kernel_that_makes_nan(self):
         model, x = net(1)
@@ -65,8 +67,11 @@ class Sites(unittest.TestCase):
             result[0, 0] = NAN
             return result
 
+        lines = []
         with mock.patch.object(Kernel, "run", wrong):
-            found = fuse_mlir.verify(model, x)
+            found = fuse_mlir.verify(
+                model, x, progress=lambda *line: lines.append(line))
+        self.assertEqual(lines, [(1, 1, "layers.0.norm+mlp#0: V2 failed")])
         failed = {c.rung: c.detail for c in found.checks if not c.passed}
         self.assertEqual(set(failed), {"V2", "V4"})
         for detail in failed.values():
