@@ -19,6 +19,7 @@ and left.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -54,6 +55,9 @@ _EVERY = ("prefill-product",)
 #: Numbers of tokens of a kernel under compute-sanitizer: more kinds of kernels
 #: say more than more numbers of one.
 _FEW = 3
+#: Kernels after which a process ends there: under compute-sanitizer, it keeps
+#: the GPU's memory that it frees, about a gigabyte for each check.
+_RENEWED = 4
 #: Writes what it finds to a file of each process. Calls that fail are no errors
 #: of kernels: checks look at them, and what others take may leave no memory.
 MEMCHECK = ("compute-sanitizer", "--tool", "memcheck", "--report-api-errors",
@@ -153,14 +157,20 @@ class Stage:
                 self.say(f"process {number} does not begin: {error}")
                 return
             self._workers[number] = worker
-            while worker.alive:
+            for turn in itertools.count(1):
+                if not worker.alive:
+                    break
                 if self.over():
                     self.board.close()
                 task = self.board.take()
                 if task is None:
                     worker.close()
                     return
-                self.board.done(task, self.run_task(worker, task))
+                rest = self.run_task(worker, task)
+                # Its memory has to be free for what comes next.
+                if self.few and turn == _RENEWED:
+                    worker.close()
+                self.board.done(task, rest)
 
     def run_task(self, worker: Worker, task: Task) -> Task | None:
         """Checks a kernel; what has to be done again."""

@@ -322,6 +322,13 @@ class Runs(unittest.TestCase):
         data = self.small("no JSON", "--only", "^mlp-256x768-.*-t16-given")
         self.assertEqual(data["kernels"], 2)
 
+    def test_processes_under_compute_sanitizer_are_renewed(self):
+        logs = self.folder / "logs"
+        data = self.small("[]")
+        # Each of two processes begins again after four kernels.
+        self.assertGreaterEqual(len(list(logs.glob("memcheck-*.log"))),
+                                data["kernels"] / 4)
+
     def test_what_lacks_memory_there_is_left(self):
         script = SANITIZER.replace("{ERRORS}", "0 errors")
         with unittest.mock.patch.object(
