@@ -347,9 +347,10 @@ StringRef fuse::checkText(MLIRContext *context, StringRef text,
                                   [](Diagnostic &) { return success(); });
     module = parseSourceString<ModuleOp>(text, ParserConfig(context));
   }
-  // A function without a name is printed as what does not parse.
-  auto isNameless = [](func::FuncOp function) {
-    return WalkResult(failure(function.getSymName().empty()));
+  // What others define without a name is printed as what does not parse.
+  auto isNameless = [](Operation *op) {
+    auto name = op->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
+    return WalkResult(failure(name && name.empty()));
   };
   if (!module || module->walk(isNameless).wasInterrupted())
     return {};
