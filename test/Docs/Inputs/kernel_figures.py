@@ -242,6 +242,30 @@ def decode(root):
     return page
 
 
+def again(root):
+    """What another GPU took for some rows."""
+    page = Page(root, "docs/Kernels.md", "mlp-again-h200")
+    numbers = []
+    for dtype in ("fp8", "bf16"):
+        ours, _, _ = mlp_rows(page, "2048/16384", dtype, 16)
+        peer = best_peer(page, ours)
+        numbers += [ours["median_us"], peer["over_fuse"],
+                    *peer["over_fuse_95"], ours["median_us"] / ours["floor_us"]]
+    page.sentence(
+        "FP8 takes # us there, # times as fast as the fastest peer by rounds "
+        "(# to # with a probability of 95 %) and # times the read; bf16 takes "
+        "# us, # times as fast (# to #) and # times the read.", *numbers)
+    ours, _, _ = mlp_rows(page, "2048/16384", "fp8", 128)
+    chain = one(page.result["rows"], M=50, dtype="bf16", protocol="chain",
+                system="fuse-exclusive")
+    page.sentence(
+        "FP8 2048/16384 with 128 tokens took # us, # times as fast by rounds, "
+        "and bf16 read # TB/s in an exclusive chain with 50.",
+        ours["median_us"], best_peer(page, ours)["over_fuse"],
+        chain["weight_bytes"] / chain["median_us"] / 1e6)
+    return page
+
+
 def widths(root):
     """Single launches beside the read of their weights, at all widths."""
     page = Page(root, "docs/Kernels.md", "mlp-h200")
