@@ -3,8 +3,8 @@
 // RUN: fuse-tune candidates %s -o %t --pipeline= --candidates=12 \
 // RUN:   --no-assemble && FileCheck %s < %t
 
-// CHECK-DAG: in_flight = 3, ahead = 8, settle = 3, settle_to = 1, partials = f32, polled = true, swapped
-// CHECK-DAG: in_flight = 3, ahead = 8, settle = 3, partials = f32, polled = true, swapped
+// CHECK-DAG: in_flight = 3, ahead = 8, settle = 4, settle_to = 1, partials = f32, polled = true, swapped
+// CHECK-DAG: in_flight = 3, ahead = 8, settle = 4, partials = f32, polled = true, swapped
 
 func.func @most(%x: tensor<128x1344xbf16>, %g: tensor<768x1344xbf16>,
                 %u: tensor<768x1344xbf16>, %d: tensor<1344x768xbf16>)
