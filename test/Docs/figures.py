@@ -37,9 +37,10 @@ from statistics import median
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 
 from kernel_figures import (  # noqa: E402
-    again, chain_stamps, checks, concurrent, decode, earlier_sweep,
-    prefill, prefill_limits, prefill_variants, product, readme, row_checks,
-    soak, stamps, stored, sweep, tuning, tuning_chains, variants, widths)
+    again, chain_stamps, checks, concurrent, decode, dirty_reads,
+    earlier_sweep, prefill, prefill_limits, prefill_variants, product, readme,
+    reads, row_checks, soak, stamps, stored, sweep, tuning, tuning_chains,
+    variants, widths)
 from quoting import Page, one  # noqa: E402
 
 
@@ -377,7 +378,8 @@ def promises(root):
 
 
 CHECKS = [prefill, prefill_limits, again, decode, widths, variants, stamps,
-          chain_stamps, prefill_variants, concurrent, sum_error, slot_experts, slot_kernels, float8,
+          chain_stamps, reads, dirty_reads, prefill_variants, concurrent,
+          sum_error, slot_experts, slot_kernels, float8,
           sweep, earlier_sweep, tuning, tuning_chains, stored, distances,
           later_distances, host_cpu, host_launch, host_compile, accuracy,
           readme, models, steps, checks, row_checks, product, soak, experts,
