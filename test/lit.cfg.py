@@ -54,6 +54,9 @@ config.substitutions.append(("%llvm_lib_dir", config.llvm_lib_dir))
 config.available_features.add(platform.machine())
 if shutil.which("ptxas"):
     config.available_features.add("ptxas")
+# LLVM leaves out the statistics of passes where it leaves out assertions.
+if config.llvm_assertions.upper() in ("ON", "TRUE", "YES", "1"):
+    config.available_features.add("statistics")
 
 # Tests of the Python side need the packages that scripts/setup.sh installs.
 venv = os.path.join(config.fuse_src_root, ".venv", "bin", "python")

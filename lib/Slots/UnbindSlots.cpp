@@ -55,8 +55,16 @@ struct UnbindSlots : fuse::impl::UnbindSlotsPassBase<UnbindSlots> {
 
   void runOnOperation() override {
     std::vector<std::string> names(only.begin(), only.end());
+    int64_t before = countBound();
     if (failed(unbindSlots(getOperation(), names)))
-      signalPassFailure();
+      return signalPassFailure();
+    numRemoved += before - countBound();
+  }
+
+  int64_t countBound() {
+    int64_t count = 0;
+    getOperation().walk([&](BoundKernelOp) { ++count; });
+    return count;
   }
 };
 

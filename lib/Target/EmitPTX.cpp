@@ -73,11 +73,13 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    numCompiled += llvm::range_size(module.getOps<gpu::GPUModuleOp>());
     if (failed(compileToPTX(module)))
       return signalPassFailure();
     FailureOr<std::string> ptx = getPTX(module);
     if (failed(ptx) || failed(write(output, *ptx)))
       return signalPassFailure();
+    numBytes += ptx->size();
     if (plan.empty())
       return;
     FailureOr<llvm::json::Value> plans = getLaunchPlans(module);

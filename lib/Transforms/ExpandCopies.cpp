@@ -50,6 +50,7 @@ struct ExpandCopiesPass : fuse::impl::ExpandCopiesPassBase<ExpandCopiesPass> {
       linalg::makeMemRefCopyOp(rewriter, copy.getLoc(), copy.getSource(),
                                copy.getTarget());
       rewriter.eraseOp(copy);
+      ++numExpanded;
     });
   }
 };

@@ -42,6 +42,12 @@ static bool contains(ArrayRef<StringLiteral> names, StringRef name) {
   return llvm::is_contained(names, name);
 }
 
+/// Whether `op` is a function of math that must not remain.
+static bool isMeant(Operation *op) {
+  return isa_and_present<math::MathDialect>(op->getDialect()) &&
+         !contains(kKept, op->getName().getStringRef());
+}
+
 namespace {
 
 class ExpandMathPass : public fuse::impl::ExpandMathPassBase<ExpandMathPass> {
@@ -59,12 +65,12 @@ public:
       return contains(kExpanded, name) || isApproximated(name);
     });
     populateMathPolynomialApproximationPatterns(patterns, isApproximated);
+    getOperation()->walk([&](Operation *op) { numExpanded += isMeant(op); });
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       return signalPassFailure();
 
     WalkResult result = getOperation()->walk([](Operation *op) {
-      if (!isa_and_present<math::MathDialect>(op->getDialect()) ||
-          contains(kKept, op->getName().getStringRef()))
+      if (!isMeant(op))
         return WalkResult::advance();
       op->emitOpError("has no expansion for operands of type ")
           << op->getOperand(0).getType();

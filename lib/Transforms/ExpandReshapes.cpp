@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Support/ReplacementCounter.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Arith/Utils/Utils.h"
@@ -76,7 +77,8 @@ struct ExpandReshapesPass
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     patterns.add<ExpandShapeToCast>(&getContext());
-    walkAndApplyPatterns(getOperation(), std::move(patterns));
+    ReplacementCounter expanded(numExpanded);
+    walkAndApplyPatterns(getOperation(), std::move(patterns), &expanded);
   }
 };
 

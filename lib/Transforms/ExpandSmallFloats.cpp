@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Support/ReplacementCounter.h"
 #include "fuse/Transforms/Passes.h"
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -277,7 +278,8 @@ struct ExpandSmallFloatsPass
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
     populateExpandSmallFloatsPatterns(patterns, f8, bf16);
-    walkAndApplyPatterns(getOperation(), std::move(patterns));
+    ReplacementCounter expanded(numExpanded);
+    walkAndApplyPatterns(getOperation(), std::move(patterns), &expanded);
   }
 };
 

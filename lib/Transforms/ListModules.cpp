@@ -38,8 +38,10 @@ struct ListModules : fuse::impl::ListModulesPassBase<ListModules> {
       for (auto [i, glob] : llvm::enumerate(globs))
         if (glob.match(path))
           listed = matched[i] = true;
-      if (listed)
-        llvm::outs() << path << " : " << module.getClassName() << "\n";
+      if (!listed)
+        return;
+      ++numListed;
+      llvm::outs() << path << " : " << module.getClassName() << "\n";
     });
     for (auto [i, glob] : llvm::enumerate(globs))
       if (!matched[i]) {

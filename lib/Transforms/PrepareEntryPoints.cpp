@@ -29,6 +29,7 @@ struct PrepareEntryPointsPass
     removeAttributes(function);
     if (!function.isPublic() || function.isExternal())
       return;
+    ++numPrepared;
     Builder builder(&getContext());
     // LLVMDialect::getEmitCWrapperAttrName, spelled out because its header
     // takes longer to compile than this file.

@@ -6,6 +6,7 @@
 # BAD-DAG: fuse-some-thing: has no summary
 # BAD-DAG: fuse-some-thing: has no sentence 'After this pass'
 # BAD-DAG: fuse-some-thing: has no example
+# BAD-DAG: fuse-some-thing: has no statistics
 # BAD-DAG: fuse.linear: has no description
 # BAD-DAG: fuse.add: is in no example
 # BAD-DAG: fuse.add: example does not parse: expected {{.*}}: fuse.linear %x,
@@ -45,6 +46,8 @@ def check_pass(record):
         yield f"{argument}: has no sentence 'After this pass'"
     if "Example" not in text:
         yield f"{argument}: has no example"
+    if not record["statistics"]:
+        yield f"{argument}: has no statistics"
 
 
 def examples(text):

@@ -61,6 +61,11 @@ def ConvertFuseToLinalgPass : Pass<"convert-fuse-to-linalg"> {
     } -> tensor<?x8xbf16>
     ```
   }];
+  let statistics = [
+    Statistic<"numDecomposed", "kernels-decomposed",
+              "Fused ops replaced by their decomposition">,
+    Statistic<"numLowered", "layers-lowered", "Layer ops lowered">
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect",
     "::mlir::linalg::LinalgDialect",
@@ -106,6 +111,9 @@ def ConvertKernelsToNVVMPass
     }
     ```
   }];
+  let statistics = [
+    Statistic<"numLowered", "kernels-lowered", "Kernels lowered">
+  ];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect",
     "::mlir::NVVM::NVVMDialect"
@@ -143,6 +151,9 @@ def ConvertKernelsToPTXPass
       features = "+ptx78">, assembly = ".version 7.8 ...">]
     ```
   }];
+  let statistics = [
+    Statistic<"numCompiled", "modules-compiled", "GPU modules compiled">
+  ];
 }
 
 def ConvertLinalgToGPUPass
@@ -266,6 +277,10 @@ def ConvertSmallFloatsToNVVMPass
     %q = arith.bitcast %1 : i8 to f8E4M3FN
     ```
   }];
+  let statistics = [
+    Statistic<"numExtended", "extensions", "Extensions lowered">,
+    Statistic<"numTruncated", "truncations", "Truncations lowered">
+  ];
   let dependentDialects = [
     "::mlir::NVVM::NVVMDialect",
     "::mlir::arith::ArithDialect",
@@ -404,6 +419,10 @@ def ConvertTileToNVVMPass
     Example: `fuse-opt kernel.mlir
     --pass-pipeline='builtin.module(gpu.module(convert-tile-to-nvvm))'`
   }];
+  let statistics = [
+    Statistic<"numKernels", "kernels-lowered", "Kernels lowered">,
+    Statistic<"numOps", "ops-lowered", "Ops inside of kernels lowered">
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect", "::mlir::LLVM::LLVMDialect",
     "::mlir::math::MathDialect", "::mlir::NVVM::NVVMDialect",

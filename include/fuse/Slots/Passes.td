@@ -146,6 +146,9 @@ def UnbindSlotsPass : Pass<"fuse-unbind-slots", "::mlir::ModuleOp"> {
     ListOption<"only", "models", "std::string",
                "Models to unbind the slots of, all when empty">
   ];
+  let statistics = [
+    Statistic<"numRemoved", "kernels-removed", "Bound kernels removed">
+  ];
 }
 
 #endif // FUSE_SLOTS_PASSES_TD

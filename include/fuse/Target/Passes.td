@@ -56,6 +56,10 @@ def EmitPTXPass : Pass<"fuse-emit-ptx", "::mlir::ModuleOp"> {
            "File for the launch plans, - for the standard output, empty for "
            "none">
   ];
+  let statistics = [
+    Statistic<"numCompiled", "modules-compiled", "GPU modules compiled">,
+    Statistic<"numBytes", "ptx-bytes", "Size of the PTX text">
+  ];
 }
 
 #endif // FUSE_TARGET_PASSES_TD

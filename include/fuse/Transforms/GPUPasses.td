@@ -71,6 +71,9 @@ def ExpandMathPass : Pass<"fuse-expand-math"> {
 
     Example: `math.rsqrt %x` becomes `1.0 / math.sqrt %x`.
   }];
+  let statistics = [
+    Statistic<"numExpanded", "functions-expanded", "Functions of math replaced">
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect",
     "::mlir::math::MathDialect",

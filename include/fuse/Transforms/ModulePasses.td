@@ -156,6 +156,9 @@ def ListModulesPass : Pass<"fuse-list-modules"> {
     ListOption<"paths", "paths", "std::string",
                "Path globs of the modules to print, all when empty">
   ];
+  let statistics = [
+    Statistic<"numListed", "modules-listed", "Modules printed">
+  ];
 }
 
 def MatchModulesPass : Pass<"fuse-match-modules"> {

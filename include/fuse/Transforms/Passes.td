@@ -78,6 +78,9 @@ def ExpandCopiesPass : Pass<"fuse-expand-copies"> {
     }
     ```
   }];
+  let statistics = [
+    Statistic<"numExpanded", "copies-expanded", "Copies replaced">
+  ];
   let dependentDialects = ["::mlir::linalg::LinalgDialect"];
 }
 
@@ -109,6 +112,9 @@ def ExpandReshapesPass : Pass<"fuse-expand-reshapes"> {
            strides: [%0, 8, 1] : memref<?x8xf32> to memref<?x?x8xf32>
     ```
   }];
+  let statistics = [
+    Statistic<"numExpanded", "reshapes-expanded", "Reshapes replaced">
+  ];
   let dependentDialects = [
     "::mlir::arith::ArithDialect",
     "::mlir::memref::MemRefDialect"
@@ -155,6 +161,9 @@ def ExpandSmallFloatsPass : Pass<"fuse-expand-small-floats"> {
            "Expand conversions of f8E4M3FN and f8E5M2">,
     Option<"bf16", "bf16", "bool", /*default=*/"true",
            "Expand conversions of bf16">
+  ];
+  let statistics = [
+    Statistic<"numExpanded", "conversions-expanded", "Conversions replaced">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
@@ -452,6 +461,9 @@ def PrepareEntryPointsPass
         attributes {llvm.emit_c_interface}
     ```
   }];
+  let statistics = [
+    Statistic<"numPrepared", "entry-points", "Functions that can be called">
+  ];
 }
 
 def SelectSchedulesPass : Pass<"fuse-select-schedules"> {

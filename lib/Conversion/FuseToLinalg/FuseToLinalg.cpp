@@ -15,6 +15,7 @@
 #include "fuse/IR/FuseOps.h"
 #include "fuse/IR/FuseVerify.h"
 #include "fuse/Support/Inject.h"
+#include "fuse/Support/ReplacementCounter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -416,11 +417,13 @@ struct ConvertFuseToLinalgPass
       return WalkResult(failure(op != getOperation()));
     };
     // A group may hold fused ops itself.
+    ReplacementCounter decomposed(numDecomposed);
     while (getOperation()->walk(isFused).wasInterrupted())
-      walkAndApplyPatterns(getOperation(), frozen);
+      walkAndApplyPatterns(getOperation(), frozen, &decomposed);
     // One walk in program order, because a layer reads its sizes off the
     // reshapes that the layer before it was lowered to.
-    walkAndApplyPatterns(getOperation(), std::move(layers));
+    ReplacementCounter lowered(numLowered);
+    walkAndApplyPatterns(getOperation(), std::move(layers), &lowered);
   }
 };
 

@@ -62,6 +62,9 @@ public:
     populateFinalizeMemRefToLLVMConversionPatterns(converter, patterns);
     populateVectorToLLVMConversionPatterns(converter, patterns);
 
+    for (auto function : getOperation().getOps<gpu::GPUFuncOp>())
+      numLowered += function.isKernel();
+
     LLVMConversionTarget target(*context);
     configureGpuToNVVMConversionLegality(target);
     target.addLegalOp<LLVM::FAbsOp, LLVM::FCeilOp, LLVM::FFloorOp,

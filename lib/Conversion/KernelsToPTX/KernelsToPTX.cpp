@@ -67,6 +67,7 @@ struct ConvertKernelsToPTX
   using Base::Base;
 
   void runOnOperation() override {
+    numCompiled += llvm::range_size(getOperation().getOps<gpu::GPUModuleOp>());
     if (failed(compileToPTX(getOperation())))
       signalPassFailure();
   }

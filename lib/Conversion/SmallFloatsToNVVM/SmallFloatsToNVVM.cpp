@@ -35,7 +35,8 @@ namespace {
 
 /// f8 to f16 exactly, then to the wanted type.
 struct ExtendF8 : OpRewritePattern<arith::ExtFOp> {
-  using OpRewritePattern::OpRewritePattern;
+  ExtendF8(MLIRContext *context, Pass::Statistic &count)
+      : OpRewritePattern(context), count(count) {}
 
   LogicalResult matchAndRewrite(arith::ExtFOp op,
                                 PatternRewriter &rewriter) const override {
@@ -60,13 +61,17 @@ struct ExtendF8 : OpRewritePattern<arith::ExtFOp> {
       rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, to, wide);
     } else
       rewriter.replaceOpWithNewOp<arith::ExtFOp>(op, to, half);
+    ++count;
     return success();
   }
+
+  Pass::Statistic &count;
 };
 
 /// f32 (or a type that f32 holds) to f8, saturating.
 struct TruncateToF8 : OpRewritePattern<arith::TruncFOp> {
-  using OpRewritePattern::OpRewritePattern;
+  TruncateToF8(MLIRContext *context, Pass::Statistic &count)
+      : OpRewritePattern(context), count(count) {}
 
   LogicalResult matchAndRewrite(arith::TruncFOp op,
                                 PatternRewriter &rewriter) const override {
@@ -95,8 +100,11 @@ struct TruncateToF8 : OpRewritePattern<arith::TruncFOp> {
     Value byte =
         arith::TruncIOp::create(rewriter, loc, rewriter.getI8Type(), pair);
     rewriter.replaceOpWithNewOp<arith::BitcastOp>(op, to, byte);
+    ++count;
     return success();
   }
+
+  Pass::Statistic &count;
 };
 
 class ConvertSmallFloatsToNVVMPass
@@ -107,7 +115,8 @@ public:
 
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
-    patterns.add<ExtendF8, TruncateToF8>(&getContext());
+    patterns.add<ExtendF8>(&getContext(), numExtended);
+    patterns.add<TruncateToF8>(&getContext(), numTruncated);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
       signalPassFailure();
   }

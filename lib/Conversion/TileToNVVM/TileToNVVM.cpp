@@ -209,6 +209,7 @@ struct ConvertTileToNVVMPass
                            math::MathDialect, NVVM::NVVMDialect>();
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
+    countOps();
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
       return signalPassFailure();
@@ -218,6 +219,15 @@ struct ConvertTileToNVVMPass
     if (failed(applyPatternsGreedily(getOperation(), std::move(expansions))))
       return signalPassFailure();
     getOperation()->walk([](scf::ForOp loop) { keepRolled(loop); });
+  }
+
+  void countOps() {
+    getOperation()->walk([&](Operation *op) {
+      if (isa<KernelOp>(op))
+        ++numKernels;
+      else if (isa_and_present<TileDialect>(op->getDialect()))
+        ++numOps;
+    });
   }
 };
 } // namespace
