@@ -205,15 +205,16 @@ void DecodeKernelBuilder::streamWeights() {
          if (int64_t limit = s.getInFlight()) {
            // Blocks with a tile more have twice as many, so that they are done
            // with it when the others are with what follows.
+           Value most;
            if (doesFirst() && tiling.longBlocks > 0) {
              Value isLong =
                  both(less(block, c(tiling.longBlocks)), less(use, uses1));
-             Value most = select(
-                 isLong, c(std::min(2 * limit, s.getWeightStages())), c(limit));
-             when(less(sub(most, c(1)), use),
-                  [&] { waitFor(weightRing, sub(use, most)); });
+             most = select(isLong, c(std::min(2 * limit, s.getWeightStages())),
+                           c(limit));
            } else if (s.getBehind()) {
-             Value most = select(progress.behind, c(s.getBehind()), c(limit));
+             most = select(progress.behind, c(s.getBehind()), c(limit));
+           }
+           if (most) {
              when(less(sub(most, c(1)), use),
                   [&] { waitFor(weightRing, sub(use, most)); });
            } else {
