@@ -15,7 +15,8 @@ def Fuse_AddOp : Op<Fuse_Dialect, "add"> {
     Example:
 
     ```mlir
-    %y = fuse.residual_add %x, %y : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %y = fuse.residual_add %x, %y
+        : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     fuse.linear %x,
     ```
   }];
