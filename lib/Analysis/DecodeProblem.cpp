@@ -326,8 +326,7 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
     return (Twine(tiling.adders) + " ranges that add up are more than the " +
             Twine(tiling.ranges) + " that are not empty")
         .str();
-  if (schedule.getBehind() && problem.hasFirst() &&
-      tiling.tiles1 % tiling.firstBlocks != 0)
+  if (schedule.getBehind() && problem.hasFirst() && !tiling.sharesFirstEvenly())
     return (Twine(tiling.tiles1) + " tiles of the first product are not as " +
             "many for each of " + Twine(tiling.firstBlocks) +
             " blocks, as behind wants")

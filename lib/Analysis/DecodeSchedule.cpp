@@ -563,7 +563,7 @@ bool DecodeSelector::evensProgress(const Draft &draft,
                                    const DecodeTiling &tiling) const {
   return problem.hasFirst() && draft.form.isWhole() &&
          draft.tokens <= kFewTokens && draft.inFlight < draft.weightStages &&
-         tiling.steps1 >= kLongSteps && tiling.tiles1 % tiling.firstBlocks == 0;
+         tiling.steps1 >= kLongSteps && tiling.sharesFirstEvenly();
 }
 
 /// Whether blocks end that the sums can do without, so that blocks of the next

@@ -119,12 +119,21 @@ private:
     if (choice.getBehind() && inFlight > 0 && inFlight < weightStages)
       behind = std::min(inFlight + choice.getBehind() - choice.getInFlight(),
                         weightStages);
-    return tile::ScheduleAttr::getChecked(
-        [&] { return emitError(loc); }, context, choice.getTokens(), blocks,
-        split, choice.getFirstRows(), rows, weightStages, tokenStages, inFlight,
-        behind, ahead, settle, settleTo, adders, choice.getPartials(), polled,
-        staged, deferred, choice.getSwapped(), choice.getHint(),
-        choice.getDependent(), launches);
+    auto build = [&] {
+      return tile::ScheduleAttr::getChecked(
+          [&] { return emitError(loc); }, context, choice.getTokens(), blocks,
+          split, choice.getFirstRows(), rows, weightStages, tokenStages,
+          inFlight, behind, ahead, settle, settleTo, adders,
+          choice.getPartials(), polled, staged, deferred, choice.getSwapped(),
+          choice.getHint(), choice.getDependent(), launches);
+    };
+    tile::ScheduleAttr schedule = build();
+    if (schedule && behind && problem.hasFirst() &&
+        !DecodeTiling(problem, schedule).sharesFirstEvenly()) {
+      behind = 0;
+      schedule = build();
+    }
+    return schedule;
   }
 
   /// Grids of one cut of the last product: one block for each unit, equal

@@ -126,6 +126,8 @@ struct DecodeTiling : ProductTiling {
   int64_t adders, halfAdders, fewAdders;
   /// Blocks that have tiles of the first product: the others are late ones.
   int64_t firstBlocks;
+  /// Whether all of these have as many: only then does `behind` say something.
+  bool sharesFirstEvenly() const { return tiles1 % firstBlocks == 0; }
   /// Blocks that have a tile more than the others have, the first ones. Where
   /// there are some, units belong to the last blocks.
   int64_t longBlocks = 0, firstUnit = 0;
