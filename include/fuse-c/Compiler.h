@@ -76,7 +76,8 @@ FUSE_C_EXPORT fuse_status fuse_context_set_remark_handler(
 /* Writes every pass and every phase of the compiler that runs in this context
  * to a file, in the trace event format that chrome://tracing and Perfetto show.
  * The file is complete when a null path is given or the context and its modules
- * are destroyed. */
+ * are destroyed. A path, null or not, ends the trace before; when the file of
+ * that one could not be written, the call fails and starts no other. */
 FUSE_C_EXPORT fuse_status fuse_context_set_trace(fuse_context *context,
                                                  const char *path);
 

@@ -29,7 +29,8 @@ void Trace::Profiler::afterExecute(const tracing::ActionActiveStack *action) {
 }
 
 Trace::Trace(StringRef path, std::error_code &error)
-    : os(path, error), profiler(std::in_place, os),
+    : outcome(std::make_shared<Outcome>(path)), os(path, error),
+      profiler(std::in_place, os),
       execution([](const tracing::ActionActiveStack *) {
         return tracing::ExecutionContext::Apply;
       }) {
@@ -44,6 +45,7 @@ Trace::~Trace() {
   profiler.reset();
   // A full disk is no reason to end the process, which the stream would do.
   os.flush();
+  outcome->error = os.error().value();
   os.clear_error();
 }
 
@@ -62,15 +64,27 @@ ContextObserver ContextState::getObserver() const {
   };
 }
 
+/// Ends the trace of a context; fails if its file is not what was traced.
+static fuse_status endTrace(ContextState &state) {
+  state.context.registerActionHandler(nullptr);
+  if (!state.trace)
+    return FUSE_OK;
+  std::shared_ptr<const Trace::Outcome> outcome = state.trace->getOutcome();
+  state.trace.reset();
+  std::error_code error(outcome->error, std::generic_category());
+  if (!error)
+    return FUSE_OK;
+  return fail(FUSE_ERROR_IO, outcome->path + ": " + error.message());
+}
+
 fuse_status fuse_context_set_trace(fuse_context *context, const char *path) {
   if (!context)
     return fail(FUSE_ERROR_INVALID_ARGUMENT, "'context' is null");
   return guard([&] {
     ContextState &state = *context->state;
-    state.context.registerActionHandler(nullptr);
-    state.trace.reset();
-    if (!path)
-      return FUSE_OK;
+    fuse_status ended = endTrace(state);
+    if (!path || ended != FUSE_OK)
+      return ended;
     std::error_code error;
     auto trace = std::make_shared<Trace>(path, error);
     if (error)

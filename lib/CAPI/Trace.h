@@ -12,18 +12,31 @@
 #include "mlir/IR/MLIRContext.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <atomic>
+#include <memory>
 #include <optional>
+#include <string>
 
 namespace fuse {
 
 /// Writes the passes and phases of contexts to a file while it lives.
 class Trace {
 public:
+  /// What became of the file, once its trace is gone. Kernels that are compiled
+  /// on other threads may keep the trace a little longer than its context.
+  struct Outcome {
+    explicit Outcome(llvm::StringRef path) : path(path) {}
+    std::string path;
+    std::atomic<int> error = 0;
+  };
+
   Trace(llvm::StringRef path, std::error_code &error);
   ~Trace();
 
   /// Traces a context, which must not outlive this unless it is detached.
   void attach(mlir::MLIRContext &context);
+
+  std::shared_ptr<const Outcome> getOutcome() const { return outcome; }
 
 private:
   /// Leaves out the single patterns that passes apply.
@@ -35,6 +48,7 @@ private:
     void afterExecute(const mlir::tracing::ActionActiveStack *action) override;
   };
 
+  std::shared_ptr<Outcome> outcome;
   llvm::raw_fd_ostream os;
   /// Ends the list in the file when it goes.
   std::optional<Profiler> profiler;

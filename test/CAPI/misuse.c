@@ -44,6 +44,11 @@ static void compileWrongly(void) {
   // CHECK: bad text: FUSE_ERROR_PARSE
   report("bad text", fuse_module_parse(context, "func", 4, &module));
   expect(fuse_module_parse(context, mlp, strlen(mlp), &module));
+  // The file of a trace is written when the trace ends.
+  expect(fuse_context_set_trace(context, "/dev/full"));
+  // CHECK: full trace: FUSE_ERROR_IO: /dev/full: No space left on device
+  report("full trace", fuse_context_set_trace(context, "/dev/null"));
+  expect(fuse_context_set_trace(context, NULL));
   // CHECK: bad pipeline: FUSE_ERROR_INVALID_ARGUMENT
   report("bad pipeline", fuse_module_run(module, "builtin.module(nothing)"));
   // CHECK: deep pipeline: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}nested more than

@@ -97,29 +97,37 @@ struct Options {
       cl::cat(category)};
 };
 
+/// What diagnostics are about.
+struct Input {
+  std::string file;
+  bool reported = false;
+};
+
 } // namespace
 
-/// Prints a location in the text that was read from `file`, which text is
+/// Prints a location in the text that was read from a file, which text is
 /// called `-` where only its content is known.
-static void printLocation(llvm::StringRef location, void *file) {
+static void printLocation(llvm::StringRef location, const Input &input) {
   if (location.consume_front("-:"))
-    llvm::errs() << *static_cast<const std::string *>(file) << ":";
+    llvm::errs() << input.file << ":";
   llvm::errs() << location << ": ";
 }
 
 static void printDiagnostic(fuse_severity severity, const char *location,
-                            const char *message, void *file) {
+                            const char *message, void *data) {
   if (severity == FUSE_REMARK)
     return;
-  printLocation(location, file);
+  auto &input = *static_cast<Input *>(data);
+  input.reported |= severity == FUSE_ERROR;
+  printLocation(location, input);
   llvm::errs() << (severity == FUSE_ERROR     ? "error: "
                    : severity == FUSE_WARNING ? "warning: "
                                               : "note: ")
                << message << "\n";
 }
 
-static void printRemark(const fuse_remark *remark, void *file) {
-  printLocation(remark->location, file);
+static void printRemark(const fuse_remark *remark, void *data) {
+  printLocation(remark->location, *static_cast<Input *>(data));
   llvm::errs() << "remark: " << remark->kind << " [" << remark->category << "] "
                << remark->name << ": " << remark->text << "\n";
 }
@@ -134,10 +142,10 @@ static llvm::Error compile(const Options &options) {
   auto context = own<Context>(fuse_context_create);
   if (!context)
     return context.takeError();
-  std::string file = options.file;
-  fuse_context_set_diagnostic_handler(context->get(), printDiagnostic, &file);
+  Input input{options.file};
+  fuse_context_set_diagnostic_handler(context->get(), printDiagnostic, &input);
   if (options.remarks)
-    fuse_context_set_remark_handler(context->get(), printRemark, &file);
+    fuse_context_set_remark_handler(context->get(), printRemark, &input);
   if (!options.trace.empty())
     if (llvm::Error error = check(
             fuse_context_set_trace(context->get(), options.trace.c_str())))
@@ -147,7 +155,9 @@ static llvm::Error compile(const Options &options) {
                              (*buffer)->getBufferSize(), module);
   });
   if (!module)
-    return llvm::createStringError(options.file + ": not a valid module");
+    return llvm::createStringError(
+        options.file + ": " +
+        (input.reported ? "not a valid module" : fuse_last_error()));
   if (!options.pipeline.empty())
     if (llvm::Error error =
             check(fuse_module_run(module->get(), options.pipeline.c_str())))
@@ -180,7 +190,10 @@ static llvm::Error compile(const Options &options) {
   });
   if (!artifact)
     return artifact.takeError();
-  return check(fuse_artifact_save(artifact->get(), options.output.c_str()));
+  if (llvm::Error error =
+          check(fuse_artifact_save(artifact->get(), options.output.c_str())))
+    return error;
+  return check(fuse_context_set_trace(context->get(), nullptr));
 }
 
 static llvm::Expected<bool> runTool(const Options &options) {

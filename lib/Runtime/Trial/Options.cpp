@@ -30,15 +30,24 @@ bool trial::readNumber(std::string_view text, const std::string &name,
   return true;
 }
 
+/// The exit status 1 and a message when what was printed is lost.
+static int finishOutput(const char *tool) {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout))
+    return 0;
+  std::fprintf(stderr, "%s: error: the output can not be written\n", tool);
+  return 1;
+}
+
 int trial::runMain(int argc, char **argv, const char *tool, const char *usage,
                    const std::function<int()> &run) {
   for (int i = 1; i < argc; ++i)
     if (std::string_view(argv[i]) == "--help") {
       std::fputs(usage, stdout);
-      return 0;
+      return finishOutput(tool);
     }
   try {
-    return run();
+    int status = run();
+    return status ? status : finishOutput(tool);
   } catch (const std::exception &error) {
     std::fprintf(stderr, "%s: error: %s\n", tool, error.what());
     return 1;
