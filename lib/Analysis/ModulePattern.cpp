@@ -12,8 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/ModulePattern.h"
-#include "fuse/Support/TextLimits.h"
-#include "mlir/Parser/Parser.h"
+#include "fuse/Support/ReadModule.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/SourceMgr.h"
@@ -245,21 +244,14 @@ FailureOr<std::vector<OwningOpRef<ModuleOp>>>
 fuse::loadLibraries(MLIRContext *context, ArrayRef<std::string> files) {
   std::vector<OwningOpRef<ModuleOp>> modules;
   for (const std::string &file : files) {
-    auto fail = [&](const Twine &reason) {
-      return emitError(UnknownLoc::get(context))
-             << "library '" << file << "' can not be read" << reason;
-    };
-    auto buffer = readText(file);
-    if (!buffer)
-      return fail(": " + llvm::toString(buffer.takeError()));
     llvm::SourceMgr sources;
-    sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-    OwningOpRef<ModuleOp> module =
-        parseSourceFile<ModuleOp>(sources, ParserConfig(context));
+    auto module = readModule(*context, file, sources);
     if (!module)
-      return fail("");
+      return emitError(UnknownLoc::get(context))
+             << "library '" << file
+             << "' can not be read: " << llvm::toString(module.takeError());
     bool any = false;
-    for (Operation &op : module->getOps()) {
+    for (Operation &op : (*module)->getOps()) {
       auto model = dyn_cast<ModelOp>(op);
       if (!model)
         return op.emitError()
@@ -276,7 +268,7 @@ fuse::loadLibraries(MLIRContext *context, ArrayRef<std::string> files) {
           << "library '" << file << "' has no fuse.model";
       return failure();
     }
-    modules.push_back(std::move(module));
+    modules.push_back(std::move(*module));
   }
   return std::move(modules);
 }

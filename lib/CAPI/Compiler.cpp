@@ -171,26 +171,29 @@ fuse_status fuse_context_set_remark_handler(fuse_context *context,
 // Modules
 //===----------------------------------------------------------------------===//
 
+fuse_status fuse::parseText(ContextState &state, StringRef text,
+                            StringRef otherwise,
+                            OwningOpRef<ModuleOp> &module) {
+  state.errors.clear();
+  if (llvm::Error error = checkTextLimits(text))
+    return fail(FUSE_ERROR_PARSE, llvm::toString(std::move(error)));
+  // The parser wants a zero byte behind the text.
+  std::string copy = text.str();
+  runPhase(&state.context, "parse",
+           [&] { module = parseSourceString<ModuleOp>(copy, &state.context); });
+  return module ? FUSE_OK : fail(FUSE_ERROR_PARSE, state.takeErrors(otherwise));
+}
+
 fuse_status fuse_module_parse(fuse_context *context, const char *text,
                               size_t length, fuse_module **module) {
   if (!context || !text || !module)
     return fail(FUSE_ERROR_INVALID_ARGUMENT,
                 "'context', 'text' or 'module' is null");
   return guard([&] {
-    StringRef source(text, length);
-    if (llvm::Error error = checkTextLimits(source))
-      return fail(FUSE_ERROR_PARSE, llvm::toString(std::move(error)));
-    ContextState &state = *context->state;
-    state.errors.clear();
-    // The parser wants a zero byte behind the text.
-    std::string copy = source.str();
     OwningOpRef<ModuleOp> parsed;
-    runPhase(&state.context, "parse", [&] {
-      parsed = parseSourceString<ModuleOp>(copy, &state.context);
-    });
-    if (!parsed)
-      return fail(FUSE_ERROR_PARSE,
-                  state.takeErrors("the text is not a module"));
+    if (fuse_status status = parseText(*context->state, {text, length},
+                                       "the text is not a module", parsed))
+      return status;
     *module = new fuse_module{context->state, std::move(parsed)};
     return FUSE_OK;
   });

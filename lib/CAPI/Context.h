@@ -63,6 +63,11 @@ struct ContextState {
   std::shared_ptr<Trace> trace;
 };
 
+/// Parses text of a program. Fails with what the parser said, or `otherwise`.
+fuse_status parseText(ContextState &state, llvm::StringRef text,
+                      llvm::StringRef otherwise,
+                      mlir::OwningOpRef<mlir::ModuleOp> &module);
+
 } // namespace fuse
 
 struct fuse_context {

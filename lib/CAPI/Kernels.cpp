@@ -7,8 +7,6 @@
 #include "fuse-c/Kernels.h"
 #include "Context.h"
 #include "fuse/Slots/SlotBinding.h"
-#include "fuse/Support/TextLimits.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <cstring>
@@ -33,14 +31,10 @@ fuse_status fuse_context_register_kernels(fuse_context *context,
     return fail(FUSE_ERROR_INVALID_ARGUMENT, "'context' or 'text' is null");
   return guard([&] {
     ContextState &state = *context->state;
-    state.errors.clear();
-    std::string source(text, length);
-    if (llvm::Error error = checkTextLimits(source))
-      return fail(FUSE_ERROR_PARSE, llvm::toString(std::move(error)));
-    OwningOpRef<ModuleOp> module =
-        parseSourceString<ModuleOp>(source, &state.context);
-    if (!module)
-      return fail(FUSE_ERROR_PARSE, state.takeErrors("not a text of kernels"));
+    OwningOpRef<ModuleOp> module;
+    if (fuse_status status =
+            parseText(state, {text, length}, "not a text of kernels", module))
+      return status;
     if (module->getOps<SlotKernelOp>().empty())
       return fail(FUSE_ERROR_INVALID_ARGUMENT,
                   "the text has no fuse.slot_kernel to register");

@@ -6,11 +6,10 @@
 
 #include "fuse/IR/FuseModules.h"
 #include "fuse/Registry/KernelRegistry.h"
-#include "fuse/Support/TextLimits.h"
+#include "fuse/Support/ReadModule.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Remarks.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -108,15 +107,11 @@ LogicalResult KernelRegistry::load(Operation *container, StringRef directory,
 
 LogicalResult KernelRegistry::loadFile(StringRef path, bool force) {
   Location loc = UnknownLoc::get(context);
-  auto buffer = readText(path);
-  if (!buffer)
-    return emitError(loc) << "kernels: " << llvm::toString(buffer.takeError());
   llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-  OwningOpRef<ModuleOp> module =
-      parseSourceFile<ModuleOp>(sources, ParserConfig(context));
-  if (!module)
-    return emitError(loc) << "kernels: " << path << " is not a file of kernels";
+  auto read = readModule(*context, path, sources);
+  if (!read)
+    return emitError(loc) << "kernels: " << llvm::toString(read.takeError());
+  OwningOpRef<ModuleOp> module = std::move(*read);
   if (module->getOps<SlotKernelOp>().empty())
     return emitError(loc) << "kernels: " << path
                           << " has no fuse.slot_kernel to register";

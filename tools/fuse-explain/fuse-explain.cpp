@@ -7,14 +7,13 @@
 #include "fuse/IR/FuseModules.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Support/OutputFile.h"
-#include "fuse/Support/TextLimits.h"
+#include "fuse/Support/ReadModule.h"
 #include "fuse/Transforms/Explain.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/InitAllDialects.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
@@ -90,23 +89,20 @@ int main(int argc, char **argv) {
     return 2;
   }
 
-  auto buffer = fuse::readText(input);
-  if (!buffer) {
-    llvm::errs() << "fuse-explain: error: "
-                 << llvm::toString(buffer.takeError()) << "\n";
-    return 2;
-  }
   DialectRegistry registry;
   registerAllDialects(registry);
   fuse::registerAllDialects(registry);
   MLIRContext context(registry);
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context);
-  OwningOpRef<ModuleOp> module = parseSourceFile<ModuleOp>(sources, &context);
-  if (!module)
-    return 1;
+  auto read = fuse::readModule(context, input, sources);
+  if (!read) {
+    llvm::errs() << "fuse-explain: error: " << llvm::toString(read.takeError())
+                 << "\n";
+    return 2;
+  }
+  OwningOpRef<ModuleOp> module = std::move(*read);
   context.loadDialect<arith::ArithDialect, func::FuncDialect>();
 
   if (patterns.empty() && !fuse::findModels(*module).empty())

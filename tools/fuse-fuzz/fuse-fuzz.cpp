@@ -28,6 +28,7 @@
 #include "TextMutator.h"
 #include "fuse/IR/FuseDialect.h"
 #include "fuse/InitAllDialects.h"
+#include "fuse/Support/ReadModule.h"
 #include "fuse/Target/HostJIT.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -43,6 +44,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/PrettyStackTrace.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -140,8 +142,14 @@ static void loadDialects(MLIRContext &context) {
 
 /// The module of one seed, or null when its text is wrong.
 static OwningOpRef<ModuleOp> makeModule(MLIRContext &context, uint64_t seed) {
-  if (!inputFile.empty())
-    return parseSourceFile<ModuleOp>(inputFile, ParserConfig(&context));
+  if (!inputFile.empty()) {
+    llvm::SourceMgr sources;
+    auto module = readModule(context, inputFile, sources);
+    if (module)
+      return std::move(*module);
+    emitError(UnknownLoc::get(&context)) << llvm::toString(module.takeError());
+    return nullptr;
+  }
   if (stratum == Stratum::Models)
     return parseSourceString<ModuleOp>(generateModel(seed),
                                        ParserConfig(&context));

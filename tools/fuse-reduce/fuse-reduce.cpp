@@ -12,15 +12,17 @@
 #include "Reducer.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
+#include "fuse/Support/ReadModule.h"
 #include "mlir/IR/AsmState.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/Program.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -52,11 +54,16 @@ static bool isInteresting(llvm::StringRef script, ModuleOp module,
 static int reduce(MLIRContext &context, llvm::StringRef file,
                   llvm::StringRef script) {
   context.disableMultithreading();
-  auto module = parseSourceFile<ModuleOp>(file, ParserConfig(&context));
-  if (!module)
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  auto module = fuse::readModule(context, file, sources);
+  if (!module) {
+    llvm::WithColor::error(llvm::errs(), "fuse-reduce")
+        << llvm::toString(module.takeError()) << "\n";
     return 1;
+  }
   std::string problem;
-  if (!isInteresting(script, *module, problem)) {
+  if (!isInteresting(script, **module, problem)) {
     auto &os = llvm::WithColor::error(llvm::errs(), "fuse-reduce");
     if (problem.empty())
       os << script << " does not exit with 1 on " << file
@@ -67,7 +74,7 @@ static int reduce(MLIRContext &context, llvm::StringRef file,
   }
   fuse::Reduction reduction;
   auto small = fuse::reduceModule(
-      *module,
+      **module,
       [&](ModuleOp candidate) {
         return isInteresting(script, candidate, problem);
       },
@@ -86,8 +93,10 @@ int main(int argc, char **argv) {
   mlir::MLIRContext context(registry);
   // Passes run inside of the reduction pass, too late to load what they need.
   context.loadAllAvailableDialects();
-  llvm::StringRef script = argc == 3 ? argv[2] : "";
-  if (script.consume_front("--test="))
-    return reduce(context, argv[1], script);
+  for (int i = 1; argc == 3 && i < argc; ++i) {
+    llvm::StringRef script = argv[i];
+    if (script.consume_front("--test="))
+      return reduce(context, argv[3 - i], script);
+  }
   return mlir::failed(mlir::mlirReduceMain(argc, argv, context));
 }

@@ -13,13 +13,12 @@
 #include "fuse/Runtime/Npy.h"
 #include "fuse/Slots/Passes.h"
 #include "fuse/Support/OutputFile.h"
-#include "fuse/Support/TextLimits.h"
+#include "fuse/Support/ReadModule.h"
 #include "fuse/Target/PTX.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -329,16 +328,12 @@ static llvm::Expected<bool> verifyAll(ModuleOp module, const Options &options) {
 /// Returns whether everything that was checked holds.
 static llvm::Expected<bool> runTool(MLIRContext &context,
                                     const Options &options) {
-  auto buffer = readText(options.file);
-  if (!buffer)
-    return buffer.takeError();
-  auto sourceMgr = std::make_shared<llvm::SourceMgr>();
-  sourceMgr->AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-  SourceMgrDiagnosticHandler handler(*sourceMgr, &context);
-  OwningOpRef<ModuleOp> module =
-      parseSourceFile<ModuleOp>(sourceMgr, ParserConfig(&context));
-  if (!module)
-    return llvm::createStringError(options.file + ": not a valid module");
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  auto read = readModule(context, options.file, sources);
+  if (!read)
+    return read.takeError();
+  OwningOpRef<ModuleOp> module = std::move(*read);
   // Only functions can run.
   if (!module->getOps<ModelOp>().empty()) {
     FlattenModelsPassOptions flatten;

@@ -13,14 +13,13 @@
 #include "fuse/Runtime/Host/Container.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Trial/TuneFormat.h"
-#include "fuse/Support/TextLimits.h"
+#include "fuse/Support/ReadModule.h"
 #include "fuse/Target/PTX.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
-#include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "tile/IR/TileTypes.h"
@@ -121,16 +120,12 @@ struct Options {
 static Expected<OwningOpRef<ModuleOp>> readModule(MLIRContext &context,
                                                   const Options &options) {
   const std::string &file = options.files.front();
-  auto buffer = readText(file);
-  if (!buffer)
-    return buffer.takeError();
-  auto sourceMgr = std::make_shared<llvm::SourceMgr>();
-  sourceMgr->AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-  SourceMgrDiagnosticHandler handler(*sourceMgr, &context);
-  OwningOpRef<ModuleOp> module =
-      parseSourceFile<ModuleOp>(sourceMgr, ParserConfig(&context));
-  if (!module)
-    return createStringError(file + ": not a valid module");
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  auto read = fuse::readModule(context, file, sources);
+  if (!read)
+    return read.takeError();
+  OwningOpRef<ModuleOp> module = std::move(*read);
   if (!options.pipeline.empty()) {
     FailureOr<OpPassManager> passes = parsePassPipeline(options.pipeline);
     if (failed(passes) || passes->getOpName() != "builtin.module")

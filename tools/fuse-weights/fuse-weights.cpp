@@ -8,11 +8,10 @@
 #include "fuse/InitAllDialects.h"
 #include "fuse/Runtime/WeightPacking.h"
 #include "fuse/Support/OutputFile.h"
-#include "fuse/Support/TextLimits.h"
+#include "fuse/Support/ReadModule.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/InitAllDialects.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/SourceMgr.h"
@@ -64,20 +63,15 @@ struct Recipes {
 } // namespace
 
 static FailureOr<Recipes> readRecipes(MLIRContext &context, StringRef path) {
-  auto buffer = readText(path);
-  if (!buffer) {
-    llvm::WithColor::error() << llvm::toString(buffer.takeError()) << "\n";
+  llvm::SourceMgr sources;
+  SourceMgrDiagnosticHandler handler(sources, &context);
+  auto module = readModule(context, path, sources);
+  if (!module) {
+    llvm::WithColor::error() << llvm::toString(module.takeError()) << "\n";
     return failure();
   }
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-  SourceMgrDiagnosticHandler handler(sources, &context);
-  OwningOpRef<ModuleOp> module =
-      parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
-  if (!module)
-    return failure();
   Recipes recipes;
-  for (ModelOp model : findModels(*module)) {
+  for (ModelOp model : findModels(**module)) {
     FailureOr<SmallVector<RecipeAttr>> list = collectRecipes(model);
     if (failed(list))
       return failure();
