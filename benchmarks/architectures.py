@@ -86,7 +86,7 @@ PROMPT, COUNT = 9, 32
 AHEAD = 1 / 64
 
 
-def build(kind: str, settings: dict[str, Any]) -> torch.nn.Module:
+def build(kind: str, settings: dict[str, Any]) -> Any:
     """A model in bf16 as its class initializes it."""
     config = transformers.AutoConfig.for_model(kind, **settings)
     auto = transformers.AutoModel if kind in ENCODERS \
@@ -102,7 +102,7 @@ def build(kind: str, settings: dict[str, Any]) -> torch.nn.Module:
     return model.eval().requires_grad_(False)
 
 
-def draw(model: torch.nn.Module) -> torch.nn.Module:
+def draw(model: Any) -> Any:
     """Weights whose logits have a peak, as those of trained models do.
 
     Otherwise the largest two of a few hundred logits are often one number in
@@ -115,7 +115,7 @@ def draw(model: torch.nn.Module) -> torch.nn.Module:
     return model
 
 
-def draw_head(model: torch.nn.Module, seed: int) -> None:
+def draw_head(model: Any, seed: int) -> None:
     """Gives the rows of the head other sizes."""
     head = model.get_output_embeddings() \
         if hasattr(model, "get_output_embeddings") else None
@@ -148,7 +148,7 @@ class Replay:
             self.graph.replay()
 
 
-def greedy(model: torch.nn.Module) -> tuple[list[int], list[float]]:
+def greedy(model: Any) -> tuple[list[int], list[float]]:
     """Greedy tokens with a static cache, each but the first one a replay.
 
     Returns:
@@ -189,7 +189,7 @@ def greedy(model: torch.nn.Module) -> tuple[list[int], list[float]]:
     return tokens, margins
 
 
-def forced(model: torch.nn.Module, tokens: list[int]) \
+def forced(model: Any, tokens: list[int]) \
         -> list[list[torch.Tensor]]:
     """Logits of the routers for the last token, by step and layer, when the
     model reads the prompt and then `tokens`."""
@@ -242,7 +242,7 @@ def routed(row: dict[str, Any], theirs: list[int],
         f["step"] <= parted and f["ahead"] <= 2 * f["apart"] for f in found)
 
 
-def clear(model: torch.nn.Module) -> tuple[list[int], list[float]]:
+def clear(model: Any) -> tuple[list[int], list[float]]:
     """Greedy tokens, with that head of a few that leaves least doubt."""
     best = 0.0, 1
     for seed in range(1, 6 if DEVICE == "cuda" else 2):

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -217,7 +217,7 @@ def judge(row: dict[str, Any], dtype: str, exact: bool,
 
 
 def check_tokens(plan: Plan, tokens: Sequence[int], seed: int,
-                 repeats: int) -> Iterator[dict[str, Any]]:
+                 repeats: int) -> Generator[dict[str, Any], None, None]:
     """A row for each number of tokens; what keeps one from being made is the
     note of a row that is not good."""
     checker = None

@@ -45,8 +45,9 @@ class _Attribute(ctypes.Structure):
 class _Config(ctypes.Structure):
     """CUlaunchConfig."""
 
-    _fields_ = [(name, ctypes.c_uint) for name in
-                ("gx", "gy", "gz", "bx", "by", "bz", "shared")] + [
+    _fields_ = [
+        *((name, ctypes.c_uint) for name in
+          ("gx", "gy", "gz", "bx", "by", "bz", "shared")),
         ("stream", ctypes.c_void_p),
         ("attributes", ctypes.POINTER(_Attribute)),
         ("count", ctypes.c_uint)]
@@ -341,7 +342,8 @@ class Layers:
 
     def ways(self) -> dict[str, Callable[[], None]]:
         """What a host with one stream may do, by what it is called."""
-        ways = {"": partial(self, self.plan.dependent)}
+        ways: dict[str, Callable[[], None]] = {
+            "": partial(self, self.plan.dependent)}
         if self.plan.dependent and len(self.plan.launches) == 1 and \
                 self.plan.launches[0].cooperative:
             ways["-exclusive"] = partial(self, True, exclusive=True)

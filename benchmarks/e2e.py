@@ -86,6 +86,8 @@ class Wide:
                 step = torch.compile(call, fullgraph=True, dynamic=False,
                                      options=options)
             graph = Replay(step)
+            if graph.graph is None:
+                raise RuntimeError("steps are timed on a GPU only")
             row["seconds_to_capture"] = time.monotonic() - start
             row["microseconds"] = replay_us(graph.graph, replays=10)
             logits = graph.result.double()

@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,7 @@ def run_case(model: str, dtype: str, tokens: list[int], seconds: float,
         copies: dict[str, tuple[Block, bool]] = {}
         torch._dynamo.reset()  # pylint: disable=protected-access
         if "eager" in peers:
-            calls["eager"] = lambda x=x: block(x)
+            calls["eager"] = partial(block, x)
         for name, frozen, mode in (
                 ("compile", False, "default"),
                 ("compile-max-autotune", False, "max-autotune"),

@@ -303,8 +303,8 @@ def main(argv: Sequence[str]) -> int:
                                 for long, short
                                 in zip(rounds[size], rounds[sizes[0]]))
               for size in sizes[1:]}
-    for size, values in ratios.items():
-        print(f"{size} layers to {sizes[0]}, by rounds: median "
+    for layers, values in ratios.items():
+        print(f"{layers} layers to {sizes[0]}, by rounds: median "
               f"{statistics.median(values):.2f}x of {values}")
     if args.output:
         write_result(args, sizes, rows, growth, ratios, rounds, memory,

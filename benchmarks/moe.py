@@ -112,7 +112,7 @@ def microseconds(call: Call, inputs: Sequence[tuple]) -> float:
 
 def systems(layer: Layer, kind: str, tokens: int) -> dict[str, Call]:
     """What a row compares, by name."""
-    module = layer.experts
+    module: Any = layer.experts
     # The members of a fused site are what transformers has.
     own = module.members[0]
     kernel = module._kernel

@@ -149,7 +149,8 @@ def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
     scaled = [*base, "input_scale", "up_scale", "hidden_scale", "down_scale"]
     weights_scaled = [*base, "up_scale", "down_scale"]
     autotune = "max-autotune-no-cudagraphs"
-    forms = [("none", merged, base)] if not problem.fp8 else [
+    forms: list[tuple[str, Callable[..., Tensor], list[str]]] = [
+        ("none", merged, base)] if not problem.fp8 else [
         ("static", static, scaled), ("dynamic", dynamic, weights_scaled)]
     peers = []
     if "eager" in modes and not problem.fp8:

@@ -67,7 +67,7 @@ class Operands:
 
 
 def count_outside(case: Case, operands: Operands,
-                  intermediate: Callable[[int], torch.Tensor]) -> int:
+                  intermediate: Callable[[int], torch.Tensor | None]) -> int:
     """Elements of the results outside of what the chain can give. Linears
     have to fit the rows that their kernel has stored, `intermediate(0)`."""
     tensors, scalars = operands.tensors, operands.scalars
@@ -90,6 +90,8 @@ def count_outside(case: Case, operands: Operands,
         outside = head.input.outside(results[0])
     else:
         stored = intermediate(0)
+        if stored is None:
+            raise ValueError(f"the kernel of '{case.name}' stores no rows")
         outside = head.input.outside(stored)
         for index in range(len(case.rows)):
             outside += head.linear(

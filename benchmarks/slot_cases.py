@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -226,13 +227,13 @@ def rotary_cases() -> Iterator[Case]:
         # No sum is long and no function is approximated: all bits are equal.
         yield Case("apply_rotary_pos_emb", variant, "",
                    (q, k, angles, angles), (q, k), make, rotary,
-                   lambda *args: rotary(*args, rotate=rotate_pairs),
+                   partial(rotary, rotate=rotate_pairs),
                    Error(0.0, 0.0))
 
 
 # Activations and MLPs.
 
-ACTIVATIONS = {
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": functional.silu,
     "gelu": functional.gelu,
     "gelu_tanh": lambda x: functional.gelu(x, approximate="tanh"),
@@ -249,6 +250,10 @@ def gated_mlp(act: str) -> Callable[..., Tensor]:
     return run
 
 
+def act_and_mul(act: str) -> Callable[[Tensor, Tensor], Tensor]:
+    return lambda gate, up: ACTIVATIONS[act](gate) * up
+
+
 def activation_cases() -> Iterator[Case]:
     for act in ("silu", "gelu_tanh", "gelu"):
         for dtype in (BF16, F32):
@@ -256,13 +261,15 @@ def activation_cases() -> Iterator[Case]:
             if dtype == BF16 and act != "silu":
                 continue
             x = ((TOKENS, 320), dtype)
-            yield Case("act_and_mul", act, "", (x, x), (x,),
-                       lambda tokens, generator, dtype=dtype: [
-                           normal((tokens, 320), dtype, generator, 2)
-                           for _ in range(2)],
-                       lambda gate, up, act=act: ACTIVATIONS[act](gate) * up,
-                       lambda gate, up, act=act:
-                       ACTIVATIONS[TWINS[act]](gate) * up, CLOSE[dtype])
+
+            def make(tokens: int, generator: torch.Generator,
+                     dtype: torch.dtype = dtype) -> list[Tensor]:
+                return [normal((tokens, 320), dtype, generator, 2)
+                        for _ in range(2)]
+
+            yield Case("act_and_mul", act, "", (x, x), (x,), make,
+                       act_and_mul(act), act_and_mul(TWINS[act]),
+                       CLOSE[dtype])
 
 
 def mlp_cases() -> Iterator[Case]:
@@ -376,7 +383,7 @@ def expert_cases() -> Iterator[Case]:
                    (x, (chosen, I64), (chosen, dtype),
                     ((count, 2 * hidden, width), dtype),
                     ((count, width, hidden), dtype)), (x,), make, experts,
-                   lambda *args: experts(*args, swapped=True),
+                   partial(experts, swapped=True),
                    Error(2**-7, 0.5) if dtype == BF16 else CLOSE[F32])
     logits = ((TOKENS, 8), F32)
     yield Case("moe_load_balancing_loss", "standard", "top_k = 2 : i64",

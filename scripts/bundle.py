@@ -138,8 +138,9 @@ def collect(files: Iterable[Path], whole: bool) -> dict[str, Path | None]:
             if name in STAND_INS and not whole:
                 found[name] = None
                 continue
-            found[name] = Path(places[name]).resolve()
-            queue.append(found[name])
+            place = Path(places[name]).resolve()
+            found[name] = place
+            queue.append(place)
     return found
 
 
@@ -271,6 +272,8 @@ def main(arguments: list[str] | None = None) -> int:
             else:
                 real = re.search(rf"{re.escape(library)} => (/\S+)",
                                  "".join(call("ldd", user) for user in users))
+                if real is None:
+                    raise SystemExit(f"error: ldd names no file of {library}")
                 make_stand_in(library, Path(real[1]), users, target)
         target = options.output / "fuse.tar.xz"
         compress(lambda out: write_tar(out, folder), target)

@@ -8,8 +8,9 @@
 # usage: scripts/test.sh
 #
 # Sets up what is missing, builds the dev preset, and runs the lit suite, the
-# Python tests and the C++ unit tests. The last line is the sum over all of
-# them; the exit status is nonzero when a test failed or a step did not run.
+# check of the types of the Python code, the Python tests and the C++ unit
+# tests. The last line is the sum over all of them; the exit status is nonzero
+# when a test failed or a step did not run.
 #
 #===------------------------------------------------------------------------===#
 
@@ -37,6 +38,15 @@ run_roundtrip() {
     --filter-out=python "$build/test"
   count_report "round trip" $? "$report"
   passed=$before
+}
+
+# One test, whatever number of errors there is.
+run_types() {
+  if .venv/bin/mypy --cache-dir "$build/mypy"; then
+    count types 1 0
+  else
+    count types 0 1
+  fi
 }
 
 run_python() {
@@ -68,6 +78,8 @@ say "lit"
 run_lit
 say "lit, with a round trip of every input"
 run_roundtrip
+say "Types of the Python code"
+run_types
 say "Python"
 run_python
 say "C++ unit tests"

@@ -391,13 +391,17 @@ def _quantized(walker: Walker, x: Value, storage: str, activations: str,
 
     Linears that quantize one value in one way share the op, which makes them
     members of one kernel.
+
+    Args:
+        scale: None where it is measured.
     """
     key = (x.name, storage, activations, order, scale)
     if key in walker.quantized:
         return walker.quantized[key]
+    pair: tuple[Value, Value | None]
     stored = tensor_type(x.shape, storage)
     hint = f"{x.name[1:]}_q"
-    if activations == "static":
+    if scale is not None:
         clause = " order divide" if order == "divide" else ""
         text = (f"fuse.quantize {x.name} scale {float_literal(scale, 'f64')}"
                 f"{clause} : ({x.type}) -> {stored}")
@@ -418,9 +422,13 @@ def _stored_linear(walker: Walker, node: Node) -> Value | Pieces:
     cuts = _cuts(walker, node, weight, bias, channel)
     if cuts is None:
         return _emit_stored(walker, node, x, weight, bias, channel)
-    return Pieces(_emit_stored(walker, node, x, *(
-        None if p is None else walker.rows(p, start, stop)
-        for p in (weight, bias, channel))) for start, stop in cuts)
+
+    def part(value: Value | None, cut: tuple[int, int]) -> Value | None:
+        return None if value is None else walker.rows(value, *cut)
+
+    return Pieces(
+        _emit_stored(walker, node, x, walker.rows(weight, *cut),
+                     part(bias, cut), part(channel, cut)) for cut in cuts)
 
 
 def _emit_stored(walker: Walker, node: Node, x: Value, weight: Value,
@@ -444,8 +452,9 @@ def _emit_stored(walker: Walker, node: Node, x: Value, weight: Value,
             f"{tensor_type(weight.shape, x.element)}", weight.shape, x.element)
         channel = None
     else:
-        x, measured = _quantized(walker, x, weight.element, activations, order,
-                                 input_scale)
+        x, measured = _quantized(
+            walker, x, weight.element, activations, order,
+            input_scale if activations == "static" else None)
         first = "dynamic" if measured is not None \
             else float_literal(input_scale, "f64")
         scales = f" scales({first}, {number})"
@@ -507,7 +516,7 @@ def _quantize_per_tensor(walker: Walker, node: Node) -> Value:
 
 def _dequantized(walker: Walker, node: Node, value: Value, clause: str,
                  types: Sequence[str]) -> Value:
-    wanted = node.kwargs.get("out_dtype") or torch.float32
+    wanted: Any = node.kwargs.get("out_dtype") or torch.float32
     element = ELEMENTS[wanted]
     return walker.emitter.op(
         node.name, f"fuse.dequantize {value.name} {clause} : "

@@ -7,11 +7,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fuse_mlir.model_arguments import (DTYPES, add_model, add_stored,
                                        make_chain)
 from fuse_mlir.model_arguments import settings as _settings
+
+if TYPE_CHECKING:
+    from fuse_mlir.report import Timing, Verification
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -573,9 +576,7 @@ def _run_verify(options: argparse.Namespace) -> int:
     modules.fuse_modules(model, _patterns(options.pattern),
                          progress=_progress(options))
     checks = report.verify(model, progress=_progress(options))
-    _write(options, {"text": str, "json": report.Verification.json,
-                     "html": report.Verification.html}[options.format](
-                         checks))
+    _write(options, _printed(checks, options.format))
     return 0 if checks else 1
 
 
@@ -586,6 +587,11 @@ def _run_bench(options: argparse.Namespace) -> int:
     modules.fuse_modules(model, _patterns(options.pattern),
                          progress=_progress(options))
     timing = report.bench(model, repeats=options.repeats)
-    _write(options, {"text": str, "json": report.Timing.json,
-                     "html": report.Timing.html}[options.format](timing))
+    _write(options, _printed(timing, options.format))
     return 0
+
+
+def _printed(result: Verification | Timing, form: str) -> str:
+    if form == "json":
+        return result.json()
+    return result.html() if form == "html" else str(result)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import weakref
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from torch import nn
 from torch.nn.utils import parametrize
 
 from fuse_mlir import kernels, native
+from fuse_mlir.derived import Derived, Kind
 from fuse_mlir.kernels import Chain, Kernel, KernelError, structure
 from fuse_mlir.modules import (FuseError, check_autocast, check_members,
                                fused_sites, is_transformed, one_kernel)
@@ -48,19 +48,15 @@ def compile(target: Target) -> Target:  # pylint: disable=redefined-builtin
         raise FuseError(f"{target._get_name()} is part of site "
                         f"'{target.site}'; unfuse it before")
     if isinstance(target, nn.Module):
-        target.__class__ = _compiled_class(type(target))
+        _COMPILED.put_on(target)
         return target
     if not (isinstance(target, type) and issubclass(target, nn.Module)):
         raise TypeError(f"compile takes a torch.nn.Module or a class of them, "
                         f"got {target!r}")
-    return _compiled_class(target)
+    return _COMPILED.of(target)
 
 
-@functools.lru_cache(maxsize=None)
-def _compiled_class(kind: type) -> type:
-    if "_fuse_compiled_from" in vars(kind):
-        return kind
-
+def _methods(kind: Kind) -> dict[str, Any]:
     def forward(self: nn.Module, *inputs: torch.Tensor,
                 **named: torch.Tensor) -> torch.Tensor:
         if named:
@@ -78,9 +74,6 @@ def _compiled_class(kind: type) -> type:
         return {k: v for k, v in self.__dict__.items()
                 if k != "_fuse_kernels"}
 
-    def reduce(self: nn.Module, _protocol: Any) -> tuple:
-        return _restore, (kind,), getstate(self)
-
     def replicate(self: nn.Module) -> Any:
         raise FuseError(
             "FUSE-N209 tensor-parallel: DataParallel copies the model to other "
@@ -88,25 +81,23 @@ def _compiled_class(kind: type) -> type:
             "weights that are here; use DistributedDataParallel, or decompile "
             "the module")
 
-    return type(kind.__name__, (kind,), {
-        "_replicate_for_data_parallel": replicate,
-        "forward": forward, "__getstate__": getstate,
-        "__reduce_ex__": reduce, "__module__": kind.__module__,
-        "__doc__": kind.__doc__, "__qualname__": kind.__qualname__,
-        "_fuse_compiled_from": kind})
+    return {"_replicate_for_data_parallel": replicate, "forward": forward,
+            "__getstate__": getstate}
 
 
-def _restore(kind: type) -> nn.Module:
-    made = _compiled_class(kind)
-    return made.__new__(made)
+def _restore(kind: Kind) -> nn.Module:
+    return _COMPILED.new(kind)
+
+
+_COMPILED = Derived("_fuse_compiled_from", _restore, _methods)
 
 
 def decompile(module: nn.Module) -> nn.Module:
     """Undoes `compile` of a module."""
-    kind = getattr(type(module), "_fuse_compiled_from", None)
+    kind = _COMPILED.origin(type(module))
     if kind is None:
         raise FuseError(f"{type(module).__name__} is not compiled")
-    if type(module) is not _compiled_class(kind):
+    if type(module) is not _COMPILED.of(kind):
         raise FuseError(
             f"the class of the compiled {kind.__name__} became "
             f"{type(module).__name__}, by a parametrization for one; take "
@@ -124,7 +115,7 @@ class _Built:
         kind: its class before it was compiled.
     """
 
-    def __init__(self, module: nn.Module, kind: type) -> None:
+    def __init__(self, module: nn.Module, kind: Kind) -> None:
         self.kernels: dict[Any, Kernel] = {}
         self._module = weakref.ref(module)
         self._kind = kind
@@ -147,8 +138,11 @@ class _Built:
         """Whether calls of the module would take `kernel` now."""
         if self.watch.same():
             return True
+        module = self._module()
+        if module is None:
+            return True
         now = kernels.outside_of_ops(
-            inputs[0].device, lambda: _built(self._module(), self._kind))
+            inputs[0].device, lambda: _built(module, self._kind))
         return kernel in now.kernels.values()
 
     def make(self, inputs: Sequence[kernels.InputType],
@@ -169,10 +163,10 @@ class _Built:
             return before
         return Kernel(name, Chain([name], [self.plain], plan), code, device)
 
-    def take_over(self, before: "_Built") -> None:
+    def take_over(self, module: nn.Module, before: "_Built") -> None:
         """Goes on with kernels that are right for what the module is now, and
         makes others for the same types, which torch.compile can not."""
-        if before.watch.has_modules([self._module()]) \
+        if before.watch.has_modules([module]) \
                 and structure(self.plain, [], types=False) \
                 == structure(before.plain, [], types=False):
             self.kernels = before.kernels
@@ -186,7 +180,7 @@ class _Built:
                 continue
 
 
-def _built(module: nn.Module, kind: type) -> _Built:
+def _built(module: nn.Module, kind: Kind) -> _Built:
     """What was made of a module, unless it is another one now.
 
     Raises:
@@ -201,11 +195,11 @@ def _built(module: nn.Module, kind: type) -> _Built:
                   "decompile the module", own_hooks=True)
     made = _Built(module, kind)
     if built is not None:
-        made.take_over(built)
+        made.take_over(module, built)
     return made
 
 
-def _call(module: nn.Module, kind: type,
+def _call(module: nn.Module, kind: Kind,
           inputs: Sequence[torch.Tensor]) -> torch.Tensor:
     for i, value in enumerate(inputs):
         if not isinstance(value, torch.Tensor):

@@ -9,14 +9,14 @@ PyTorch; other layouts with their weights multiplied out.
 from __future__ import annotations
 
 import contextlib
-import functools
 import importlib.util
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TypeGuard
 
 import torch
 from torch import nn
 
+from fuse_mlir.derived import Derived, Kind
 from fuse_mlir.stored import (Policy, Refused, StoredLinear,
                               dequantized_weight, is_stored, read_linear)
 
@@ -27,7 +27,7 @@ def entries_of(module: nn.Module) -> dict[str, torch.Tensor]:
     return found | dict(module.named_buffers(recurse=False))
 
 
-def is_fp8_linear(module: nn.Module) -> bool:
+def is_fp8_linear(module: nn.Module) -> TypeGuard[nn.Linear]:
     """Whether a module is a linear with a stored weight of somebody else."""
     return isinstance(module, nn.Linear) \
         and not isinstance(module, StoredLinear) \
@@ -51,8 +51,8 @@ def emulate(model: nn.Module) -> int:
     changed = 0
     for module in model.modules():
         if is_fp8_linear(module) and _lacks_kernel(module) \
-                and not hasattr(type(module), "_fuse_emulates"):
-            module.__class__ = _emulated_class(type(module))
+                and _EMULATED.origin(type(module)) is None:
+            _EMULATED.put_on(module)
             changed += 1
     return changed
 
@@ -66,39 +66,27 @@ def emulated(model: nn.Module, always: bool = False) -> Iterator[None]:
     """
     changed = [m for m in model.modules()
                if is_fp8_linear(m) and (always or _lacks_kernel(m))
-               and not hasattr(type(m), "_fuse_emulates")]
+               and _EMULATED.origin(type(m)) is None]
+    kinds = [type(m) for m in changed]
     for module in changed:
-        module.__class__ = _emulated_class(type(module))
+        _EMULATED.put_on(module)
     try:
         yield
     finally:
-        for module in changed:
-            module.__class__ = type(module)._fuse_emulates
+        for module, kind in zip(changed, kinds):
+            module.__class__ = kind
 
 
-def _lacks_kernel(module: nn.Module) -> bool:
+def _lacks_kernel(module: nn.Linear) -> bool:
     return module.weight.device.type != "cuda" \
         or importlib.util.find_spec("kernels") is None
 
 
-@functools.lru_cache(maxsize=None)
-def _emulated_class(kind: type) -> type:
-    return type(kind.__name__, (kind,), {
-        "forward": _forward, "__reduce_ex__": _reduce,
-        "__module__": kind.__module__, "__qualname__": kind.__qualname__,
-        "_fuse_emulates": kind})
+def _restore(kind: Kind) -> nn.Module:
+    return _EMULATED.new(kind)
 
 
-def _reduce(self: nn.Module, _protocol: Any) -> tuple:
-    return _restore, (type(self)._fuse_emulates,), self.__dict__
-
-
-def _restore(kind: type) -> nn.Module:
-    made = _emulated_class(kind)
-    return made.__new__(made)
-
-
-def _forward(self: nn.Module, x: torch.Tensor) -> torch.Tensor:
+def _forward(self: nn.Linear, x: torch.Tensor) -> torch.Tensor:
     weight = self.weight
     if _has_no_data(x) or _has_no_data(weight):
         return nn.functional.linear(x, x.new_empty(weight.shape))
@@ -119,3 +107,7 @@ def _has_no_data(tensor: torch.Tensor) -> bool:
     from torch._subclasses.fake_tensor import FakeTensor
 
     return tensor.is_meta or isinstance(tensor, FakeTensor)
+
+
+_EMULATED = Derived("_fuse_emulates", _restore,
+                    lambda kind: {"forward": _forward})

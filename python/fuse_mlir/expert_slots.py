@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from fuse_mlir.derived import Derived, Kind
 from fuse_mlir.experts import (UnknownExperts, activation_of,
                                looks_like_experts, moe_experts)
 from fuse_mlir.slots import OpSlot, SlotError
@@ -35,7 +36,7 @@ def add_expert_slots(model: nn.Module) -> list[str]:
     """
     found = [(path, module) for path, module in model.named_modules()
              if looks_like_experts(module)
-             and not hasattr(type(module), "_fuse_slotted_from")]
+             and _SLOTTED.origin(type(module)) is None]
     if not found:
         raise SlotError(f"{type(model).__name__} has no experts without a "
                         "slot")
@@ -47,7 +48,7 @@ def add_expert_slots(model: nn.Module) -> list[str]:
         slot = OpSlot("moe_experts", params={"act": act},
                       eager=functools.partial(_eager, act=act))
         setattr(module, ATTRIBUTE, slot)
-        module.__class__ = _slotted_class(type(module))
+        _SLOTTED.put_on(module)
     return [path for path, _ in found]
 
 
@@ -55,7 +56,7 @@ def remove_expert_slots(model: nn.Module) -> list[str]:
     """Undoes `add_expert_slots`, whatever the slots are bound to."""
     paths = []
     for path, module in model.named_modules():
-        kind = getattr(type(module), "_fuse_slotted_from", None)
+        kind = _SLOTTED.origin(type(module))
         if kind is not None:
             module.__class__ = kind
             delattr(module, ATTRIBUTE)
@@ -69,8 +70,7 @@ def _eager(x: torch.Tensor, index: torch.Tensor, weights: torch.Tensor,
     return moe_experts(x, index, weights, gate_up, down, act)
 
 
-@functools.lru_cache(maxsize=None)
-def _slotted_class(kind: type) -> type:
+def _methods(kind: Kind) -> dict[str, Any]:
     def forward(self: nn.Module, *args: Any, **kwargs: Any) -> torch.Tensor:
         slot = getattr(self, ATTRIBUTE)
         if slot.kernel == "eager":
@@ -79,15 +79,11 @@ def _slotted_class(kind: type) -> type:
             self, *args, **kwargs).args[1:]
         return slot(*inputs, self.gate_up_proj, self.down_proj)
 
-    def reduce(self: nn.Module, _protocol: Any) -> tuple:
-        return _restore, (kind,), self.__dict__
-
-    return type(kind.__name__, (kind,), {
-        "forward": forward, "__reduce_ex__": reduce,
-        "__module__": kind.__module__, "__qualname__": kind.__qualname__,
-        "_fuse_slotted_from": kind})
+    return {"forward": forward}
 
 
-def _restore(kind: type) -> nn.Module:
-    made = _slotted_class(kind)
-    return made.__new__(made)
+def _restore(kind: Kind) -> nn.Module:
+    return _SLOTTED.new(kind)
+
+
+_SLOTTED = Derived("_fuse_slotted_from", _restore, _methods)

@@ -18,6 +18,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from fuse_mlir.derived import Derived, Kind
 from fuse_mlir.watch import is_exporting
 
 #: Names of activations in fuse.
@@ -126,7 +127,7 @@ def _difference(module: nn.Module, path: str, act: str,
         return torch.randn(shape, generator=source, dtype=torch.float32,
                            device="cpu") * scale
 
-    count, features, hidden = module._parameters["down_proj"].shape
+    count, features, hidden = module.get_parameter("down_proj").shape
     gate_up = normal(count, 2 * _HIDDEN, _FEATURES)
     down = normal(count, _FEATURES, _HIDDEN)
     x = normal(6, _FEATURES)
@@ -163,13 +164,11 @@ def stand_in(module: nn.Module, path: str) -> nn.Module:
         UnknownExperts: as `activation_of`.
     """
     clone = copy.copy(module)
-    clone.__class__ = _stand_in_class(type(module),
-                                      activation_of(module, path))
+    _STAND_INS[activation_of(module, path)].put_on(clone)
     return clone
 
 
-@functools.lru_cache(maxsize=None)
-def _stand_in_class(kind: type, act: str) -> type:
+def _methods(act: str, kind: Kind) -> dict[str, Any]:
     def forward(self: nn.Module, *args: Any, **kwargs: Any) -> torch.Tensor:
         x, index, weights = inspect.signature(kind.forward).bind(
             self, *args, **kwargs).args[1:]
@@ -182,6 +181,14 @@ def _stand_in_class(kind: type, act: str) -> type:
         return moe_experts(x, index, weights, self.gate_up_proj,
                            self.down_proj, act)
 
-    return type(kind.__name__, (kind,), {
-        "forward": forward, "__module__": kind.__module__,
-        "__qualname__": kind.__qualname__})
+    return {"forward": forward}
+
+
+def _restore(act: str, kind: Kind) -> nn.Module:
+    return _STAND_INS[act].new(kind)
+
+
+_STAND_INS = {act: Derived("_fuse_stands_in_for",
+                           functools.partial(_restore, act),
+                           functools.partial(_methods, act))
+              for act in ACTIVATIONS}

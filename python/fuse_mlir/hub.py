@@ -161,16 +161,17 @@ def export_hub_kernel(model: nn.Module, directory: str | Path,
     variant.parent.mkdir(parents=True, exist_ok=True)
     # Others see the variant whole or not at all.
     with tempfile.TemporaryDirectory(dir=variant.parent) as made:
-        for path, data in files.items():
-            (Path(made) / path).write_bytes(data)
+        for file, data in files.items():
+            (Path(made) / file).write_bytes(data)
         shutil.copytree(made, variant)
     return variant
 
 
 def _arch(chip: str) -> str:
     """A chip as metadata name it."""
-    major, minor = _CHIP.fullmatch(chip).groups()
-    return f"{major}.{minor}" + ("a" if chip.endswith("a") else "+PTX")
+    number = chip.removeprefix("sm_").removesuffix("a")
+    return f"{number[:-1]}.{number[-1]}" \
+        + ("a" if chip.endswith("a") else "+PTX")
 
 
 def _code(module: FusedModule, chips: Sequence[str]) -> dict[str, bytes]:

@@ -165,8 +165,9 @@ class Walker:
                 self._aliases[name] = owner[0]
 
     def _results(self, node: Node) -> list[Value]:
-        results = []
-        for item in node.args[0]:
+        results: list[Value] = []
+        items: Any = node.args[0]
+        for item in items:
             value = self._values[item] if isinstance(item, Node) else item
             if not isinstance(value, Value):
                 raise ImportFailure(

@@ -60,16 +60,16 @@ class ResidualPass(CustomGraphPass):
 
     @staticmethod
     def _widen(graph: torch.fx.Graph, node: torch.fx.Node) -> None:
-        inputs, weights, number = node.args
+        arguments: Any = node.args
+        inputs, weights, number = arguments
         if len(inputs) != 1 or len(node.users) != 1:
             return
         stream, after = inputs[0], next(iter(node.users))
-        if not _is_sum(stream) or not _is_sum(after) \
-                or set(stream.users) != {node, after} \
-                or set(after.args[:2]) != {stream, node}:
+        added = _summands(stream)
+        if added is None or set(stream.users) != {node, after} \
+                or set(_summands(after) or ()) != {stream, node}:
             return
-        left, right = stream.args[:2]
-        values = [n.meta["val"] for n in (left, right, stream, after)]
+        values = [n.meta["val"] for n in (*added, stream, after)]
         if any(v.shape != values[0].shape or v.dtype != values[0].dtype
                for v in values):
             return
@@ -79,7 +79,8 @@ class ResidualPass(CustomGraphPass):
             return
         with graph.inserting_before(after):
             whole = graph.call_function(
-                node.target, ([left, right], weights, kernel.id))
+                torch.ops.fuse_mlir.call.default,
+                (list(added), weights, kernel.id))
         whole.meta.update(after.meta)
         after.replace_all_uses_with(whole)
         for old in (after, node, stream):
@@ -89,10 +90,15 @@ class ResidualPass(CustomGraphPass):
         return get_hash_for_files((__file__,))
 
 
-def _is_sum(node: Any) -> bool:
-    return isinstance(node, torch.fx.Node) and node.target in _ADDS \
-        and node.kwargs.get("alpha", 1) == 1 \
-        and all(isinstance(a, torch.fx.Node) for a in node.args[:2])
+def _summands(node: Any) -> tuple[torch.fx.Node, torch.fx.Node] | None:
+    """The two tensors that a node adds, if it does that."""
+    if not isinstance(node, torch.fx.Node) or node.target not in _ADDS \
+            or node.kwargs.get("alpha", 1) != 1:
+        return None
+    left, right = node.args[:2]
+    if isinstance(left, torch.fx.Node) and isinstance(right, torch.fx.Node):
+        return left, right
+    return None
 
 
 def inductor_options(model: nn.Module) -> dict[str, Any]:

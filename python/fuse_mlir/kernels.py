@@ -164,7 +164,7 @@ class Compiled:
                 self._programs[device] = artifact.load_on(device)
             return self._programs[device].instance()
 
-    def for_rows(self, chain: Chain) -> "Compiled":
+    def for_rows(self, chain: nn.Module) -> "Compiled":
         """The same for inputs of rank two."""
         with self._lock:
             if self._rows is None:
@@ -284,7 +284,7 @@ def structure(module: nn.Module, kept: list[Any],
          tensor.device.type) if tensor is not None else (name, None)
         for name, tensor in itertools.chain(module._parameters.items(),
                                             module._buffers.items()))
-    own = []
+    own: list[tuple] = []
     for name, value in sorted(module.__dict__.items()):
         comparable = plain(value) if name not in STANDARD else None
         if isinstance(value, Policy):
@@ -327,7 +327,7 @@ def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
                  for t in examples)
 
 
-def _compile(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
+def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
     if any(t.is_meta for t in itertools.chain(chain.parameters(),
                                               chain.buffers())):
         # Tensors without storage can not be told apart.
@@ -394,7 +394,7 @@ def _owner(chain: nn.Module, name: str) -> nn.Module | None:
     return owner if held else None
 
 
-def _export(chain: Chain, inputs: Sequence[InputType]) -> Any:
+def _export(chain: nn.Module, inputs: Sequence[InputType]) -> Any:
     tensor = next(itertools.chain(chain.parameters(), chain.buffers()), None)
     device = torch.device("cpu") if tensor is None else tensor.device
     # Sizes 0 and 1 would be specialized, and equal ones identified.
@@ -489,7 +489,7 @@ class Kernel:
     _all: weakref.WeakValueDictionary[int, "Kernel"] = \
         weakref.WeakValueDictionary()
 
-    def __init__(self, site: str, chain: Chain, compiled: Compiled,
+    def __init__(self, site: str, chain: nn.Module, compiled: Compiled,
                  device: torch.device, copies: Copies | None = None,
                  shared: "Kernel | None" = None) -> None:
         _register()
@@ -508,7 +508,7 @@ class Kernel:
         self._instance: native.Instance | None = None
         #: Most rows whose kernels are loaded.
         self._limit = sys.maxsize
-        self._packed = shared._packed if shared else Packed()
+        self._packed: Packed = shared._packed if shared else Packed()
         #: Most rows that it is faster for than the members; none for any.
         self.most_rows = _most_rows(compiled, device)
         #: The kernel with residual adds, where `inductor_options` made one.
@@ -524,7 +524,7 @@ class Kernel:
         self._ties = [(self._find(name), self._find(owner))
                       for name, owner in compiled.aliases.items()]
         self._copies = copies or Copies([], [])
-        self._copied = self._copies.state()
+        self._copied: list[tuple[int, int]] | None = self._copies.state()
         #: Whether weights are stored in 8 bits, which have no gradients.
         self.stored = any(isinstance(m, StoredLinear)
                           for m in chain.modules())
@@ -632,7 +632,7 @@ class Kernel:
                 "which stores them again")
         base = self._base()
         still_has = base.owner() if base and base.owner else None
-        if still_has and not still_has(
+        if base and still_has and not still_has(
                 base, inputs[:len(base.compiled.inputs)]):
             raise KernelError(
                 f"members of site '{self.site}' changed after torch.compile "
@@ -668,13 +668,12 @@ class Kernel:
         if not self.is_asked:
             self._ask(inputs)
         self.is_asked = False
-        self._check(weights)
+        instance = self._check(weights)
         inputs = [t.contiguous() for t in inputs]
         out = torch.empty(self.result_shape(inputs),
                           dtype=self.compiled.dtype, device=self.device)
         if out.numel() == 0:
             return out
-        instance = self._instance
         if not self._flat:
             instance.launch(inputs, [out])
             return out
@@ -683,13 +682,13 @@ class Kernel:
         # The launch picks the kernels for its number of rows.
         most = instance.max_tokens or len(result)
         if len(result) > self._limit:
-            self._load_all(len(result))
+            self._load_all(instance, len(result))
         for start in range(0, len(result), most):
             part = slice(start, start + most)
             instance.launch([t[part] for t in rows], [result[part]])
         return out
 
-    def _load_all(self, rows: int) -> None:
+    def _load_all(self, instance: native.Instance, rows: int) -> None:
         """Loads the kernels for many rows.
 
         Raises:
@@ -703,14 +702,19 @@ class Kernel:
                 "once with this input before")
         with self._lock:
             self._limit = sys.maxsize
-            self._instance.limit_tokens(self._limit)
+            instance.limit_tokens(self._limit)
 
-    def _check(self, weights: Sequence[torch.Tensor]) -> None:
-        """Binds weights that moved or changed, as kernels pack them."""
+    def _check(self, weights: Sequence[torch.Tensor]) -> native.Instance:
+        """Binds weights that moved or changed, as kernels pack them.
+
+        Returns:
+            What runs the code.
+        """
         now = [(w.data_ptr(), 0 if w.is_inference() else w._version)
                for w in weights]
-        if now == self._bound and self._instance is not None:
-            return
+        instance = self._instance
+        if now == self._bound and instance is not None:
+            return instance
         with self._lock:
             for name, weight, (dtype, shape) in zip(self._names, weights,
                                                     self._types):
@@ -741,6 +745,7 @@ class Kernel:
             self._packed.require(now)
             self._bind(self._instance, weights)
             self._bound = now
+            return self._instance
 
     def recompute(self, inputs: Sequence[torch.Tensor],
                   weights: Sequence[torch.Tensor]) -> torch.Tensor:

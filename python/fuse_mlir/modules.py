@@ -102,7 +102,7 @@ class FusedModule(FusedPlace):
     def take_out_of(self, parent: nn.Module) -> None:
         """Puts the members back."""
         for name, member in zip(self.names, self.members):
-            member.training = parent._modules[name].training
+            member.training = parent.get_submodule(name).training
         parent._modules.update(zip(self.names, self.members))
 
     # Handles of the library live in one process and belong to one module.
@@ -248,11 +248,12 @@ class FusedModule(FusedPlace):
     def _tag(self, result: torch.Tensor, inputs: Sequence[torch.Tensor]) \
             -> torch.Tensor:
         """What identities know a result by."""
-        result._fuse_site = self.site
+        tagged: Any = result
+        tagged._fuse_site = self.site
         if len(self.names) > 1 and type(result) is torch.Tensor:
-            result.__class__ = Pending
+            tagged.__class__ = Pending
         if self._has_sides:
-            result._fuse_inputs = tuple(map(id, inputs))
+            tagged._fuse_inputs = tuple(map(id, inputs))
         return result
 
     def inputs(self, args: tuple, kwargs: dict[str, Any]) \
@@ -448,8 +449,8 @@ def check_static(compiled: kernels.Compiled, static: StaticMlp) -> None:
     Raises:
         KernelError: it is not, with the compiler's reasons.
     """
-    missed = _missed(compiled)
-    missed = f": {missed}" if missed else ""
+    reasons = _missed(compiled)
+    missed = f": {reasons}" if reasons else ""
     other = [f for f in compiled.families if f not in static.families]
     if other:
         raise KernelError(f"the members form {', '.join(other)}; the "
@@ -480,7 +481,7 @@ class SiteResult:
         return str(self.refusal) if self.refusal else ""
 
 
-class FusionResult(list):
+class FusionResult(list[SiteResult]):
     """Sites in the order of the model; prints as a table."""
 
     #: What scales were made from, where `calibrate` made them.
@@ -571,11 +572,11 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
             f"{first.reason}" + (f" (and {more} more)" if more else "")
             + "; pass strict=False to fuse the others")
     if not fused and patterns is None:
-        first = f": {results.refused[0].reason}" if results.refused else ""
+        why = f": {results.refused[0].reason}" if results.refused else ""
         itself = "" if results.refused or not looks_like_mlp(model) else \
             "; fuse_mlir.compile(model) makes one kernel of the module itself"
         raise FuseError(
-            f"{type(model).__name__} has no chain to fuse{first}; "
+            f"{type(model).__name__} has no chain to fuse{why}; "
             f"fuse_mlir.explain(model) lists all reasons{itself}")
     placed: list[tuple[nn.Module, FusedModule]] = []
     try:
@@ -587,9 +588,9 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
         for parent, module in placed:
             module.take_out_of(parent)
         raise
-    for result in results:
-        if result.status == "could fuse":
-            result.status = "fused"
+    for planned in results:
+        if planned.status == "could fuse":
+            planned.status = "fused"
     return results
 
 
@@ -659,7 +660,7 @@ def _hold_back_experts(site: Site) -> None:
     except UnknownExperts as error:
         site.refuse("FUSE-N212", "member-without-body", str(error))
         return
-    weights = site.members[0].down_proj
+    weights = dict(site.members[0].named_parameters())["down_proj"]
     if weights.is_cuda and weights.element_size() == 2 \
             and not any(size % _VECTOR for size in weights.shape[1:]):
         return
@@ -699,20 +700,22 @@ def plan_site(site: Site, gradients: str = "recompute",
     """The fused module of a site, which is not put in place yet."""
     result = SiteResult(site.id, site.parent, site.paths, "refused",
                         refusal=site.refusal)
-    if site.refusal is not None:
+    plan = site.plan
+    # Sites without a plan are refused.
+    if site.refusal is not None or plan is None:
         return result, None
     try:
         # A missing library is no property of a site.
         native.library()
     except native.NativeError as error:
         raise FuseError(str(error)) from error
-    module = FusedModule(site.id, site.names, site.members, site.plan,
+    module = FusedModule(site.id, site.names, site.members, plan,
                          site.pattern.kernel, gradients,
                          static and static.below(site.parent))
     try:
-        copies, compiled = module.compile_for(site.plan.examples)
+        copies, compiled = module.compile_for(plan.examples)
         result.families = compiled.families
-        device = site.plan.examples[0].device
+        device = plan.examples[0].device
         if device.type != "meta":
             result.note = module.bind(copies, compiled, device).note
     except Refused as refusal:

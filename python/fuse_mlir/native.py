@@ -275,8 +275,8 @@ class Module:
         remarks = self.remarks
 
         def collect(remark, _user_data) -> None:
-            fields = (getattr(remark.contents, name) or b""
-                      for name, _ in _Remark._fields_)
+            fields = (getattr(remark.contents, field[0]) or b""
+                      for field in _Remark._fields_)
             remarks.append(Remark(*(f.decode() for f in fields)))
 
         self._handler = _RemarkHandler(collect)
@@ -360,18 +360,6 @@ class Artifact:
         _check(library().fuse_artifact_save(self._handle.pointer,
                                             os.fsencode(path)))
 
-    def bytes(self) -> bytes:
-        """The bytes of the file, for which all code is compiled.
-
-        Raises:
-            NativeError: a kernel does not compile.
-        """
-        size = c_size_t()
-        data = library().fuse_artifact_bytes(self._handle.pointer, byref(size))
-        if data is None:
-            raise NativeError(_last_error())
-        return ctypes.string_at(data, size.value)
-
     def sections(self, kind: int) -> list[bytes]:
         """Contents of the sections of a kind, `SECTION_PTX` for one.
 
@@ -405,6 +393,19 @@ class Artifact:
             self._handle.pointer, _device(device.type, device.index or 0),
             byref(program)))
         return Program(program)
+
+    # Behind all that speak of the type.
+    def bytes(self) -> bytes:
+        """The bytes of the file, for which all code is compiled.
+
+        Raises:
+            NativeError: a kernel does not compile.
+        """
+        size = c_size_t()
+        data = library().fuse_artifact_bytes(self._handle.pointer, byref(size))
+        if data is None:
+            raise NativeError(_last_error())
+        return ctypes.string_at(data, size.value)
 
 
 _DEVICES: dict[tuple[str, int], _Handle] = {}

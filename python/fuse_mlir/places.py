@@ -11,6 +11,7 @@ import inspect
 import operator
 import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import torch
@@ -31,7 +32,7 @@ _SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
            "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
            "_load_state_dict_post_hooks")
 #: Attributes of places; any other one is the member's.
-OWN = STANDARD | {"site", "step", "slot", "alone", "last", "names",
+OWN = STANDARD | {"site", "step", "alone", "last", "names",
                   "kernel_name", "gradients", "static", "_mode_matters",
                   "_has_sides"}
 
@@ -153,11 +154,11 @@ def _on_member(function: Callable) -> Callable:
 
 # Python looks for these in classes only. Those of a member that is no container
 # fail as they do without fusion.
-for _name, _function in {
-        "__len__": len, "__iter__": iter, "__bool__": bool,
-        "__contains__": operator.contains, "__getitem__": operator.getitem,
-        "__setitem__": operator.setitem,
-        "__delitem__": operator.delitem}.items():
+_IN_CLASSES: dict[str, Callable] = {
+    "__len__": len, "__iter__": iter, "__bool__": bool,
+    "__contains__": operator.contains, "__getitem__": operator.getitem,
+    "__setitem__": operator.setitem, "__delitem__": operator.delitem}
+for _name, _function in _IN_CLASSES.items():
     setattr(FusedPlace, _name, _on_member(_function))
 
 
@@ -195,9 +196,9 @@ def arguments_of(member: nn.Module, step: Step, args: tuple,
 
     wanted, given = bound(step.args, step.kwargs), bound(args, kwargs)
     for name in {**wanted, **given}:
-        source = wanted.get(name)
-        yield name, (source if isinstance(source, Source) else
-                     Source("constant", value=source)), given.get(name)
+        usual = wanted.get(name)
+        yield name, (usual if isinstance(usual, Source) else
+                     Source("constant", value=usual)), given.get(name)
 
 
 def check_constant(site: str, name: int | str, source: Source,
@@ -224,7 +225,7 @@ def named(argument: int | str) -> str:
 
 def _by_counters() -> bool:
     """Whether PyTorch asks that counts operations, and not a model."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
         if module == torch.autograd.graph.__name__:
@@ -284,15 +285,17 @@ class FusedIdentity(FusedPlace):
         super().__init__(site, member)
         self.step = step
         self.last = last
-        self.slot = step.flow_slot()
-        #: Whether it reads the result of the member before and nothing else.
-        self.alone = len(step.args) + len(step.kwargs) == 1
+        #: Where the result of the member before comes in, if it reads nothing
+        #: else.
+        self.alone = step.flow_slot() \
+            if len(step.args) + len(step.kwargs) == 1 else None
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        if self.alone and len(args) == len(self.step.args) \
+        slot = self.alone
+        if slot is not None and len(args) == len(self.step.args) \
                 and len(kwargs) == len(self.step.kwargs):
-            slot = self.slot
-            value = args[slot] if isinstance(slot, int) else kwargs.get(slot)
+            value: Any = args[slot] if isinstance(slot, int) \
+                else kwargs.get(slot)
             self._check_result(value)
             return self._arrive(value)
         for name, source, value in arguments_of(self._member, self.step, args,
@@ -327,7 +330,7 @@ class FusedIdentity(FusedPlace):
                 "this site")
 
     def _check_input(self, name: int | str, source: Source, value: Any,
-                     result: torch.Tensor) -> None:
+                     result: Any) -> None:
         if not is_tracing() \
                 and id(value) != result._fuse_inputs[source.index]:
             raise FuseError(

@@ -16,6 +16,7 @@ import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def store(directory: Path, key: str, ranges: Mapping[str, Range]) -> None:
          "limit": seen.limit, "seed": seen.seed,
          "sample_size": seen.sample_size}
         for name, seen in ranges.items()]}
-    arrays = {"header": np.array(json.dumps(header))}
+    arrays: dict[str, Any] = {"header": np.array(json.dumps(header))}
     for index, seen in enumerate(ranges.values()):
         arrays[f"histogram{index}"] = seen.histogram
         arrays[f"sample{index}"] = seen.sample

@@ -50,7 +50,7 @@ def _take_text(name: str, *arguments: Any) -> str:
     text = c_void_p()
     _call(name, *arguments, byref(text))
     try:
-        return ctypes.string_at(text).decode()  # type: ignore[arg-type]
+        return ctypes.string_at(text).decode()
     finally:
         native.library().fuse_string_free(text)
 
@@ -106,7 +106,7 @@ class Module:
         printed = c_void_p()
         _call("fuse_module_print", self._handle.pointer, byref(printed), None)
         try:
-            return ctypes.string_at(printed).decode()  # type: ignore[arg-type]
+            return ctypes.string_at(printed).decode()
         finally:
             native.library().fuse_string_free(printed)
 
@@ -280,13 +280,16 @@ class OpSlot:
 
     def __call__(self, *inputs: Tensor) -> Any:
         if self._kernel is None:
-            raise SlotError(f"slot op={self.op}, variant={self.variant} has no "
-                            "kernel bound; bind it, to eager for its own body")
+            raise self._unbound()
         if self._kernel == "eager":
             return self.eager(*inputs)
         self._check(inputs)
         outputs = call_slot(list(inputs), self._program(inputs).id)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _unbound(self) -> SlotError:
+        return SlotError(f"slot op={self.op}, variant={self.variant} has no "
+                         "kernel bound; bind it, to eager for its own body")
 
     def _check(self, inputs: Sequence[Tensor]) -> None:
         wanted = "cpu" if self._target == "cpu" else "cuda"
@@ -368,7 +371,13 @@ class OpSlot:
             inputs: of which shapes and types matter.
             shapes: -1 for sizes that the function takes any of; those of
                 `inputs` when None.
+
+        Raises:
+            SlotError: nothing is bound to the slot, or not for such inputs.
         """
+        context = self._context
+        if context is None:
+            raise self._unbound()
         shapes = shapes or [tuple(t.shape) for t in inputs]
         results = self._result_types(inputs, shapes)
         takes = [_type(shape, t.dtype) for shape, t in zip(shapes, inputs)]
@@ -379,7 +388,7 @@ class OpSlot:
         formals = ", ".join(map(": ".join, zip(names, takes)))
         returned = ", ".join(f"%r#{i}" for i in range(len(results)))
         type_ = f"({', '.join(takes)}) -> ({gives})"
-        module = self._context.parse(  # type: ignore[union-attr]
+        module = context.parse(
             f'fuse.slot @slot op "{self.op}" variant "{self.variant}" '
             f"params {{{params}}} : {type_} {{}}\n"
             f"func.func @call({formals}) -> ({gives}) {{\n"

@@ -241,12 +241,12 @@ def _stored_linear(module: nn.Linear, path: str, static: StaticMlp | None,
             for name in INPUT_SCALES:
                 entries.pop(name, None)
             entries["input_scale"] = torch.tensor(chosen["input_scale"])
+    elif static is None:
+        return module
     elif chosen:
         copies.watched.append((module, "weight", True))
         policy = Policy()
         entries = _quantized(module, path, chosen, static.storage)
-    elif static is None:
-        return module
     else:
         # Says what is missing.
         read_linear(path, entries, Policy())

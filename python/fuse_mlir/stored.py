@@ -425,6 +425,10 @@ def dynamic_scale(x: torch.Tensor, scope: str, storage: str) -> torch.Tensor:
 class StoredLinear(nn.Module):
     """Stands for a linear with a stored weight; the importer knows it."""
 
+    weight: torch.Tensor
+    bias: torch.Tensor | None
+    weight_scale: torch.Tensor | None
+
     def __init__(self, parts: StoredParts, policy: Policy) -> None:
         super().__init__()
         self.register_buffer("weight", parts.weight)

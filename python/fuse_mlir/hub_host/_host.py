@@ -54,12 +54,12 @@ def _choose(capability, multiprocessors):
         RuntimeError: there is none.
     """
     for code in _plan()["codes"]:
-        major, minor, own = re.fullmatch(r"sm_(\d+)(\d)(a?)",
-                                         code["chip"]).groups()
+        own = code["chip"].endswith("a")
+        number = code["chip"].removeprefix("sm_").removesuffix("a")
         # Blocks that wait for each other take a multiprocessor each.
         waiting = [launch["grid"][0] for plan in code["plans"]
                    for launch in plan["launches"] if launch.get("cooperative")]
-        wanted = (int(major), int(minor))
+        wanted = (int(number[:-1]), int(number[-1]))
         if (wanted == capability if own else wanted <= capability) \
                 and all(blocks <= multiprocessors for blocks in waiting):
             return code
@@ -72,7 +72,7 @@ def _choose(capability, multiprocessors):
 class _Code:
     """The code for a device, and what launches of it share."""
 
-    _all = {}
+    _all: dict = {}
     _creating = threading.Lock()
 
     def __init__(self, device):
