@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import inspect
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +14,7 @@ from torch import nn
 from torch.nn.utils import parametrize
 
 from fuse_mlir import kernels, native
+from fuse_mlir.arguments import (require, require_device, require_tensors)
 from fuse_mlir.derived import Derived, Kind
 from fuse_mlir.kernels import Chain, Kernel, KernelError, structure
 from fuse_mlir.modules import (FuseError, check_autocast, check_members,
@@ -287,7 +288,7 @@ def load(path: str | Path, device: str | torch.device = "cpu") \
         NativeError: the file is damaged, of another version, or for another
             machine.
     """
-    return LoadedKernel(native.Artifact.load(path), torch.device(device))
+    return LoadedKernel(native.Artifact.load(path), device)
 
 
 class LoadedKernel:
@@ -299,7 +300,10 @@ class LoadedKernel:
     """
 
     def __init__(self, artifact: native.Artifact,
-                 device: torch.device) -> None:
+                 device: str | torch.device) -> None:
+        require(artifact, native.Artifact, "the artefact of a kernel",
+                "a native.Artifact; fuse_mlir.load makes kernels of files")
+        device = require_device(device)
         self.artifact = artifact
         self.device = device
         self._program = artifact.load_on(device)
@@ -312,9 +316,13 @@ class LoadedKernel:
         return [t.parameter for t in self._program.signature().arguments
                 if t.parameter is not None]
 
-    def bind(self, weights: dict[str, torch.Tensor]) -> "LoadedKernel":
+    def bind(self, weights: Mapping[str, torch.Tensor]) -> "LoadedKernel":
         """Binds parameters by name, again after a change of their values:
         kernels pack some of them."""
+        require(weights, Mapping, "argument 'weights'",
+                "tensors by their names")
+        for name, tensor in weights.items():
+            require(tensor, torch.Tensor, f"parameter '{name}'", "a tensor")
         wanted = {kernels.rows_of(name)[0] for name in self.parameters}
         for name, tensor in weights.items():
             if name not in wanted:
@@ -332,6 +340,7 @@ class LoadedKernel:
         if not self._prepared:
             raise KernelError("bind the parameters first: "
                               + ", ".join(self.parameters))
+        require_tensors(inputs, "the kernel")
         inputs = tuple(t.contiguous() for t in inputs)
         shape = self._instance.result_shape(inputs)
         result = self._program.signature().results[0]

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from fuse_mlir.arguments import require_module
 from fuse_mlir.derived import Derived, Kind
 from fuse_mlir.experts import (UnknownExperts, activation_of,
                                looks_like_experts, moe_experts)
@@ -34,6 +35,7 @@ def add_expert_slots(model: nn.Module) -> list[str]:
         SlotError: the model has no experts, or some that compute another
             function; nothing changes then.
     """
+    require_module(model)
     found = [(path, module) for path, module in model.named_modules()
              if looks_like_experts(module)
              and _SLOTTED.origin(type(module)) is None]
@@ -54,6 +56,7 @@ def add_expert_slots(model: nn.Module) -> list[str]:
 
 def remove_expert_slots(model: nn.Module) -> list[str]:
     """Undoes `add_expert_slots`, whatever the slots are bound to."""
+    require_module(model)
     paths = []
     for path, module in model.named_modules():
         kind = _SLOTTED.origin(type(module))

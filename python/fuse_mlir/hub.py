@@ -23,6 +23,7 @@ from typing import Any
 from torch import nn
 
 from fuse_mlir import native
+from fuse_mlir.arguments import require
 from fuse_mlir.hub_host import _driver, _host
 from fuse_mlir.kernels import Kernel
 from fuse_mlir.modules import FuseError, FusedModule, one_kernel
@@ -90,6 +91,7 @@ def check_name(name: str) -> None:
     Raises:
         FuseError: it can not.
     """
+    require(name, str, "the name of a kernel", "one such as 'my-mlp'")
     if not _NAME.fullmatch(name):
         raise FuseError(f"'{name}' is no name of a kernel; expected one such "
                         "as 'my-mlp'")
@@ -132,10 +134,14 @@ def export_hub_kernel(model: nn.Module, directory: str | Path,
     """
     check_name(name)
     layer = layer or "".join(part.title() for part in name.split("-"))
+    require(chip, str, "the chip", "the name of one, such as sm_80")
+    require(scheduled, (list, tuple), "argument 'scheduled'",
+            "a list of chips")
     if not _CHIP.fullmatch(chip) or chip.endswith("a"):
         raise FuseError(f"chip '{chip}' is none that later ones run code of; "
                         "expected sm_ and a number, such as sm_80")
     for own in scheduled:
+        require(own, str, "a scheduled chip", "the name of one, such as sm_90a")
         if not _CHIP.fullmatch(own) or not own.endswith("a"):
             raise FuseError(f"chip '{own}' has no scheduled kernels; expected "
                             "one with instructions of its own, such as sm_90a")

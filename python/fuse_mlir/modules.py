@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from torch import nn
 from torch.autograd import forward_ad
 
 from fuse_mlir import kernels, native, static_mlp
+from fuse_mlir.arguments import require, require_module
 from fuse_mlir.experts import (UnknownExperts, activation_of,
                                looks_like_experts)
 from fuse_mlir.flow import Flow, observe
@@ -733,18 +734,6 @@ def plan_site(site: Site, gradients: str = "recompute",
     return result, module
 
 
-def require_module(model: Any) -> nn.Module:
-    """The model. Refuses what is no module, such as the name of a model.
-
-    Raises:
-        TypeError: it says what it is.
-    """
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"the model is of type {type(model).__name__}; "
-                        "expected a torch.nn.Module")
-    return model
-
-
 def fused_sites(model: nn.Module) -> list[tuple[str, FusedModule]]:
     """Fused modules of `model` and the paths of their parents."""
     require_module(model)
@@ -807,9 +796,12 @@ def unfuse_modules(model: nn.Module,
     found = fused_sites(model)
     chosen = found
     if sites is not None:
+        require(sites, Iterable, "argument 'sites'",
+                "an id, a path glob, or a list of them")
         wanted = [sites] if isinstance(sites, str) else list(sites)
         chosen = []
         for name in wanted:
+            require(name, str, f"the site {name!r}", "an id or a path glob")
             matching = [s for s in found if _names_site(name, *s)]
             if not matching:
                 known = ", ".join(join(p, m.site) for p, m in found) or "none"

@@ -18,6 +18,8 @@ from typing import Any
 
 import torch
 
+from fuse_mlir.arguments import require, require_device
+
 #: Names the library file, or the directory that it is in.
 LIBRARY_VARIABLE = "FUSE_LIBRARY"
 
@@ -264,6 +266,7 @@ class Module:
     """
 
     def __init__(self, text: str) -> None:
+        require(text, str, "the IR", "the text of a module")
         lib = library()
         if not hasattr(lib, "fuse_module_parse"):
             raise NativeError(f"'{lib._name}' is the runtime without the "
@@ -290,6 +293,8 @@ class Module:
 
     def run(self, pipeline: str) -> None:
         """Runs passes; when one fails the module is as it was before."""
+        require(pipeline, str, "the pipeline", "a text such as "
+                "'builtin.module(canonicalize)'")
         _check(library().fuse_module_run(self._module.pointer,
                                          pipeline.encode()))
 
@@ -326,6 +331,8 @@ def compile_module(module: c_void_p, link: bool = False, chip: str = "",
                    tokens: int = 0, portable: bool = False,
                    cpu: str = "native") -> "Artifact":
     """`Module.compile` for a handle of the library."""
+    for what, name in (("chip", chip), ("cpu", cpu)):
+        require(name, str, f"the {what}", "its name")
     options = _CompileOptions()
     library().fuse_compile_options_init(byref(options))
     options.link = int(link)
@@ -386,8 +393,9 @@ class Artifact:
             raise NativeError("the artefact has no IR")
         return found[0].decode()
 
-    def load_on(self, device: torch.device) -> "Program":
+    def load_on(self, device: str | torch.device) -> "Program":
         """Puts the code on a device."""
+        device = require_device(device)
         program = c_void_p()
         _check(library().fuse_program_load(
             self._handle.pointer, _device(device.type, device.index or 0),
@@ -420,6 +428,7 @@ def set_num_threads(count: int = 0) -> None:
             that the process may run on, as it is at first. Results do not
             depend on it.
     """
+    require(count, int, "argument 'count'", "a number of threads")
     _check(library().fuse_set_num_threads(c_uint32(count)))
 
 
@@ -461,7 +470,7 @@ def set_exclusive(device: torch.device | str, exclusive: bool = True) -> None:
     Raises:
         NativeError: the device is the CPU, or there is no such GPU.
     """
-    device = torch.device(device)
+    device = require_device(device)
     _check(library().fuse_device_set_exclusive(
         _device(device.type, device.index or 0), c_int32(exclusive)))
 
@@ -583,6 +592,7 @@ class Instance:
 
     def bind(self, parameter: str, tensor: torch.Tensor) -> None:
         """Binds the memory of `tensor`, kept alive, to a parameter."""
+        require(tensor, torch.Tensor, f"parameter '{parameter}'", "a tensor")
         tensor = tensor.detach()
         view = tensor_view(tensor)
         _check(library().fuse_instance_bind_parameter(

@@ -41,6 +41,22 @@ class ModuleSpec:
     inputs: Sequence[str]
     outputs: Sequence[str]
 
+    def __post_init__(self) -> None:
+        for what in ("inputs", "outputs"):
+            _check_names(getattr(self, what), f"{what} of a ModuleSpec")
+
+
+def _check_names(values: Any, what: str) -> None:
+    """Refuses what is no list of names; of a text, which would be one name for
+    each letter, too.
+
+    Args:
+        what: they are, for the message.
+    """
+    if not isinstance(values, Sequence) or isinstance(values, (str, bytes)) \
+            or not all(isinstance(v, str) for v in values):
+        raise PatternError(f"{what} are {values!r}; expected a list of texts")
+
 
 def class_name(module: nn.Module) -> str:
     """Name of the class of a module, or of the member that it stands for."""
@@ -107,17 +123,23 @@ def register_fusion_patterns(target: type | nn.Module,
         GlobError: a glob breaks a rule.
     """
     if not isinstance(target, (nn.Module, type)):
-        raise PatternError(f"patterns are declared for a {target!r}; expected "
-                           "a class of models, or a model")
+        raise PatternError("patterns are declared for a "
+                           f"{type(target).__name__}; expected a class of "
+                           "models, or a model")
     if not isinstance(patterns, Mapping):
         raise PatternError(f"declared patterns are a "
                            f"{type(patterns).__name__}; expected a mapping of "
                            "names to paths")
     checked: dict[Key, tuple[str, ...]] = {}
     for names, globs in patterns.items():
-        if isinstance(globs, str) or not globs:
-            raise PatternError(f"pattern {names!r} has the paths {globs!r}; "
-                               "expected a list of globs")
+        if not globs:
+            raise PatternError(f"pattern {names!r} has no paths; expected a "
+                               "list of globs")
+        _check_names(globs, f"paths of pattern {names!r}")
+        if not isinstance(names, (str, tuple)):
+            raise PatternError(f"pattern {names!r} is a "
+                               f"{type(names).__name__}; expected a name or a "
+                               "tuple of them")
         if not isinstance(names, str) and len(names) != len(globs):
             raise PatternError(f"pattern {tuple(names)} has {len(names)} "
                                f"names and {len(globs)} paths")
@@ -368,6 +390,10 @@ def check_specs(modules: Sequence[nn.Module],
         PatternError: numbers differ, or a member reads what only a later one
             makes.
     """
+    if not isinstance(specs, Sequence) \
+            or not all(isinstance(s, ModuleSpec) for s in specs):
+        raise PatternError(f"specs are {specs!r}; expected one ModuleSpec for "
+                           "each member")
     if len(modules) != len(specs):
         raise PatternError(f"number of modules and specs must match: got "
                            f"{len(modules)} modules and {len(specs)} specs")

@@ -46,11 +46,10 @@ def largest_value(storage: str) -> float:
     Raises:
         RangeError: `storage` is not f8E4M3FN, f8E5M2 or i8.
     """
-    try:
-        return _LARGEST[storage]
-    except KeyError:
+    if not isinstance(storage, str) or storage not in _LARGEST:
         raise RangeError(f"unknown storage type '{storage}'; expected one of "
-                         f"{', '.join(_LARGEST)}") from None
+                         f"{', '.join(_LARGEST)}")
+    return _LARGEST[storage]
 
 
 def quantize(values: torch.Tensor, scale: float | torch.Tensor,
@@ -223,7 +222,7 @@ class Range:
         The upper edge of the histogram bin, hence never too small; 100 is
         the largest value.
         """
-        if not 0.0 < share <= 100.0:
+        if not isinstance(share, (int, float)) or not 0.0 < share <= 100.0:
             raise RangeError("percentile must be above 0 and at most 100, got "
                              f"{share}")
         if share == 100.0 or self.count == 0:

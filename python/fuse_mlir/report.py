@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from fuse_mlir import modules, native, static_mlp
+from fuse_mlir.arguments import require
 from fuse_mlir.emulation import emulated
 from fuse_mlir.flow import default_inputs, split_inputs
 from fuse_mlir.kernels import Chain, Kernel
@@ -366,6 +367,7 @@ def bench(model: nn.Module, inputs: Any = None, patterns: Any = None,
     Raises:
         ValueError: there are no `repeats`.
     """
+    require(repeats, int, "argument 'repeats'", "a number of calls")
     if repeats < 1:
         raise ValueError(f"expected 1 repeat or more, got {repeats}")
     if not fused_sites(model):

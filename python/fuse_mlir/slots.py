@@ -27,6 +27,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fuse_mlir import native
+from fuse_mlir.arguments import require, require_module
 from fuse_mlir.emitter import float_literal, quote
 from fuse_mlir.kernels import gpu_chip
 from fuse_mlir.watch import is_tracing
@@ -55,6 +56,10 @@ def _take_text(name: str, *arguments: Any) -> str:
         native.library().fuse_string_free(text)
 
 
+#: What an argument that is no context should have been.
+_A_CONTEXT = "a fuse_mlir.slots.Context"
+
+
 class Context:
     """Kernels that can be bound; those that fuse generates, and added ones."""
 
@@ -72,6 +77,8 @@ class Context:
         `directory`. A second kernel of one (op, variant, name) is an error
         unless `force` is set.
         """
+        require(kernels, (str, Path), "the registry", "a text of "
+                "fuse.slot_kernel ops, or the path of a file with them")
         if isinstance(kernels, Path):
             directory = directory or kernels.resolve().parent
             kernels = kernels.read_text()
@@ -95,6 +102,8 @@ class Module:
     """Fuse IR whose slots can be bound and whose function can be run."""
 
     def __init__(self, context: Context, text: str) -> None:
+        require(context, Context, "the context", _A_CONTEXT)
+        require(text, str, "the IR", "the text of a module")
         data, pointer = text.encode(), c_void_p()
         _call("fuse_module_parse", context._handle.pointer, data,
               c_size_t(len(data)), byref(pointer))
@@ -118,6 +127,8 @@ class Module:
 
     def unbind(self, model: str | None = None) -> None:
         """Undoes the bindings of one model, or all."""
+        require(model, (str, type(None)), "argument 'model'",
+                "the name of a fuse.model")
         _call("fuse_module_unbind_slots", self._handle.pointer,
               c_char_p(model.encode() if model else None))
 
@@ -143,6 +154,7 @@ _Shape = tuple[int, ...]
 
 
 def _check_type(tensor: Tensor) -> None:
+    require(tensor, Tensor, "an input of a slot", "a tensor")
     if tensor.dtype not in _TYPES:
         raise SlotError(f"a slot can not take {tensor.dtype}; expected one of "
                         f"{', '.join(map(str, _TYPES))}")
@@ -245,10 +257,20 @@ class OpSlot:
     def __init__(self, op: str, variant: str = "standard", *,
                  eager: Callable[..., Any],
                  params: Mapping[str, float | int | str] | None = None) -> None:
+        require(op, str, "the op of a slot", "its name")
+        require(variant, str, "the variant of a slot", "its name")
+        params = {} if params is None else params
+        require(params, Mapping, "argument 'params'", "values by their names")
+        for name, value in params.items():
+            require(value, (bool, int, float, str), f"param '{name}' of a slot",
+                    "a number or a text")
+        if not callable(eager):
+            raise TypeError(f"the eager body of a slot is of type "
+                            f"{type(eager).__name__}; expected a function")
         self.op = op
         self.variant = variant
         self.eager = eager
-        self.params = dict(params or {})
+        self.params = dict(params)
         self._set(None, None)
 
     @property
@@ -292,6 +314,9 @@ class OpSlot:
                          "kernel bound; bind it, to eager for its own body")
 
     def _check(self, inputs: Sequence[Tensor]) -> None:
+        if not inputs:
+            raise SlotError(f"kernel '{self._kernel}' of op={self.op} is "
+                            "called without tensors; it takes one or more")
         wanted = "cpu" if self._target == "cpu" else "cuda"
         for tensor in inputs:
             _check_type(tensor)
@@ -304,7 +329,7 @@ class OpSlot:
         if torch.is_grad_enabled() and any(t.requires_grad for t in inputs):
             raise SlotError(f"kernel '{self._kernel}' of op={self.op} gives no "
                             "gradients; bind the slot to eager for training")
-        kind = inputs[0].device.type if inputs else wanted
+        kind = inputs[0].device.type
         if torch.is_autocast_enabled(kind) and not is_tracing() \
                 and self._is_cast(kind, inputs):
             raise SlotError(
@@ -487,6 +512,7 @@ def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
         raise SlotError(f"the configuration is a {type(config).__name__}; "
                         "expected a mapping such as {'bind': {'rms_norm': "
                         "'fuse'}}")
+    require(context, Context, "the context", _A_CONTEXT)
     target = config.get("target") or _target(model)
     places = list(_find(model))
     tree = context.parse(_print_tree(places))
@@ -524,10 +550,14 @@ def _target(model: nn.Module) -> str:
 
 def unbind(model: nn.Module) -> None:
     """Undoes all bindings of a model instance."""
+    require_module(model)
     for place in _find(model):
         place.slot._set(None, None)
 
 
 def list_kernels(context: Context | None = None) -> list[dict[str, Any]]:
     """Ops and variants with their kernels, of a context or of fuse itself."""
-    return (context or Context()).list_kernels()
+    if context is None:
+        context = Context()
+    require(context, Context, "the context", _A_CONTEXT)
+    return context.list_kernels()

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from fuse_mlir.arguments import require_module
 from fuse_mlir.calibration import Calibration, CalibrationError
 from fuse_mlir.calibration import calibrate as choose_scales
 from fuse_mlir.emulation import (emulated, entries_of, is_fp8_linear,
@@ -327,8 +328,9 @@ def calibrate(model: nn.Module, data: Iterable[Any], patterns: Any = None, *,
     """
     from fuse_mlir import modules
 
-    modules.require_module(model)
-    if data is None or isinstance(data, (torch.Tensor, Mapping, str)):
+    require_module(model)
+    if not isinstance(data, Iterable) \
+            or isinstance(data, (torch.Tensor, Mapping, str, bytes)):
         raise CalibrationError(
             f"data is a {type(data).__name__}; expected a list with the "
             "inputs of one call each")

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from fuse_mlir.kernels import Kernel
-from fuse_mlir.modules import require_module
+from fuse_mlir.arguments import require_module
 
 
 def refresh(model: nn.Module) -> int:
