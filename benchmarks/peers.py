@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ import torch.nn.functional as functional
 from torch import Tensor
 
 from .cases import TIMED_SHAPES, is_lone
-from .problem import Problem
+from .problem import Norm, Problem
 from .reference import E4M3_MAX
 
 _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -85,15 +86,18 @@ def supports(problem: Problem) -> bool:
             not problem.residual and not problem.then_add)
 
 
-def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
-    """Systems for the problem's type; `modes` are some of MODES.
+def _to_fp8(x: Tensor, scale: Tensor) -> Tensor:
+    return (x.float() / scale).clamp(-E4M3_MAX, E4M3_MAX).to(
+        torch.float8_e4m3fn)
 
-    The compiled ones are new on each call.
-    """
-    norm = problem.norm
-    if norm is None or not supports(problem):
-        return []
-    act = _ACTIVATIONS[problem.act]
+
+def _product(x: Tensor, weight: Tensor, x_scale: Tensor,
+             weight_scale: Tensor) -> Tensor:
+    return torch._scaled_mm(x, weight.t(), x_scale, weight_scale,
+                            out_dtype=torch.bfloat16, use_fast_accum=True)
+
+
+def _make_norm(norm: Norm) -> Callable[[Tensor, Tensor], Tensor]:
     eps, offset = norm.eps, norm.offset
 
     def normed(x: Tensor, weight: Tensor) -> Tensor:
@@ -102,6 +106,22 @@ def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
         if offset:
             return (wide * (offset + weight.float())).to(x.dtype)
         return weight * wide.to(x.dtype)
+
+    return normed
+
+
+@dataclass
+class _Form:
+    """A way to write the block, with its scales and parameters."""
+
+    scales: str
+    function: Callable[..., Tensor]
+    parameters: list[str]
+
+
+def _bf16_forms(act: Callable[[Tensor], Tensor],
+                normed: Callable[[Tensor, Tensor], Tensor]) -> list[_Form]:
+    """The block with gate and up as one product, and with two."""
 
     def separate(x: Tensor, norm_weight: Tensor, gate: Tensor, up: Tensor,
                  down: Tensor) -> Tensor:
@@ -115,58 +135,68 @@ def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
         g, u = functional.linear(h, gate_up).chunk(2, -1)
         return functional.linear(act(g) * u, down)
 
-    def to_fp8(x: Tensor, scale: Tensor) -> Tensor:
-        return (x.float() / scale).clamp(-E4M3_MAX, E4M3_MAX).to(
-            torch.float8_e4m3fn)
+    return [_Form("none", merged, ["norm_weight", "gate_up", "down"]),
+            _Form("none", separate, ["norm_weight", "gate", "up", "down"])]
 
-    def product(x: Tensor, weight: Tensor, x_scale: Tensor,
-                weight_scale: Tensor) -> Tensor:
-        return torch._scaled_mm(x, weight.t(), x_scale, weight_scale,
-                                out_dtype=torch.bfloat16, use_fast_accum=True)
+
+def _fp8_forms(act: Callable[[Tensor], Tensor],
+               normed: Callable[[Tensor, Tensor], Tensor]) -> list[_Form]:
+    """The block with static scales, and with those of each tensor."""
 
     def static(x: Tensor, norm_weight: Tensor, gate_up: Tensor, down: Tensor,
                input_scale: Tensor, up_scale: Tensor, hidden_scale: Tensor,
                down_scale: Tensor) -> Tensor:
-        h = to_fp8(normed(x, norm_weight), input_scale)
-        g, u = product(h, gate_up, input_scale, up_scale).chunk(2, -1)
-        return product(to_fp8(act(g) * u, hidden_scale), down, hidden_scale,
-                       down_scale)
+        h = _to_fp8(normed(x, norm_weight), input_scale)
+        g, u = _product(h, gate_up, input_scale, up_scale).chunk(2, -1)
+        return _product(_to_fp8(act(g) * u, hidden_scale), down, hidden_scale,
+                        down_scale)
 
     def dynamic(x: Tensor, norm_weight: Tensor, gate_up: Tensor, down: Tensor,
                 up_scale: Tensor, down_scale: Tensor) -> Tensor:
         h = normed(x, norm_weight)
         scale = h.abs().max().float() / E4M3_MAX
-        g, u = product(to_fp8(h, scale), gate_up, scale, up_scale).chunk(2, -1)
+        g, u = _product(_to_fp8(h, scale), gate_up, scale, up_scale).chunk(
+            2, -1)
         h = act(g) * u
         scale = h.abs().max().float() / E4M3_MAX
-        return product(to_fp8(h, scale), down, scale, down_scale)
-
-    def compiled(function: Callable[..., Tensor], mode: str | None
-                 ) -> Callable[..., Any]:
-        return torch.compile(function, dynamic=False, mode=mode)
+        return _product(_to_fp8(h, scale), down, scale, down_scale)
 
     base = ["norm_weight", "gate_up", "down"]
-    scaled = [*base, "input_scale", "up_scale", "hidden_scale", "down_scale"]
-    weights_scaled = [*base, "up_scale", "down_scale"]
-    autotune = "max-autotune-no-cudagraphs"
-    forms: list[tuple[str, Callable[..., Tensor], list[str]]] = [
-        ("none", merged, base)] if not problem.fp8 else [
-        ("static", static, scaled), ("dynamic", dynamic, weights_scaled)]
-    peers = []
-    if "eager" in modes and not problem.fp8:
-        peers.append(Peer("torch-eager", "none", separate,
-                          ["norm_weight", "gate", "up", "down"]))
-    for scales, function, names in forms:
-        eager = "torch-eager" if problem.fp8 else "torch-eager-merged"
-        if "eager" in modes:
-            peers.append(Peer(eager, scales, function, names))
-        if "compile" in modes:
-            peers.append(Peer("torch-compile", scales,
-                              compiled(function, None), names))
-        if ("autotune-dynamic" if scales == "dynamic" else
-                "autotune") in modes:
-            peers.append(Peer("torch-compile-autotune", scales,
-                              compiled(function, autotune), names))
+    return [_Form("static", static, [*base, "input_scale", "up_scale",
+                                     "hidden_scale", "down_scale"]),
+            _Form("dynamic", dynamic, [*base, "up_scale", "down_scale"])]
+
+
+def make_peers(problem: Problem, modes: Sequence[str]) -> list[Peer]:
+    """Systems for the problem's type; `modes` are some of MODES.
+
+    The compiled ones are new on each call.
+    """
+    if problem.norm is None or not supports(problem):
+        return []
+    act, normed = _ACTIVATIONS[problem.act], _make_norm(problem.norm)
+    peers: list[Peer] = []
+
+    def add(system: str, mode: str, form: _Form,
+            make: Callable[..., Any] | None = None) -> None:
+        if mode in modes:
+            function = make(form.function) if make else form.function
+            peers.append(Peer(system, form.scales, function, form.parameters))
+
+    if problem.fp8:
+        forms, eager = _fp8_forms(act, normed), "torch-eager"
+    else:
+        # As models are written; compiled ones get gate and up merged.
+        merged, separate = _bf16_forms(act, normed)
+        add("torch-eager", "eager", separate)
+        forms, eager = [merged], "torch-eager-merged"
+    compiled = partial(torch.compile, dynamic=False)
+    for form in forms:
+        add(eager, "eager", form)
+        add("torch-compile", "compile", form, partial(compiled, mode=None))
+        add("torch-compile-autotune", "autotune-dynamic"
+            if form.scales == "dynamic" else "autotune", form,
+            partial(compiled, mode="max-autotune-no-cudagraphs"))
     return peers
 
 
