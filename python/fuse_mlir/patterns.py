@@ -123,9 +123,8 @@ def register_fusion_patterns(target: type | nn.Module,
         GlobError: a glob breaks a rule.
     """
     if not isinstance(target, (nn.Module, type)):
-        raise PatternError("patterns are declared for a "
-                           f"{type(target).__name__}; expected a class of "
-                           "models, or a model")
+        raise PatternError(f"patterns are declared for a {target!r}; expected "
+                           "a class of models, or a model")
     if not isinstance(patterns, Mapping):
         raise PatternError(f"declared patterns are a "
                            f"{type(patterns).__name__}; expected a mapping of "
