@@ -14,18 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # What `__getattr__` finds, for type checkers and editors.
+    from fuse_mlir.chains import KernelError
     from fuse_mlir.compiled import compile, decompile, export, load
     from fuse_mlir.flow import FlowError
+    from fuse_mlir.fused_module import FusedModule
     from fuse_mlir.globs import GlobError
     from fuse_mlir.hub import export_hub_kernel
     from fuse_mlir.inductor import inductor_options
     from fuse_mlir.ir_report import explain_ir
-    from fuse_mlir.kernels import KernelError
-    from fuse_mlir.modules import (FusedModule, FuseError, fuse_modules, fused,
-                                   unfuse_modules)
+    from fuse_mlir.modules import fuse_modules, fused, unfuse_modules
     from fuse_mlir.native import NativeError
     from fuse_mlir.patterns import (KernelConfig, ModuleSpec, PatternError,
                                     register_fusion_patterns)
+    from fuse_mlir.places import FuseError
     from fuse_mlir.ptx import PtxKernel
     from fuse_mlir.report import bench, explain, verify
     from fuse_mlir.static_mlp import calibrate
@@ -36,11 +37,11 @@ __version__ = "0.1.0"
 # Public names and the modules that define them.
 _EXPORTS = {
     "FlowError": "flow",
-    "FuseError": "modules",
-    "FusedModule": "modules",
+    "FuseError": "places",
+    "FusedModule": "fused_module",
     "GlobError": "globs",
     "KernelConfig": "patterns",
-    "KernelError": "kernels",
+    "KernelError": "chains",
     "ModuleSpec": "patterns",
     "NativeError": "native",
     "PatternError": "patterns",

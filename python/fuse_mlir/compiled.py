@@ -13,13 +13,15 @@ import torch
 from torch import nn
 from torch.nn.utils import parametrize
 
-from fuse_mlir import kernels, native
-from fuse_mlir.arguments import (require, require_device, require_tensors)
+from fuse_mlir import chains, kernels, native
+from fuse_mlir.arguments import require, require_device, require_tensors
+from fuse_mlir.chains import Chain, KernelError, structure
 from fuse_mlir.derived import Derived, Kind
-from fuse_mlir.kernels import Chain, Kernel, KernelError, structure
-from fuse_mlir.modules import (FuseError, check_autocast, check_members,
-                               fused_sites, is_transformed, one_kernel)
-from fuse_mlir.places import FusedPlace
+from fuse_mlir.fused_module import (check_autocast, check_members,
+                                    is_transformed)
+from fuse_mlir.kernels import Kernel
+from fuse_mlir.modules import fused_sites, one_kernel
+from fuse_mlir.places import FusedPlace, FuseError
 from fuse_mlir.sites import Plan, Source, Step, join
 from fuse_mlir.watch import Watch, is_tracing
 
@@ -146,7 +148,7 @@ class _Built:
             inputs[0].device, lambda: _built(module, self._kind))
         return kernel in now.kernels.values()
 
-    def make(self, inputs: Sequence[kernels.InputType],
+    def make(self, inputs: Sequence[chains.InputType],
              device: torch.device, before: Kernel | None = None) -> Kernel:
         """A kernel for inputs of some types.
 
@@ -159,7 +161,7 @@ class _Built:
         name = self._kind.__name__
         plan = Plan(list(range(len(inputs))), [], [Step(
             [Source("input", i) for i in range(len(inputs))], {})])
-        code = kernels.compile_chain([name], [self.plain], plan, inputs)
+        code = chains.compile_chain([name], [self.plain], plan, inputs)
         if before is not None and before.computes(code, same_modules=False):
             return before
         return Kernel(name, Chain([name], [self.plain], plan), code, device)
@@ -216,7 +218,7 @@ def _call(module: nn.Module, kind: Kind,
     key = (inputs[0].device, tuple((t.dtype, t.dim()) for t in inputs),
            tuple((p.dtype, p.device) for p in module.parameters()))
     if key not in built.kernels:
-        built.kernels[key] = built.make(kernels.input_types(inputs),
+        built.kernels[key] = built.make(chains.input_types(inputs),
                                         inputs[0].device)
     kernel = built.kernels[key]
     if not is_tracing():
@@ -247,7 +249,7 @@ def export(model: nn.Module, path: str | Path, site: str | None = None,
     kernel = one_kernel(model, site)._kernel
     compiled = kernel.compiled
     if chip is None:
-        chip = kernels.gpu_chip(kernel.device) \
+        chip = chains.gpu_chip(kernel.device) \
             if kernel.device.type == "cuda" else ""
     if chip and compiled.by_rows:
         compiled = compiled.for_rows(kernel.chain)
@@ -323,15 +325,15 @@ class LoadedKernel:
                 "tensors by their names")
         for name, tensor in weights.items():
             require(tensor, torch.Tensor, f"parameter '{name}'", "a tensor")
-        wanted = {kernels.rows_of(name)[0] for name in self.parameters}
+        wanted = {chains.rows_of(name)[0] for name in self.parameters}
         for name, tensor in weights.items():
             if name not in wanted:
                 # The library says which names there are.
                 self._instance.bind(name, tensor)
         for name in self.parameters:
-            whole, part = kernels.rows_of(name)
+            whole, part = chains.rows_of(name)
             if whole in weights:
-                self._instance.bind(name, kernels.rows(weights[whole], part))
+                self._instance.bind(name, chains.rows(weights[whole], part))
         self._instance.prepare()
         self._prepared = True
         return self

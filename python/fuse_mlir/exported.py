@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from fuse_mlir.kernels import (CACHE_SIZE, Compiled, InputType, Kernel,
-                               KernelError)
+from fuse_mlir.chains import CACHE_SIZE, Compiled, InputType, KernelError
+from fuse_mlir.kernels import Kernel
 
 _VERSION = 1
 _DTYPES = {str(dtype).removeprefix("torch."): dtype for dtype in (

@@ -24,9 +24,11 @@ from torch import nn
 
 from fuse_mlir import native
 from fuse_mlir.arguments import require
+from fuse_mlir.fused_module import FusedModule
 from fuse_mlir.hub_host import _driver, _host
 from fuse_mlir.kernels import Kernel
-from fuse_mlir.modules import FuseError, FusedModule, one_kernel
+from fuse_mlir.modules import one_kernel
+from fuse_mlir.places import FuseError
 
 VARIANT = "torch-cuda"
 #: How names of kernels of the Hub look.

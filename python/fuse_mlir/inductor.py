@@ -15,8 +15,8 @@ from torch import nn
 from torch._inductor.custom_graph_pass import (CustomGraphPass,
                                                get_hash_for_files)
 
-from fuse_mlir import kernels
-from fuse_mlir.kernels import Chain, Kernel, KernelError
+from fuse_mlir.chains import Chain, KernelError, compile_variant
+from fuse_mlir.kernels import Kernel
 from fuse_mlir.modules import fused_sites
 
 _ADDS = (torch.ops.aten.add.Tensor,)
@@ -39,7 +39,7 @@ def with_residual(kernel: Kernel) -> Kernel | None:
     wide = ResidualChain.__new__(ResidualChain)
     wide.__dict__.update(chain.__dict__)
     try:
-        compiled = kernels.compile_variant(wide, [inputs[0], inputs[0]])
+        compiled = compile_variant(wide, [inputs[0], inputs[0]])
         if not compiled.by_rows or len(compiled.ops) != 1:
             return None
         return Kernel(kernel.site, wide, compiled, kernel.device,

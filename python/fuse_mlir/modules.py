@@ -8,459 +8,32 @@ The first member's place holds a `FusedModule`, the others hold identities
 from __future__ import annotations
 
 import contextlib
-import re
-import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import nn
-from torch.autograd import forward_ad
 
-from fuse_mlir import kernels, native, static_mlp
+from fuse_mlir import native, static_mlp
 from fuse_mlir.arguments import require, require_module
+from fuse_mlir.chains import KernelError
 from fuse_mlir.experts import (UnknownExperts, activation_of,
                                looks_like_experts)
 from fuse_mlir.flow import Flow, observe
+from fuse_mlir.fused_module import FusedModule
 from fuse_mlir.globs import match
-from fuse_mlir.kernels import Chain, Kernel, KernelError
-from fuse_mlir.patterns import (ARTIFACT, FAMILIES, KernelConfig, ModuleSpec,
-                                Pattern, PatternError,
-                                check_specs, declared_patterns,
+from fuse_mlir.patterns import (KernelConfig, ModuleSpec, Pattern,
+                                PatternError, check_specs, declared_patterns,
                                 resolve)
-from fuse_mlir.places import (OWN, FusedIdentity, FusedPlace, FuseError,
-                              Pending, arguments_of, check_constant, named)
-from fuse_mlir.ptx import PtxKernel
-from fuse_mlir.sites import (Plan, Refusal, Site, candidates,
-                             distributed, find_sites, hook_on, hook_on_all,
-                             join, looks_like_mlp, shorter_sites)
-from fuse_mlir.static_mlp import StaticMlp, stored_members
+from fuse_mlir.places import FusedPlace, FuseError
+from fuse_mlir.sites import (Refusal, Site, candidates, find_sites, join,
+                             looks_like_mlp, shorter_sites)
+from fuse_mlir.static_mlp import StaticMlp
 from fuse_mlir.stored import Refused
-from fuse_mlir.watch import Watch, is_exporting, is_tracing
 
 #: Elements that the kernel for experts reads at once.
 _VECTOR = 8
 GRADIENTS = ("recompute", "error")
-
-
-class FusedModule(FusedPlace):
-    """Computes a chain of members with one kernel.
-
-    Args:
-        site: id of the place.
-        names: of the members among the children of their parent.
-        members: the modules, the first of which this one stands for.
-        plan: how the model calls them.
-        kernel: `fuse`, the family that it has to be, the path of an artefact,
-            or a `PtxKernel`.
-        gradients: `recompute` runs the members again in the backward pass;
-            `error` refuses calls that need gradients.
-        static: scales for linears of the members, which then are demanded.
-
-    Calls with more rows than `Kernel.most_rows`, which experts on a GPU have,
-    run the member as it is.
-    """
-
-    def __init__(self, site: str, names: Sequence[str],
-                 members: Sequence[nn.Module], plan: Plan,
-                 kernel: str | PtxKernel,
-                 gradients: str, static: StaticMlp | None = None) -> None:
-        super().__init__(site, members[0])
-        self.__dict__["members"] = list(members)
-        self.names = tuple(names)
-        self.kernel_name = kernel
-        self.gradients = gradients
-        self.static = static
-        # Examples are tensors of another mode and are not needed any more.
-        self.__dict__["plan"] = Plan(plan.inputs, [], plan.steps,
-                                     plan.eval_only)
-        self.__dict__.update(_kernel=None, _file=None, _watch=None,
-                             _built=None, _parent=None)
-        self._mode_matters = plan.eval_only or any(
-            isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0
-            or isinstance(m, nn.modules.batchnorm._BatchNorm)
-            for member in members for m in member.modules())
-        #: Whether members after the first one read inputs too.
-        self._has_sides = any(source.kind == "input"
-                              for step in plan.steps[1:]
-                              for _, source in step.slots())
-
-    def put_into(self, parent: nn.Module) -> None:
-        """Takes the places of its members among the children of `parent`."""
-        places: list[nn.Module] = [self]
-        places += [FusedIdentity(self.site, member, step,
-                                 last=member is self.members[-1])
-                   for member, step
-                   in list(zip(self.members, self.plan.steps))[1:]]
-        # The parent owns this module, so that a strong reference would be a
-        # cycle.
-        self.__dict__["_parent"] = weakref.ref(parent)
-        # Assigning to a key keeps the order of children, and one call is not
-        # interrupted.
-        parent._modules.update(zip(self.names, places))
-
-    def take_out_of(self, parent: nn.Module) -> None:
-        """Puts the members back."""
-        for name, member in zip(self.names, self.members):
-            member.training = parent.get_submodule(name).training
-        parent._modules.update(zip(self.names, self.members))
-
-    # Handles of the library live in one process and belong to one module.
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_kernel": None, "_file": None,
-                "_watch": None, "_built": None,
-                "_parent": self._parent and self._parent()}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        parent = state.pop("_parent", None)
-        super().__setstate__(state)
-        self.__dict__["_parent"] = parent and weakref.ref(parent)
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "FusedModule":
-        import copy
-
-        copied = type(self).__new__(type(self))
-        memo[id(self)] = copied
-        state = self.__getstate__()
-        # Where the parent is copied, that has begun already.
-        parent = memo.get(id(state.pop("_parent")))
-        copied.__dict__.update(copy.deepcopy(state, memo))
-        copied.__dict__.update(_file=self._file,
-                               _parent=parent and weakref.ref(parent))
-        return copied
-
-    def _apply(self, *args: Any, **kwargs: Any) -> "FusedModule":
-        # Type or device may change; the next call makes a kernel for them.
-        super()._apply(*args, **kwargs)
-        self.__dict__["_kernel"] = None
-        return self
-
-    def build(self, inputs: Sequence[torch.Tensor]) -> Kernel:
-        """Makes the kernel for the types of `inputs`, and their device.
-
-        Raises:
-            KernelError: there is none; with the reason.
-        """
-        try:
-            copies, compiled = self.compile_for(inputs)
-        except Refused as refusal:
-            raise KernelError(str(refusal)) from refusal
-        return self.bind(copies, compiled, inputs[0].device)
-
-    def compile_for(self, inputs: Sequence[torch.Tensor]) \
-            -> tuple[static_mlp.Copies, kernels.Compiled]:
-        """Code for the types of `inputs`, and the members that it is of.
-
-        Raises:
-            KernelError: there is none; with the reason.
-            Refused: a linear has no scales that a kernel can use.
-        """
-        try:
-            copies = stored_members(self.names, self.members, self.static)
-        except UnknownExperts as error:
-            raise KernelError(str(error)) from error
-        compiled = kernels.compile_chain(
-            self.names, copies.members, self.plan,
-            kernels.input_types(inputs))
-        chain = Chain(self.names, copies.members, self.plan)
-        if isinstance(self.kernel_name, PtxKernel):
-            return copies, kernels.from_ptx(compiled, chain, self.kernel_name,
-                                            inputs[0].device)
-        check_family(compiled, self.kernel_name)
-        if self.static is not None:
-            check_static(compiled, self.static)
-        if self.kernel_name.endswith(ARTIFACT):
-            # Kernels for other types come later, when the file may be gone.
-            if self._file is None:
-                self.__dict__["_file"] = native.Artifact.load(
-                    self.kernel_name)
-            compiled = kernels.from_artifact(compiled, chain,
-                                             self.kernel_name, self._file)
-        return copies, compiled
-
-    def bind(self, copies: static_mlp.Copies, compiled: kernels.Compiled,
-             device: torch.device) -> Kernel:
-        """The kernel with the weights of `copies`, for the calls to come."""
-        chain = Chain(self.names, copies.members, self.plan)
-        kernel = Kernel(self.site, chain, compiled, device, copies)
-        kernel.owner = weakref.WeakMethod(self.still_has)
-        self.__dict__.update(_kernel=kernel, _built=self._structure(),
-                             _watch=Watch(self.members))
-        return kernel
-
-    def still_has(self, kernel: Kernel, inputs: Sequence[torch.Tensor]) \
-            -> bool:
-        """Whether calls on `inputs` would take `kernel` now.
-
-        Raises:
-            As `_look_again`.
-        """
-        self._check_places()
-        if self._watch is None or not self._watch.same():
-            kernels.outside_of_ops(inputs[0].device,
-                                   lambda: self._look_again(inputs))
-        return self._kernel is kernel
-
-    def _structure(self) -> tuple:
-        # What is referred to by id is held by the members, and kernels look
-        # at the types of parameters themselves.
-        return tuple(kernels.structure(m, [], types=False)
-                     for m in self.members)
-
-    def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        inputs = self.inputs(args, kwargs)
-        if self.training and self._mode_matters:
-            raise FuseError(
-                f"site '{self.site}' has dropout or batch statistics and is "
-                "in training mode; call eval(), or unfuse it")
-        check_autocast(f"site '{self.site}'", inputs[0])
-        tracing = is_tracing()
-        if not tracing:
-            self._check_places()
-            if is_transformed(inputs):
-                return self._tag(Chain(self.names, self.members,
-                                       self.plan)(*inputs), inputs)
-            if self._watch is None or not self._watch.same():
-                self._look_again(inputs)
-            kernel = self._kernel
-            if kernel is None or not kernel.matches(inputs):
-                kernel = self.build(inputs)
-        else:
-            kernel = self._kernel
-        if kernel is None:
-            raise FuseError(
-                f"site '{self.site}' has no kernel for the model's present "
-                "type and device; call the model once before compiling it")
-        if self.gradients == "error" and torch.is_grad_enabled() and any(
-                t.requires_grad for t in [*inputs, *kernel.weights()]):
-            raise FuseError(
-                f"site '{self.site}' is fused with gradients='error' and "
-                "this call needs gradients; use torch.no_grad(), "
-                "gradients='recompute', or unfuse it")
-        if kernel.most_rows and not is_exporting() \
-                and inputs[0].shape[:-1].numel() > kernel.most_rows:
-            return self._member.forward(*args, **kwargs)
-        if tracing:
-            return kernels.call(kernel, inputs)
-        kernel.is_asked = True
-        return self._tag(kernels.call(kernel, inputs), inputs)
-
-    def _tag(self, result: torch.Tensor, inputs: Sequence[torch.Tensor]) \
-            -> torch.Tensor:
-        """What identities know a result by."""
-        tagged: Any = result
-        tagged._fuse_site = self.site
-        if len(self.names) > 1 and type(result) is torch.Tensor:
-            tagged.__class__ = Pending
-        if self._has_sides:
-            tagged._fuse_inputs = tuple(map(id, inputs))
-        return result
-
-    def inputs(self, args: tuple, kwargs: dict[str, Any]) \
-            -> list[torch.Tensor]:
-        """The tensors of a call that the kernel reads.
-
-        Raises:
-            FuseError: the call has other arguments than the chain is for.
-        """
-        if self._is_usual(args, kwargs):
-            return [args[s] if isinstance(s, int) else kwargs[s]
-                    for s in self.plan.inputs]
-        return self._bind(args, kwargs)
-
-    def _is_usual(self, args: tuple, kwargs: dict[str, Any]) -> bool:
-        first = self.plan.steps[0]
-        if len(args) != len(first.args) or len(kwargs) != len(first.kwargs):
-            return False
-        for slot, source in first.slots():
-            value = args[slot] if isinstance(slot, int) \
-                else kwargs.get(slot, first)
-            if isinstance(value, torch.Tensor) != (source.kind == "input") \
-                    or source.kind == "constant" and value != source.value:
-                return False
-        return True
-
-    def _bind(self, args: tuple, kwargs: dict[str, Any]) \
-            -> list[torch.Tensor]:
-        """Inputs of a call that passes them in another way than usual."""
-        inputs: dict[int, torch.Tensor] = {}
-        for name, source, value in arguments_of(
-                self._member, self.plan.steps[0], args, kwargs):
-            if source.kind != "input":
-                check_constant(self.site, name, source, value)
-                continue
-            if not isinstance(value, torch.Tensor):
-                raise FuseError(f"site '{self.site}' expects a tensor as "
-                                f"{named(name)}, got {type(value).__name__}")
-            inputs[source.index] = value
-        return [inputs[i] for i in range(len(self.plan.inputs))]
-
-    def _check_places(self) -> None:
-        """Whether the result goes through the identities still.
-
-        Raises:
-            FuseError: another module would read it as if it were the input of
-                a member.
-        """
-        parent = self._parent and self._parent()
-        if parent is None and len(self.names) > 1:
-            raise FuseError(
-                f"FUSE-N206 not-a-chain: the kernel of site '{self.site}' is "
-                "without the other members, because it was copied alone, or "
-                "the module that has them is gone; copy that module, or unfuse "
-                "the site before")
-        for name in self.names[1:]:
-            place = parent._modules.get(name)
-            if not isinstance(place, FusedPlace) or place.site != self.site:
-                raise FuseError(
-                    f"FUSE-N206 not-a-chain: '{name}', a member of site "
-                    f"'{self.site}', was replaced by a "
-                    f"{type(place).__name__} after it was fused; put it back, "
-                    "unfuse the site, and replace the member then")
-
-    def _look_again(self, inputs: Sequence[torch.Tensor]) -> None:
-        """Makes another kernel where the members are not what they were.
-
-        Raises:
-            FuseError: a member got what would not run, or was distributed.
-            KernelError: there is no kernel for them any more.
-        """
-        check_members(f"site '{self.site}'", self.names, self.members,
-                      "unfuse the site")
-        kernel = self._kernel
-        same = self._watch is not None \
-            and self._watch.has_modules(self.members)
-        if kernel is not None \
-                and (not same or self._structure() != self._built):
-            try:
-                copies, compiled = self.compile_for(inputs)
-            except Refused as refusal:
-                raise KernelError(str(refusal)) from refusal
-            if kernel.computes(compiled, same):
-                self.__dict__["_built"] = self._structure()
-            else:
-                self.bind(copies, compiled, inputs[0].device)
-        self.__dict__["_watch"] = Watch(self.members)
-
-
-#: What places have for themselves and modules have not.
-PLACE_NAMES = frozenset(
-    name for name in {*OWN, *dir(FusedModule), *dir(FusedIdentity), "members",
-                      "plan", "_member", "_kernel", "_file", "_watch",
-                      "_built", "_parent"}.difference(dir(nn.Module()))
-    if not name.startswith("__"))
-
-
-def check_members(what: str, names: Sequence[str],
-                  members: Sequence[nn.Module], undo: str,
-                  own_hooks: bool = False) -> None:
-    """Whether members still are what a kernel may stand for.
-
-    Args:
-        what: they are part of, for messages.
-        undo: how to run them as they are, for messages.
-        own_hooks: whether all hooks of the first member run.
-
-    Raises:
-        FuseError: a member got what would not run, or was distributed.
-    """
-    hook = hook_on_all()
-    if hook is not None:
-        raise FuseError(
-            f"FUSE-N208 has-hooks: all modules, and those of {what}, have the "
-            f"hook {hook}; {undo}, or remove the hook")
-    for index, member in enumerate(members):
-        for path, module in member.named_modules():
-            name = names[index] + (f".{path}" if path else "")
-            first = index == 0 and not path
-            hook = None if first and own_hooks else hook_on(module, first)
-            if hook is not None:
-                raise FuseError(
-                    f"FUSE-N208 has-hooks: '{name}' of {what} got {hook} "
-                    f"after it was fused; {undo}, or remove the hook")
-            spread = distributed(module)
-            if spread is not None:
-                raise FuseError(
-                    f"FUSE-N209 tensor-parallel: '{name}{spread[0]}' of "
-                    f"{what} {spread[1]} after it was fused; {undo}")
-
-
-def check_autocast(what: str, x: torch.Tensor) -> None:
-    """Whether a kernel for `x` computes what the members would.
-
-    Args:
-        what: it is of, for messages.
-
-    Raises:
-        FuseError: autocast would compute in another type.
-    """
-    if not x.is_meta and torch.is_autocast_enabled(x.device.type) \
-            and x.dtype is not torch.get_autocast_dtype(x.device.type):
-        raise FuseError(
-            f"{what} is fused for {x.dtype}, and autocast would compute it in "
-            f"{torch.get_autocast_dtype(x.device.type)}; leave autocast, "
-            "convert the model, or unfuse it")
-
-
-def is_transformed(inputs: Sequence[torch.Tensor]) -> bool:
-    """Whether a call is one of `torch.func`, or in forward-mode
-    differentiation, which see through members and not through kernels, or has
-    no data."""
-    if inputs[0].is_meta:
-        return True
-    if torch._C._functorch.peek_interpreter_stack() is not None:
-        return True
-    return forward_ad._current_level >= 0 and any(
-        forward_ad.unpack_dual(t).tangent is not None for t in inputs)
-
-
-def check_family(compiled: kernels.Compiled, wanted: str) -> None:
-    """Whether the kernel is what was asked for.
-
-    Raises:
-        KernelError: no kernel formed, with the compiler's reasons, or another.
-    """
-    missed = _missed(compiled)
-    if not compiled.families:
-        ops = ", ".join(op.removeprefix("fuse.") for op in compiled.ops
-                        if op.startswith("fuse.")) or "no op of a layer"
-        raise KernelError("no kernel forms: " + (
-            missed or f"the members are {ops}, and no family is that "
-            f"({', '.join(FAMILIES)})"))
-    if wanted in FAMILIES and wanted not in compiled.families:
-        raise KernelError(f"the members form {', '.join(compiled.families)}, "
-                          f"the pattern asks for {wanted}"
-                          + (f": {missed}" if missed else ""))
-
-
-def _missed(compiled: kernels.Compiled) -> str:
-    """Why there is no kernel, or no larger one, in the compiler's words."""
-    stopped = "Remark=a larger kernel stopped"
-    return "; ".join(
-        f"{r.name}: {r.text.removeprefix('Remark=')}"
-        for r in compiled.remarks
-        if r.kind == "Missed" or r.text.startswith(stopped))
-
-
-def check_static(compiled: kernels.Compiled, static: StaticMlp) -> None:
-    """Whether all linears are in kernels with static scales, of the families
-    asked for.
-
-    Raises:
-        KernelError: it is not, with the compiler's reasons.
-    """
-    reasons = _missed(compiled)
-    missed = f": {reasons}" if reasons else ""
-    other = [f for f in compiled.families if f not in static.families]
-    if other:
-        raise KernelError(f"the members form {', '.join(other)}; the "
-                          "fusion_config has kernels for "
-                          f"{', '.join(static.families)}{missed}")
-    left = re.search(r"fuse\.(linear|quantize|dequantize)\b",
-                     compiled.formed)
-    if left or " scales(" not in compiled.formed:
-        raise KernelError(f"no kernel with static scales forms{missed}")
 
 
 @dataclass
@@ -554,15 +127,7 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
     sites, flow = select(model, patterns, inputs)
     if specs is not None:
         _check_specs(sites, specs)
-    results, fused = FusionResult(), []
-    for done, site in enumerate(sites, 1):
-        result, module = plan_site(site, gradients, static)
-        results.append(result)
-        if module is not None:
-            fused.append((site, module))
-        if progress is not None:
-            progress(done, len(sites), f"{join(site.parent, site.id)}: "
-                     + (result.reason or ", ".join(result.families)))
+    results, planned = _plan_all(sites, gradients, static, progress)
     if strict is None:
         strict = patterns is not None or bool(declared_patterns(model))
     if strict and results.refused:
@@ -572,16 +137,42 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
             f"site '{join(first.parent, first.id)}' is refused: "
             f"{first.reason}" + (f" (and {more} more)" if more else "")
             + "; pass strict=False to fuse the others")
-    if not fused and patterns is None:
+    if not planned and patterns is None:
         why = f": {results.refused[0].reason}" if results.refused else ""
         itself = "" if results.refused or not looks_like_mlp(model) else \
             "; fuse_mlir.compile(model) makes one kernel of the module itself"
         raise FuseError(
             f"{type(model).__name__} has no chain to fuse{why}; "
             f"fuse_mlir.explain(model) lists all reasons{itself}")
+    _put_all(model, planned)
+    for result in results:
+        if result.status == "could fuse":
+            result.status = "fused"
+    return results
+
+
+def _plan_all(sites: Sequence[Site], gradients: str, static: StaticMlp | None,
+              progress: Any) \
+        -> tuple[FusionResult, list[tuple[Site, FusedModule]]]:
+    """What becomes of all sites, and the modules of those that can fuse."""
+    results, planned = FusionResult(), []
+    for done, site in enumerate(sites, 1):
+        result, module = plan_site(site, gradients, static)
+        results.append(result)
+        if module is not None:
+            planned.append((site, module))
+        if progress is not None:
+            progress(done, len(sites), f"{join(site.parent, site.id)}: "
+                     + (result.reason or ", ".join(result.families)))
+    return results, planned
+
+
+def _put_all(model: nn.Module,
+             planned: Sequence[tuple[Site, FusedModule]]) -> None:
+    """Puts all modules in place, or none."""
     placed: list[tuple[nn.Module, FusedModule]] = []
     try:
-        for site, module in fused:
+        for site, module in planned:
             placed.append((model.get_submodule(site.parent), module))
             module.put_into(placed[-1][0])
     # Whatever keeps one site from its place, the others are not left either.
@@ -589,10 +180,6 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
         for parent, module in placed:
             module.take_out_of(parent)
         raise
-    for planned in results:
-        if planned.status == "could fuse":
-            planned.status = "fused"
-    return results
 
 
 def select(model: nn.Module, patterns: Any, inputs: Any) \

@@ -16,12 +16,14 @@ from torch import nn
 
 from fuse_mlir import modules, native, static_mlp
 from fuse_mlir.arguments import require
+from fuse_mlir.chains import Chain
 from fuse_mlir.emulation import emulated
 from fuse_mlir.flow import default_inputs, split_inputs
-from fuse_mlir.kernels import Chain, Kernel
-from fuse_mlir.modules import (FusedModule, FusionResult, SiteResult,
-                               fused_sites)
+from fuse_mlir.fused_module import FusedModule
+from fuse_mlir.kernels import Kernel
+from fuse_mlir.modules import FusionResult, SiteResult, fused_sites
 from fuse_mlir.page import page, table
+from fuse_mlir.places import FuseError
 from fuse_mlir.sites import join, missed_chains
 
 UNFUSE = "builtin.module(func.func(fuse-unfuse))"
@@ -190,7 +192,7 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
         for done, (parent, module) in enumerate(sites, 1):
             name = join(parent, module.site)
             if name not in seen:
-                raise modules.FuseError(f"these inputs do not reach site "
+                raise FuseError(f"these inputs do not reach site "
                                         f"'{name}'")
             checks = _check_site(name, module, seen[name])
             result.checks += checks

@@ -208,7 +208,7 @@ def _check(model: nn.Module, site: Site, flow: Flow,
 
 def _check_taken(model: nn.Module, site: Site,
                  taken: dict[str, str]) -> None:
-    from fuse_mlir.modules import FusedPlace
+    from fuse_mlir.places import FusedPlace
 
     for module, path in zip(site.members, site.paths):
         if isinstance(module, FusedPlace):
@@ -457,7 +457,7 @@ def _check_distributed(site: Site, member: nn.Module, path: str) -> None:
 def _check_names(site: Site, member: nn.Module, path: str) -> None:
     """Refuses members whose attributes the module in their place would
     hide."""
-    from fuse_mlir.modules import PLACE_NAMES
+    from fuse_mlir.fused_module import PLACE_NAMES
 
     held = {*vars(member), *member._parameters, *member._buffers,
             *member._modules, *dir(type(member))}

@@ -28,8 +28,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fuse_mlir import native
 from fuse_mlir.arguments import require, require_module
+from fuse_mlir.chains import gpu_chip
 from fuse_mlir.emitter import float_literal, quote
-from fuse_mlir.kernels import gpu_chip
 from fuse_mlir.watch import is_tracing
 
 _TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16",

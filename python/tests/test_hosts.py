@@ -2,7 +2,6 @@
 """What hosts do with places of fused models, and in several threads."""
 
 import copy
-import io
 import os
 import subprocess
 import sys
@@ -18,7 +17,7 @@ from torch.nn.utils import parametrizations, parametrize
 
 import fuse_mlir
 from fuse_mlir import FuseError
-from fuse_mlir.modules import FusedModule
+from fuse_mlir.fused_module import FusedModule
 from tests.models import MLP, Block, Norm, fuse, needs_library, net, snapshot
 from tests.support import ROOT
 

@@ -18,7 +18,9 @@ from torch import nn
 import fuse_mlir
 from fuse_mlir import (FuseError, KernelConfig, KernelError, ModuleSpec,
                        PatternError)
-from fuse_mlir.modules import FusedIdentity, FusedModule, fused_sites
+from fuse_mlir.fused_module import FusedModule
+from fuse_mlir.modules import fused_sites
+from fuse_mlir.places import FusedIdentity
 from tests.models import (CHAIN, MLP, Block, Net, Norm, fuse, needs_library,
                           net, snapshot)
 from tests.support import ROOT

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.kernels import (FEW_ROWS, Chain, Kernel, compile_chain,
-                               input_types)
+from fuse_mlir.chains import Chain, compile_chain, input_types
+from fuse_mlir.kernels import FEW_ROWS, Kernel
 from fuse_mlir.sites import Plan, Source, Step
 
 
