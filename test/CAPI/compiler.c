@@ -147,6 +147,9 @@ int main(void) {
   options.libraries = libraries;
   options.num_libraries = 1;
   explain(module, &options, FUSE_EXPLAIN_TEXT);
+  // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: 'libraries' has null at 0
+  libraries[0] = NULL;
+  explain(module, &options, FUSE_EXPLAIN_TEXT);
   // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: 'libraries' is null
   options.libraries = NULL;
   explain(module, &options, FUSE_EXPLAIN_TEXT);

@@ -8,6 +8,7 @@
 #define _DEFAULT_SOURCE
 
 #include "Linear.h"
+#include "fuse-c/Kernels.h"
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -49,14 +50,39 @@ static void compileWrongly(void) {
   // CHECK: full trace: FUSE_ERROR_IO: /dev/full: No space left on device
   report("full trace", fuse_context_set_trace(context, "/dev/null"));
   expect(fuse_context_set_trace(context, NULL));
-  // CHECK: bad pipeline: FUSE_ERROR_INVALID_ARGUMENT
+  // CHECK: bad pipeline: FUSE_ERROR_INVALID_ARGUMENT: pipeline
+  // CHECK-SAME: 'builtin.module(nothing)'
   report("bad pipeline", fuse_module_run(module, "builtin.module(nothing)"));
   // CHECK: deep pipeline: FUSE_ERROR_INVALID_ARGUMENT: {{.*}}nested more than
   memset(deep, '(', sizeof(deep) - 1);
   report("deep pipeline", fuse_module_run(module, deep));
   memset(&options, 0, sizeof(options));
+  // CHECK: failing pass: FUSE_ERROR_PASS: {{.*}}no module matches
+  report("failing pass",
+         fuse_module_run(module, "builtin.module(fuse-list-modules{paths=a})"));
+  // CHECK: no pipeline: FUSE_ERROR_INVALID_ARGUMENT: 'module' or 'pipeline' is
+  report("no pipeline", fuse_module_run(module, NULL));
+  // CHECK: no clone: FUSE_ERROR_INVALID_ARGUMENT: 'module' or 'clone' is null
+  report("no clone", fuse_module_clone(module, NULL));
+  // CHECK: no artefact: FUSE_ERROR_INVALID_ARGUMENT: 'module' or 'artifact' is
+  report("no artefact", fuse_module_compile(module, NULL, NULL));
+  // CHECK: no cache: FUSE_ERROR_INVALID_ARGUMENT: 'module', 'cache' or
+  // CHECK-SAME: 'artifact' is null
+  report("no cache",
+         fuse_module_compile_cached(module, NULL, NULL, &artifact, NULL));
+  // CHECK: no place for it: FUSE_ERROR_INVALID_ARGUMENT: 'cache' is null
+  report("no place for it", fuse_cache_open(NULL, NULL));
+  // CHECK: no configuration: FUSE_ERROR_INVALID_ARGUMENT: 'module' or 'config'
+  report("no configuration", fuse_module_bind_slots(module, NULL, NULL));
+  // CHECK: nothing to unbind: FUSE_ERROR_INVALID_ARGUMENT: 'module' is null
+  report("nothing to unbind", fuse_module_unbind_slots(NULL, NULL));
   // CHECK: no size: FUSE_ERROR_INVALID_ARGUMENT: 'size' is 0
   report("no size", fuse_module_compile(module, &options, &artifact));
+  fuse_compile_options_init(&options);
+  options.assemble = 3;
+  // CHECK: bad assemble: FUSE_ERROR_INVALID_ARGUMENT: 'assemble' is 3, expected
+  // CHECK-SAME: 0, 1 or 2
+  report("bad assemble", fuse_module_compile(module, &options, &artifact));
   fuse_compile_options_init(&options);
   options.chip = "sm_1";
   // CHECK: bad chip: FUSE_ERROR_PASS: {{.*}}sm_1

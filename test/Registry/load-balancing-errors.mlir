@@ -25,6 +25,17 @@ func.func @f(%x: tensor<?x8xf32>, %z: tensor<?x8xbf16>) -> tensor<f32> {
 
 // -----
 
+// expected-error @below {{returns 'tensor<f32>', got 'tensor<1xf32>'}}
+fuse.slot @s op "moe_load_balancing_loss" variant "standard"
+    params {top_k = 2 : i64} : (tensor<?x8xf32>) -> tensor<1xf32> {}
+func.func @f(%x: tensor<?x8xf32>) -> tensor<1xf32> {
+  // expected-error @below {{can not be built: it does not serve this slot}}
+  %y = fuse.call_slot @s(%x) : (tensor<?x8xf32>) -> tensor<1xf32>
+  return %y : tensor<1xf32>
+}
+
+// -----
+
 // expected-error @below {{has param 'top_k' = 9, expected 1 to 8, the number of experts}}
 fuse.slot @s op "moe_load_balancing_loss" variant "standard"
     params {top_k = 9 : i64} : (tensor<?x8xf32>) -> tensor<f32> {}

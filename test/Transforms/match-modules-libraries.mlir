@@ -22,6 +22,9 @@
 // RUN: sed 's/class "Qwen3For/class "LlamaFor/' %s \
 // RUN:   | not fuse-opt --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/Inputs/libraries/qwen.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=OTHER
+// RUN: sed 's/class "Qwen[*]"/class "Qwen["/' %S/Inputs/libraries/qwen.mlir > %t.glob.mlir
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%t.glob.mlir' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=GLOB
 // RUN: sed 's/class "Qwen3For/class "LlamaFor/' %s \
 // RUN:   | not fuse-opt --fuse-match-modules='patterns=((*,norm))->NormMLP libraries=%S/Inputs/libraries/qwen.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=KERNEL
@@ -41,6 +44,7 @@
 // FUNCTION: error: in library '{{.*}}function.mlir'; expected fuse.model
 // EMPTY:    error: library '{{.*}}empty.mlir' has no fuse.model
 // FILE:     error: library '{{.*}}none.mlir' can not be read: cannot open input file '{{.*}}none.mlir': No such file or directory
+// GLOB:     glob.mlir:2:1: error: class of a library: {{.*}}'Qwen['
 // OTHER:    the model declares no pattern 'norm_mlp'; declare one with fuse.fusion_pattern
 // OTHER:    qwen.mlir:2:1: note: this library is for models of class 'Qwen*', the model has class 'LlamaForCausalLM'
 // KERNEL:   FUSE-N210 unknown-kernel: no kernel 'NormMLP'

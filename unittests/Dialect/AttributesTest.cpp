@@ -19,18 +19,27 @@ class AttributesTest : public testing::Test {
 protected:
   AttributesTest() { context.loadDialect<FuseDialect>(); }
 
-  /// The error that making static scales with one entry gives.
-  std::string getScalesError(StringRef name, Attribute value) {
+  using EmitError = function_ref<InFlightDiagnostic()>;
+
+  /// The error that making an attribute gives, or nothing.
+  std::string getError(function_ref<void(EmitError)> make) {
     std::string error;
     ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
       error += diagnostic.str();
       return success();
     });
-    StaticScalesAttr::getChecked(
-        [&] { return emitError(UnknownLoc::get(&context)); }, &context,
-        builder.getI8Type(), {builder.getNamedAttr(name, value)},
-        QuantOrder::Reciprocal, QuantForm::Scaled);
+    make([&] { return emitError(UnknownLoc::get(&context)); });
     return error;
+  }
+
+  /// The same for static scales with one entry.
+  std::string getScalesError(StringRef name, Attribute value) {
+    return getError([&](EmitError emitError) {
+      StaticScalesAttr::getChecked(
+          emitError, &context, Type(builder.getI8Type()),
+          ArrayRef<NamedAttribute>(builder.getNamedAttr(name, value)),
+          QuantOrder::Reciprocal, QuantForm::Scaled);
+    });
   }
 
   MLIRContext context;
@@ -52,6 +61,49 @@ TEST_F(AttributesTest, ScaleNameIsFree) {
   for (StringRef name : {"order", "form", "a b", "0"})
     EXPECT_EQ(getScalesError(name, builder.getF64FloatAttr(1.0)),
               "scale name '" + name.str() + "' is not a free keyword");
+}
+
+// What the syntax of a recipe has no place for.
+TEST_F(AttributesTest, RecipeHasWhatItsKindTakes) {
+  auto check = [&](RecipeKind kind, unsigned numSources, int64_t block,
+                   int64_t offset, Type type, FloatAttr scale) {
+    SmallVector<StringAttr> sources;
+    for (unsigned i = 0; i < numSources; ++i)
+      sources.push_back(builder.getStringAttr("p" + Twine(i)));
+    return getError([&](EmitError emitError) {
+      RecipeAttr::getChecked(emitError, &context, builder.getStringAttr("w"),
+                             kind, ArrayRef<StringAttr>(sources),
+                             /*keep=*/false, block, offset, type, scale);
+    });
+  };
+  FloatAttr half = builder.getF64FloatAttr(0.5);
+  Type i8 = builder.getI8Type();
+  EXPECT_EQ(check(RecipeKind::Concat, 2, 0, 0, {}, {}), "");
+  EXPECT_EQ(check(RecipeKind::Concat, 2, 0, 1, {}, {}),
+            "recipe 'w' can not concat an offset of 1");
+  EXPECT_EQ(check(RecipeKind::Concat, 2, 4, 0, {}, {}),
+            "recipe 'w' can not concat blocks of 4 rows");
+  EXPECT_EQ(check(RecipeKind::Concat, 2, 0, 0, i8, half),
+            "recipe 'w' can not concat to a type or scale");
+  EXPECT_EQ(check(RecipeKind::Interleave, 2, 4, 0, {}, {}), "");
+  EXPECT_EQ(check(RecipeKind::Interleave, 2, 0, 0, {}, {}),
+            "recipe 'w' can not interleave blocks of 0 rows");
+  EXPECT_EQ(check(RecipeKind::Quantize, 1, 0, 0, i8, half), "");
+  EXPECT_EQ(check(RecipeKind::Quantize, 1, 0, 0, i8, {}),
+            "recipe 'w' needs a type and a scale");
+}
+
+TEST_F(AttributesTest, CodeSaysWhatItTakes) {
+  auto check = [&](ArrayAttr sizes, ArrayAttr args) {
+    return getError([&](EmitError emitError) {
+      HostCodeAttr::getChecked(emitError, &context, StringRef("f.so"),
+                               StringRef("f"), sizes, args);
+    });
+  };
+  ArrayAttr none = builder.getArrayAttr({});
+  EXPECT_EQ(check(none, none), "");
+  EXPECT_EQ(check({}, none), "expected arrays 'sizes' and 'args'");
+  EXPECT_EQ(check(none, {}), "expected arrays 'sizes' and 'args'");
 }
 
 TEST_F(AttributesTest, LookUpScales) {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GetFailure.h"
 #include "TemporaryDirectory.h"
 #include "TestArtifact.h"
 #include "fuse/Runtime/Host/Failure.h"
@@ -105,6 +106,15 @@ TEST(ContainerTest, TrustsNoLength) {
         EXPECT_EQ(read(patch(good, entry + field, value, 8)),
                   FUSE_ERROR_FORMAT);
   }
+  // The section after the first begins where that one ends, but for padding
+  // that is zero.
+  EXPECT_EQ(read(patch(good, 56 + 8, 0, 8), &why), FUSE_ERROR_FORMAT);
+  EXPECT_EQ(why, "the artefact is damaged: section 0 is out of place");
+  uint64_t first = readContainer(good)[0].data.size();
+  EXPECT_EQ(read(patch(good, 56 + 16, first - 1, 8), &why), FUSE_ERROR_FORMAT);
+  EXPECT_EQ(why, "the artefact is damaged: there is data before section 1");
+  EXPECT_EQ(read(good.substr(0, 20), &why), FUSE_ERROR_FORMAT);
+  EXPECT_EQ(why, "the artefact is damaged: it ends after 20 bytes");
   EXPECT_EQ(read(patch(good, 12, 1 << 20, 4), &why), FUSE_ERROR_FORMAT);
   EXPECT_EQ(why, "the artefact is damaged: its header says there are 1048576 "
                  "sections");
@@ -155,7 +165,8 @@ TEST(ContainerTest, WritesFilesAtOnce) {
   for (const auto &entry : std::filesystem::directory_iterator(directory))
     files += entry.is_regular_file();
   EXPECT_EQ(files, 1u);
-  EXPECT_THROW(readFile(directory), Failure);
+  EXPECT_EQ(getFailure([&] { readFile(directory); }),
+            directory.string() + ": not a regular file");
   EXPECT_THROW(writeFileAtomically(directory / "no" / "a", "x"), Failure);
   EXPECT_THROW(writeFileAtomically(directory, "x"), Failure);
   // A file over the limit is refused before it is read.

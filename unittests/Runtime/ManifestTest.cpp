@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "GetFailure.h"
 #include "TestArtifact.h"
-#include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Host/HostCode.h"
 #include "fuse/Runtime/Host/Instance.h"
 #include "gtest/gtest.h"
@@ -91,6 +91,40 @@ TEST(ManifestTest, ReadsACarveoutWhereThereIsOne) {
   Artifact earlier(makeArtifact(kManifest));
   EXPECT_FALSE(
       earlier.manifest.functions[0].device->plans[0].launches[0].carveout);
+}
+
+/// What is wrong with the manifest where the value at a pointer is another.
+static std::string change(const char *pointer, const json &value) {
+  json manifest = json::parse(kManifest);
+  manifest[json::json_pointer(pointer)] = value;
+  std::string why =
+      getFailure([&] { Artifact artifact(makeArtifact(manifest.dump())); });
+  std::string where = "the manifest is malformed: it.functions0";
+  return why.rfind(where, 0) == 0 ? why.substr(where.size()) : why;
+}
+
+TEST(ManifestTest, SaysWhichValueIsWrong) {
+  EXPECT_EQ(change("/functions/0/name", "g"), "");
+  EXPECT_EQ(change("/functions/0/name", 3), " has no text 'name'");
+  EXPECT_EQ(change("/functions/0/arguments", 3), " has no list 'arguments'");
+  EXPECT_EQ(change("/functions/0/arguments/0", 3), ".arguments0 is no object");
+  EXPECT_EQ(change("/functions/0/arguments/0/shape", std::vector<int>(17, 1)),
+            ".arguments0 has 17 dimensions, more than 16");
+  EXPECT_EQ(change("/functions/0/results/0/sizes", json::array({1})),
+            ".results0 has not as many sizes as dimensions");
+  EXPECT_EQ(change("/functions/0/symbols/0/places", json::array()),
+            ".symbols0 has no place");
+  EXPECT_EQ(change("/functions/0/cuda/modules/0/cubin", 1),
+            ".cuda.modules0 has no section of the right kind at 'cubin'");
+  std::string launch = ".cuda.launches0";
+  EXPECT_EQ(change("/functions/0/cuda/launches/0/cooperative", 1),
+            launch + " has no truth value 'cooperative'");
+  EXPECT_EQ(change("/functions/0/cuda/launches/0/grid", json::array({1})),
+            launch + " has no three sizes 'grid'");
+  EXPECT_EQ(change("/functions/0/cuda/launches/0/block", json::array({1})),
+            launch + " has no three sizes 'block'");
+  EXPECT_EQ(change("/functions/0/cuda/launches/0/args/4/type", "i32"),
+            launch + ".args4 is no integer");
 }
 
 TEST(ManifestTest, RefusesDeepAndBrokenText) {

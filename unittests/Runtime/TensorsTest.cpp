@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Runtime/Host/Tensors.h"
-#include "fuse/Runtime/Host/Failure.h"
+#include "GetFailure.h"
 #include "gtest/gtest.h"
 
 #include <functional>
@@ -13,6 +13,7 @@
 #include <vector>
 
 using namespace fuse::host;
+using fuse::test::getFailure;
 
 namespace {
 
@@ -182,18 +183,44 @@ TEST(TensorsTest, TakesViewsThatAreRowMajorAndNoOthers) {
 TEST(TensorsTest, ChecksVersionAndFlags) {
   DLManagedTensorVersioned managed = {};
   managed.version = {1, 99};
-  EXPECT_NO_THROW(checkManaged(&managed, true, "it"));
+  auto check = [](const DLManagedTensorVersioned *tensor, bool writable) {
+    return getFailure([&] { checkManaged(tensor, writable, "it"); });
+  };
+  EXPECT_EQ(check(&managed, true), "");
   managed.flags = DLPACK_FLAG_BITMASK_READ_ONLY;
-  EXPECT_NO_THROW(checkManaged(&managed, false, "it"));
-  EXPECT_THROW(checkManaged(&managed, true, "it"), Failure);
+  EXPECT_EQ(check(&managed, false), "");
+  EXPECT_EQ(check(&managed, true), "it is read-only");
   managed.flags = 4;
-  EXPECT_THROW(checkManaged(&managed, false, "it"), Failure);
+  EXPECT_EQ(check(&managed, false),
+            "it has padded elements smaller than a byte");
   managed.flags = 0;
   for (uint32_t major : {0, 2, 1000}) {
     managed.version.major = major;
-    EXPECT_THROW(checkManaged(&managed, false, "it"), Failure);
+    EXPECT_EQ(check(&managed, false),
+              "it is of DLPack " + std::to_string(major) + ".99, expected 1.x");
   }
-  EXPECT_THROW(checkManaged(nullptr, false, "it"), Failure);
+  EXPECT_EQ(check(nullptr, false), "it is null");
+  EXPECT_EQ(getFailure([] { checkTensor(nullptr, kSpec, "it"); }),
+            "it is null");
+}
+
+TEST(TensorsTest, ChecksSizes) {
+  Function function;
+  function.symbols = {{{{0, 0}}, 8}, {{{0, 1}, {1, 0}}, std::nullopt}};
+  int64_t x[2] = {8, 3}, y[1] = {3}, values[2];
+  std::vector<TensorView> views(2);
+  views[0].shape = x;
+  views[1].shape = y;
+  auto check = [&] {
+    return getFailure([&] { evaluateSymbols(function, views, values); });
+  };
+  EXPECT_EQ(check(), "");
+  EXPECT_EQ(values[1], 3);
+  y[0] = 4;
+  EXPECT_EQ(check(), "sizes differ: dimension 1 of argument 0 is 3, dimension "
+                     "0 of argument 1 is 4");
+  x[0] = 7;
+  EXPECT_EQ(check(), "dimension 0 of argument 0 is 7, the function needs 8");
 }
 
 TEST(TensorsTest, GivesAHeldTensorBackOnce) {

@@ -12,6 +12,20 @@ func.func @not_a_schedule(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 // -----
 
+func.func @not_a_row_schedule(%x: tensor<?x64xbf16>, %n: tensor<64xbf16>)
+    -> tensor<?x64xf8E4M3FN> {
+  // expected-error@+1 {{'fuse.norm_quantize' op has tile.schedule = #tile.schedule<}}
+  %y = fuse.norm_quantize %x norm(rms %n eps 1.0e-6)
+         scales(f8E4M3FN, input = 2.1e-2) rounding(exact)
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
+          weight_stages = 2, token_stages = 2, in_flight = 2, partials = f32,
+          hint = normal, dependent = false>}
+    : (tensor<?x64xbf16>, tensor<64xbf16>) -> tensor<?x64xf8E4M3FN>
+  return %y : tensor<?x64xf8E4M3FN>
+}
+
+// -----
+
 func.func @no_kernel(%x: tensor<?x64xf32>, %u: tensor<256x64xf32>,
                      %d: tensor<64x256xf32>) -> tensor<?x64xf32> {
   // expected-error@+1 {{has a schedule, but the input is f32, not bf16}}

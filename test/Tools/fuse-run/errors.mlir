@@ -13,8 +13,11 @@
 // RUN: not fuse-run %s --entry=f --input=%t.none.npy 2>&1 | FileCheck %s --check-prefix=NO-ARRAY
 // RUN: not fuse-run %s --entry=f --output=a --output=b 2>&1 | FileCheck %s --check-prefix=OUTPUTS
 // RUN: not fuse-run %s --entry=refined --dim=2 2>&1 | FileCheck %s --check-prefix=REFINED
+// RUN: not fuse-run %s --entry=wide --emit=ptx --chip=sm_80 2>&1 | FileCheck %s --check-prefix=CHIP
 // RUN: not fuse-run %s --entry=f --verify 2>&1 | FileCheck %s --check-prefix=NO-KERNEL
 
+// CHIP: error: 'math.erf' op has no expansion for operands of type
+// CHIP: fuse-run: error: lowering for sm_80 failed
 // NO-FILE: {{error: cannot open input file .*none.mlir}}
 // SEVERAL: error: the module has several functions, choose one with --entry: f, refined, pair, called, caller
 // NO-ENTRY: error: no public function 'h'; there are f, refined, pair, called, caller
@@ -53,4 +56,8 @@ func.func @called(%x: f32) -> f32 {
 func.func @caller(%x: tensor<2xf32>, %s: f32) -> tensor<2xf32> {
   %0 = call @called(%s) : (f32) -> f32
   return %x : tensor<2xf32>
+}
+func.func @wide(%x: tensor<4xf64>) -> tensor<4xf64> {
+  %0 = math.erf %x : tensor<4xf64>
+  return %0 : tensor<4xf64>
 }

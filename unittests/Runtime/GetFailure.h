@@ -1,0 +1,29 @@
+//===- GetFailure.h - What a call fails with --------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_UNITTESTS_RUNTIME_GETFAILURE_H
+#define FUSE_UNITTESTS_RUNTIME_GETFAILURE_H
+
+#include "fuse/Runtime/Host/Failure.h"
+
+#include <string>
+
+namespace fuse::test {
+
+/// The message of the failure that `body` throws, or nothing.
+template <typename Body>
+std::string getFailure(Body body) {
+  try {
+    body();
+    return "";
+  } catch (const host::Failure &failure) {
+    return failure.getMessage();
+  }
+}
+
+} // namespace fuse::test
+
+#endif // FUSE_UNITTESTS_RUNTIME_GETFAILURE_H
