@@ -43,19 +43,21 @@ class ModuleSpec:
 
     def __post_init__(self) -> None:
         for what in ("inputs", "outputs"):
-            _check_names(getattr(self, what), f"{what} of a ModuleSpec")
+            _check_texts(getattr(self, what), f"{what} of a ModuleSpec",
+                         "names")
 
 
-def _check_names(values: Any, what: str) -> None:
-    """Refuses what is no list of names; of a text, which would be one name for
-    each letter, too.
+def _check_texts(values: Any, what: str, kind: str) -> None:
+    """Refuses what is no list of texts; one text too, which would be a list of
+    its letters.
 
     Args:
         what: they are, for the message.
+        kind: of texts, for the message.
     """
     if not isinstance(values, Sequence) or isinstance(values, (str, bytes)) \
             or not all(isinstance(v, str) for v in values):
-        raise PatternError(f"{what} are {values!r}; expected a list of texts")
+        raise PatternError(f"{what} are {values!r}; expected a list of {kind}")
 
 
 def class_name(module: nn.Module) -> str:
@@ -134,7 +136,7 @@ def register_fusion_patterns(target: type | nn.Module,
         if not globs:
             raise PatternError(f"pattern {names!r} has no paths; expected a "
                                "list of globs")
-        _check_names(globs, f"paths of pattern {names!r}")
+        _check_texts(globs, f"paths of pattern {names!r}", "globs")
         if not isinstance(names, (str, tuple)):
             raise PatternError(f"pattern {names!r} is a "
                                f"{type(names).__name__}; expected a name or a "

@@ -36,7 +36,7 @@ def arguments():
         (lambda v: fuse_mlir.fuse_modules(model, None, v, inputs=x),
          [None], PatternError, r"specs are \[None\]; expected one ModuleSpec"),
         (lambda v: ModuleSpec(v, ["y"]), "hidden", PatternError,
-         "inputs of a ModuleSpec are 'hidden'; expected a list of texts"),
+         "inputs of a ModuleSpec are 'hidden'; expected a list of names"),
         (lambda v: ModuleSpec(["x"], v), None, PatternError,
          "outputs of a ModuleSpec are None"),
         (lambda v: fuse_mlir.register_fusion_patterns(model, {"a": v}), [3],
