@@ -222,6 +222,13 @@ static void launchWrongly(const fuse_artifact *artifact) {
   report("no limit", fuse_instance_limit_tokens(instance, -1));
   expect(fuse_instance_limit_tokens(instance, 8));
   expect(fuse_instance_prepare(instance));
+  // CHECK: no such result: FUSE_ERROR_INVALID_ARGUMENT: mlp has 1 results,
+  // there CHECK-SAME: is none with index 1
+  report("no such result",
+         fuse_instance_result_shape(instance, inputs, 1, 1, result));
+  // CHECK: two inputs: FUSE_ERROR_INVALID_ARGUMENT: mlp takes 1 inputs, got 2
+  report("two inputs",
+         fuse_instance_workspace_size(instance, inputs, 2, &bytes));
   expect(fuse_instance_workspace_size(instance, inputs, 1, &bytes));
   expect(fuse_workspace_create(instance, bytes, &workspace));
   // CHECK: tiny: FUSE_ERROR_INVALID_ARGUMENT: a workspace of 1 bytes is too

@@ -1,5 +1,9 @@
 // RUN: fuse-opt %s --fuse-lower-slots --split-input-file --verify-diagnostics
 
+// RUN: not fuse-opt %s --fuse-lower-slots=device=tpu --split-input-file 2>&1 \
+// RUN:   | FileCheck %s
+// CHECK: error: unknown device 'tpu', expected cpu or gpu
+
 // What has not been bound does not become eager by itself.
 
 fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {

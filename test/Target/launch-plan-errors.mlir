@@ -40,3 +40,20 @@ func.func @no_plan(%x: tensor<?x4xbf16>) -> tensor<?x4xbf16> {
   %y = tile.launch @kernels::@k(%x) : (tensor<?x4xbf16>) -> tensor<?x4xbf16>
   return %y : tensor<?x4xbf16>
 }
+
+// -----
+
+module attributes {gpu.container_module} {
+  gpu.module @kernels {
+    tile.kernel @k(%x: !tile.buffer<bf16>)
+        blocks(1) threads(32) shared_bytes(0) {
+      tile.return
+    }
+  }
+  func.func @no_code(%x: tensor<?x4xbf16>) -> tensor<?x4xbf16> {
+    // expected-error @below {{is of a kernel in @kernels, which is not a binary}}
+    %y = tile.launch @kernels::@k(%x) plan {}
+      : (tensor<?x4xbf16>) -> tensor<?x4xbf16>
+    return %y : tensor<?x4xbf16>
+  }
+}

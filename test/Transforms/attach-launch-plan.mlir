@@ -292,3 +292,102 @@ module attributes {gpu.container_module} {
     }
   }
 }
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func private @make() -> memref<?xf32>
+  func.func @size() {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    // expected-error@+1 {{'func.call' op hides a size that a launch depends on}}
+    %x = func.call @make() : () -> memref<?xf32>
+    %n = memref.dim %x, %c0 : memref<?xf32>
+    gpu.launch_func @kernels::@k blocks in (%n, %c1, %c1)
+      threads in (%c1, %c1, %c1)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k() kernel {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func @transposed(%x: memref<4x?xf32>) {
+    %c1 = arith.constant 1 : index
+    // expected-error@+1 {{'memref.transpose' op hides a stride that a launch depends on}}
+    %t = memref.transpose %x (i, j) -> (j, i)
+      : memref<4x?xf32> to memref<?x4xf32, strided<[1, ?]>>
+    %base, %offset, %sizes:2, %strides:2 =
+      memref.extract_strided_metadata %t : memref<?x4xf32, strided<[1, ?]>>
+      -> memref<f32>, index, index, index, index, index
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+      threads in (%c1, %c1, %c1) args(%strides#1 : index)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k(%stride: index) kernel {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func @largest(%x: memref<?x?xf32>) {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %n = memref.dim %x, %c0 : memref<?x?xf32>
+    %m = memref.dim %x, %c1 : memref<?x?xf32>
+    // expected-error@+1 {{'arith.maxui' op computes a size of a launch and is no expression of sizes of arguments}}
+    %most = arith.maxui %n, %m : index
+    gpu.launch_func @kernels::@k blocks in (%most, %c1, %c1)
+      threads in (%c1, %c1, %c1)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k() kernel {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func @complex() {
+    %c1 = arith.constant 1 : index
+    // expected-error@+1 {{cannot be a workspace buffer}}
+    %x = memref.alloc() : memref<complex<f32>>
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+      threads in (%c1, %c1, %c1) args(%x : memref<complex<f32>>)
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k(%x: memref<complex<f32>>) kernel {
+      gpu.return
+    }
+  }
+}
+
+// -----
+
+module attributes {gpu.container_module} {
+  func.func @shared(%bytes: i32) {
+    %c1 = arith.constant 1 : index
+    // expected-error@+1 {{expected a constant amount of shared memory}}
+    gpu.launch_func @kernels::@k blocks in (%c1, %c1, %c1)
+      threads in (%c1, %c1, %c1) dynamic_shared_memory_size %bytes
+    return
+  }
+  gpu.module @kernels {
+    gpu.func @k() kernel {
+      gpu.return
+    }
+  }
+}

@@ -123,8 +123,36 @@ TEST(ManifestTest, SaysWhichValueIsWrong) {
             launch + " has no three sizes 'grid'");
   EXPECT_EQ(change("/functions/0/cuda/launches/0/block", json::array({1})),
             launch + " has no three sizes 'block'");
+  EXPECT_EQ(
+      change("/functions/0/cuda/launches/0/block", json::array({0, 1, 1})),
+      launch + " has 'block' out of 1 to 1024");
   EXPECT_EQ(change("/functions/0/cuda/launches/0/args/4/type", "i32"),
             launch + ".args4 is no integer");
+  EXPECT_EQ(change("/functions/0/cuda/launches/0/args/4/type", "i4"),
+            launch + ".args4 has a value of unknown type 'i4'");
+  EXPECT_EQ(change("/functions/0/cuda/launches/0/args/4/value", "a"),
+            launch + ".args4 has no number 'value'");
+  EXPECT_EQ(change("/functions/0/cuda/launches/0/args/3/bytes", 2),
+            launch + ".args3 is a size of neither 4 nor 8 bytes");
+  EXPECT_EQ(
+      change("/functions/0/cuda/launches/0/args/3", {{"map",
+                                                      {{"rows", 1},
+                                                       {"columns", 1},
+                                                       {"box_rows", 1},
+                                                       {"box_columns", 1},
+                                                       {"swizzle", 0},
+                                                       {"element", "i8"}}}}),
+      launch + ".args3 is a tensor map of nothing");
+  EXPECT_EQ(change("/functions/0/arguments/0/type", "i4"),
+            ".arguments0 has elements of unknown type 'i4'");
+  EXPECT_EQ(change("/functions/0/arguments/0/shape/0", -2),
+            ".arguments0 has a size that is none");
+  EXPECT_EQ(change("/functions/0/symbols/0/places/0", json::array({0, 2})),
+            ".symbols0 names a size that does not exist");
+  EXPECT_EQ(change("/functions/0/cuda/packed/0/operands/0", 3),
+            ".cuda.packed0 packs an argument that does not exist");
+  EXPECT_EQ(change("/functions/0/cuda/workspace", json::array()),
+            ".cuda zeroes a workspace that it does not have");
 }
 
 TEST(ManifestTest, RefusesDeepAndBrokenText) {

@@ -69,6 +69,7 @@ def fails(data, text, element="f32"):
 
 
 fails(b"", "not a .npy file")
+fails(npy("<f4", "(-2,)", values), "header: expected a size before '-2,)")
 fails(b"PK\x03\x04" + good, "not a .npy file")
 fails(good[:9], "not a .npy file")
 fails(good[:40], "file ends in its header")
@@ -113,3 +114,8 @@ for text, problem in (
          "expected the keys descr, fortran_order and shape")):
     fails(header(text), "header: " + problem)
 fails(b"\x93NUMPY\x02\x00\x01\x00", "file ends in its header")
+
+more = subprocess.run(
+    ["fuse-run", module("f32"), *[f"--input={write('a.npy', good)}"] * 2],
+    stderr=subprocess.PIPE, text=True, check=False)
+assert "a.npy is one file more than @f has arguments" in more.stderr, more
