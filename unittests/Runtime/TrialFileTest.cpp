@@ -22,8 +22,9 @@ class TrialFileTest : public testing::Test {
 protected:
   /// Writes a file with a description and a pool of six bytes.
   void write(const std::string &description) {
-    writeFileAtomically(path, writeContainer({{kDescriptionSection, description},
-                                              {kPoolSection, "abcdef"}}));
+    writeFileAtomically(path,
+                        writeContainer({{kDescriptionSection, description},
+                                        {kPoolSection, "abcdef"}}));
   }
   TrialFile open() { return TrialFile(path, "a-format", 3); }
 
@@ -78,8 +79,9 @@ TEST_F(TrialFileTest, ReadsArguments) {
             "the description names section 0, which is not of kind 66");
   EXPECT_EQ(change("pool", 2),
             "the description names section 2, which is not of kind 66");
-  EXPECT_EQ(change("seed", "a").rfind("the description has an argument that "
-                                      "can not be read: ",
-                                      0),
+  EXPECT_EQ(change("seed", "a")
+                .rfind("the description has an argument that "
+                       "can not be read: ",
+                       0),
             0u);
 }

@@ -156,6 +156,26 @@ static std::optional<std::string> readAll(int fd) {
   return bytes;
 }
 
+/// The content of an entry, nothing when the bytes are none of this name.
+static std::optional<std::string> parseEntry(std::string_view bytes,
+                                             const std::string &name) {
+  std::vector<Section> sections;
+  try {
+    sections = readContainer(bytes);
+  } catch (const Failure &) {
+    return std::nullopt;
+  }
+  if (sections.size() != 2 || sections[0].kind != kKeySection ||
+      sections[1].kind != kContentSection ||
+      sections[0].data.size() != sizeof(Digest))
+    return std::nullopt;
+  Digest stored;
+  std::memcpy(stored.data(), sections[0].data.data(), stored.size());
+  if (getName(stored) != name)
+    return std::nullopt;
+  return std::string(sections[1].data);
+}
+
 /// The content of an entry; nothing when it is missing, damaged or under the
 /// name of another key. What is wrong is put aside.
 std::optional<std::string> Cache::read(const std::string &name,
@@ -168,24 +188,14 @@ std::optional<std::string> Cache::read(const std::string &name,
   if (bytes && isUse)
     (void)::futimens(fd, nullptr);
   ::close(fd);
-  try {
-    if (!bytes)
-      throw Failure(FUSE_ERROR_FORMAT, "unreadable");
-    std::vector<Section> sections = readContainer(*bytes);
-    if (sections.size() != 2 || sections[0].kind != kKeySection ||
-        sections[1].kind != kContentSection ||
-        sections[0].data.size() != sizeof(Digest))
-      throw Failure(FUSE_ERROR_FORMAT, "not an entry");
-    Digest stored;
-    std::memcpy(stored.data(), sections[0].data.data(), stored.size());
-    if (getName(stored) != name)
-      throw Failure(FUSE_ERROR_FORMAT, "of another key");
-    return std::string(sections[1].data);
-  } catch (const Failure &) {
+  std::optional<std::string> content;
+  if (bytes)
+    content = parseEntry(*bytes, name);
+  if (!content) {
     std::string aside = name + std::string(kDamagedSuffix);
     (void)::renameat(directory, name.c_str(), directory, aside.c_str());
-    return std::nullopt;
   }
+  return content;
 }
 
 std::optional<std::string> Cache::find(const Digest &key) const {
