@@ -400,33 +400,31 @@ static LogicalResult applyMap(AffineMap map, ArrayRef<std::optional<int>> loops,
   return success();
 }
 
-const Expr *TensorExprs::buildLinalg(OpResult result, ArrayRef<int> index) {
-  auto op = cast<linalg::LinalgOp>(result.getOwner());
-  if (!op.hasPureTensorSemantics() || op->getNumRegions() != 1)
-    return nullptr;
-  OpOperand *init = op.getDpsInitOperand(result.getResultNumber());
-  auto iterators = op.getIteratorTypesArray();
-  SmallVector<std::optional<int>> loops(op.getNumLoops());
-  AffineMap resultMap = op.getMatchingIndexingMap(init);
+/// Finds out which variable each loop is for one element of a result:
+/// `variable` is that of its sum, if it has one. Fails on more than that.
+static LogicalResult assignLoops(linalg::LinalgOp op, AffineMap resultMap,
+                                 ArrayRef<int> index,
+                                 MutableArrayRef<std::optional<int>> loops,
+                                 std::optional<int> &variable) {
   for (auto [expr, position] : llvm::zip_equal(resultMap.getResults(), index)) {
     auto dim = dyn_cast<AffineDimExpr>(expr);
     if (!dim) {
       // A constant indexes a unit dimension of the result.
       if (!isa<AffineConstantExpr>(expr))
-        return nullptr;
+        return failure();
       continue;
     }
     std::optional<int> &loop = loops[dim.getPosition()];
     if (loop && *loop != position)
-      return nullptr;
+      return failure();
     loop = position;
   }
-  std::optional<int> variable;
-  for (auto [loop, iterator] : llvm::zip_equal(loops, iterators)) {
+  for (auto [loop, iterator] :
+       llvm::zip_equal(loops, op.getIteratorTypesArray())) {
     if (iterator == utils::IteratorType::parallel)
       continue;
     if (iterator != utils::IteratorType::reduction || variable || loop)
-      return nullptr;
+      return failure();
     unsigned nesting = 0;
     for (int position : index)
       if (isSumVariable(position))
@@ -434,10 +432,23 @@ const Expr *TensorExprs::buildLinalg(OpResult result, ArrayRef<int> index) {
     // Enough for the mean inside of a variance; beyond that, matrix products
     // behind each other would be viewed at ever new indices.
     if (nesting > 1)
-      return nullptr;
+      return failure();
     variable = getSumVariable(nesting);
     loop = variable;
   }
+  return success();
+}
+
+const Expr *TensorExprs::buildLinalg(OpResult result, ArrayRef<int> index) {
+  auto op = cast<linalg::LinalgOp>(result.getOwner());
+  if (!op.hasPureTensorSemantics() || op->getNumRegions() != 1)
+    return nullptr;
+  OpOperand *init = op.getDpsInitOperand(result.getResultNumber());
+  AffineMap resultMap = op.getMatchingIndexingMap(init);
+  SmallVector<std::optional<int>> loops(op.getNumLoops());
+  std::optional<int> variable;
+  if (failed(assignLoops(op, resultMap, index, loops, variable)))
+    return nullptr;
 
   Block *body = op.getBlock();
   llvm::SmallDenseMap<Value, const Expr *, 16> values;

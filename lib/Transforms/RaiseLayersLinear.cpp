@@ -57,6 +57,58 @@ static Value findMatrix(const Expr *expr, ArrayRef<int> index,
   return {};
 }
 
+/// The input and the weight that are multiplied below a sum, or nothing. Says
+/// to `miss` what keeps two tensors from being that.
+static std::pair<Value, Value>
+findOperands(const LayerRoot &root, const Expr *sum, const Expr *product,
+             function_ref<Value(RefusalKind, const Expr *, std::string)> miss) {
+  ExprIndex inputIndex(root.index);
+  inputIndex.back() = sum->variable;
+  int out = root.index.back();
+  auto any = [](Type) { return true; };
+  for (unsigned i : {0u, 1u}) {
+    const Expr *inputExpr = product->operand(i);
+    const Expr *weightExpr = product->operand(1 - i);
+    // A unit dimension is not indexed, which leaves the layout open.
+    if (out == kZeroIndex || sum->variable == out)
+      return {};
+    Value weight = findMatrix(weightExpr, {out, sum->variable}, any);
+    bool stored = !weight;
+    if (stored)
+      weight = findMatrix(weightExpr, {sum->variable, out}, any);
+    if (!weight)
+      continue;
+    auto weightType = cast<RankedTensorType>(weight.getType());
+    SmallVector<int64_t> shape(root.type.getShape());
+    shape.back() = weightType.getDimSize(stored ? 0 : 1);
+    Type element = weightType.getElementType();
+    Value x =
+        TensorExprs::findTensor(inputExpr, inputIndex, shape,
+                                [&](Type type) { return type == element; });
+    if (!x) {
+      x = TensorExprs::findTensor(inputExpr, inputIndex, shape, any);
+      if (!x)
+        continue;
+      // The weight may have been widened to the type of the input.
+      element = getElementTypeOrSelf(x.getType());
+      weight = findMatrix(weightExpr, {out, sum->variable},
+                          [&](Type type) { return type == element; });
+      if (!weight && !stored) {
+        miss(RefusalKind::RaiseOperandTypes, sum,
+             llvm::formatv("input {0}, weight {1}", element,
+                           weightType.getElementType()));
+        return {};
+      }
+    }
+    if (stored) {
+      miss(RefusalKind::RaiseWeightLayout, weightExpr, {});
+      return {};
+    }
+    return {x, weight};
+  }
+  return {};
+}
+
 Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
   const Expr *bias = nullptr;
   const Expr *sum = findSum(root.body, bias);
@@ -74,46 +126,7 @@ Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
     return raiser.miss(root, sum, "linear", kind, at, std::move(detail));
   };
 
-  ExprIndex inputIndex(root.index);
-  inputIndex.back() = sum->variable;
-  int out = root.index.back();
-  auto any = [](Type) { return true; };
-  Value x, weight;
-  for (unsigned i : {0u, 1u}) {
-    const Expr *inputExpr = product->operand(i);
-    const Expr *weightExpr = product->operand(1 - i);
-    // A unit dimension is not indexed, which leaves the layout open.
-    if (out == kZeroIndex || sum->variable == out)
-      return {};
-    weight = findMatrix(weightExpr, {out, sum->variable}, any);
-    bool stored = !weight;
-    if (stored)
-      weight = findMatrix(weightExpr, {sum->variable, out}, any);
-    if (!weight)
-      continue;
-    auto weightType = cast<RankedTensorType>(weight.getType());
-    SmallVector<int64_t> shape(root.type.getShape());
-    shape.back() = weightType.getDimSize(stored ? 0 : 1);
-    Type element = weightType.getElementType();
-    x = TensorExprs::findTensor(inputExpr, inputIndex, shape,
-                                [&](Type type) { return type == element; });
-    if (!x) {
-      x = TensorExprs::findTensor(inputExpr, inputIndex, shape, any);
-      if (!x)
-        continue;
-      // The weight may have been widened to the type of the input.
-      element = getElementTypeOrSelf(x.getType());
-      weight = findMatrix(weightExpr, {out, sum->variable},
-                          [&](Type type) { return type == element; });
-      if (!weight && !stored)
-        return miss(RefusalKind::RaiseOperandTypes, sum,
-                    llvm::formatv("input {0}, weight {1}", element,
-                                  weightType.getElementType()));
-    }
-    if (stored)
-      return miss(RefusalKind::RaiseWeightLayout, weightExpr);
-    break;
-  }
+  auto [x, weight] = findOperands(root, sum, product, miss);
   if (!x || !weight)
     return {};
   if (isQuantized(getElementTypeOrSelf(x.getType())))

@@ -6,7 +6,6 @@
 
 #include "Interpreter.h"
 #include "FunctionMath.h"
-#include "fuse/IR/FuseOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -33,101 +32,102 @@ static std::optional<double> getNumber(FloatAttr attr) {
 // Layer ops
 //===----------------------------------------------------------------------===//
 
+void Interpreter::runLayer(RMSNormOp norm) {
+  NormParts parts{NormKind::RMS, norm.getEps().convertToDouble()};
+  parts.offset = norm.getOffset();
+  parts.cast = norm.getCast();
+  parts.weight = getIf(norm.getWeight());
+  parts.inputType = getElement(norm.getX());
+  parts.weightType = getElement(norm.getWeight());
+  set(norm, normalize(get(norm.getX()), parts, getRounding(norm)));
+}
+
+void Interpreter::runLayer(LayerNormOp norm) {
+  NormParts parts{NormKind::Layer, norm.getEps().convertToDouble()};
+  parts.weight = getIf(norm.getWeight());
+  parts.bias = getIf(norm.getBias());
+  set(norm, normalize(get(norm.getX()), parts, getRounding(norm)));
+}
+
+void Interpreter::runLayer(LinearOp linear) {
+  LinearParts parts;
+  parts.bias = getIf(linear.getBias());
+  parts.isBiasAfterRounding = linear.getBiasPlace() == BiasPlace::AfterRounding;
+  parts.isInteger = getElement(linear.getX()).isInteger();
+  parts.inputScale = getNumber(linear.getInputScaleAttr());
+  parts.weightScale = getNumber(linear.getWeightScaleAttr());
+  parts.dynamicScale = getIf(linear.getDynamicScale());
+  parts.channelScale = getIf(linear.getChannelScale());
+  set(linear, multiplyWeights(get(linear.getX()), get(linear.getWeight()),
+                              parts, getRounding(linear)));
+}
+
+void Interpreter::runLayer(ActivationOp activation) {
+  set(activation, activate(activation.getKind(), get(activation.getX()),
+                           getRounding(activation)));
+}
+
+void Interpreter::runLayer(GatedMulOp product) {
+  set(product, multiplyTensors(get(product.getLhs()), get(product.getRhs()),
+                               getRounding(product)));
+}
+
+void Interpreter::runLayer(ResidualAddOp sum) {
+  set(sum, addTensors(get(sum.getLhs()), get(sum.getRhs()), getRounding(sum)));
+}
+
+void Interpreter::runLayer(QuantizeOp quantized) {
+  set(quantized,
+      quantize(get(quantized.getX()), getNumber(quantized.getScaleAttr()),
+               getIf(quantized.getChannelScale()), quantized.getOrder(),
+               getElement(quantized)));
+}
+
+void Interpreter::runLayer(DequantizeOp real) {
+  set(real, dequantize(get(real.getQ()), getNumber(real.getScaleAttr()),
+                       getIf(real.getChannelScale()), getRounding(real)));
+}
+
+void Interpreter::runLayer(DynamicQuantizeOp dynamic) {
+  auto [q, scales] = quantizeDynamically(
+      get(dynamic.getX()), dynamic.getScope(), getElement(dynamic.getQ()));
+  set(dynamic.getQ(), std::move(q));
+  set(dynamic.getScale(), std::move(scales));
+}
+
+void Interpreter::runLayer(RotaryOp rotary) {
+  Type x = getElement(rotary.getX()), cos = getElement(rotary.getCos());
+  set(rotary,
+      rotate(get(rotary.getX()), get(rotary.getCos()), get(rotary.getSin()),
+             rotary.getHeads(), x == cos ? x : Float32Type::get(x.getContext()),
+             getRounding(rotary)));
+}
+
+void Interpreter::runLayer(CrossEntropyOp loss) {
+  LossParts parts{loss.getReduction()};
+  parts.isCausal = loss.getCausal();
+  parts.ignoreIndex = loss.getIgnoreIndex();
+  parts.items = getIf(loss.getItems());
+  set(loss,
+      getCrossEntropy(get(loss.getLogits()), get(loss.getLabels()), parts));
+}
+
+void Interpreter::runLayer(MoEExpertsOp experts) {
+  Type x = getElement(experts.getX());
+  Type factor = getElement(experts.getWeights());
+  Routing routing{get(experts.getIndex()), get(experts.getWeights()),
+                  x == factor ? x : Float32Type::get(x.getContext())};
+  set(experts, runExperts(get(experts.getX()), routing,
+                          get(experts.getGateUp()), get(experts.getDown()),
+                          experts.getAct(), Rounding{x}, getRounding(experts)));
+}
+
 bool Interpreter::runLayerOp(Operation *op) {
   return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case([&](RMSNormOp norm) {
-        NormParts parts{NormKind::RMS, norm.getEps().convertToDouble()};
-        parts.offset = norm.getOffset();
-        parts.cast = norm.getCast();
-        parts.weight = getIf(norm.getWeight());
-        parts.inputType = getElement(norm.getX());
-        parts.weightType = getElement(norm.getWeight());
-        set(norm, normalize(get(norm.getX()), parts, getRounding(norm)));
-        return true;
-      })
-      .Case([&](LayerNormOp norm) {
-        NormParts parts{NormKind::Layer, norm.getEps().convertToDouble()};
-        parts.weight = getIf(norm.getWeight());
-        parts.bias = getIf(norm.getBias());
-        set(norm, normalize(get(norm.getX()), parts, getRounding(norm)));
-        return true;
-      })
-      .Case([&](LinearOp linear) {
-        LinearParts parts;
-        parts.bias = getIf(linear.getBias());
-        parts.isBiasAfterRounding =
-            linear.getBiasPlace() == BiasPlace::AfterRounding;
-        parts.isInteger = getElement(linear.getX()).isInteger();
-        parts.inputScale = getNumber(linear.getInputScaleAttr());
-        parts.weightScale = getNumber(linear.getWeightScaleAttr());
-        parts.dynamicScale = getIf(linear.getDynamicScale());
-        parts.channelScale = getIf(linear.getChannelScale());
-        set(linear, multiplyWeights(get(linear.getX()), get(linear.getWeight()),
-                                    parts, getRounding(linear)));
-        return true;
-      })
-      .Case([&](ActivationOp activation) {
-        set(activation, activate(activation.getKind(), get(activation.getX()),
-                                 getRounding(activation)));
-        return true;
-      })
-      .Case([&](GatedMulOp product) {
-        set(product,
-            multiplyTensors(get(product.getLhs()), get(product.getRhs()),
-                            getRounding(product)));
-        return true;
-      })
-      .Case([&](ResidualAddOp sum) {
-        set(sum,
-            addTensors(get(sum.getLhs()), get(sum.getRhs()), getRounding(sum)));
-        return true;
-      })
-      .Case([&](QuantizeOp quantized) {
-        set(quantized,
-            quantize(get(quantized.getX()), getNumber(quantized.getScaleAttr()),
-                     getIf(quantized.getChannelScale()), quantized.getOrder(),
-                     getElement(quantized)));
-        return true;
-      })
-      .Case([&](DequantizeOp real) {
-        set(real, dequantize(get(real.getQ()), getNumber(real.getScaleAttr()),
-                             getIf(real.getChannelScale()), getRounding(real)));
-        return true;
-      })
-      .Case([&](DynamicQuantizeOp dynamic) {
-        auto [q, scales] =
-            quantizeDynamically(get(dynamic.getX()), dynamic.getScope(),
-                                getElement(dynamic.getQ()));
-        set(dynamic.getQ(), std::move(q));
-        set(dynamic.getScale(), std::move(scales));
-        return true;
-      })
-      .Case([&](RotaryOp rotary) {
-        Type x = getElement(rotary.getX()), cos = getElement(rotary.getCos());
-        set(rotary, rotate(get(rotary.getX()), get(rotary.getCos()),
-                           get(rotary.getSin()), rotary.getHeads(),
-                           x == cos ? x : Float32Type::get(x.getContext()),
-                           getRounding(rotary)));
-        return true;
-      })
-      .Case([&](CrossEntropyOp loss) {
-        LossParts parts{loss.getReduction()};
-        parts.isCausal = loss.getCausal();
-        parts.ignoreIndex = loss.getIgnoreIndex();
-        parts.items = getIf(loss.getItems());
-        set(loss, getCrossEntropy(get(loss.getLogits()), get(loss.getLabels()),
-                                  parts));
-        return true;
-      })
-      .Case([&](MoEExpertsOp experts) {
-        Type x = getElement(experts.getX());
-        Type factor = getElement(experts.getWeights());
-        Routing routing{get(experts.getIndex()), get(experts.getWeights()),
-                        x == factor ? x : Float32Type::get(x.getContext())};
-        set(experts,
-            runExperts(get(experts.getX()), routing, get(experts.getGateUp()),
-                       get(experts.getDown()), experts.getAct(), Rounding{x},
-                       getRounding(experts)));
+      .Case<RMSNormOp, LayerNormOp, LinearOp, ActivationOp, GatedMulOp,
+            ResidualAddOp, QuantizeOp, DequantizeOp, DynamicQuantizeOp,
+            RotaryOp, CrossEntropyOp, MoEExpertsOp>([&](auto layer) {
+        runLayer(layer);
         return true;
       })
       .Default(false);

@@ -8,6 +8,7 @@
 #define FUSE_TOOLS_FUSE_FUZZ_INTERPRETER_H
 
 #include "LayerMath.h"
+#include "fuse/IR/FuseOps.h"
 #include "fuse/Runtime/HostTensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -33,6 +34,18 @@ private:
   llvm::Error runBlock(mlir::Block &block);
   llvm::Error runOp(mlir::Operation *op);
   bool runLayerOp(mlir::Operation *op);
+  void runLayer(RMSNormOp norm);
+  void runLayer(LayerNormOp norm);
+  void runLayer(LinearOp linear);
+  void runLayer(ActivationOp activation);
+  void runLayer(GatedMulOp product);
+  void runLayer(ResidualAddOp sum);
+  void runLayer(QuantizeOp quantized);
+  void runLayer(DequantizeOp real);
+  void runLayer(DynamicQuantizeOp dynamic);
+  void runLayer(RotaryOp rotary);
+  void runLayer(CrossEntropyOp loss);
+  void runLayer(MoEExpertsOp experts);
   bool runFusedOp(mlir::Operation *op);
   const Tensor &get(mlir::Value value) const { return tensors.at(value); }
   const Tensor *getIf(mlir::Value value) const {
