@@ -12,6 +12,7 @@
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Parser/Parser.h"
@@ -37,11 +38,23 @@ std::string fuse::print(ModuleOp module, bool generic) {
   return text;
 }
 
+/// Whether the short form has no place for the locations of some ops: those of
+/// linalg that have a name leave out their body.
+static bool hidesBodies(ModuleOp module) {
+  return module
+      .walk([](linalg::LinalgOp op) {
+        return WalkResult(success(isa<linalg::GenericOp>(op)));
+      })
+      .wasInterrupted();
+}
+
 /// Printing and parsing gives the same module, as text in both forms and as
 /// bytecode.
 static LogicalResult checkRoundTrip(ModuleOp module) {
   ParserConfig config(module.getContext());
   for (bool generic : {false, true}) {
+    if (!generic && hidesBodies(module))
+      continue;
     Module parsed = parseSourceString<ModuleOp>(print(module, generic), config);
     if (!parsed || failed(verifyIdentical(module, *parsed)))
       return failure();
@@ -79,7 +92,7 @@ static LogicalResult checkUnfuse(ModuleOp original, ModuleOp formed) {
 /// What was formed can be stored and undone elsewhere.
 static LogicalResult checkStored(ModuleOp original, ModuleOp formed) {
   Module parsed = parseSourceString<ModuleOp>(
-      print(formed, /*generic=*/false), ParserConfig(formed.getContext()));
+      print(formed, hidesBodies(formed)), ParserConfig(formed.getContext()));
   return success(parsed && succeeded(checkUnfuse(original, *parsed)));
 }
 
