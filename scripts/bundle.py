@@ -207,7 +207,7 @@ def digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def main(arguments: list[str] | None = None) -> int:
+def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -225,56 +225,85 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--whole", action="store_true",
                         help="no stand-ins for libraries that are never called")
     options = parser.parse_args(arguments)
-    programs = [options.build / "bin" / name
-                for name in dict.fromkeys((*TOOLS, *options.tool))]
-    own = [(options.build / "lib" / name)
-           for name in ("libfuse.so.0", "libfuse-rt.so.0")]
-    for path in (*programs, *own):
+    options.programs = [options.build / "bin" / name
+                        for name in dict.fromkeys((*TOOLS, *options.tool))]
+    options.own = [options.build / "lib" / name
+                   for name in ("libfuse.so.0", "libfuse-rt.so.0")]
+    for path in (*options.programs, *options.own):
         if not path.exists():
             parser.error(f"'{path}' does not exist: build it, or name a build "
                          "with --build")
+    return options
+
+
+def copy_build(options: argparse.Namespace, folder: Path) -> None:
+    """Puts what BUILD made into the folder that is packed."""
+    for part in ("bin", "lib", "libc"):
+        (folder / part).mkdir()
+    for path in options.programs:
+        shutil.copy(path, folder / "bin")
+    for path in options.own:
+        shutil.copy(path.resolve(), folder / "lib" / path.name)
+    if options.strip:
+        for path in (*folder.glob("bin/*"), *folder.glob("lib/*")):
+            call("strip", "-s", path)
+    (folder / "fx").write_text(FX)
+    (folder / "fx").chmod(0o755)
+
+
+def pack_large(path: Path, packed: Path, before: dict[str, str]) -> str:
+    """Compresses a library by itself, unless it was as it is `before`.
+
+    Returns:
+        Its digest.
+    """
+    now = digest(path)
+    if not packed.exists() or before.get(packed.name) != now:
+        with path.open("rb") as file:
+            compress(lambda out: shutil.copyfileobj(file, out), packed)
+    return now
+
+
+def copy_libraries(libraries: dict[str, Path | None], folder: Path,
+                   output: Path, before: dict[str, str]) -> dict[str, str]:
+    """Puts libraries of the system, or stand-ins, into the folder.
+
+    Returns:
+        Digests of those that are too large for it, by their archives.
+    """
+    large: dict[str, str] = {}
+    users = [path for path in libraries.values() if path]
+    for library, path in libraries.items():
+        place = "libc" if LIBC.match(library) else "lib"
+        target = folder / place / library
+        if path and path.stat().st_size > LARGE and place == "lib":
+            packed = output / (library + ".xz")
+            large[packed.name] = pack_large(path, packed, before)
+        elif path:
+            shutil.copy(path, target)
+            target.chmod(0o755)
+        else:
+            real = re.search(rf"{re.escape(library)} => (/\S+)",
+                             "".join(call("ldd", user) for user in users))
+            if real is None:
+                raise SystemExit(f"error: ldd names no file of {library}")
+            make_stand_in(library, Path(real[1]), users, target)
+    return large
+
+
+def main(arguments: list[str] | None = None) -> int:
+    options = parse(arguments)
     options.output.mkdir(parents=True, exist_ok=True)
-    found = collect([*programs, *own], options.whole)
+    found = collect([*options.programs, *options.own], options.whole)
     # A library of the build is not one of the system.
     libraries = {name: path for name, path in found.items()
-                 if name not in [path.name for path in own]}
+                 if name not in [path.name for path in options.own]}
     record = options.output / "archives.json"
     before = json.loads(record.read_text()) if record.exists() else {}
-    after = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for part in ("bin", "lib", "libc"):
-            (folder / part).mkdir()
-        for path in programs:
-            shutil.copy(path, folder / "bin")
-        for path in own:
-            shutil.copy(path.resolve(), folder / "lib" / path.name)
-        if options.strip:
-            for path in (*folder.glob("bin/*"), *folder.glob("lib/*")):
-                call("strip", "-s", path)
-        (folder / "fx").write_text(FX)
-        (folder / "fx").chmod(0o755)
-        users = [path for path in libraries.values() if path]
-        for library, path in libraries.items():
-            place = "libc" if LIBC.match(library) else "lib"
-            target = folder / place / library
-            if path and path.stat().st_size > LARGE and place == "lib":
-                packed = options.output / (library + ".xz")
-                after[packed.name] = digest(path)
-                if (not packed.exists()
-                        or before.get(packed.name) != after[packed.name]):
-                    with path.open("rb") as file:
-                        compress(lambda out: shutil.copyfileobj(file, out),
-                                 packed)
-            elif path:
-                shutil.copy(path, target)
-                target.chmod(0o755)
-            else:
-                real = re.search(rf"{re.escape(library)} => (/\S+)",
-                                 "".join(call("ldd", user) for user in users))
-                if real is None:
-                    raise SystemExit(f"error: ldd names no file of {library}")
-                make_stand_in(library, Path(real[1]), users, target)
+        copy_build(options, folder)
+        after = copy_libraries(libraries, folder, options.output, before)
         target = options.output / "fuse.tar.xz"
         compress(lambda out: write_tar(out, folder), target)
         after[target.name] = digest(target)
