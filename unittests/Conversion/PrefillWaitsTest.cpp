@@ -9,7 +9,8 @@
 // tests run what the compiler emits, over schedules and numbers of tokens, and
 // look at four things: all threads end, every k-step of every pair of tiles is
 // multiplied once, no hidden units are read before they are announced, and no
-// stage is given back while products read it, or once too often.
+// stage is given back while products read it, or once too often. Loops of math
+// warps depend on nothing that lanes of a warp may have different.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +24,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Parser/Parser.h"
 #include "tile/IR/TileDialect.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "gtest/gtest.h"
 
@@ -51,6 +53,84 @@ struct Case {
         .str();
   }
 };
+
+/// Values that lanes of a warp may have different, as far as an assembler can
+/// tell: what is made of the number of a thread or lane.
+class VaryingValues {
+public:
+  explicit VaryingValues(Operation *root) {
+    bool hasGrown = true;
+    while (hasGrown) {
+      size_t before = values.size();
+      root->walk([&](Operation *op) { visit(op); });
+      hasGrown = values.size() > before;
+    }
+  }
+
+  /// Whether lanes of a warp may leave it at different times, or only some of
+  /// them enter it.
+  bool isDivergent(LoopLikeOpInterface loop) const {
+    Operation *op = loop;
+    if (auto repeat = dyn_cast<scf::WhileOp>(op))
+      if (values.contains(repeat.getConditionOp().getCondition()))
+        return true;
+    if (auto count = dyn_cast<scf::ForOp>(op))
+      for (Value bound :
+           {count.getLowerBound(), count.getUpperBound(), count.getStep()})
+        if (values.contains(bound))
+          return true;
+    while ((op = op->getParentOp()))
+      if (auto branch = dyn_cast<scf::IfOp>(op))
+        if (values.contains(branch.getCondition()))
+          return true;
+    return false;
+  }
+
+private:
+  void visit(Operation *op) {
+    auto id = dyn_cast<tile::IdOp>(op);
+    bool isOfLane = id && (id.getKind() == tile::IdKind::Thread ||
+                           id.getKind() == tile::IdKind::Lane);
+    bool varies = llvm::any_of(
+        op->getOperands(), [&](Value value) { return values.contains(value); });
+    if (auto loop = dyn_cast<LoopLikeOpInterface>(op))
+      return visitLoop(loop);
+    if (auto yield = dyn_cast<scf::YieldOp>(op)) {
+      if (isa<scf::IfOp>(op->getParentOp()))
+        add(op->getOperands(), op->getParentOp()->getResults());
+      return;
+    }
+    if (isOfLane || varies)
+      values.insert_range(op->getResults());
+  }
+
+  void visitLoop(LoopLikeOpInterface loop) {
+    add(loop.getInits(), loop.getRegionIterArgs());
+    add(loop.getYieldedValues(), loop.getRegionIterArgs());
+    add(loop.getYieldedValues(), loop->getResults());
+    if (auto count = dyn_cast<scf::ForOp>(*loop))
+      add({count.getLowerBound()}, {count.getInductionVar()});
+  }
+
+  void add(ValueRange from, ValueRange to) {
+    for (auto [source, target] : llvm::zip(from, to))
+      if (values.contains(source))
+        values.insert(target);
+  }
+
+  llvm::DenseSet<Value> values;
+};
+
+/// Loops of the math warps in which lanes may differ.
+static int64_t countDivergentLoops(tile::KernelOp kernel) {
+  VaryingValues varying(kernel);
+  int64_t count = 0;
+  kernel.walk([&](tile::SpecializeOp roles) {
+    roles.getRoles().back().walk(
+        [&](LoopLikeOpInterface loop) { count += varying.isDivergent(loop); });
+  });
+  return count;
+}
 
 class PrefillWaitsTest : public ::testing::Test {
 protected:
@@ -100,6 +180,7 @@ protected:
                  "/" + std::to_string(item.hidden));
     tile::KernelOp kernel = compile(item);
     ASSERT_TRUE(kernel);
+    EXPECT_EQ(countDivergentLoops(kernel), 0);
     KernelSimulation simulation = simulate(kernel);
     for (int64_t tokens : counts)
       check(item, kernel, simulation, tokens);
@@ -303,6 +384,59 @@ TEST_F(PrefillWaitsTest, WrongReleasesAreCounted) {
   EXPECT_EQ(count(/*pending=*/1, /*releases=*/1), 3);
   // By one more than the ring's consumer.
   EXPECT_EQ(count(/*pending=*/0, /*releases=*/2), 3);
+}
+
+/// A loop of math warps up to a number that `from` names, entered where `where`
+/// is true.
+static std::string getLoop(StringRef from, StringRef where) {
+  return llvm::formatv(R"mlir(
+    gpu.module @kernels {{
+      tile.kernel @k(%n: i32) blocks(1) threads(256) shared_bytes(0) {{
+        tile.specialize {{
+          role "stream" warps(4) {{
+            %thread = tile.id thread
+            scf.for %i = %thread to %n step %thread : i32 {{
+              tile.warp_sync
+            }
+          }
+          role "multiply" warps(4) {{
+            %block = tile.id block
+            %warp = tile.id warp
+            %lane = tile.id lane
+            %thread = tile.id thread
+            %sum = arith.addi %{0}, %warp : i32
+            %enters = arith.cmpi ult, %{1}, %n : i32
+            scf.if %enters {{
+              %end = scf.for %i = %warp to %n step %block
+                  iter_args(%at = %sum) -> (i32) : i32 {{
+                %next = arith.addi %at, %i : i32
+                scf.yield %next : i32
+              }
+              scf.for %i = %warp to %end step %block : i32 {{
+                tile.warp_sync
+              }
+            }
+          }
+        }
+        tile.return
+      }
+    })mlir",
+                       from, where);
+}
+
+TEST_F(PrefillWaitsTest, DivergentLoopsAreCounted) {
+  auto count = [&](StringRef from, StringRef where) {
+    module = parseSourceString<ModuleOp>(getLoop(from, where), &context);
+    tile::KernelOp kernel;
+    module->walk([&](tile::KernelOp op) { kernel = op; });
+    return countDivergentLoops(kernel);
+  };
+  EXPECT_EQ(count("block", "warp"), 0);
+  // The bound of the second one is carried through the first.
+  EXPECT_EQ(count("lane", "warp"), 1);
+  EXPECT_EQ(count("thread", "warp"), 1);
+  // Neither is entered by all lanes.
+  EXPECT_EQ(count("block", "thread"), 2);
 }
 
 TEST_F(PrefillWaitsTest, Ranges) {
