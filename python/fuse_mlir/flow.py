@@ -9,6 +9,7 @@ which op or module reads each result.
 from __future__ import annotations
 
 import contextlib
+import inspect
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -139,14 +140,13 @@ def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
         inputs = {"input_ids": ids}
         if getattr(config, "is_encoder_decoder", False):
             inputs["decoder_input_ids"] = ids.clone()
+        # Models such as CLIP, which compare a text with an image, say so.
+        takes = inspect.signature(type(model).forward).parameters
+        if {"pixel_values", "return_loss"} <= set(takes):
+            inputs["pixel_values"] = _pixels(model)
         return inputs
     if name == "pixel_values":
-        vision = getattr(config, "vision_config", config)
-        size = getattr(vision, "image_size", None)
-        channels = getattr(vision, "num_channels", 3)
-        if isinstance(size, int):
-            return {name: torch.zeros(2, channels, size, size, device=device,
-                                      dtype=_dtype(model))}
+        return {name: _pixels(model)}
     if name == "input_values" and not hasattr(config, "num_mel_bins"):
         # A quarter of a second of sound.
         return {name: torch.zeros(2, 4000, device=device,
@@ -159,6 +159,18 @@ def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
                 "decoder_input_ids": ids}
     raise FlowError(f"no example for input '{name}' of "
                     f"{type(model).__name__}; pass inputs=")
+
+
+def _pixels(model: Any) -> torch.Tensor:
+    vision = getattr(model.config, "vision_config", model.config)
+    size = getattr(vision, "image_size", None)
+    if isinstance(size, int):
+        size = (size, size)
+    elif not (isinstance(size, (list, tuple)) and len(size) == 2):
+        # What takes any size has been trained with this one most often.
+        size = (224, 224)
+    return torch.zeros(2, getattr(vision, "num_channels", 3), *size,
+                       device=_device(model), dtype=_dtype(model))
 
 
 def _device(model: nn.Module) -> torch.device:

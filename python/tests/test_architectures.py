@@ -78,6 +78,29 @@ class Architectures(unittest.TestCase):
                          before)
         self.assertTrue(torch.equal(logits(model), expected))
 
+    def test_images_beside_a_text(self):
+        one = {"hidden_size": 32, "intermediate_size": 64,
+               "num_hidden_layers": 1, "num_attention_heads": 2}
+        for kind, family, more in (("clip", "norm_linear", []),
+                                   ("siglip", "mlp", ["head.layernorm"])):
+            with self.subTest(kind):
+                model = transformer(
+                    kind, text_config={**one, "vocab_size": 64},
+                    vision_config={**one, "image_size": 16, "patch_size": 8})
+                expected = logits(model)
+                result = fuse_mlir.fuse_modules(model)
+                # Both are read, or one would have no sites.
+                self.assertEqual(
+                    [path.removesuffix(".encoder.layers.0.layer_norm2")
+                     for path in (s.members[0] for s in result.fused)],
+                    ["text_model", "vision_model"]
+                    + [f"vision_model.{path}" for path in more])
+                self.assertEqual({s.families for s in result.fused},
+                                 {(family,)})
+                self.assertTrue(fuse_mlir.verify(model))
+                fuse_mlir.unfuse_modules(model)
+                self.assertTrue(torch.equal(logits(model), expected))
+
     def test_full_width(self):
         model = transformer("qwen3", hidden_size=1024, intermediate_size=3072,
                             num_hidden_layers=1, num_attention_heads=2,

@@ -340,6 +340,19 @@ class Refusals(unittest.TestCase):
                                     "inputs, so that its data flow is"):
             fuse(model, torch.randn(3, 5))
 
+    def test_sizes_of_images(self):
+        from types import SimpleNamespace
+
+        from fuse_mlir.flow import default_inputs
+
+        model = nn.Linear(8, 8)
+        model.main_input_name = "pixel_values"
+        for size, expected in ((16, (16, 16)), ((16, 24), (16, 24)),
+                               (None, (224, 224))):
+            model.config = SimpleNamespace(image_size=size, num_channels=1)
+            self.assertEqual(default_inputs(model)["pixel_values"].shape,
+                             (2, 1, *expected))
+
     def test_linears_that_are_no_kernel(self):
         model = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 8)).eval()
         found = fuse_mlir.explain(model, inputs=torch.randn(3, 8))
