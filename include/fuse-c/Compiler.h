@@ -42,7 +42,8 @@ typedef enum fuse_severity {
 } fuse_severity;
 
 /* Called for every diagnostic: its severity, "file:line:column" or the location
- * as printed, and the message. Strings are valid during the call. */
+ * as printed, "" where there is none, and the message. Strings are valid during
+ * the call. */
 typedef void (*fuse_diagnostic_handler)(fuse_severity severity,
                                         const char *location,
                                         const char *message, void *user_data);
@@ -56,7 +57,7 @@ FUSE_C_EXPORT fuse_status fuse_context_set_diagnostic_handler(
  *   kind:     "Passed", "Missed", "Failure" or "Analysis"
  *   category: "fuse", "raise", "quant", ... and the pass, joined by a colon
  *   name:     id of the site, or name of the remark
- *   location: "file:line:column" of the first member, or as printed
+ *   location: "file:line:column" of the first member, or as printed, or ""
  *   text:     "Key=value; Key=value", such as the reason of a refusal */
 typedef struct fuse_remark {
   const char *kind;

@@ -40,6 +40,8 @@ static std::string printLocation(Location loc) {
     return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
             Twine(file.getColumn()))
         .str();
+  if (isa<UnknownLoc>(loc))
+    return "";
   std::string text;
   llvm::raw_string_ostream(text) << loc;
   return text;
@@ -86,7 +88,7 @@ void ContextState::handle(Diagnostic &diagnostic) {
   if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
     if (!errors.empty())
       errors += "\n";
-    errors += location + ": " + message;
+    errors += location.empty() ? message : location + ": " + message;
   }
   if (diagnosticHandler)
     diagnosticHandler(getSeverity(diagnostic.getSeverity()), location.c_str(),

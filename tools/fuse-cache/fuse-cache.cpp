@@ -7,8 +7,12 @@
 #include "fuse/Runtime/Host/Cache.h"
 #include "fuse/Runtime/Host/Failure.h"
 
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
+
+#include <unistd.h>
 
 using namespace fuse::host;
 
@@ -65,6 +69,10 @@ int main(int argc, char **argv) {
     return 2;
   }
   try {
+    // A cache that is opened is made, which is not what these are for.
+    if (::access(argv[2], F_OK) != 0)
+      throw Failure(FUSE_ERROR_IO,
+                    std::string(argv[2]) + ": " + std::strerror(errno));
     int status = run(command, Cache(argv[2]), argc > 3 ? argv[3] : nullptr);
     std::cout.flush();
     if (!std::cout)

@@ -12,6 +12,7 @@
 #include "Verify.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/WithColor.h"
@@ -108,6 +109,8 @@ struct Input {
 /// Prints a location in the text that was read from a file, which text is
 /// called `-` where only its content is known.
 static void printLocation(llvm::StringRef location, const Input &input) {
+  if (location.empty())
+    return;
   if (location.consume_front("-:"))
     llvm::errs() << input.file << ":";
   llvm::errs() << location << ": ";
@@ -135,6 +138,12 @@ static void printRemark(const fuse_remark *remark, void *data) {
 static llvm::Error compile(const Options &options) {
   if (options.output.empty())
     return llvm::createStringError("-o is missing");
+  if (options.cpu == "none" && options.chip.empty())
+    return llvm::createStringError(
+        "--cpu=none without --chip leaves nothing to compile for");
+  if (llvm::sys::fs::equivalent(options.file, options.output))
+    return llvm::createStringError("-o: '" + options.output +
+                                   "' is the file that is read");
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.file);
   if (!buffer)
     return llvm::createStringError(options.file + ": " +

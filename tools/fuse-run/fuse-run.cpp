@@ -120,6 +120,34 @@ struct Options {
 
 } // namespace
 
+/// Whether checks are all that is asked for.
+static bool hasOnlyChecks(const Options &options) {
+  return options.verifyChecks && options.outputs.empty() && !options.print &&
+         !options.bench && options.dumpPhases.empty();
+}
+
+/// No option is without effect.
+static llvm::Error checkOptions(const Options &options) {
+  if (options.iterations == 0)
+    return llvm::createStringError("--iterations: expected at least 1, got 0");
+  if (options.emit == Emit::None) {
+    if (options.outputFile.getNumOccurrences() > 0)
+      return llvm::createStringError(
+          "-o is for what --emit prints; results go to --output");
+    return llvm::Error::success();
+  }
+  std::pair<llvm::StringRef, bool> runs[] = {
+      {"--input", !options.inputs.empty()},
+      {"--output", !options.outputs.empty()},
+      {"--print", options.print},
+      {"--bench", options.bench},
+      {"--verify", options.verifyChecks}};
+  for (auto [name, isGiven] : runs)
+    if (isGiven)
+      return llvm::createStringError(name + " needs a run, --emit prints code");
+  return llvm::Error::success();
+}
+
 /// Prints GPU code of the function that was named, or of the whole module.
 static llvm::Error emitGPUCode(ModuleOp module, const Options &options) {
   OwningOpRef<ModuleOp> lowered;
@@ -267,10 +295,7 @@ static llvm::Expected<bool> runFunction(func::FuncOp function,
                                    " results, got " +
                                    Twine(options.outputs.size()) + " files");
 
-  bool checksOnly = options.verifyChecks && options.outputs.empty() &&
-                    !options.print && !options.bench &&
-                    options.dumpPhases.empty();
-  if (checksOnly)
+  if (hasOnlyChecks(options))
     return verify(function, *inputSets, llvm::outs());
 
   ArrayRef<HostTensor> inputs = inputSets->front();
@@ -288,8 +313,7 @@ static llvm::Expected<bool> runFunction(func::FuncOp function,
       printTensor(result, llvm::outs());
   if (options.bench)
     if (llvm::Error error =
-            benchmark(*program, inputs,
-                      std::max(1u, unsigned(options.iterations)), llvm::outs()))
+            benchmark(*program, inputs, options.iterations, llvm::outs()))
       return std::move(error);
   if (options.verifyChecks)
     return verify(function, *inputSets, llvm::outs());
@@ -328,6 +352,8 @@ static llvm::Expected<bool> verifyAll(ModuleOp module, const Options &options) {
 /// Returns whether everything that was checked holds.
 static llvm::Expected<bool> runTool(MLIRContext &context,
                                     const Options &options) {
+  if (llvm::Error error = checkOptions(options))
+    return std::move(error);
   llvm::SourceMgr sources;
   SourceMgrDiagnosticHandler handler(sources, &context);
   auto read = readModule(context, options.file, sources);
@@ -356,7 +382,7 @@ static llvm::Expected<bool> runTool(MLIRContext &context,
       return std::move(error);
     return true;
   }
-  if (options.verifyChecks && options.entry.empty())
+  if (hasOnlyChecks(options) && options.entry.empty())
     return verifyAll(*module, options);
   auto function = findFunction(*module, options.entry);
   if (!function)

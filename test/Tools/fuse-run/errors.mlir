@@ -13,14 +13,21 @@
 // RUN: not fuse-run %s --entry=f --input=%t.none.npy 2>&1 | FileCheck %s --check-prefix=NO-ARRAY
 // RUN: not fuse-run %s --entry=f --output=a --output=b 2>&1 | FileCheck %s --check-prefix=OUTPUTS
 // RUN: not fuse-run %s --entry=refined --dim=2 2>&1 | FileCheck %s --check-prefix=REFINED
+// RUN: not fuse-run %s --entry=f --bench --iterations=0 2>&1 | FileCheck %s --check-prefix=ITERATIONS
+// RUN: not fuse-run %s --entry=f -o %t 2>&1 | FileCheck %s --check-prefix=PLACE
+// RUN: not fuse-run %s --entry=f --emit=llvm --output=%t 2>&1 | FileCheck %s --check-prefix=EMIT
+// RUN: not fuse-run %s --verify --print 2>&1 | FileCheck %s --check-prefix=SEVERAL
 // RUN: not fuse-run %s --entry=wide --emit=ptx --chip=sm_80 2>&1 | FileCheck %s --check-prefix=CHIP
 // RUN: not fuse-run %s --entry=f --verify 2>&1 | FileCheck %s --check-prefix=NO-KERNEL
 
+// ITERATIONS: error: --iterations: expected at least 1, got 0
+// PLACE: error: -o is for what --emit prints; results go to --output
+// EMIT: error: --output needs a run, --emit prints code
 // CHIP: error: 'math.erf' op has no expansion for operands of type
 // CHIP: fuse-run: error: lowering for sm_80 failed
 // NO-FILE: {{error: cannot open input file .*none.mlir}}
-// SEVERAL: error: the module has several functions, choose one with --entry: f, refined, pair, called, caller
-// NO-ENTRY: error: no public function 'h'; there are f, refined, pair, called, caller
+// SEVERAL: error: the module has several functions, choose one with --entry: f, refined, pair, called, caller, wide
+// NO-ENTRY: error: no public function 'h'; there are f, refined, pair, called, caller, wide
 // PAIR: error: argument 0 is complex<f32>, expected a ranked tensor or a scalar
 // CALLED: error: @called has scalars and is called in the module; run a function that calls it
 // ARGUMENT: error: --shape: expected an argument from 0 to 1, got '2'
