@@ -145,6 +145,12 @@ static std::optional<SiteGain> predictGain(Operation *op, int64_t tokens) {
 //===----------------------------------------------------------------------===//
 
 static std::string toText(Location loc) {
+  // A kernel has the locations of all its members; the first will do.
+  while (auto fused = dyn_cast<FusedLoc>(loc)) {
+    if (fused.getLocations().empty())
+      break;
+    loc = fused.getLocations().front();
+  }
   std::string text;
   llvm::raw_string_ostream os(text);
   loc.print(os);

@@ -36,6 +36,7 @@
 // JSON:      "gain": {
 // JSON-NEXT:   "bytes": 1280,
 // JSON:      "kernel": "mlp"
+// JSON:      "location": "\"{{.*}}explain.mlir\":{{[0-9]+}}:{{[0-9]+}}"
 // JSON:      "fused": false,
 // JSON:      "id": "FUSE-N208"
 // JSON:      "suggestion": "remove the hooks before fusing"
