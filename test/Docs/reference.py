@@ -7,14 +7,15 @@
 # BAD-DAG: fuse-some-thing: has no sentence 'After this pass'
 # BAD-DAG: fuse-some-thing: has no example
 # BAD-DAG: fuse-some-thing: has no statistics
+# BAD-DAG: fuse-other-thing: example does not parse: {{.*}}: fuse.quadratic %x
 # BAD-DAG: fuse.linear: has no description
 # BAD-DAG: fuse.add: is in no example
 # BAD-DAG: fuse.add: example does not parse: expected {{.*}}: fuse.linear %x,
-# BAD: 1 passes and 2 ops, {{[1-9]}} problems
+# BAD: 2 passes and 2 ops, {{[1-9][0-9]*}} problems
 """Passes and ops say in TableGen what a reader needs, and their examples parse.
 
-In examples of ops, values need no definition: they get whatever type they are
-used with.
+In examples, values need no definition: they get whatever type they are used
+with. What is left out of an example of a pass, in three dots, is not parsed.
 """
 
 import json
@@ -50,10 +51,14 @@ def check_pass(record):
         yield f"{argument}: has no statistics"
 
 
-def examples(text):
+# Examples in the descriptions of passes, and of ops.
+BLOCK = r"```mlir\n(.*?)```()"
+BLOCK_OR_LINE = r"```mlir\n(.*?)```|Example: *\n? *`([^`]+)`"
+
+
+def examples(text, form):
     """The ops of the examples in a description, one by one."""
-    for code in re.findall(r"```mlir\n(.*?)```|Example: *\n? *`([^`]+)`", text,
-                           re.DOTALL):
+    for code in re.findall(form, text, re.DOTALL):
         code = code[0] or code[1]
         indent = min(len(line) - len(line.lstrip())
                      for line in code.splitlines() if line.strip())
@@ -122,20 +127,23 @@ def parse_all(found):
                  if example.learn(errors)]
 
 
-def check_ops(ops):
-    """The problems of ops, by their names."""
-    found = []
+def check_ops(ops, found):
+    """The problems of ops, by their names. Their examples go to `found`."""
     for name, record in ops.items():
         if not record["summary"]:
             yield f"{name}: has no summary"
         text = record["description"].strip()
         if not text:
             yield f"{name}: has no description"
-        own = [Example(name, code) for code in examples(text)]
+        own = [Example(name, code) for code in examples(text, BLOCK_OR_LINE)]
         if not any(re.search(rf"\b{re.escape(name)}\b", one.code)
                    for one in own):
             yield f"{name}: is in no example"
         found += own
+
+
+def check_examples(found):
+    """The problems of examples."""
     parse_all(found)
     for example in found:
         if example.error:
@@ -145,12 +153,16 @@ def check_ops(ops):
 
 def main(root, include):
     """Print the problems and return their number."""
-    root, problems, passes, ops = pathlib.Path(root), [], 0, {}
+    root, problems, passes, ops, found = pathlib.Path(root), [], 0, {}, []
     for folder in PASSES:
         known = records(root / "include/fuse" / folder / "Passes.td", include)
         for name in known["!instanceof"].get("PassBase", []):
             passes += 1
-            problems += check_pass(known[name])
+            record = known[name]
+            problems += check_pass(record)
+            found += [Example(record["argument"], code)
+                      for code in examples(record["description"], BLOCK)
+                      if "..." not in code]
     for name, file in DIALECTS.items():
         known = records(root / "dialects" / name / "IR" / f"{file}Ops.td",
                         include, root / "dialects", root / "include")
@@ -158,7 +170,8 @@ def main(root, include):
             dialect = known[known[op]["opDialect"]["def"]]["name"]
             if dialect == name:
                 ops[f"{name}.{known[op]['opName']}"] = known[op]
-    problems += check_ops(ops)
+    problems += check_ops(ops, found)
+    problems += check_examples(found)
     print("\n".join(problems))
     print(f"{passes} passes and {len(ops)} ops, {len(problems)} problems")
     return len(problems)

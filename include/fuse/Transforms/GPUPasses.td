@@ -35,15 +35,18 @@ def AttachLaunchPlanPass : Pass<"fuse-attach-launch-plan", "::mlir::ModuleOp"> {
     and the plan lacks.
 
     Example: `fuse-opt scale.mlir --convert-linalg-to-gpu
-    --fuse-attach-launch-plan` attaches to a function that doubles `n` numbers
+    --fuse-attach-launch-plan` makes of a function that doubles `n` numbers
 
     ```mlir
-    fuse.launch_plan = {
-      launches = [{args = ["arg0", "arg1", affine_map<()[s0] -> (s0)>],
-                   block = array<i64: 256, 1, 1>,
-                   grid = affine_map<()[s0] -> (s0 ceildiv 256, 1, 1)>,
-                   kernel = @kernels::@map_f32_f32} ],
-      symbols = [array<i64: 0, 0>], workspace = []}
+    func.func @scale(%x: memref<?xf32>, %y: memref<?xf32>) attributes {
+      fuse.launch_plan = {
+        launches = [{args = ["arg0", "arg1", affine_map<()[s0] -> (s0)>],
+                     block = array<i64: 256, 1, 1>,
+                     grid = affine_map<()[s0] -> (s0 ceildiv 256, 1, 1)>,
+                     kernel = @kernels::@map_f32_f32} ],
+        symbols = [array<i64: 0, 0>], workspace = []}} {
+      return
+    }
     ```
   }];
   let statistics = [

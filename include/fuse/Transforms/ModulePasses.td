@@ -266,7 +266,8 @@ def PackWeightsPass : Pass<"fuse-pack-weights"> {
     become
 
     ```mlir
-        %w: tensor<32x8xf32> {fuse.parameter = "norm+mlp.gate_up"}, ...
+    func.func @"norm+mlp#0"(%x: tensor<?x8xf32>,
+       %w: tensor<32x8xf32> {fuse.parameter = "norm+mlp.gate_up"}, ...
       %wg = tensor.extract_slice %w[0, 0] [16, 8] [1, 1]
         : tensor<32x8xf32> to tensor<16x8xf32>
       %wu = tensor.extract_slice %w[16, 0] [16, 8] [1, 1]

@@ -69,7 +69,8 @@ def ExpandCopiesPass : Pass<"fuse-expand-copies"> {
     becomes
 
     ```mlir
-    linalg.generic {indexing_maps = [#map, #map],
+    linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
+                                     affine_map<(i, j) -> (i, j)>],
                     iterator_types = ["parallel", "parallel"]}
         ins(%x : memref<?x4xf32>)
         outs(%y : memref<?x4xf32, strided<[8, 1], offset: 2>>) {
@@ -262,10 +263,12 @@ def ObserveActivationsPass
         -> tensor<?x4xf32>
     ```
 
-    becomes a function with the results
+    becomes
 
     ```mlir
-    (tensor<?x4xf32>, tensor<?x8xf32> {fuse.observed = ["up_proj"]})
+    func.func @f(%x: tensor<?x8xf32>,
+                 %w: tensor<4x8xf32> {fuse.parameter = "up_proj.weight"})
+        -> (tensor<?x4xf32>, tensor<?x8xf32> {fuse.observed = ["up_proj"]})
     ```
   }];
   let statistics = [
@@ -508,6 +511,9 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
            {tile.schedule = #tile.schedule<tokens = 16, blocks = 128,
             split = 16, weight_stages = 6, token_stages = 8, in_flight = 2,
             partials = f32, hint = evict_first, dependent = true>}
+         : (tensor<?x2048xbf16>, tensor<8192x2048xbf16>,
+            tensor<8192x2048xbf16>, tensor<2048x8192xbf16>)
+           -> tensor<?x2048xbf16>
     ```
   }];
   let options = [

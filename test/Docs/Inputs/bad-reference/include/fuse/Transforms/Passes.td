@@ -5,3 +5,14 @@ def SomeThingPass : Pass<"fuse-some-thing"> {
     Does something.
   }];
 }
+
+def OtherThingPass : Pass<"fuse-other-thing"> {
+  let summary = "Does something else";
+  let description = [{
+    Example:
+
+    ```mlir
+    fuse.quadratic %x
+    ```
+  }];
+}
