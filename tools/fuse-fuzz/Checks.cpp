@@ -13,8 +13,10 @@
 #include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/ADT/StringSet.h"
@@ -39,11 +41,14 @@ std::string fuse::print(ModuleOp module, bool generic) {
 }
 
 /// Whether the short form has no place for the locations of some ops: those of
-/// linalg that have a name leave out their body.
-static bool hidesBodies(ModuleOp module) {
+/// linalg that have a name leave out their body, loops and branches those of
+/// arguments and of what yields nothing.
+static bool hidesLocations(ModuleOp module) {
   return module
-      .walk([](linalg::LinalgOp op) {
-        return WalkResult(success(isa<linalg::GenericOp>(op)));
+      .walk([](Operation *op) {
+        bool hides = isa<LoopLikeOpInterface, scf::IfOp>(op) ||
+                     (isa<linalg::LinalgOp>(op) && !isa<linalg::GenericOp>(op));
+        return WalkResult(failure(hides));
       })
       .wasInterrupted();
 }
@@ -53,7 +58,7 @@ static bool hidesBodies(ModuleOp module) {
 static LogicalResult checkRoundTrip(ModuleOp module) {
   ParserConfig config(module.getContext());
   for (bool generic : {false, true}) {
-    if (!generic && hidesBodies(module))
+    if (!generic && hidesLocations(module))
       continue;
     Module parsed = parseSourceString<ModuleOp>(print(module, generic), config);
     if (!parsed || failed(verifyIdentical(module, *parsed)))
@@ -92,7 +97,7 @@ static LogicalResult checkUnfuse(ModuleOp original, ModuleOp formed) {
 /// What was formed can be stored and undone elsewhere.
 static LogicalResult checkStored(ModuleOp original, ModuleOp formed) {
   Module parsed = parseSourceString<ModuleOp>(
-      print(formed, hidesBodies(formed)), ParserConfig(formed.getContext()));
+      print(formed, hidesLocations(formed)), ParserConfig(formed.getContext()));
   return success(parsed && succeeded(checkUnfuse(original, *parsed)));
 }
 
