@@ -176,7 +176,7 @@ def prefill_limits(root):
     clocks = [row["sm_mhz"] / 1e3 for row in page.result["rows"]
               if row["system"] == "fuse" and row["M"] >= 1024 and
               row["protocol"] == "single"]
-    page.sentence("which is # to # GHz in rows of 1024 tokens and more",
+    page.sentence("The clock is # to # GHz in rows of 1024 tokens and more",
                   min(clocks), max(clocks))
     return page
 
