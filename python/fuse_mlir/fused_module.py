@@ -124,11 +124,22 @@ class FusedModule(FusedPlace):
         Raises:
             KernelError: there is none; with the reason.
         """
-        try:
-            copies, compiled = self.compile_for(inputs)
-        except Refused as refusal:
-            raise KernelError(str(refusal)) from refusal
+        copies, compiled = self._compile_again(inputs)
         return self.bind(copies, compiled, inputs[0].device)
+
+    def _compile_again(self, inputs: Sequence[torch.Tensor]) \
+            -> tuple[Copies, Compiled]:
+        """`compile_for` of a site that is fused.
+
+        Raises:
+            KernelError: there is none any more; with the reason.
+        """
+        try:
+            return self.compile_for(inputs)
+        except (Refused, KernelError) as error:
+            raise KernelError(
+                f"site '{self.site}' has no kernel for its members and "
+                f"inputs as they are now: {error}; unfuse the site") from error
 
     def compile_for(self, inputs: Sequence[torch.Tensor]) \
             -> tuple[Copies, Compiled]:
@@ -315,10 +326,7 @@ class FusedModule(FusedPlace):
             and self._watch.has_modules(self.members)
         if kernel is not None \
                 and (not same or self._structure() != self._built):
-            try:
-                copies, compiled = self.compile_for(inputs)
-            except Refused as refusal:
-                raise KernelError(str(refusal)) from refusal
+            copies, compiled = self._compile_again(inputs)
             if kernel.computes(compiled, same):
                 self.__dict__["_built"] = self._structure()
             else:

@@ -68,6 +68,31 @@ class Fusing(unittest.TestCase):
         plain.to(torch.bfloat16)
         torch.testing.assert_close(model(x.bfloat16()), plain(x.bfloat16()))
 
+    def test_another_type_without_a_kernel(self):
+        class Formula(MLP):
+            # Rounded between its ops in bf16, which no kernel computes.
+            def forward(self, x):
+                gate = self.gate(x)
+                return self.down(gate * torch.sigmoid(gate) * self.up(x))
+
+        class Formulas(Block):
+            def __init__(self):
+                super().__init__()
+                self.mlp = Formula(8, 16)
+
+        model, x = net(1, Formulas)
+        fuse(model, x, {(("Norm", "layers.*.norm"),
+                         ("Formula", "layers.*.mlp")): "gated_mlp"})
+        model(x)
+        model.to(torch.bfloat16)
+        with self.assertRaisesRegex(
+                KernelError, r"site 'norm\+mlp#0' has no kernel for its "
+                "members and inputs as they are now: the members form "
+                "norm_linear, the pattern asks for gated_mlp: .*; unfuse the"):
+            model(x.bfloat16())
+        fuse_mlir.unfuse_modules(model)
+        model(x.bfloat16())
+
     def test_strided_inputs(self):
         model, _ = net(1)
         x = torch.randn(8, 3).t()
