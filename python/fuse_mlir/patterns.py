@@ -227,8 +227,9 @@ def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
             raise _undeclared(model, key)
         return _of_globs(declared[key], kernel)
     if not isinstance(key, tuple) or not key:
-        raise PatternError(f"pattern {key!r} is a {type(key).__name__}; "
-                           "expected a tuple of names, or of (name, glob)")
+        what = f"a {type(key).__name__}" if key else "empty"
+        raise PatternError(f"pattern {key!r} is {what}; expected a tuple of "
+                           "names, or of (name, glob)")
     pairs = key
     if not _is_inline(key):
         globs, kernel = _declared(model, key, kernel)

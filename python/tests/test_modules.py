@@ -385,6 +385,12 @@ class Declared(unittest.TestCase):
                 "there is none; write .* register_fusion_patterns, or set "
                 "_kernel_fusion_patterns"):
             fuse(model, x, ("Norm", "MLP"))
+        with self.assertRaisesRegex(PatternError, r"pattern \(\) is empty; "
+                                    "expected a tuple of names, or of"):
+            fuse(model, x, [()])
+        with self.assertRaisesRegex(PatternError, r"pattern \{'a'\} is a set; "
+                                    "expected a tuple of names, or of"):
+            fuse(model, x, [{"a"}])
         with self.assertRaisesRegex(PatternError, "2 names and 1 paths"):
             fuse_mlir.register_fusion_patterns(model, {("A", "B"): ("a",)})
         fuse_mlir.register_fusion_patterns(model, {("A",): ("a",)})
