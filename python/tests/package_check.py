@@ -12,6 +12,8 @@ package = pathlib.Path(fuse_mlir.__file__).parent
 assert "site-packages" in package.parts, package
 found = pathlib.Path(native.library()._name)
 assert found == package / "lib" / "libfuse.so", found
+# Type checkers read the types of packages that say that they have them.
+assert (package / "py.typed").exists()
 
 
 class Block(torch.nn.Module):
