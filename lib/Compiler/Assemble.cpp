@@ -6,12 +6,9 @@
 
 #include "fuse/Compiler/DeviceCode.h"
 #include "fuse/Support/OutputFile.h"
-#include "llvm/ADT/ScopeExit.h"
-#include "llvm/ADT/SmallString.h"
+#include "fuse/Support/TemporaryDirectory.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 
 using namespace fuse;
@@ -65,19 +62,13 @@ llvm::Error fuse::assemble(DeviceModule &module, StringRef chip,
   auto ptxas = llvm::sys::findProgramByName("ptxas");
   if (!ptxas)
     return createStringError("there is no ptxas in PATH");
-  llvm::SmallString<128> directory;
-  if (std::error_code code =
-          llvm::sys::fs::createUniqueDirectory("fuse-ptxas", directory))
-    return createStringError(code, "a temporary directory: " + code.message());
-  auto cleanUp =
-      llvm::scope_exit([&] { llvm::sys::fs::remove_directories(directory); });
-  auto getPath = [&](StringRef name) {
-    llvm::SmallString<128> path(directory);
-    llvm::sys::path::append(path, name);
-    return std::string(path);
-  };
-  std::string input = getPath("code.ptx"), output = getPath("code.cubin"),
-              logPath = getPath("log");
+  llvm::Expected<TemporaryDirectory> directory =
+      TemporaryDirectory::create("fuse-ptxas");
+  if (!directory)
+    return directory.takeError();
+  std::string input = directory->getFile("code.ptx");
+  std::string output = directory->getFile("code.cubin");
+  std::string logPath = directory->getFile("log");
   if (llvm::Error error = writeFile(input, [&](llvm::raw_ostream &os) {
         os << module.ptx;
         return llvm::Error::success();

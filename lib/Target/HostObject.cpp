@@ -6,6 +6,8 @@
 
 #include "fuse/Target/HostObject.h"
 #include "fuse/Support/LLVMPasses.h"
+#include "fuse/Support/OutputFile.h"
+#include "fuse/Support/TemporaryDirectory.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/Export.h"
@@ -301,22 +303,6 @@ Expected<std::string> fuse::emitHostObject(ModuleOp portable, ModuleOp kernels,
 // Linking
 //===----------------------------------------------------------------------===//
 
-/// A new directory that only this user can look into, and that goes with it.
-namespace {
-struct PrivateDirectory {
-  ~PrivateDirectory() {
-    if (!path.empty())
-      llvm::sys::fs::remove_directories(path);
-  }
-  std::string getFile(StringRef name) const {
-    SmallString<128> file(path);
-    llvm::sys::path::append(file, name);
-    return std::string(file);
-  }
-  SmallString<128> path;
-};
-} // namespace
-
 static Expected<std::string> findLinker(ArrayRef<std::string> directories) {
   SmallVector<StringRef> paths(directories.begin(), directories.end());
   for (StringRef name : {"ld.lld-22", "ld.lld"}) {
@@ -345,26 +331,18 @@ Expected<std::string> fuse::linkHostObject(StringRef object,
   Expected<std::string> linker = findLinker(directories);
   if (!linker)
     return linker.takeError();
-  PrivateDirectory directory;
-  if (std::error_code code =
-          llvm::sys::fs::createUniqueDirectory("fuse-link", directory.path))
-    return createStringError(code, "a temporary directory: " + code.message());
-  std::string input = directory.getFile("code.o");
-  std::string output = directory.getFile("code.so");
-  std::string log = directory.getFile("log");
-  {
-    std::error_code code;
-    llvm::raw_fd_ostream os(input, code);
-    if (code)
-      return createStringError(code, input + ": " + code.message());
-    os << object;
-    os.close();
-    if (os.has_error()) {
-      code = os.error();
-      os.clear_error();
-      return createStringError(code, input + ": " + code.message());
-    }
-  }
+  Expected<TemporaryDirectory> directory =
+      TemporaryDirectory::create("fuse-link");
+  if (!directory)
+    return directory.takeError();
+  std::string input = directory->getFile("code.o");
+  std::string output = directory->getFile("code.so");
+  std::string log = directory->getFile("log");
+  if (llvm::Error error = writeFile(input, [&](llvm::raw_ostream &os) {
+        os << object;
+        return llvm::Error::success();
+      }))
+    return std::move(error);
   // The libraries of this process stand for those of the one that will load
   // the code: their names and symbol versions become its requirements.
   std::string math = getLibrary(reinterpret_cast<void *>(

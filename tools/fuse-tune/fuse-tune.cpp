@@ -14,6 +14,7 @@
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Trial/TuneFormat.h"
 #include "fuse/Support/ReadModule.h"
+#include "fuse/Support/TemporaryDirectory.h"
 #include "fuse/Target/PTX.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/IR/AsmState.h"
@@ -23,7 +24,6 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "tile/IR/TileTypes.h"
-#include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -241,18 +241,14 @@ static Error runTool(const char *self, Options &options) {
       write(options.output, *candidates);
       return Error::success();
     }
-    llvm::SmallString<128> directory;
-    if (std::error_code code =
-            llvm::sys::fs::createUniqueDirectory("fuse-tune", directory))
-      return createStringError(code,
-                               "a temporary directory: " + code.message());
-    auto cleanUp =
-        llvm::scope_exit([&] { llvm::sys::fs::remove_directories(directory); });
-    std::string base(directory);
-    write(base + "/candidates", *candidates);
-    measured = {base + "/measurements.json"};
-    if (Error error = runMeasurements(self, options, base + "/candidates",
-                                      measured.front()))
+    Expected<TemporaryDirectory> directory =
+        TemporaryDirectory::create("fuse-tune");
+    if (!directory)
+      return directory.takeError();
+    std::string made = directory->getFile("candidates");
+    write(made, *candidates);
+    measured = {directory->getFile("measurements.json")};
+    if (Error error = runMeasurements(self, options, made, measured.front()))
       return error;
     Expected<std::string> table = makeTable(measured, options.margin);
     if (!table)
