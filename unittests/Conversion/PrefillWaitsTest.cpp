@@ -121,6 +121,8 @@ private:
   llvm::DenseSet<Value> values;
 };
 
+} // namespace
+
 /// Loops of the math warps in which lanes may differ.
 static int64_t countDivergentLoops(tile::KernelOp kernel) {
   VaryingValues varying(kernel);
@@ -131,6 +133,8 @@ static int64_t countDivergentLoops(tile::KernelOp kernel) {
   });
   return count;
 }
+
+namespace {
 
 class PrefillWaitsTest : public ::testing::Test {
 protected:

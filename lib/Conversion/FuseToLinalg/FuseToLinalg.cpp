@@ -64,6 +64,37 @@ static LogicalResult checkConstants(Operation *root) {
   return failure(result.wasInterrupted());
 }
 
+/// A builder for a layer whose operands and results all have one shape.
+template <typename... Types>
+static LayerBuilder getRowBuilder(PatternRewriter &rewriter, Operation *op,
+                                  RankedTensorType type, Types... types) {
+  return LayerBuilder(rewriter, op->getLoc(),
+                      {type.getShape(), types.getShape()...},
+                      type.getRank() - 1);
+}
+
+/// How the scales that a dynamic quantize op measured are read.
+static Access getScaleAccess(Value scale) {
+  auto type = cast<RankedTensorType>(scale.getType());
+  return type.getRank() == 1 && type.getDimSize(0) == 1 ? Access::Single
+                                                        : Access::PerRow;
+}
+
+/// A builder for a quantize or dequantize op, and its inputs. A scale per
+/// index of dimension 0 makes that dimension the rows.
+template <typename OpTy>
+static LayerBuilder getScaleBuilder(PatternRewriter &rewriter, OpTy op,
+                                    RankedTensorType from, RankedTensorType to,
+                                    SmallVector<LayerInput> &inputs) {
+  unsigned numRowDims = op.getChannelScale() ? 1 : to.getRank() - 1;
+  LayerBuilder b(rewriter, op.getLoc(), {to.getShape(), from.getShape()},
+                 numRowDims);
+  inputs.push_back({b.flatten(op->getOperand(0))});
+  if (op.getChannelScale())
+    inputs.push_back({op.getChannelScale(), Access::PerRow});
+  return b;
+}
+
 namespace {
 
 struct DecomposeFusedOp : OpInterfaceRewritePattern<FusedOpInterface> {
@@ -75,15 +106,6 @@ struct DecomposeFusedOp : OpInterfaceRewritePattern<FusedOpInterface> {
     return success();
   }
 };
-
-/// A builder for a layer whose operands and results all have one shape.
-template <typename... Types>
-static LayerBuilder getRowBuilder(PatternRewriter &rewriter, Operation *op,
-                                  RankedTensorType type, Types... types) {
-  return LayerBuilder(rewriter, op->getLoc(),
-                      {type.getShape(), types.getShape()...},
-                      type.getRank() - 1);
-}
 
 struct LowerRMSNorm : OpRewritePattern<RMSNormOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -173,13 +195,6 @@ struct LowerLayerNorm : OpRewritePattern<LayerNormOp> {
     return success();
   }
 };
-
-/// How the scales that a dynamic quantize op measured are read.
-static Access getScaleAccess(Value scale) {
-  auto type = cast<RankedTensorType>(scale.getType());
-  return type.getRank() == 1 && type.getDimSize(0) == 1 ? Access::Single
-                                                        : Access::PerRow;
-}
 
 struct LowerLinear : OpRewritePattern<LinearOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -279,21 +294,6 @@ struct LowerBinary : OpRewritePattern<LayerOp> {
     return success();
   }
 };
-
-/// A builder for a quantize or dequantize op, and its inputs. A scale per
-/// index of dimension 0 makes that dimension the rows.
-template <typename OpTy>
-static LayerBuilder getScaleBuilder(PatternRewriter &rewriter, OpTy op,
-                                    RankedTensorType from, RankedTensorType to,
-                                    SmallVector<LayerInput> &inputs) {
-  unsigned numRowDims = op.getChannelScale() ? 1 : to.getRank() - 1;
-  LayerBuilder b(rewriter, op.getLoc(), {to.getShape(), from.getShape()},
-                 numRowDims);
-  inputs.push_back({b.flatten(op->getOperand(0))});
-  if (op.getChannelScale())
-    inputs.push_back({op.getChannelScale(), Access::PerRow});
-  return b;
-}
 
 struct LowerQuantize : OpRewritePattern<QuantizeOp> {
   using OpRewritePattern::OpRewritePattern;
