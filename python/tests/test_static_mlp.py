@@ -303,6 +303,20 @@ class Calibration(unittest.TestCase):
         self.assertIn("scales(i8", kernel(model).compiled.formed)
         self.assertTrue(fuse_mlir.verify(model))
 
+    def test_values_that_get_the_type_of_a_weight(self):
+        model = transformer("t5", d_model=32, d_ff=64, d_kv=16, num_layers=1,
+                            num_heads=2, vocab_size=64)
+        inputs = {"input_ids": self.data[0], "decoder_input_ids": self.data[0]}
+        found = fuse_mlir.calibrate(model, [inputs], storage="i8")
+        self.assertEqual(found.fused[0].families, ("mlp",))
+        self.assertTrue(fuse_mlir.verify(model, inputs))
+        fuse_mlir.unfuse_modules(model)
+        # FP8 would be what the members round to.
+        with self.assertRaisesRegex(fuse_mlir.FuseError,
+                                    "modeling_t5.py:.* with result of type "
+                                    "torch.float8_e4m3fn"):
+            fuse_mlir.calibrate(model, [inputs])
+
     def test_changed_weights_are_stored_again(self):
         model, x = net()
         x = x.bfloat16()
