@@ -212,10 +212,11 @@ TEST(PackingTest, RefusesOtherPlans) {
             what + "'rows_256' packs at least 1 matrices, got 0");
   EXPECT_EQ(check({"gate_up_256", {0}, 1, 1, 32768}),
             what + "'gate_up_256' packs 2 matrices, got 1");
-  for (PackedWeight packed : {PackedWeight{"rows_256", {0, 1}, 1, 1, 32768},
-                              PackedWeight{"rows_256", {0}, 2, 1, 65536},
-                              PackedWeight{"rows_256", {0}, 1, 2, 65536},
-                              PackedWeight{"rows_256", {0}, 1, 1, 32767}})
+  for (const PackedWeight &packed :
+       {PackedWeight{"rows_256", {0, 1}, 1, 1, 32768},
+        PackedWeight{"rows_256", {0}, 2, 1, 65536},
+        PackedWeight{"rows_256", {0}, 1, 2, 65536},
+        PackedWeight{"rows_256", {0}, 1, 1, 32767}})
     EXPECT_THROW(checkPacking(packed, function), Failure) << packed.recipe;
   // One behind the other they need one width.
   function.arguments[1].shape[1] = 64;

@@ -40,6 +40,24 @@ static SmallVector<Value> unpack(Emitter &emit, Value aggregate, size_t count) {
   return registers;
 }
 
+/// The first of two neighbouring values that are packed as bf16, if they were
+/// unpacked from one pair of bf16: its bits are theirs.
+static OpResult getPair(PackOp op, size_t index) {
+  auto first = dyn_cast<OpResult>(op.getValues()[index]);
+  auto second = dyn_cast<OpResult>(op.getValues()[index + 1]);
+  if (!first || !second || first.getOwner() != second.getOwner() ||
+      first.getResultNumber() % 2 != 0 ||
+      second.getResultNumber() != first.getResultNumber() + 1)
+    return {};
+  auto unpack = dyn_cast<tile::UnpackOp>(first.getOwner());
+  Type element = cast<VectorType>(op.getVector().getType()).getElementType();
+  if (!unpack || !element.isBF16() ||
+      cast<VectorType>(unpack.getVector().getType()).getElementType() !=
+          element)
+    return {};
+  return first;
+}
+
 namespace {
 
 struct AccZeroLowering : OpConversionPattern<AccZeroOp> {
@@ -214,24 +232,6 @@ struct ReduceLowering : OpConversionPattern<tile::ReduceOp> {
     return success();
   }
 };
-
-/// The first of two neighbouring values that are packed as bf16, if they were
-/// unpacked from one pair of bf16: its bits are theirs.
-static OpResult getPair(PackOp op, size_t index) {
-  auto first = dyn_cast<OpResult>(op.getValues()[index]);
-  auto second = dyn_cast<OpResult>(op.getValues()[index + 1]);
-  if (!first || !second || first.getOwner() != second.getOwner() ||
-      first.getResultNumber() % 2 != 0 ||
-      second.getResultNumber() != first.getResultNumber() + 1)
-    return {};
-  auto unpack = dyn_cast<tile::UnpackOp>(first.getOwner());
-  Type element = cast<VectorType>(op.getVector().getType()).getElementType();
-  if (!unpack || !element.isBF16() ||
-      cast<VectorType>(unpack.getVector().getType()).getElementType() !=
-          element)
-    return {};
-  return first;
-}
 
 struct PackLowering : OpConversionPattern<PackOp> {
   using OpConversionPattern::OpConversionPattern;
