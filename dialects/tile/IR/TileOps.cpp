@@ -52,7 +52,8 @@ LogicalResult RingCreateOp::verify() {
   // others goes first.
   auto kernel = (*this)->getParentOfType<KernelOp>();
   RingType type = getRing().getType();
-  uint64_t end = offset + type.getStages() * type.getBytes();
+  // Past the last signed number, if it has to be.
+  uint64_t end = uint64_t(offset) + type.getStages() * type.getBytes();
   if (kernel && end > kernel.getSharedBytes())
     return emitOpError() << "ends at byte " << end
                          << " of shared memory, the kernel has "
