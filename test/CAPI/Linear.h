@@ -7,6 +7,7 @@
 #ifndef FUSE_TEST_CAPI_LINEAR_H
 #define FUSE_TEST_CAPI_LINEAR_H
 
+#include "Tensor.h"
 #include "fuse-c/Compiler.h"
 
 #include <stdio.h>
@@ -52,33 +53,6 @@ static inline fuse_artifact *compile(const char *text,
   fuse_module_destroy(module);
   fuse_context_destroy(context);
   return artifact;
-}
-
-/* An f32 tensor on the CPU. */
-static DLTensor makeTensor(void *data, int64_t *shape, int32_t ndim) {
-  DLTensor tensor;
-  memset(&tensor, 0, sizeof(tensor));
-  tensor.data = data;
-  tensor.device.device_type = kDLCPU;
-  tensor.ndim = ndim;
-  tensor.dtype.code = kDLFloat;
-  tensor.dtype.bits = 32;
-  tensor.dtype.lanes = 1;
-  tensor.shape = shape;
-  return tensor;
-}
-
-/* A launch with one input and one output. */
-static inline fuse_launch_args makeLaunch(const DLTensor *const *inputs,
-                                          const DLTensor *const *outputs) {
-  fuse_launch_args args;
-  memset(&args, 0, sizeof(args));
-  args.size = sizeof(args);
-  args.inputs = inputs;
-  args.num_inputs = 1;
-  args.outputs = outputs;
-  args.num_outputs = 1;
-  return args;
 }
 
 #endif /* FUSE_TEST_CAPI_LINEAR_H */

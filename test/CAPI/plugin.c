@@ -8,6 +8,7 @@
 // CHECK: round 0: other thread same, child 0, dlclose 0
 // CHECK: round 1: other thread same, child 0, dlclose 0
 
+#include "Tensor.h"
 #include "fuse-c/Compiler.h"
 
 #include <dlfcn.h>
@@ -93,25 +94,10 @@ static fuse_instance *compile(void) {
 
 static void launch(fuse_instance *instance, float *result) {
   int64_t shape[2] = {kTokens, 8};
-  DLTensor input, output;
+  DLTensor input = makeTensor(x, shape, 2);
+  DLTensor output = makeTensor(result, shape, 2);
   const DLTensor *inputs[1] = {&input}, *outputs[1] = {&output};
-  fuse_launch_args args;
-  memset(&input, 0, sizeof(input));
-  input.data = x;
-  input.device.device_type = kDLCPU;
-  input.ndim = 2;
-  input.dtype.code = kDLFloat;
-  input.dtype.bits = 32;
-  input.dtype.lanes = 1;
-  input.shape = shape;
-  output = input;
-  output.data = result;
-  memset(&args, 0, sizeof(args));
-  args.size = sizeof(args);
-  args.inputs = inputs;
-  args.num_inputs = 1;
-  args.outputs = outputs;
-  args.num_outputs = 1;
+  fuse_launch_args args = makeLaunch(inputs, outputs);
   expect(api.launch(instance, &args));
 }
 
