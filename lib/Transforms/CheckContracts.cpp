@@ -68,14 +68,20 @@ static void addFunction(FunctionOpInterface function, Fusions &fusions) {
   // Forming is tried on a copy, which stands nowhere.
   OwningOpRef<Operation *> copy = function->clone();
   KernelFormation formation;
-  formation.onRefusal = [&](StringRef site, const Refusal &refusal, Location at,
-                            Operation *) {
-    fusions.missing.push_back({at, toText(site, refusal)});
+  auto note = [&](Location at, const std::string &text) {
+    fusions.missing.push_back({at, text});
     at->walk([&](Location loc) {
       if (auto name = dyn_cast<NameLoc>(loc))
-        fusions.reasons.try_emplace(name.getName(), toText(site, refusal));
+        fusions.reasons.try_emplace(name.getName(), text);
       return WalkResult::advance();
     });
+  };
+  formation.onRefusal = [&](StringRef site, const Refusal &refusal, Location at,
+                            Operation *) { note(at, toText(site, refusal)); };
+  formation.onFused = [&](StringRef site, FusedOpInterface kernel) {
+    note(kernel->getLoc(), (site + ": fuse-form-kernels would make it " +
+                            kernel->getName().getStringRef())
+                               .str());
   };
   (void)formKernels(cast<FunctionOpInterface>(copy.get()), formation);
 }
@@ -209,7 +215,9 @@ static LogicalResult checkCount(Operation *op, const Fusions &fusions) {
     return success();
   InFlightDiagnostic diag = op->emitError();
   diag << "expected " << expected.getValue().getZExtValue()
-       << " fused sites, there are " << fusions.sites;
+       << (expected.getValue().isOne() ? " fused site" : " fused sites")
+       << (fusions.sites == 1 ? ", there is " : ", there are ")
+       << fusions.sites;
   for (const Missing &missing : ArrayRef(fusions.missing).take_front(kMaxNotes))
     diag.attachNote(missing.loc) << "not fused: " << missing.text;
   if (fusions.missing.size() > kMaxNotes)

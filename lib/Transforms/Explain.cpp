@@ -104,6 +104,7 @@ static std::optional<SiteGain> predictGain(const ModuleSite &site,
     formation.onRefusal = [](StringRef, const Refusal &, Location,
                              Operation *) {};
     // What is fused on the side is no news.
+    formation.onFused = [](StringRef, FusedOpInterface) {};
     ScopedDiagnosticHandler silence(function->getContext(),
                                     [](Diagnostic &) {});
     if (succeeded(formKernels(*function, formation)))

@@ -50,8 +50,8 @@ static std::string summarize(const Explanation &explanation) {
       continue;
     sum += *site.gain;
   }
-  return std::to_string(fused) + " sites fused, " +
-         std::to_string(explanation.sites.size() - fused) +
+  return std::to_string(fused) + (fused == 1 ? " site" : " sites") +
+         " fused, " + std::to_string(explanation.sites.size() - fused) +
          " refused; kernels save " + std::to_string(sum.launches) +
          " launches and " + std::to_string(sum.bytes) + " bytes";
 }

@@ -125,6 +125,10 @@ KernelFormationCounts fuse::formGroup(FunctionOpInterface function,
   }
   GroupOp group = moveIntoGroup(block, id, rounding);
   ++counts.fused;
+  if (formation.onFused) {
+    formation.onFused(id.getValue(), group);
+    return counts;
+  }
   remark::passed(group.getLoc(), remarks) << remark::metric("Family", "group");
   return counts;
 }

@@ -167,7 +167,8 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
 
 /// Replaces the chain of a site, or refuses it when the kernel would not mean
 /// that chain.
-static bool replaceChain(Site &site, RoundingMode mode) {
+static bool replaceChain(Site &site, RoundingMode mode,
+                         const KernelFormation &formation) {
   KernelMatch &match = *site.match;
   if (Operation *user = match.getUserBeforeAnchor()) {
     site.refusal = Refusal{RefusalKind::ResultUsedBeforeOperands, user};
@@ -178,7 +179,10 @@ static bool replaceChain(Site &site, RoundingMode mode) {
     site.refusal = Refusal{RefusalKind::NotReversible, match.anchor};
     return false;
   }
-  remarkFused(site, kernel->getLoc());
+  if (formation.onFused)
+    formation.onFused(site.getId(), kernel);
+  else
+    remarkFused(site, kernel->getLoc());
   for (auto [value, result] :
        llvm::zip_equal(match.getResults(), kernel->getResults()))
     value.replaceAllUsesWith(result);
@@ -300,7 +304,7 @@ fuse::formKernels(FunctionOpInterface function,
       if (Operation *op = findOverlap(*site->match, stretch))
         site->refusal = Refusal{RefusalKind::OverlapsKernel, op};
       else
-        counts.fused += replaceChain(*site, mode);
+        counts.fused += replaceChain(*site, mode, formation);
     }
   }
   for (Site &site : sites)

@@ -16,7 +16,7 @@ func.func @kept(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32>
 
 // -----
 
-// expected-error @below {{expected 1 fused sites, there are 0}}
+// expected-error @below {{expected 1 fused site, there are 0}}
 // expected-note @unknown {{not fused: broken#0: FUSE-N001 activation-input-not-linear}}
 // expected-error @below {{must fuse 'mlp': 1 of 1 modules are not fused}}
 // expected-note @below {{'mlp': broken#0: FUSE-N001 activation-input-not-linear: the activation does not read the result of a linear}}

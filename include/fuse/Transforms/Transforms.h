@@ -33,6 +33,9 @@ struct KernelFormation {
   std::function<void(llvm::StringRef site, const Refusal &, mlir::Location,
                      mlir::Operation *op)>
       onRefusal = nullptr;
+  /// Takes what would be a remark on a fused site.
+  std::function<void(llvm::StringRef site, FusedOpInterface kernel)> onFused =
+      nullptr;
 };
 
 struct KernelFormationCounts {
