@@ -213,6 +213,15 @@ LogicalResult SlotCodeLowering::lower(CallSlotOp call, SlotOp slot,
            << describeBinding(call, slot) << ": symbol '" << code.getSymbol()
            << "' is already a function of type " << function.getFunctionType()
            << ", the kernel has type " << type;
+  // A program has one function of a name, whichever file it is in.
+  auto library = function->getAttrOfType<StringAttr>(kLibraryAttrName);
+  if (!library || library.getValue() != code.getLibrary())
+    return call.emitError()
+           << describeBinding(call, slot) << ": symbol '" << code.getSymbol()
+           << "' is already a function of "
+           << (library ? "library '" + library.getValue() + "'"
+                       : Twine("the module"))
+           << ", the kernel is in library '" << code.getLibrary() << "'";
   func::CallOp::create(builder, loc, function, args);
   replaceByBuffers(builder, call);
   return success();

@@ -11,7 +11,9 @@
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
+#include "llvm/ExecutionEngine/Orc/Mangling.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/DynamicLibrary.h"
@@ -48,16 +50,31 @@ static llvm::Expected<std::unique_ptr<llvm::TargetMachine>> getHostMachine() {
   return builder->createTargetMachine();
 }
 
+/// The address of a function. Looking for it in all libraries by turns could
+/// find another one of the same name.
+static llvm::Expected<void *> findFunction(const LibraryFunction &function) {
+  using llvm::sys::DynamicLibrary;
+  std::string message;
+  DynamicLibrary library = DynamicLibrary::getPermanentLibrary(
+      function.library.str().c_str(), &message);
+  if (!library.isValid())
+    return llvm::createStringError("library '" + function.library +
+                                   "' can not be loaded: " + message);
+  if (void *address = library.getAddressOfSymbol(function.name.str().c_str()))
+    return address;
+  return llvm::createStringError("library '" + function.library +
+                                 "' has no function '" + function.name + "'");
+}
+
 llvm::Expected<std::unique_ptr<HostJIT>>
 HostJIT::create(ModuleOp module, unsigned optLevel,
-                llvm::ArrayRef<llvm::StringRef> libraries) {
-  // The engine would go on without a library that it can not load.
-  for (llvm::StringRef library : libraries) {
-    std::string message;
-    if (llvm::sys::DynamicLibrary::LoadLibraryPermanently(library.str().c_str(),
-                                                          &message))
-      return llvm::createStringError("library '" + library +
-                                     "' can not be loaded: " + message);
+                llvm::ArrayRef<LibraryFunction> functions) {
+  llvm::StringMap<void *> addresses;
+  for (const LibraryFunction &function : functions) {
+    llvm::Expected<void *> address = findFunction(function);
+    if (!address)
+      return address.takeError();
+    addresses[function.name] = *address;
   }
   auto machine = getHostMachine();
   if (!machine)
@@ -70,7 +87,6 @@ HostJIT::create(ModuleOp module, unsigned optLevel,
     return codeMachine.takeError();
   ExecutionEngineOptions options;
   options.transformer = optimize;
-  options.sharedLibPaths = libraries;
   options.jitCodeGenOptLevel = llvm::CodeGenOptLevel::Aggressive;
   options.enableGDBNotificationListener = false;
   options.enablePerfNotificationListener = false;
@@ -78,6 +94,14 @@ HostJIT::create(ModuleOp module, unsigned optLevel,
       ExecutionEngine::create(module, options, std::move(*codeMachine));
   if (!engine)
     return engine.takeError();
+  (*engine)->registerSymbols([&](llvm::orc::MangleAndInterner mangle) {
+    llvm::orc::SymbolMap symbols;
+    for (const auto &entry : addresses)
+      symbols[mangle(entry.getKey())] = {
+          llvm::orc::ExecutorAddr::fromPtr(entry.getValue()),
+          llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+    return symbols;
+  });
   return std::unique_ptr<HostJIT>(new HostJIT(std::move(*engine)));
 }
 

@@ -59,3 +59,41 @@ func.func @taken(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = fuse.call_slot @scale(%x) bound @mine : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// Nor may one symbol be taken from one library for the kernels of two; of the
+// same library it is the same function.
+
+fuse.slot @first op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+  fuse.bound_kernel @mine on <cpu> code #fuse.host_code<library = "liba.so",
+    symbol = "run", sizes = [], args = ["arg0", "result0"]> {}
+}
+fuse.slot @again op "scale" variant "shifted" : (tensor<4xf32>) -> tensor<4xf32> {
+  fuse.bound_kernel @mine on <cpu> code #fuse.host_code<library = "liba.so",
+    symbol = "run", sizes = [], args = ["arg0", "result0"]> {}
+}
+fuse.slot @other op "scale" variant "turned" : (tensor<4xf32>) -> tensor<4xf32> {
+  fuse.bound_kernel @mine on <cpu> code #fuse.host_code<library = "libb.so",
+    symbol = "run", sizes = [], args = ["arg0", "result0"]> {}
+}
+func.func @libraries(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{slot 'other' (op=scale, variant=turned) at 'libraries': symbol 'run' is already a function of library 'liba.so', the kernel is in library 'libb.so'}}
+  %0 = fuse.call_slot @other(%x) bound @mine : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = fuse.call_slot @again(%0) bound @mine : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = fuse.call_slot @first(%1) bound @mine : (tensor<4xf32>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+
+// -----
+
+func.func private @run(i64, i64)
+fuse.slot @scale op "scale" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+  fuse.bound_kernel @mine on <cpu> code #fuse.host_code<library = "liba.so",
+    symbol = "run", sizes = [], args = ["arg0", "result0"]> {}
+}
+func.func @declared(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@+1 {{symbol 'run' is already a function of the module, the kernel is in library 'liba.so'}}
+  %0 = fuse.call_slot @scale(%x) bound @mine : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -207,18 +207,17 @@ Expected<Program> Program::compile(func::FuncOp function, bool reference,
   Program program;
   program.signature = std::move(*signature);
   // Functions of users that slots are bound to.
-  llvm::SetVector<StringRef> libraries;
+  SmallVector<LibraryFunction> functions;
   function->getParentOfType<ModuleOp>().walk([&](Operation *op) {
     if (auto kernel = dyn_cast<BoundKernelOp>(op))
       if (auto code = dyn_cast_or_null<HostCodeAttr>(kernel.getCodeAttr()))
-        libraries.insert(code.getLibrary());
+        functions.push_back({code.getLibrary(), code.getSymbol()});
     // What fuse-lower-slots leaves of it.
     if (auto library = op->getAttrOfType<StringAttr>(kLibraryAttrName))
-      libraries.insert(library);
+      functions.push_back({library, SymbolTable::getSymbolName(op).getValue()});
   });
   // Loops of the reference stay as they were written.
-  auto jit =
-      HostJIT::create(**module, reference ? 1 : 3, libraries.getArrayRef());
+  auto jit = HostJIT::create(**module, reference ? 1 : 3, functions);
   if (!jit)
     return jit.takeError();
   program.jit = std::move(*jit);

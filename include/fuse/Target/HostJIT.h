@@ -28,16 +28,22 @@ namespace fuse {
 /// Registers the translations that `HostJIT` needs.
 void registerHostTranslations(mlir::DialectRegistry &registry);
 
+/// A function of a library that a module declares by its name.
+struct LibraryFunction {
+  llvm::StringRef library;
+  llvm::StringRef name;
+};
+
 /// Machine code in this process, for the CPU it runs on with all of its
 /// instructions.
 class HostJIT {
 public:
   /// Compiles a module in the state in which `fuse-cpu-pipeline` leaves it, at
   /// an optimization level of LLVM from 0 to 3. Functions that it declares are
-  /// looked up in `libraries`, then in this process.
+  /// those of `functions`, others are looked up in this process.
   static llvm::Expected<std::unique_ptr<HostJIT>>
   create(mlir::ModuleOp module, unsigned optLevel = 3,
-         llvm::ArrayRef<llvm::StringRef> libraries = {});
+         llvm::ArrayRef<LibraryFunction> functions = {});
   ~HostJIT();
 
   /// The C interface of the public function `name`, behind an array of
