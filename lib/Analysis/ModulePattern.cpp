@@ -224,6 +224,10 @@ FailureOr<Declarations> Declarations::create(ModelOp model,
         diag.attachNote(it->second->getLoc()) << "declared here";
         return diag;
       }
+      // A pattern that names it would get the generated one.
+      if (isa<KernelOp>(op) && isGeneratedKernel(name))
+        return op.emitError()
+               << "kernel '" << name << "' has the name of a generated family";
       if (auto pattern = dyn_cast<FusionPatternOp>(op))
         declarations.patterns.push_back(pattern);
       if (auto kernel = dyn_cast<KernelOp>(op))

@@ -11,6 +11,9 @@
 // RUN:   | FileCheck %s --check-prefix=WITHOUT
 // RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/Inputs/libraries/qwen.mlir,%S/Inputs/libraries/twice.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=TWICE
+// RUN: sed 's/@NormMLP/@mlp/' %S/Inputs/libraries/qwen.mlir > %t.family.mlir
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->mlp libraries=%t.family.mlir' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=FAMILY
 // RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/Inputs/libraries/module.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=MODULE
 // RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/Inputs/libraries/function.mlir' 2>&1 \
@@ -40,6 +43,7 @@
 // WITHOUT:  the model declares no pattern 'norm_mlp'; declare one with fuse.fusion_pattern
 // TWICE:    error: 'NormMLP' is declared twice for model 'm'
 // TWICE:    note: declared here
+// FAMILY:   error: kernel 'mlp' has the name of a generated family
 // MODULE:   error: in library '{{.*}}module.mlir'; expected fuse.fusion_pattern or fuse.kernel
 // FUNCTION: error: in library '{{.*}}function.mlir'; expected fuse.model
 // EMPTY:    error: library '{{.*}}empty.mlir' has no fuse.model
