@@ -114,6 +114,8 @@ ModuleInliner::inlineFusedCall(FusedCallOp call, ArrayRef<Value> operands) {
   if (!body.getBody().hasOneBlock())
     return fail("has " + Twine(body.getBody().getBlocks().size()) +
                 " blocks; expected one");
+  if (!returnsResults(body))
+    return fail("does not end in a return of its results");
   if (body.getNumArguments() < operands.size())
     return fail("takes " + Twine(body.getNumArguments()) +
                 " values, the call "

@@ -112,3 +112,21 @@ func.func @body(%x: tensor<8xf32>) -> tensor<4xf32> {
   %y = tensor.empty() : tensor<4xf32>
   return %y : tensor<4xf32>
 }
+
+// -----
+
+fuse.model @m class "M" {
+  fuse.module @a class "A" {
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      return %x : tensor<8xf32>
+    }
+  }
+  func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %y = fuse.fused_call "group" [@a](%x) site("a#0") body(@body) : (tensor<8xf32>) -> tensor<8xf32>
+    return %y : tensor<8xf32>
+  }
+}
+// expected-error @below {{body of site 'a#0' does not end in a return of its results}}
+func.func @body(%x: tensor<8xf32>) -> tensor<8xf32> {
+  llvm.unreachable
+}

@@ -127,6 +127,13 @@ FunctionOpInterface fuse::getForward(SymbolTableCollection &tables,
   return {};
 }
 
+bool fuse::returnsResults(FunctionOpInterface function) {
+  Block &block = function.getFunctionBody().front();
+  Operation *last = block.empty() ? nullptr : &block.back();
+  return last && last->hasTrait<OpTrait::ReturnLike>() &&
+         last->getOperandTypes() == TypeRange(function.getResultTypes());
+}
+
 /// The parameter below `scope` that the dotted `name` leads to, or null.
 static ParameterOp lookupBelow(SymbolTableCollection &tables, Operation *scope,
                                StringRef name) {
@@ -259,6 +266,10 @@ static LogicalResult verifyMembers(Operation *module) {
              << "function '" << function.getName() << "' in "
              << describe(module) << "; the only function of a module is '"
              << kForwardName << "'";
+    if (!function.isExternal() && function.getFunctionBody().hasOneBlock() &&
+        !returnsResults(function))
+      return op.emitError() << "forward of " << describe(module)
+                            << " does not end in a return of its results";
     for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i) {
       Attribute value = function.getArgAttr(i, kDefaultAttrName);
       auto typed = dyn_cast_or_null<TypedAttr>(value);

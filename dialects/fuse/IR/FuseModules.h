@@ -54,6 +54,10 @@ mlir::Operation *lookupSymbol(mlir::SymbolTableCollection &tables,
 mlir::FunctionOpInterface getForward(mlir::SymbolTableCollection &tables,
                                      mlir::Operation *module);
 
+/// Whether a function of one block gives its results at the end of it, so that
+/// a call can be replaced by what is in the block.
+bool returnsResults(mlir::FunctionOpInterface function);
+
 /// The parameter called `name` in a checkpoint of `model`, or null.
 ParameterOp lookupParameter(mlir::SymbolTableCollection &tables, ModelOp model,
                             llvm::StringRef name);

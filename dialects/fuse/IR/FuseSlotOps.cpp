@@ -47,6 +47,11 @@ static FunctionOpInterface verifyFunction(Operation &op, StringRef name) {
     op.emitOpError() << "function '" << name << "' must have one block";
     return {};
   }
+  if (!returnsResults(function)) {
+    op.emitOpError() << "function '" << name
+                     << "' must end in a return of its results";
+    return {};
+  }
   return function;
 }
 

@@ -223,3 +223,14 @@ fuse.model @m class "M" {
                 signature = (tensor<8xf32>) -> tensor<8xf32>}> ({
 ^bb0:
 }) : () -> ()
+
+// -----
+
+// A call could not be replaced by a body that gives nothing.
+
+fuse.slot @s op "f" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
+// expected-error@+1 {{function 'eager' must end in a return of its results}}
+  func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
+    llvm.unreachable
+  }
+}

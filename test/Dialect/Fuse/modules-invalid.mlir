@@ -612,3 +612,16 @@ fuse.model @m class "M" {
   // expected-error @below {{'fuse.kernel' op name must not be empty}}
   "fuse.kernel"() <{sym_name = "", targets = ["cpu"]}> : () -> ()
 }
+
+// -----
+
+// A call could not be replaced by a forward that gives nothing.
+
+fuse.model @m class "M" {
+  fuse.module @norm class "RMSNorm" {
+    // expected-error @below {{forward of module 'norm' does not end in a return of its results}}
+    func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
+      llvm.unreachable
+    }
+  }
+}
