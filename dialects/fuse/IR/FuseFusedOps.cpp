@@ -46,6 +46,7 @@ public:
   }
 
   Type typeAt(StringRef point) {
+    used.insert(point);
     return rounding.getTypeOf(point, defaultType);
   }
 
@@ -96,9 +97,14 @@ public:
     members.push_back({name, MemberTy::getAttributeNames()});
   }
 
-  /// The provenance speaks of the members that this op has. To be called when
-  /// all have been noted.
-  LogicalResult verifyProvenance() {
+  /// Roundings and provenance speak of the members that this op has. To be
+  /// called when all have been noted.
+  LogicalResult verifyMembers() {
+    for (NamedAttribute entry : rounding.getTypes())
+      if (!used.contains(entry.getName().getValue()))
+        return op.emitOpError()
+               << "gives a type to rounding point '"
+               << entry.getName().getValue() << "', where it has no member";
     if (rounding.getBiasPlace() != BiasPlace::BeforeRounding && !hasBias)
       return op.emitOpError("has no bias to add after rounding");
     ProvenanceAttr provenance = op.getProvenanceAttr();
@@ -273,6 +279,8 @@ public:
   ArrayRef<StringLiteral> points;
   /// Name and inherent attributes of each.
   SmallVector<std::pair<StringLiteral, ArrayRef<StringRef>>> members;
+  /// Rounding points of its members.
+  llvm::StringSet<> used;
   RankedTensorType stream, current;
   bool hasBias = false;
 };
@@ -330,7 +338,7 @@ static LogicalResult verifyTail(FamilyVerifier<OpTy> &chain, OpTy op,
                             << ", got " << op.getOutputs()[1].getType();
   if (adds)
     chain.template member<ResidualAddOp>("then_add");
-  return chain.verifyProvenance();
+  return chain.verifyMembers();
 }
 
 LogicalResult GatedMLPOp::verify() {
@@ -360,6 +368,7 @@ LogicalResult GatedMLPOp::verify() {
                                       channelScales.take("gate"), gate)))
     return failure();
   chain.member<ActivationOp>("act");
+  chain.typeAt("act");
   if (failed(chain.verifyLinearMember("up", "up", getUp(), getUpBias(),
                                       chain.typeAt("up"),
                                       channelScales.take("up"), up)) ||
@@ -462,7 +471,7 @@ LogicalResult NormLinearOp::verify() {
                                output)))
       return failure();
   }
-  return chain.verifyProvenance();
+  return chain.verifyMembers();
 }
 
 LogicalResult NormQuantizeOp::verify() {
@@ -479,7 +488,7 @@ LogicalResult NormQuantizeOp::verify() {
     return emitOpError() << "result 'quantized' must be " << expected
                          << ", got " << getOutputs()[0].getType();
   chain.member<QuantizeOp>("quantize");
-  return chain.verifyProvenance();
+  return chain.verifyMembers();
 }
 
 LogicalResult ActQuantizeOp::verify() {
@@ -512,10 +521,13 @@ LogicalResult ActQuantizeOp::verify() {
                              << at(name.getValue()) << ", got " << actual;
     }
   chain.member<ActivationOp>("act");
-  if (getFactor())
+  chain.typeAt("act");
+  if (getFactor()) {
     chain.member<GatedMulOp>("product");
+    chain.typeAt("product");
+  }
   chain.member<QuantizeOp>("quantize");
-  return chain.verifyProvenance();
+  return chain.verifyMembers();
 }
 
 //===----------------------------------------------------------------------===//
@@ -602,6 +614,10 @@ LogicalResult GroupOp::verifyRegions() {
       [](FusedOpInterface op) { return WalkResult::interrupt(); });
   if (nested.wasInterrupted())
     return emitOpError("must not contain another fused op");
+  if (!getRounding().getTypes().empty() ||
+      getRounding().getBiasPlace() != BiasPlace::BeforeRounding)
+    return emitOpError(
+        "keeps its members whole, so 'rounding' has no types and no bias");
   ProvenanceAttr provenance = getProvenanceAttr();
   if (!provenance)
     return success();

@@ -546,6 +546,54 @@ func.func @skipped_point(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 
 // -----
 
+func.func @typed_absent(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
+  // A skipped point is one that may be missing; the type of one says that it
+  // is there.
+  %0 = fuse.mlp %x up(%w) down(%w) act(silu) rounding(relaxed skip [stream])
+     : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
+       -> tensor<?x64xf32>
+  // expected-error @below {{gives a type to rounding point 'stream', where it has no member}}
+  %1 = fuse.mlp %x up(%w) down(%w) act(silu)
+         rounding(exact types {stream = bf16})
+     : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
+       -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @typed_down(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
+  // What down gives is the result, which has a type, unless something is added.
+  // expected-error @below {{gives a type to rounding point 'down', where it has no member}}
+  %0 = fuse.gated_mlp %x gate(%w) up(%w) down(%w) act(silu)
+         rounding(exact types {down = bf16})
+     : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>,
+        tensor<64x64xf32>) -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
+func.func @typed_product(%x: tensor<?x64xf32>) {
+  // expected-error @below {{gives a type to rounding point 'product', where it has no member}}
+  %0 = fuse.act_quantize %x act(silu) scales(i8, hidden = 0.1)
+         rounding(exact types {product = bf16})
+     : (tensor<?x64xf32>) -> tensor<?x64xi8>
+  return
+}
+
+// -----
+
+func.func @typed_normed(%x: tensor<?x64xf32>, %w: tensor<64x64xbf16>) {
+  // expected-error @below {{gives a type to rounding point 'dequantized', where it has no member}}
+  %0 = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%w)
+         rounding(exact types {normed = bf16, dequantized = bf16})
+     : (tensor<?x64xf32>, tensor<64x64xbf16>) -> tensor<?x64xf32>
+  return
+}
+
+// -----
+
 func.func @typed_point(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
   // expected-error @below {{has no rounding point 'up'; it has stream, normed, dequantized}}
   %0 = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%w)

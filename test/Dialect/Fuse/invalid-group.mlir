@@ -194,3 +194,25 @@ func.func @two_blocks() {
   }
   return
 }
+
+// -----
+
+func.func @types(%x: tensor<4xf32>) {
+  // expected-error @below {{'fuse.group' op keeps its members whole, so 'rounding' has no types and no bias}}
+  %0 = fuse.group(%a = %x : tensor<4xf32>) -> tensor<4xf32>
+         rounding(exact types {act = bf16}) {
+    fuse.yield %a : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @bias(%x: tensor<4xf32>) {
+  // expected-error @below {{'fuse.group' op keeps its members whole, so 'rounding' has no types and no bias}}
+  %0 = fuse.group(%a = %x : tensor<4xf32>) -> tensor<4xf32>
+         rounding(exact bias after_rounding) {
+    fuse.yield %a : tensor<4xf32>
+  }
+  return
+}
