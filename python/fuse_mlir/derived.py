@@ -39,7 +39,7 @@ class Derived:
             return kind
         if kind not in self._made:
             def reduce(module: nn.Module, _protocol: Any) -> tuple:
-                return self._restore, (kind,), _state(module)
+                return self._restore, (kind,), state_of(module)
 
             made = type(kind.__name__, (kind,), {
                 "__reduce_ex__": reduce, "__module__": kind.__module__,
@@ -63,7 +63,8 @@ class Derived:
         return made.__new__(made)
 
 
-def _state(module: nn.Module) -> Any:
+def state_of(module: nn.Module) -> Any:
+    """What is saved of a module."""
     # Objects have the method since Python 3.11.
     own = getattr(module, "__getstate__", None)
     return own() if own is not None else module.__dict__

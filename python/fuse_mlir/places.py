@@ -10,8 +10,9 @@ from __future__ import annotations
 import inspect
 import operator
 import sys
+import weakref
 from collections.abc import Callable, Iterator
-from types import FrameType
+from types import FrameType, FunctionType
 from typing import Any
 
 import torch
@@ -19,6 +20,7 @@ from torch import nn
 from torch.nn.utils import parametrize
 from torch.utils._pytree import tree_leaves
 
+from fuse_mlir.derived import state_of
 from fuse_mlir.flow import METADATA
 from fuse_mlir.sites import Source, Step
 from fuse_mlir.watch import STANDARD, is_tracing
@@ -46,8 +48,17 @@ class FusedPlace(nn.Module):
 
     Attributes that are not those of a module are the member's, and go there
     when they are set. What classes of modules define for themselves, how they
-    are saved, loaded, converted, indexed, is done by the member too.
+    are saved, loaded, converted, indexed, is done by the member too. The class
+    of a place is a subclass of its own for each class of members.
     """
+
+    #: The class that is written in Python.
+    _kind: type["FusedPlace"]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "_kind" not in vars(cls):
+            cls._kind = cls
 
     def __init__(self, site: str, member: nn.Module) -> None:
         super().__init__()
@@ -57,6 +68,16 @@ class FusedPlace(nn.Module):
         self.__dict__["_member"] = member
         self.site = site
         self.training = member.training
+        object.__setattr__(self, "__class__", _kind_for(type(self), member))
+
+    # Only the classes that are written in Python have a name to save.
+    def __reduce_ex__(self, _protocol: Any) -> tuple:
+        return _new, (self._kind,), state_of(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        object.__setattr__(self, "__class__",
+                           _kind_for(self._kind, self._member))
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -68,7 +89,10 @@ class FusedPlace(nn.Module):
             return getattr(member, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in ("forward", "_hf_hook", "_old_forward"):
+        # A subclass of this class, as FSDP and parametrizations make one, is
+        # none for the member.
+        if name in ("forward", "_hf_hook", "_old_forward") \
+                or name == "__class__" and issubclass(value, FusedPlace):
             raise FuseError(
                 f"FUSE-N208 has-hooks: '{name}' of {self._get_name()} can not "
                 f"be set while it is part of site '{self.site}': it would be "
@@ -78,6 +102,9 @@ class FusedPlace(nn.Module):
             super().__setattr__(name, value)
         else:
             setattr(self._member, name, value)
+            if name == "__class__":
+                object.__setattr__(self, name,
+                                   _kind_for(self._kind, self._member))
 
     def __delattr__(self, name: str) -> None:
         # A parametrization changes the class of what has the parameter, which
@@ -144,6 +171,38 @@ class FusedPlace(nn.Module):
 
     def extra_repr(self) -> str:
         return f"site={self.site}"
+
+
+def _new(kind: type[FusedPlace]) -> FusedPlace:
+    return kind.__new__(kind)
+
+
+#: Subclasses of places, by the forward of members and the class of the place.
+_KINDS: weakref.WeakKeyDictionary[
+    Any, dict[type[FusedPlace], type[FusedPlace]]] \
+    = weakref.WeakKeyDictionary()
+
+
+def _kind_for(kind: type[FusedPlace], member: nn.Module) -> type[FusedPlace]:
+    """A place whose forward has the signature of the member's, which hosts ask
+    for to know what they can pass."""
+    theirs = type(member).forward
+    try:
+        signature = inspect.signature(theirs)
+        made = _KINDS.setdefault(theirs, {})
+    # Not every callable has a signature, or can be a key.
+    except (TypeError, ValueError):
+        return kind
+    if kind not in made:
+        forward = kind.forward
+        copied = FunctionType(forward.__code__, forward.__globals__,
+                              "forward")
+        copied.__signature__ = signature  # type: ignore[attr-defined]
+        # Threads that come here at once get one class.
+        made.setdefault(kind, type(kind.__name__, (kind,), {
+            "forward": copied, "_kind": kind, "__module__": kind.__module__,
+            "__qualname__": kind.__qualname__, "__doc__": kind.__doc__}))
+    return made[kind]
 
 
 def _on_member(function: Callable) -> Callable:

@@ -2,12 +2,16 @@
 """What hosts do with places of fused models, and in several threads."""
 
 import copy
+import gc
+import inspect
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
 import threading
 import unittest
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from unittest import mock
 
@@ -16,7 +20,7 @@ from torch import nn
 from torch.nn.utils import parametrizations, parametrize
 
 import fuse_mlir
-from fuse_mlir import FuseError
+from fuse_mlir import FuseError, chains
 from fuse_mlir.fused_module import FusedModule
 from tests.models import MLP, Block, Norm, fuse, needs_library, net, snapshot
 from tests.support import ROOT
@@ -83,6 +87,97 @@ class Double(nn.Module):
 
 
 NORM_MLP = {(("*", "layers.*.norm"), ("*", "layers.*.mlp")): "fuse"}
+
+
+class Sized(Norm):
+    """With another signature."""
+
+    def forward(self, hidden, *, size: int = 8):
+        assert size == 8
+        return super().forward(hidden)
+
+
+class WithSize(Block):
+    def __init__(self, size=8, hidden=16):
+        super().__init__(size, hidden)
+        self.norm = Sized(size)
+
+
+@needs_library
+class Signatures(unittest.TestCase):
+    """What hosts ask for to know which arguments they can pass."""
+
+    def check(self, *models):
+        for model in models:
+            layer = model.layers[0]
+            for place, member in ((layer.norm, layer.norm._member),
+                                  (layer.mlp, layer.mlp._member)):
+                for ours, theirs in ((place, member),
+                                     (place.forward, member.forward),
+                                     (type(place).forward,
+                                      type(member).forward)):
+                    self.assertEqual(inspect.signature(ours),
+                                     inspect.signature(theirs))
+
+    def test_each_place_has_that_of_its_member(self):
+        model, x = net(1)
+        other, _ = net(1, WithSize)
+        expected = other(x)
+        for each in (model, other):
+            fuse(each, x, NORM_MLP)
+        self.assertEqual(str(inspect.signature(other.layers[0].norm.forward)),
+                         "(hidden, *, size: int = 8)")
+        self.check(model, other)
+        close(other(x), expected)
+        other.layers[0].mlp(other.layers[0].norm(hidden=x, size=8))
+
+    def test_another_class(self):
+        model, x = net(1)
+        fuse(model, x)
+        place = model.layers[0].norm
+        place.__class__ = Sized
+        self.check(model)
+        self.assertIs(type(place._member), Sized)
+        model(x)
+
+    def test_copies(self):
+        model, x = net(1, WithSize)
+        fuse(model, x, NORM_MLP)
+        for copied in (copy.deepcopy(model),
+                       pickle.loads(pickle.dumps(model))):
+            self.check(copied)
+            self.assertIs(type(copied.layers[0].norm),
+                          type(model.layers[0].norm))
+            close(copied(x), model(x))
+
+    def test_torch_compile_and_export(self):
+        torch._dynamo.reset()
+        self.addCleanup(torch._dynamo.reset)
+        model, x = net(1, WithSize)
+        expected = model(x)
+        fuse(model, x, NORM_MLP)
+        with torch.no_grad():
+            close(torch.compile(model, backend="aot_eager",
+                                fullgraph=True)(x), expected)
+        self.check(model)
+        program = torch.export.export(model.layers[0].norm, (x,))
+        self.assertEqual(program.graph_signature.user_inputs, ("hidden",))
+
+    def test_classes_of_members_are_let_go(self):
+        class Own(Norm):
+            def forward(self, x):
+                return super().forward(x)
+
+        model, x = net(1)
+        model.layers[0].norm = Own(8)
+        fuse(model, x, NORM_MLP)
+        made = weakref.ref(type(model.layers[0].norm))
+        del model, Own
+        chains._CACHE.clear()
+        # What PyTorch keeps of exports takes more than one round.
+        for _ in range(3):
+            gc.collect()
+        self.assertIsNone(made())
 
 
 @needs_library
@@ -262,9 +357,11 @@ class Changes(unittest.TestCase):
         model, x = net(1)
         fuse(model, x)
         place = model.layers[0].norm
-        for name in ("_old_forward", "_hf_hook", "forward"):
+        for name in ("_old_forward", "_hf_hook", "forward", "__class__"):
+            value = place.forward if name != "__class__" else type(
+                "FSDPFusedModule", (type(place),), {})
             with self.assertRaisesRegex(FuseError, f"'{name}' of FusedModule"):
-                setattr(place, name, place.forward)
+                setattr(place, name, value)
         fuse_mlir.unfuse_modules(model)
         # Or removing its hooks would bring back the forward of the place.
         self.assertFalse(hasattr(model.layers[0].norm, "_old_forward"))
