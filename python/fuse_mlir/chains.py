@@ -22,6 +22,7 @@ from torch.export import Dim
 
 from fuse_mlir import native
 from fuse_mlir.blocks import quiet
+from fuse_mlir.clones import clone
 from fuse_mlir.importer import ImportFailure, import_program, storage_key
 from fuse_mlir.ptx import PtxError, PtxKernel, compile_ptx
 from fuse_mlir.sites import Plan, Source
@@ -115,6 +116,8 @@ class Compiled:
     by_rows: bool = False
     #: Names of the ops of the function, in order.
     ops: tuple[str, ...] = ()
+    #: Whether a clone of the chain computes the same with other parameters.
+    clones: bool = True
     #: Whether to do without scheduled kernels.
     portable: bool = False
     #: Code that the user gave, of the function itself or of that for rows.
@@ -322,7 +325,7 @@ def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
                                               chain.buffers())):
         # Tensors without storage can not be told apart.
         chain = copy.deepcopy(chain).to_empty(device="cpu")
-    program = _export(chain, inputs)
+    program, clones = _export_apart(chain, inputs)
     try:
         function = import_program(program, "main")
     except ImportFailure as error:
@@ -349,7 +352,8 @@ def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
                if owner in parameters}
     return Compiled(parameters, constants, layers, formed, families,
                     module.remarks, tuple(inputs), result, dtype,
-                    aliases=aliases, by_rows=by_rows, ops=tuple(ops))
+                    aliases=aliases, by_rows=by_rows, ops=tuple(ops),
+                    clones=clones)
 
 
 def rows_of(name: str) -> tuple[str, slice | None]:
@@ -374,6 +378,19 @@ def owner_of(chain: nn.Module, name: str) -> nn.Module | None:
         return None
     held = attribute in owner._parameters or attribute in owner._buffers
     return owner if held else None
+
+
+def _export_apart(chain: nn.Module, inputs: Sequence[InputType]) \
+        -> tuple[Any, bool]:
+    """The program of a clone of `chain`, and whether it is that of `chain`."""
+    program = _export(clone(chain), inputs)
+    held = {storage_key(t) for t in itertools.chain(
+        chain.parameters(), chain.buffers()) if t.numel()}
+    if not any(isinstance(t, torch.Tensor) and storage_key(t) in held
+               for t in program.constants.values()):
+        return program, True
+    # A function that a module holds reads parameters of the module itself.
+    return _export(chain, inputs), False
 
 
 def _export(chain: nn.Module, inputs: Sequence[InputType]) -> Any:

@@ -221,10 +221,10 @@ def _call(module: nn.Module, kind: Kind,
         built.kernels[key] = built.make(chains.input_types(inputs),
                                         inputs[0].device)
     kernel = built.kernels[key]
-    if not is_tracing():
-        kernel.owner = weakref.WeakMethod(built.still_has)
-        kernel.is_asked = True
-    return kernels.call(kernel, list(inputs))
+    if is_tracing():
+        return kernels.call(kernel, list(inputs))
+    kernel.owner = weakref.WeakMethod(built.still_has)
+    return kernels.call_asked(kernel, list(inputs))
 
 
 def export(model: nn.Module, path: str | Path, site: str | None = None,

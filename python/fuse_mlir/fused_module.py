@@ -236,8 +236,7 @@ class FusedModule(FusedPlace):
             return self._member.forward(*args, **kwargs)
         if tracing:
             return kernels.call(kernel, inputs)
-        kernel.is_asked = True
-        return self._tag(kernels.call(kernel, inputs), inputs)
+        return self._tag(kernels.call_asked(kernel, inputs), inputs)
 
     def _tag(self, result: torch.Tensor, inputs: Sequence[torch.Tensor]) \
             -> torch.Tensor:

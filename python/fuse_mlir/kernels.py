@@ -23,6 +23,7 @@ from torch import nn
 
 from fuse_mlir import native
 from fuse_mlir.chains import Compiled, KernelError, owner_of, rows, rows_of
+from fuse_mlir.clones import clone
 from fuse_mlir.static_mlp import Copies
 from fuse_mlir.stored import StoredLinear
 from fuse_mlir.watch import is_exporting
@@ -30,6 +31,10 @@ from fuse_mlir.watch import is_exporting
 #: Rows that a GPU has kernels for from the start. Those for more are loaded
 #: when a call has them, because the driver takes seconds to compile them.
 FEW_ROWS = 128
+
+
+#: The kernel for which this thread has asked what its call would ask.
+_ASKED = threading.local()
 
 
 def _tensor_of(source: Any) -> torch.Tensor:
@@ -104,10 +109,8 @@ class Kernel:
         self.most_rows = _most_rows(compiled, device)
         #: The kernel with residual adds, where `inductor_options` made one.
         self.residual: Kernel | None = None
-        #: What says whether the members still are what it is of, and whether
-        #: the call that comes has asked it.
+        #: What says whether the members still are what it is of.
         self.owner: weakref.WeakMethod | None = None
-        self.is_asked = False
         self._base = weakref.ref(shared or self)
         self._names = list(compiled.parameters)
         self._types = list(compiled.parameters.values())
@@ -256,9 +259,9 @@ class Kernel:
         Raises:
             KernelError: members or weights are others than the kernel is for.
         """
-        if not self.is_asked:
+        if getattr(_ASKED, "kernel", None) != self.id:
             self._ask(inputs)
-        self.is_asked = False
+        _ASKED.kernel = None
         instance = self._check(weights)
         inputs = [t.contiguous() for t in inputs]
         out = torch.empty(self.result_shape(inputs),
@@ -353,7 +356,8 @@ class Kernel:
                 parts.setdefault(whole, {})[part.start] = weight
         for whole, cut in parts.items():
             values[whole] = torch.cat([cut[start] for start in sorted(cut)])
-        return torch.func.functional_call(self.chain, values, tuple(inputs))
+        chain = clone(self.chain) if self.compiled.clones else self.chain
+        return torch.func.functional_call(chain, values, tuple(inputs))
 
 
 def outside_of_ops(device: torch.device, function: Callable[[], Any]) -> Any:
@@ -442,6 +446,12 @@ def call(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
         return torch.ops.fuse_mlir.exported(inputs, kernel.weights(),
                                             kernel.described)
     return torch.ops.fuse_mlir.call(inputs, kernel.weights(), kernel.id)
+
+
+def call_asked(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
+    """The same where the members were just looked at."""
+    _ASKED.kernel = kernel.id
+    return call(kernel, inputs)
 
 
 def _call(inputs: list[torch.Tensor], weights: list[torch.Tensor],

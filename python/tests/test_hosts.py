@@ -4,6 +4,7 @@
 import copy
 import gc
 import inspect
+import operator
 import os
 import pickle
 import subprocess
@@ -634,6 +635,59 @@ class Threads(unittest.TestCase):
             torch.export.export(Stops(), (x,), strict=False)
         self.assertTrue(seen[0][0])
         self.assertTrue(torch.equal(seen[0][1], expected))
+
+    def test_members_keep_their_parameters_meanwhile(self):
+        class Looks(Norm):
+            def forward(self, x):
+                seen.append(all(map(operator.is_, model.parameters(), own)))
+                return super().forward(x)
+
+        model, x = net(1)
+        model.requires_grad_(True)
+        model.layers[0].norm = Looks(8)
+        seen, own = [], list(model.parameters())
+        fuse(model, x, NORM_MLP)
+        # Observed, exported, and run again for gradients.
+        model(x).sum().backward()
+        self.assertEqual(seen, [True] * 3)
+        self.assertIsNotNone(own[0].grad)
+
+    def test_functions_that_read_parameters_of_their_module(self):
+        class Closed(Norm):
+            def __init__(self, size):
+                super().__init__(size)
+                self.scaled = lambda x: x * self.weight
+
+            def forward(self, x):
+                return self.scaled(torch.nn.functional.rms_norm(x, (8,)))
+
+        model, x = net(1)
+        model.requires_grad_(True)
+        norm = model.layers[0].norm = Closed(8)
+        plain = copy.deepcopy(model)
+        plain.layers[0].norm = Closed(8)
+        plain.load_state_dict(model.state_dict())
+        fuse(model, x, NORM_MLP)
+        for each in (model, plain):
+            each(x).sum().backward()
+        close(norm.weight.grad, plain.layers[0].norm.weight.grad)
+        for each in (norm, plain.layers[0].norm):
+            each.weight = nn.Parameter(torch.arange(8.0))
+        close(model(x), plain(x))
+
+    def test_calls_of_many_types(self):
+        model, x = net(1)
+        plain = copy.deepcopy(model)
+        fuse(model, x)
+
+        def work(number):
+            for i in range(6):
+                # Each rank has a kernel of its own.
+                given = torch.randn(*[2] * ((number + i) % 3), 3, 8)
+                close(model(given), plain(given))
+
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(work, range(4)))
 
     def test_calls_of_others_are_not_seen(self):
         model, x = net(1)
