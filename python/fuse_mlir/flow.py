@@ -287,6 +287,9 @@ def _recording(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
 
     try:
         for path, module in model.named_modules():
+            # They take no hooks; what is inside is no code of Python.
+            if isinstance(module, torch.jit.ScriptModule):
+                continue
             handles.append(module.register_forward_pre_hook(
                 before(path), with_kwargs=True))
             handles.append(module.register_forward_hook(

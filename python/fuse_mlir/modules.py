@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import nn
 
 from fuse_mlir import native, static_mlp
@@ -186,7 +187,7 @@ def select(model: nn.Module, patterns: Any, inputs: Any) \
         -> tuple[list[Site], Flow]:
     """Sites of `patterns`, or of the data flow where there are none."""
     require_module(model)
-    _refuse_sharded(model)
+    _refuse_kinds(model)
     resolved: list[Pattern] = resolve(model, patterns)
     # What is fused already is seen as it was before.
     with members_back(model):
@@ -209,9 +210,14 @@ def select(model: nn.Module, patterns: Any, inputs: Any) \
     return find_sites(model, resolved, flow), flow
 
 
-def _refuse_sharded(model: nn.Module) -> None:
+def _refuse_kinds(model: nn.Module) -> None:
     """Running such a model without its hooks or on tensors without data fails,
     or leaves its parameters without data."""
+    if isinstance(model, torch.jit.ScriptModule):
+        raise FuseError(
+            "FUSE-N212 member-without-body: the model is a module of "
+            "torch.jit, whose forward is no code of Python; fuse the model "
+            "that it was made of")
     for path, module in model.named_modules():
         kind = type(module)
         if hasattr(kind, "flatten_sharded_optim_state_dict"):

@@ -190,7 +190,9 @@ def _select(model: nn.Module, pattern: Pattern, parent: str,
 
 def _check(model: nn.Module, site: Site, flow: Flow,
            taken: dict[str, str]) -> None:
-    _check_taken(model, site, taken)
+    _check_scripts(site)
+    if site.refusal is None:
+        _check_taken(model, site, taken)
     if site.refusal is None:
         _check_flow(site, flow)
     for index, (module, path) in enumerate(zip(site.members, site.paths)):
@@ -204,6 +206,17 @@ def _check(model: nn.Module, site: Site, flow: Flow,
             _check_names(site, module, path)
         if site.refusal is None:
             _check_tensors(site, module, path)
+
+
+def _check_scripts(site: Site) -> None:
+    for member, path in zip(site.members, site.paths):
+        for below, module in member.named_modules():
+            if isinstance(module, torch.jit.ScriptModule):
+                where = join(path, below) if below else path
+                site.refuse("FUSE-N212", "member-without-body",
+                            f"'{where}' is a module of torch.jit, whose "
+                            "forward is no code of Python")
+                return
 
 
 def _check_taken(model: nn.Module, site: Site,

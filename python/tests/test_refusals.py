@@ -268,6 +268,25 @@ class Refusals(unittest.TestCase):
         self.refused(r"FUSE-N212 .*test_refusals.py:\d+ \(module 'mlp'\): no "
                      "translation for 'aten.sort.default'", OddBlock)
 
+    def test_modules_of_torch_jit(self):
+        for path in ("mlp", "mlp.gate"):
+            model, x = net(2)
+            parent, _, name = f"layers.0.{path}".rpartition(".")
+            owner = model.get_submodule(parent)
+            setattr(owner, name, torch.jit.script(getattr(owner, name)))
+            expected = model(x)
+            result = fuse(model, x, {(("*", "layers.*.norm"),
+                                      ("*", "layers.*.mlp")): "fuse"},
+                          strict=False)
+            self.assertIn(f"FUSE-N212 member-without-body: 'layers.0.{path}' "
+                          "is a module of torch.jit", result[0].reason)
+            # The other layer is as any.
+            self.assertEqual([s.parent for s in result.fused], ["layers.1"])
+            torch.testing.assert_close(model(x), expected)
+        with self.assertRaisesRegex(FuseError, "the model is a module of "
+                                    "torch.jit"):
+            fuse(torch.jit.script(net(1)[0]), x)
+
     def test_forwards_that_count(self):
         class CountingMLP(MLP):
             calls = 0
