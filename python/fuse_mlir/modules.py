@@ -357,9 +357,15 @@ def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
 
 @contextlib.contextmanager
 def members_back(model: nn.Module) -> Iterator[None]:
-    """The members in their places, for as long as a `with` lasts."""
-    sites = [(model.get_submodule(path), module)
-             for path, module in fused_sites(model)]
+    """The members in their places, for as long as a `with` lasts.
+
+    Raises:
+        FuseError: a place was replaced by something else.
+    """
+    sites = []
+    for path, module in fused_sites(model):
+        _check_places(model, path, module, "running it without fusion")
+        sites.append((model.get_submodule(path), module))
     places = []
     for parent, module in sites:
         places.append([parent._modules[n] for n in module.names])
@@ -401,22 +407,35 @@ def unfuse_modules(model: nn.Module,
                 raise FuseError(f"no fused site '{name}'; there are {known}")
             chosen += [s for s in matching if s not in chosen]
     for path, module in chosen:
-        parent = model.get_submodule(path)
-        if parent._modules.get(module.names[0]) is not module:
-            raise FuseError(
-                f"the kernel of site '{module.site}' is not in the place of "
-                f"'{module.names[0]}' any more, but somewhere in '{path}'; "
-                "put it back before unfusing")
-        for name in module.names:
-            place = parent._modules.get(name)
-            if not isinstance(place, FusedPlace) or place.site != module.site:
-                raise FuseError(
-                    f"'{join(path, name)}' is a {type(place).__name__} and "
-                    f"not part of site '{module.site}' any more; put it back "
-                    "before unfusing")
+        _check_places(model, path, module, "unfusing")
     for path, module in chosen:
         module.take_out_of(model.get_submodule(path))
     return [path for path, _ in chosen]
+
+
+def _check_places(model: nn.Module, path: str, module: FusedModule,
+                  before: str) -> None:
+    """Whether the children of the module at `path` are those of a site still.
+
+    Args:
+        before: what they should be put back, for the message.
+
+    Raises:
+        FuseError: another module is in the place of one.
+    """
+    held = model.get_submodule(path)._modules
+    if held.get(module.names[0]) is not module:
+        raise FuseError(
+            f"the kernel of site '{module.site}' is not in the place of "
+            f"'{module.names[0]}' any more, but somewhere in '{path}'; put it "
+            f"back before {before}")
+    for name in module.names:
+        place = held.get(name)
+        if not isinstance(place, FusedPlace) or place.site != module.site:
+            raise FuseError(
+                f"'{join(path, name)}' is a {type(place).__name__} and not "
+                f"part of site '{module.site}' any more; put it back before "
+                + before)
 
 
 def _names_site(name: str, parent: str, module: FusedModule) -> bool:

@@ -148,8 +148,11 @@ class Fusing(unittest.TestCase):
         model, x = net(1)
         fuse(model, x)
         model.layers[0].mlp = nn.Linear(8, 8)
-        with self.assertRaisesRegex(FuseError, "'layers.0.mlp' is a Linear"):
-            fuse_mlir.unfuse_modules(model)
+        for call in (fuse_mlir.unfuse_modules,
+                     lambda model: fuse_mlir.explain(model, inputs=x)):
+            with self.assertRaisesRegex(FuseError,
+                                        "'layers.0.mlp' is a Linear"):
+                call(model)
 
     def test_gradients_are_those_of_the_members(self):
         model, x = net()
