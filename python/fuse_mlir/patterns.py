@@ -235,7 +235,7 @@ def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
         globs, kernel = _declared(model, key, kernel)
         pairs = tuple(zip(key, globs))
     for pair in pairs:
-        if not all(isinstance(text, str) for text in pair):
+        if not all(isinstance(text, str) for text in pair) or not pair[0]:
             raise PatternError(f"member {pair!r} of a pattern; expected the "
                                "name of a class and a glob of paths")
     return Pattern(tuple(Member(name, PathGlob(glob))
