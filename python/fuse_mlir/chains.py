@@ -306,13 +306,23 @@ def _ties(members: Sequence[nn.Module]) -> tuple[int, ...]:
                                  module._buffers.values()) if t is not None)
 
 
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is memory with strides."""
+    return tensor.layout is torch.strided and not tensor.is_nested
+
+
 def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
     """Types of the inputs of a chain, from one call of it.
 
     Raises:
-        KernelError: an input has no features.
+        KernelError: an input has no features, or another layout.
     """
     for tensor in examples:
+        if not is_dense(tensor):
+            kind = "a nested tensor" if tensor.is_nested \
+                else f"of layout {tensor.layout}"
+            raise KernelError(f"an input of the chain is {kind}; expected a "
+                              "dense tensor")
         if tensor.dim() < 1:
             raise KernelError("an input of the chain has rank 0; expected "
                               "rows of features")

@@ -22,7 +22,8 @@ import torch
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.chains import Compiled, KernelError, owner_of, rows, rows_of
+from fuse_mlir.chains import (Compiled, KernelError, is_dense, owner_of, rows,
+                              rows_of)
 from fuse_mlir.clones import clone
 from fuse_mlir.static_mlp import Copies
 from fuse_mlir.stored import StoredLinear
@@ -212,7 +213,7 @@ class Kernel:
                for a, b in self._ties):
             return False
         return len(types) == len(inputs) and all(
-            t.dtype == i.dtype and t.dim() == i.rank
+            is_dense(t) and t.dtype == i.dtype and t.dim() == i.rank
             and t.shape[-1] == i.features and t.device == self.device
             for t, i in zip(inputs, types))
 
