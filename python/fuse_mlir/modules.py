@@ -328,11 +328,25 @@ def plan_site(site: Site, gradients: str = "recompute",
 
 
 def fused_sites(model: nn.Module) -> list[tuple[str, FusedModule]]:
-    """Fused modules of `model` and the paths of their parents."""
-    require_module(model)
-    return [(path.rpartition(".")[0], module)
-            for path, module in model.named_modules()
+    """Fused modules of `model` and the paths of their parents, each of which
+    may have the same one."""
+    return [(path, module) for path, module in _places(model)
             if isinstance(module, FusedModule)]
+
+
+def _places(model: nn.Module) -> Iterator[tuple[str, FusedPlace]]:
+    """Places of fused sites, each with the path of its parent.
+
+    Raises:
+        FuseError: the model is itself such a place.
+    """
+    if isinstance(require_module(model), FusedPlace):
+        raise FuseError(f"the model is {model._get_name()} of site "
+                        f"'{model.site}'; expected one that has it")
+    for path, parent in model.named_modules():
+        for child in dict.fromkeys(parent.children()):
+            if isinstance(child, FusedPlace):
+                yield path, child
 
 
 def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
@@ -386,7 +400,8 @@ def unfuse_modules(model: nn.Module,
         sites: ids, or path globs of members or their parents; all when None.
 
     Returns:
-        The parents of the sites that were undone.
+        The parents of the sites that were undone. Where something else took
+        the place of a kernel, it stays, and the other members are put back.
 
     Raises:
         FuseError: an id or glob names no fused site, or a place was replaced
@@ -410,7 +425,25 @@ def unfuse_modules(model: nn.Module,
         _check_places(model, path, module, "unfusing")
     for path, module in chosen:
         module.take_out_of(model.get_submodule(path))
-    return [path for path, _ in chosen]
+    left = _put_back_left(model) if sites is None else []
+    return [path for path, _ in chosen] + left
+
+
+def _put_back_left(model: nn.Module) -> list[str]:
+    """Puts members back whose site has no kernel any more, because something
+    else was put in its place.
+
+    Returns:
+        The parents of these sites.
+    """
+    left = list(_places(model))
+    for path, place in left:
+        parent = model.get_submodule(path)
+        for name, child in parent._modules.items():
+            if child is place:
+                parent._modules[name] = place._member
+                place._member.training = place.training
+    return list(dict.fromkeys(path for path, _ in left))
 
 
 def _check_places(model: nn.Module, path: str, module: FusedModule,

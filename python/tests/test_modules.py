@@ -5,6 +5,7 @@ import copy
 import io
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -153,6 +154,51 @@ class Fusing(unittest.TestCase):
             with self.assertRaisesRegex(FuseError,
                                         "'layers.0.mlp' is a Linear"):
                 call(model)
+
+    def test_members_whose_kernel_was_replaced_are_put_back(self):
+        model, x = net(2)
+        plain = copy.deepcopy(model)
+        fuse(model, x)
+        plain.layers[0].norm = model.layers[0].norm = Norm(8)
+        with self.assertRaisesRegex(FuseError, "FUSE-N206 .*; unfuse this "
+                                    "site"):
+            model(x)
+        self.assertEqual(fuse_mlir.unfuse_modules(model),
+                         ["layers.1", "layers.0"])
+        self.assertTrue(torch.equal(model(x), plain(x)))
+        self.assertEqual(fuse_mlir.unfuse_modules(model), [])
+
+    def test_places_that_two_parents_have(self):
+        model, x = net(2)
+        fuse(model, x)
+        first, second = model.layers
+        second.norm, second.mlp = first.norm, first.mlp
+        expected = model(x)
+        self.assertTrue(fuse_mlir.verify(model, x))
+        self.assertEqual(fuse_mlir.unfuse_modules(model),
+                         ["layers.0", "layers.1"])
+        self.assertIs(type(second.norm), Norm)
+        torch.testing.assert_close(model(x), expected, atol=1e-6, rtol=1e-5)
+
+    def test_a_place_is_no_model(self):
+        model, x = net(1)
+        fuse(model, x)
+        for call in (fuse_mlir.unfuse_modules, fuse_mlir.verify):
+            with self.assertRaisesRegex(FuseError, r"the model is FusedModule"
+                                        r"\[Norm\] of site 'norm\+mlp#0'"):
+                call(model.layers[0].norm)
+
+    def test_inputs_that_are_not_dense(self):
+        model, x = net(1)
+        fuse(model, x)
+        for kind, given in (("a nested tensor",
+                             torch.nested.nested_tensor([x, x[:1]])),
+                            ("a nested tensor", torch.nested.nested_tensor(
+                                [x, x[:1]], layout=torch.jagged)),
+                            ("of layout torch.sparse_coo", x.to_sparse())):
+            with self.assertRaisesRegex(KernelError, f"an input of the chain "
+                                        f"is {kind}; expected a dense"):
+                model(given)
 
     def test_gradients_are_those_of_the_members(self):
         model, x = net()
@@ -418,8 +464,10 @@ class Declared(unittest.TestCase):
         with self.assertRaisesRegex(PatternError, "declared patterns are a "
                                     "list; expected a mapping"):
             fuse_mlir.register_fusion_patterns(model, [])
-        with self.assertRaisesRegex(PatternError, r"member \('Norm', 3\) of a"):
-            fuse_mlir.fuse_modules(model, {(("Norm", 3),): "fuse"}, inputs=x)
+        for pair in (("Norm", 3), ("", "layers.*.norm")):
+            with self.assertRaisesRegex(PatternError, "member "
+                                        + re.escape(repr(pair)) + " of a"):
+                fuse_mlir.fuse_modules(model, {(pair,): "fuse"}, inputs=x)
         with self.assertRaisesRegex(PatternError, "kernels are a list; "
                                     "expected a mapping"):
             KernelConfig([])
