@@ -27,7 +27,7 @@ from fuse_mlir.importer import ImportFailure, import_program, storage_key
 from fuse_mlir.ptx import PtxError, PtxKernel, compile_ptx
 from fuse_mlir.sites import Plan, Source
 from fuse_mlir.stored import Policy
-from fuse_mlir.watch import STANDARD, plain
+from fuse_mlir.watch import STANDARD, leaves, plain
 
 RAISE = "builtin.module(func.func(fuse-raise-layers),canonicalize)"
 FORM = "builtin.module(func.func(fuse-form-kernels))"
@@ -285,8 +285,9 @@ def structure(module: nn.Module, kept: list[Any],
         elif comparable is not None:
             own.append((name, *comparable))
         elif not name.startswith("_"):
-            kept.append(value)
-            own.append((name, "object", id(value)))
+            found = [value, *leaves(value)]
+            kept.extend(found)
+            own.append((name, "object", *map(id, found)))
     children = tuple((name, structure(child, kept, types))
                      for name, child in module._modules.items()
                      if child is not None)

@@ -246,9 +246,12 @@ class Kernel:
         """
         if self._copies.watched and (not same_modules or self._is_outdated()):
             return False
+        constants = self.compiled.constants
         return compiled.formed == self.compiled.formed \
             and compiled.given is self.compiled.given \
             and compiled.aliases == self.compiled.aliases \
+            and all(compiled.constants[name] is constants[name]
+                    for name in constants) \
             and all(a is b or isinstance(a, tuple) and a[0] is b[0]
                     for a, b in zip(map(self._find, self._names),
                                     self._sources))

@@ -62,6 +62,16 @@ def plain(value: Any) -> Any:
     return None
 
 
+def leaves(value: Any) -> list[Any]:
+    """What lists and mappings hold that can not be compared, tensors for
+    one: objects that are the same as long as nothing is replaced."""
+    if isinstance(value, dict):
+        return [v for item in value.items() for v in leaves(item)]
+    if isinstance(value, (tuple, list, set, frozenset)):
+        return [len(value), *(v for part in value for v in leaves(part))]
+    return [value]
+
+
 class Watch:
     """What members are made of, but for the values of their tensors.
 
@@ -85,11 +95,13 @@ class Watch:
             m._forward_pre_hooks for m in self._modules
             if m is not members[0]]
         # Lists and mappings change in place.
-        self._contents = [(value, plain(value)) for m in self._modules
-                          for name, value in vars(m).items()
-                          if name not in STANDARD
-                          and isinstance(value, (list, dict, set))
-                          and plain(value) is not None]
+        held = [value for m in self._modules
+                for name, value in vars(m).items() if name not in STANDARD
+                and isinstance(value, (list, dict, set))]
+        self._contents = [(value, plain(value)) for value in held
+                          if plain(value) is not None]
+        self._leaves = [(value, leaves(value)) for value in held
+                        if plain(value) is None]
 
     def _held(self) -> Any:
         return chain.from_iterable(map(dict.values, self._dicts))
@@ -101,13 +113,16 @@ class Watch:
             and not any(self._hooks) and not any(GLOBAL_HOOKS) \
             and all(map(is_, map(type, self._modules), self._types)) \
             and all(t.forward is f for t, f in self._forwards) \
-            and all(plain(v) == before for v, before in self._contents)
+            and all(plain(v) == before for v, before in self._contents) \
+            and all(_are(leaves(v), before) for v, before in self._leaves)
 
     def has_modules(self, members: Sequence[nn.Module]) -> bool:
         """Whether `members` consist of the same modules still."""
-        now = _below(members)
-        return len(now) == len(self._modules) \
-            and all(map(is_, now, self._modules))
+        return _are(_below(members), self._modules)
+
+
+def _are(now: Sequence[Any], before: Sequence[Any]) -> bool:
+    return len(now) == len(before) and all(map(is_, now, before))
 
 
 def _below(members: Sequence[nn.Module]) -> list[nn.Module]:

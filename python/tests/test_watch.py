@@ -42,6 +42,7 @@ class Watching(unittest.TestCase):
     def check(self, change, same=False):
         block = Block()
         block.mlp.choices = ["a"]
+        block.mlp.tensors = [torch.ones(2)]
         watch = Watch([block.norm, block.mlp])
         self.assertTrue(watch.same())
         change(block)
@@ -55,6 +56,8 @@ class Watching(unittest.TestCase):
         self.check(lambda b: setattr(b.mlp.up, "new", 3))
         self.check(lambda b: delattr(b.mlp, "hidden"))
         self.check(lambda b: b.mlp.choices.append("b"))
+        self.check(lambda b: b.mlp.tensors.append(b.mlp.tensors[0]))
+        self.check(lambda b: b.mlp.tensors[0].mul_(2), same=True)
         # The same object is the same value.
         self.check(lambda b: setattr(b.mlp, "hidden", b.mlp.hidden), same=True)
 
@@ -157,6 +160,19 @@ class Fused(unittest.TestCase):
         # The attribute is the member's.
         self.assertEqual(self.model.layers[0].norm.factor, 3.0)
         self.follows(lambda b: setattr(b.norm, "off", True))
+
+    def test_tensors_that_a_forward_reads(self):
+        class ListNorm(Norm):
+            def forward(self, x):
+                return self.factors[0] * super().forward(x) * self.factor
+
+        for block in self.model.layers:
+            block.norm.__class__ = ListNorm
+            block.norm.factor = torch.full((8,), 2.0)
+            block.norm.factors = [torch.ones(8)]
+        self.follows(lambda b: setattr(b.norm, "factor", torch.ones(8)))
+        self.follows(lambda b: b.norm.factor.mul_(3))
+        self.follows(lambda b: b.norm.factors.__setitem__(0, torch.zeros(8)))
 
     def test_a_class_with_another_forward(self):
         forward = MLP.forward
