@@ -134,7 +134,7 @@ def _check_scales(options: argparse.Namespace, chain: Any, dtype: Any,
     for path, module in linears.items():
         if module.scale_of_input is not None:
             check_input_scales({path: module.scale_of_input}, seen,
-                               STORAGE[module.weight.dtype])
+                               STORAGE[module.stored.dtype])
     print(f"{len(linears)} input scales agree with "
           f"{len(options.check_data)} files")
 

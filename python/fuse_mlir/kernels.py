@@ -187,7 +187,10 @@ class Kernel:
             raise KernelError(f"the members of site '{self.site}' have no "
                               f"parameter '{name}'")
         whole, part = rows_of(name)
-        return owner, whole.rpartition(".")[2], part
+        attribute = whole.rpartition(".")[2]
+        if attribute == "weight" and isinstance(owner, StoredLinear):
+            attribute = "stored"
+        return owner, attribute, part
 
     def weights(self) -> list[torch.Tensor]:
         """Parameters that the code reads, as they are now."""

@@ -234,6 +234,7 @@ def _stored_linear(module: nn.Linear, path: str, static: StaticMlp | None,
                    copies: Copies) -> nn.Module:
     chosen = {} if static is None else static.scales.get(path, {})
     entries = entries_of(module)
+    shown = None
     if is_fp8_linear(module):
         copies.watched += [(module, name, name not in ("weight", "bias"))
                            for name in entries]
@@ -247,6 +248,7 @@ def _stored_linear(module: nn.Linear, path: str, static: StaticMlp | None,
     elif chosen:
         copies.watched.append((module, "weight", True))
         policy = Policy()
+        shown = module.weight.dtype
         entries = _quantized(module, path, chosen, static.storage)
     else:
         # Says what is missing.
@@ -257,7 +259,7 @@ def _stored_linear(module: nn.Linear, path: str, static: StaticMlp | None,
         entries = {name: torch.ones(tensor.shape, dtype=tensor.dtype)
                    if "scale" in name else tensor
                    for name, tensor in entries.items()}
-    return make_linear(path, entries, policy, torch.bfloat16)[0]
+    return make_linear(path, entries, policy, torch.bfloat16, shown=shown)[0]
 
 
 def _quantized(module: nn.Linear, path: str, chosen: Mapping[str, Any],

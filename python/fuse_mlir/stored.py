@@ -422,16 +422,46 @@ def dynamic_scale(x: torch.Tensor, scope: str, storage: str) -> torch.Tensor:
     return (amax / largest_value(storage)).clamp(min=2.0 ** -64)
 
 
-class StoredLinear(nn.Module):
-    """Stands for a linear with a stored weight; the importer knows it."""
+class Shown(torch.Tensor):
+    """A weight as forwards of members see it, of which they may ask for the
+    type and the shape; its values are stored in another type."""
 
-    weight: torch.Tensor
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        from fuse_mlir.flow import METADATA
+
+        name = getattr(func, "__name__", str(func))
+        if name not in METADATA:
+            raise RuntimeError(f"'{name}' reads a weight that is stored in 8 "
+                               "bits outside of its linear")
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {}))
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+            cls, func: Any, types: Any, args: Any = (),
+            kwargs: Any = None) -> Any:
+        raise RuntimeError(f"'{func}' reads a weight that is stored in 8 bits "
+                           "outside of its linear")
+
+
+class StoredLinear(nn.Module):
+    """Stands for a linear with a stored weight; the importer knows it.
+
+    Args:
+        parts: what is stored.
+        policy: of the user.
+        shown: type of the weight that the model has, where that is not the
+            stored one.
+    """
+
     bias: torch.Tensor | None
     weight_scale: torch.Tensor | None
 
-    def __init__(self, parts: StoredParts, policy: Policy) -> None:
+    def __init__(self, parts: StoredParts, policy: Policy,
+                 shown: torch.dtype | None = None) -> None:
         super().__init__()
-        self.register_buffer("weight", parts.weight)
+        self._buffers["weight"] = parts.weight
         self.register_buffer("bias", None if parts.bias is None
                              else parts.bias.detach())
         vector = parts.weight_scale \
@@ -441,6 +471,23 @@ class StoredLinear(nn.Module):
             else float(parts.weight_scale)
         self.scale_of_input = parts.input_scale
         self.policy = policy
+        self.shown = shown
+
+    @property
+    def stored(self) -> torch.Tensor:
+        """The stored weight."""
+        weight = self._buffers["weight"]
+        assert weight is not None
+        return weight
+
+    @property
+    def weight(self) -> torch.Tensor:
+        """What forwards of members see."""
+        if self.shown is None:
+            return self.stored
+        return torch.Tensor._make_wrapper_subclass(
+            Shown, self.stored.shape, dtype=self.shown,
+            device=self.stored.device)
 
     def _apply(self, fn: Any, recurse: bool = True) -> "StoredLinear":
         # A stored weight is no number that another type could hold.
@@ -449,11 +496,13 @@ class StoredLinear(nn.Module):
                 return fn(tensor)
             return fn(tensor.view(torch.uint8)).view(tensor.dtype)
 
+        if self.shown is not None:
+            self.shown = fn(torch.empty((), dtype=self.shown)).dtype
         return super()._apply(kept, recurse)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return stored_linear(
-            x, self.weight, self.bias, self.weight_scale, self.scale_of_input,
+            x, self.stored, self.bias, self.weight_scale, self.scale_of_input,
             self.scale_of_weight, self.policy.activations, self.policy.order,
             self.policy.bias_place)
 
@@ -468,9 +517,13 @@ class Kept:
 
 def make_linear(path: str, entries: Mapping[str, torch.Tensor],
                 policy: Policy, dtype: torch.dtype,
-                original: torch.Tensor | None = None) \
+                original: torch.Tensor | None = None,
+                shown: torch.dtype | None = None) \
         -> tuple[nn.Module, Kept | None]:
     """The module for the entries of one linear.
+
+    Args:
+        shown: as for `StoredLinear`.
 
     Raises:
         Refused: the layout is not supported, and the user did not allow to
@@ -491,7 +544,7 @@ def make_linear(path: str, entries: Mapping[str, torch.Tensor],
             module.bias = nn.Parameter(bias.detach().to(dtype),
                                        requires_grad=False)
         return module, Kept(path, refusal)
-    return StoredLinear(parts, policy), None
+    return StoredLinear(parts, policy, shown), None
 
 
 def replace_linears(model: nn.Module, policy: Policy,

@@ -18,8 +18,8 @@ from fuse_mlir.emulation import emulate, emulated
 from fuse_mlir.modules import fused_sites
 from fuse_mlir.ranges import RangeError
 from fuse_mlir.stored import StoredLinear
-from tests.models import (CHAIN, LLAMA, SIZES, fp8_transformer, needs_library,
-                          net, transformer)
+from tests.models import (CHAIN, LLAMA, MLP, SIZES, fp8_transformer,
+                          needs_library, net, transformer)
 
 torch.set_num_threads(1)
 
@@ -304,18 +304,28 @@ class Calibration(unittest.TestCase):
         self.assertTrue(fuse_mlir.verify(model))
 
     def test_values_that_get_the_type_of_a_weight(self):
+        # T5 converts them to that of its last linear, unless it is INT8.
         model = transformer("t5", d_model=32, d_ff=64, d_kv=16, num_layers=1,
                             num_heads=2, vocab_size=64)
         inputs = {"input_ids": self.data[0], "decoder_input_ids": self.data[0]}
-        found = fuse_mlir.calibrate(model, [inputs], storage="i8")
-        self.assertEqual(found.fused[0].families, ("mlp",))
-        self.assertTrue(fuse_mlir.verify(model, inputs))
-        fuse_mlir.unfuse_modules(model)
-        # FP8 would be what the members round to.
-        with self.assertRaisesRegex(fuse_mlir.FuseError,
-                                    "modeling_t5.py:.* with result of type "
-                                    "torch.float8_e4m3fn"):
-            fuse_mlir.calibrate(model, [inputs])
+        for storage in ("f8E4M3FN", "i8"):
+            found = fuse_mlir.calibrate(model, [inputs], storage=storage)
+            self.assertEqual(found.fused[0].families, ("mlp",))
+            self.assertIn(f"scales({storage}", kernel(model).compiled.formed)
+            self.assertTrue(fuse_mlir.verify(model, inputs))
+            fuse_mlir.unfuse_modules(model)
+
+    def test_values_of_a_weight_that_a_forward_reads(self):
+        class Reads(MLP):
+            def forward(self, x):
+                return super().forward(x) * self.down.weight.sum()
+
+        model, x = net(1)
+        model.bfloat16().layers[0].mlp.__class__ = Reads
+        with self.assertRaisesRegex(
+                fuse_mlir.FuseError, "'sum' reads a weight that is stored in "
+                "8 bits outside of its linear"):
+            fuse_mlir.calibrate(model, [x.bfloat16()])
 
     def test_changed_weights_are_stored_again(self):
         model, x = net()
