@@ -422,6 +422,10 @@ def _add_model_commands(commands: Any) -> None:
             "--pattern", metavar="CLASS=GLOB,...", action="append",
             default=[], help="members of a chain; may repeat (default: "
             "declared patterns, or every chain around linears)")
+        command.add_argument(
+            "--rounding", choices=("exact", "relaxed"), default="exact",
+            help="relaxed rounds activations once where a model writes out "
+            "formulas that round in between")
         command.add_argument("--format", choices=("text", "json", "html"),
                              default="text")
         command.add_argument("--quiet", action="store_true",
@@ -545,7 +549,8 @@ def _run_explain(options: argparse.Namespace) -> int:
 
     model = _model(options, weights=False)
     results = report.explain(model, _patterns(options.pattern),
-                             progress=_progress(options))
+                             progress=_progress(options),
+                             rounding=options.rounding)
     _write(options, _sites(options, results))
     return 0
 
@@ -555,7 +560,8 @@ def _run_fuse(options: argparse.Namespace) -> int:
 
     model = _model(options)
     results = modules.fuse_modules(model, _patterns(options.pattern),
-                                   progress=_progress(options))
+                                   progress=_progress(options),
+                                   rounding=options.rounding)
     files = compiled.export_all(model, options.output, options.chip)
     (options.output / "sites.json").write_text(report.sites_json(results))
     print(_sites(options, results), end="")
@@ -574,7 +580,8 @@ def _run_verify(options: argparse.Namespace) -> int:
 
     model = _model(options)
     modules.fuse_modules(model, _patterns(options.pattern),
-                         progress=_progress(options))
+                         progress=_progress(options),
+                         rounding=options.rounding)
     checks = report.verify(model, progress=_progress(options))
     _write(options, _printed(checks, options.format))
     return 0 if checks else 1
@@ -585,7 +592,8 @@ def _run_bench(options: argparse.Namespace) -> int:
 
     model = _model(options)
     modules.fuse_modules(model, _patterns(options.pattern),
-                         progress=_progress(options))
+                         progress=_progress(options),
+                         rounding=options.rounding)
     timing = report.bench(model, repeats=options.repeats)
     _write(options, _printed(timing, options.format))
     return 0

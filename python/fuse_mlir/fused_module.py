@@ -39,6 +39,8 @@ class FusedModule(FusedPlace):
         gradients: `recompute` runs the members again in the backward pass;
             `error` refuses calls that need gradients.
         static: scales for linears of the members, which then are demanded.
+        rounding: `relaxed` rounds activations in 16 bits once, also where
+            the members write them out as formulas that round in between.
 
     Calls with more rows than `Kernel.most_rows`, which experts on a GPU have,
     run the member as it is.
@@ -47,13 +49,15 @@ class FusedModule(FusedPlace):
     def __init__(self, site: str, names: Sequence[str],
                  members: Sequence[nn.Module], plan: Plan,
                  kernel: str | PtxKernel,
-                 gradients: str, static: StaticMlp | None = None) -> None:
+                 gradients: str, static: StaticMlp | None = None,
+                 rounding: str = "exact") -> None:
         super().__init__(site, members[0])
         self.__dict__["members"] = list(members)
         self.names = tuple(names)
         self.kernel_name = kernel
         self.gradients = gradients
         self.static = static
+        self.rounding = rounding
         # Examples are tensors of another mode and are not needed any more.
         self.__dict__["plan"] = Plan(plan.inputs, [], plan.steps,
                                      plan.eval_only)
@@ -150,7 +154,9 @@ class FusedModule(FusedPlace):
             Refused: a linear has no scales that a kernel can use.
         """
         try:
-            copies = stored_members(self.names, self.members, self.static)
+            copies = stored_members(
+                self.names, self.members, self.static,
+                self.rounding == "relaxed" and inputs[0].element_size() == 2)
         except UnknownExperts as error:
             raise KernelError(str(error)) from error
         compiled = chains.compile_chain(

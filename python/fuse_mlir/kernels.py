@@ -172,11 +172,12 @@ class Kernel:
 
     @property
     def note(self) -> str:
-        """When calls run the members instead; empty when none do."""
-        if self.most_rows is None:
-            return ""
-        return (f"for up to {self.most_rows} rows; calls with more run the "
-                "experts as they are, which is faster")
+        """What differs from the members, and when calls run them instead;
+        empty when nothing does."""
+        rows = "" if self.most_rows is None else (
+            f"for up to {self.most_rows} rows; calls with more run the "
+            "experts as they are, which is faster")
+        return "; ".join(filter(None, (self._copies.note, rows)))
 
     def _find(self, name: str) \
             -> tuple[nn.Module, str, slice | None] | torch.Tensor:

@@ -21,6 +21,7 @@ from fuse_mlir.chains import KernelError
 from fuse_mlir.experts import (UnknownExperts, activation_of,
                                looks_like_experts)
 from fuse_mlir.flow import Flow, observe
+from fuse_mlir.formulas import ROUNDINGS, formulas_in
 from fuse_mlir.fused_module import FusedModule
 from fuse_mlir.globs import match
 from fuse_mlir.patterns import (KernelConfig, ModuleSpec, Pattern,
@@ -80,6 +81,7 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
                  specs: Sequence[ModuleSpec] | None = None, *,
                  inputs: Any = None, strict: bool | None = None,
                  gradients: str = "recompute", fusion_config: Any = None,
+                 rounding: str = "exact",
                  progress: Any = None) -> FusionResult:
     """Replaces chains of modules of `model` by kernels, in place.
 
@@ -103,6 +105,7 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
             "gated_mlp": "fuse", "dense_gelu_mlp": "fuse"}}` demands static
             scales for all linears of a site and takes sites of the named
             kinds; `scales` gives those of linears in floating point.
+        rounding: `exact` or `relaxed`, see `FusedModule`.
         progress: called after each site with how many are done, how many
             there are, and a line about it.
 
@@ -115,9 +118,8 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
         FuseError: a site was refused and `strict` is set, no site is there to
             fuse, or libfuse is missing. The model is as it was.
     """
-    if gradients not in GRADIENTS:
-        raise PatternError(f"unknown gradients '{gradients}'; expected "
-                           + " or ".join(GRADIENTS))
+    check_option("gradients", gradients, GRADIENTS)
+    check_option("rounding", rounding, ROUNDINGS)
     if isinstance(patterns, KernelConfig) and patterns.layers:
         raise PatternError(
             "KernelConfig has layers for kernels of the Hub ("
@@ -128,7 +130,8 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
     sites, flow = select(model, patterns, inputs)
     if specs is not None:
         _check_specs(sites, specs)
-    results, planned = _plan_all(sites, gradients, static, progress)
+    results, planned = _plan_all(sites, gradients, static, rounding,
+                                 progress)
     if strict is None:
         strict = patterns is not None or bool(declared_patterns(model))
     if strict and results.refused:
@@ -152,13 +155,20 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
     return results
 
 
+def check_option(what: str, value: Any, known: Sequence[str]) -> None:
+    """Refuses the value of an option that there is not."""
+    if value not in known:
+        raise PatternError(f"unknown {what} '{value}'; expected "
+                           + " or ".join(known))
+
+
 def _plan_all(sites: Sequence[Site], gradients: str, static: StaticMlp | None,
-              progress: Any) \
+              rounding: str, progress: Any) \
         -> tuple[FusionResult, list[tuple[Site, FusedModule]]]:
     """What becomes of all sites, and the modules of those that can fuse."""
     results, planned = FusionResult(), []
     for done, site in enumerate(sites, 1):
-        result, module = plan_site(site, gradients, static)
+        result, module = plan_site(site, gradients, static, rounding)
         results.append(result)
         if module is not None:
             planned.append((site, module))
@@ -289,7 +299,7 @@ def _check_specs(sites: Sequence[Site], specs: Sequence[ModuleSpec]) -> None:
 
 
 def plan_site(site: Site, gradients: str = "recompute",
-              static: StaticMlp | None = None) \
+              static: StaticMlp | None = None, rounding: str = "exact") \
         -> tuple[SiteResult, FusedModule | None]:
     """The fused module of a site, which is not put in place yet."""
     result = SiteResult(site.id, site.parent, site.paths, "refused",
@@ -305,19 +315,26 @@ def plan_site(site: Site, gradients: str = "recompute",
         raise FuseError(str(error)) from error
     module = FusedModule(site.id, site.names, site.members, plan,
                          site.pattern.kernel, gradients,
-                         static and static.below(site.parent))
+                         static and static.below(site.parent), rounding)
     try:
         copies, compiled = module.compile_for(plan.examples)
         result.families = compiled.families
         device = plan.examples[0].device
+        result.note = copies.note
         if device.type != "meta":
             result.note = module.bind(copies, compiled, device).note
+        if rounding == "exact":
+            left = _formulas(site, str(compiled.remarks))
+            result.note += f"without {left}, which rounding='relaxed' takes" \
+                if left else ""
     except Refused as refusal:
         result.refusal = Refusal(refusal.id, refusal.name, refusal.text)
         return result, None
     except KernelError as error:
-        result.refusal = Refusal("FUSE-N212", "member-without-body",
-                                 str(error))
+        left = _formulas(site, str(error)) if rounding == "exact" else ""
+        result.refusal = Refusal(
+            "FUSE-N212", "member-without-body", str(error)
+            + (f"; rounding='relaxed' takes {left}" if left else ""))
         return result, None
     except native.NativeError as error:
         result.refusal = Refusal("FUSE-N212", "member-without-body",
@@ -332,6 +349,14 @@ def fused_sites(model: nn.Module) -> list[tuple[str, FusedModule]]:
     may have the same one."""
     return [(path, module) for path, module in _places(model)
             if isinstance(module, FusedModule)]
+
+
+def _formulas(site: Site, reasons: str) -> str:
+    """Activations that would be taken if they might round once."""
+    if "FUSE-N101" not in reasons:
+        return ""
+    return ", ".join(f"'{path}'" for path in formulas_in(site.names,
+                                                         site.members))
 
 
 def _places(model: nn.Module) -> Iterator[tuple[str, FusedPlace]]:

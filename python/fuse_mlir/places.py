@@ -35,8 +35,8 @@ _SHARED = ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set",
            "_load_state_dict_post_hooks")
 #: Attributes of places; any other one is the member's.
 OWN = STANDARD | {"site", "step", "alone", "last", "names",
-                  "kernel_name", "gradients", "static", "_mode_matters",
-                  "_has_sides"}
+                  "kernel_name", "gradients", "static", "rounding",
+                  "_mode_matters", "_has_sides"}
 
 
 class FuseError(RuntimeError):

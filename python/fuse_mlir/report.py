@@ -19,6 +19,7 @@ from fuse_mlir.arguments import require
 from fuse_mlir.chains import Chain
 from fuse_mlir.emulation import emulated
 from fuse_mlir.flow import default_inputs, split_inputs
+from fuse_mlir.formulas import ROUNDINGS
 from fuse_mlir.fused_module import FusedModule
 from fuse_mlir.kernels import Kernel
 from fuse_mlir.modules import FusionResult, SiteResult, fused_sites
@@ -35,8 +36,8 @@ FLOOR_F32, FLOOR = 2.0, 0.25
 
 
 def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
-            progress: Any = None, *,
-            fusion_config: Any = None) -> FusionResult:
+            progress: Any = None, *, fusion_config: Any = None,
+            rounding: str = "exact") -> FusionResult:
     """Says what `fuse_modules` would do with every site, and changes nothing.
 
     Args:
@@ -45,7 +46,7 @@ def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
             MLP and form no chain are listed as well, with the reason.
         inputs: as for `fuse_modules`.
         progress: as for `fuse_modules`.
-        fusion_config: as for `fuse_modules`.
+        fusion_config, rounding: as for `fuse_modules`.
 
     Returns:
         Sites that are fused, could be fused, or are refused.
@@ -59,12 +60,14 @@ def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
                    note=m._kernel.note if m._kernel else "")
         for parent, m in fused_sites(model))
     done = {path for site in results for path in site.members}
+    modules.check_option("rounding", rounding, ROUNDINGS)
     static = static_mlp.parse(fusion_config)
     static_mlp.check_paths(static, model)
     selected, flow = modules.select(model, patterns, inputs)
     sites = [s for s in selected if not done.intersection(s.paths)]
     for number, site in enumerate(sites, 1):
-        results.append(modules.plan_site(site, static=static)[0])
+        results.append(modules.plan_site(site, static=static,
+                                         rounding=rounding)[0])
         if progress is not None:
             progress(number, len(sites), join(site.parent, site.id))
     if patterns is None:

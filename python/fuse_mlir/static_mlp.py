@@ -26,6 +26,7 @@ from fuse_mlir.calibration import calibrate as choose_scales
 from fuse_mlir.emulation import (emulated, entries_of, is_fp8_linear,
                                  policy_for)
 from fuse_mlir.experts import looks_like_experts, stand_in
+from fuse_mlir.formulas import RoundedOnce, rounds_inside
 from fuse_mlir.patterns import ANY_FAMILY, PatternError
 from fuse_mlir.ranges import Range, about, largest_value, quantize
 from fuse_mlir.stored import (INPUT_SCALES, Policy, make_linear,
@@ -178,6 +179,16 @@ class Copies:
     #: Parameters whose change asks for new copies: the owner and the name,
     #: and whether its values count or its place alone.
     watched: list[tuple[nn.Module, str, bool]]
+    #: Activations that round once here.
+    once: list[str] = field(default_factory=list)
+
+    @property
+    def note(self) -> str:
+        """What kernels round otherwise than the members; empty for nothing."""
+        if not self.once:
+            return ""
+        return ("with " + ", ".join(f"'{path}'" for path in self.once)
+                + " rounded once")
 
     def state(self) -> list[tuple[int, int]]:
         """Differs when a watched parameter was replaced or changed."""
@@ -191,7 +202,8 @@ class Copies:
 
 
 def stored_members(names: Iterable[str], members: Iterable[nn.Module],
-                   static: StaticMlp | None) -> Copies:
+                   static: StaticMlp | None,
+                   relaxed: bool = False) -> Copies:
     """Members in which linears with scales are `StoredLinear`s, and experts
     are one op.
 
@@ -202,6 +214,7 @@ def stored_members(names: Iterable[str], members: Iterable[nn.Module],
         members: stay as they are.
         static: its paths count from the parent of the members; when given,
             a linear without a stored weight and scales is refused.
+        relaxed: whether activations round once.
 
     Raises:
         Refused: a linear that can not be expressed as it is stored.
@@ -209,18 +222,22 @@ def stored_members(names: Iterable[str], members: Iterable[nn.Module],
     """
     copies = Copies([], [])
     for name, member in zip(names, members):
-        copies.members.append(_stored_copy(member, name, static, copies))
+        copies.members.append(_stored_copy(member, name, static, copies,
+                                           relaxed))
     return copies
 
 
 def _stored_copy(module: nn.Module, path: str, static: StaticMlp | None,
-                 copies: Copies) -> nn.Module:
+                 copies: Copies, relaxed: bool) -> nn.Module:
     if isinstance(module, nn.Linear):
         return _stored_linear(module, path, static, copies)
     if looks_like_experts(module):
         return stand_in(module, path)
+    if relaxed and rounds_inside(module):
+        copies.once.append(path)
+        return RoundedOnce(module)
     children = {name: None if child is None else _stored_copy(
-        child, f"{path}.{name}", static, copies)
+        child, f"{path}.{name}", static, copies, relaxed)
         for name, child in module._modules.items()}
     if all(child is module._modules[name]
            for name, child in children.items()):
@@ -298,7 +315,7 @@ def _quantized(module: nn.Linear, path: str, chosen: Mapping[str, Any],
 def calibrate(model: nn.Module, data: Iterable[Any], patterns: Any = None, *,
               storage: str = "f8E4M3FN", method: str = "amax",
               percentile: float = 99.99, per_channel: bool = False,
-              strict: bool | None = None,
+              strict: bool | None = None, rounding: str = "exact",
               progress: Callable[[int, int, str], None] | None = None) -> Any:
     """Fuses the MLPs of `model` with static scales that `data` lead to.
 
@@ -315,7 +332,7 @@ def calibrate(model: nn.Module, data: Iterable[Any], patterns: Any = None, *,
         method: amax, percentile or mse; see docs/Quantization.md.
         percentile: share of values that does not saturate, for that method.
         per_channel: one scale per output channel of a weight, by amax.
-        strict: as for `fuse_modules`.
+        strict, rounding: as for `fuse_modules`.
         progress: called after each of `data` and each site.
 
     Returns:
@@ -357,7 +374,8 @@ def calibrate(model: nn.Module, data: Iterable[Any], patterns: Any = None, *,
     scales = choose_scales(ranges, parameters, storage, method, percentile,
                            per_channel)
     result = modules.fuse_modules(
-        model, patterns, inputs=batches[0], strict=strict, progress=progress,
+        model, patterns, inputs=batches[0], strict=strict,
+        rounding=rounding, progress=progress,
         fusion_config={FUSION: {"input_quant": ANY_FAMILY, "scales": scales,
                                 **dict.fromkeys(ENDPOINTS, ANY_FAMILY)}})
     result.calibration = scales

@@ -34,6 +34,20 @@ class Commands(unittest.TestCase):
                       "+mlp#1  gated_mlp\n2 could fuse\n", out)
         self.assertIn("[2/2] model.layers.1", error)
 
+    def test_activations_that_round_once(self):
+        settings = ("--set=n_embd=32", "--set=n_layer=1", "--set=n_head=2",
+                    "--set=vocab_size=64", "--set=n_positions=16", "--quiet")
+        for rounding, line in (("exact", "norm_linear without 'mlp.act', which "
+                                "rounding='relaxed' takes"),
+                               ("relaxed", "mlp with 'mlp.act' rounded once")):
+            status, out, error = run("explain", "gpt2", *settings,
+                                     f"--rounding={rounding}")
+            self.assertEqual((status, error), (0, ""))
+            self.assertIn(f"transformer.h.0.ln_2+mlp#0  {line}\n", out)
+        status, out, error = run("verify", "gpt2", *settings,
+                                 "--rounding=relaxed")
+        self.assertEqual(status, 0, error + out)
+
     def test_explain_a_pattern_as_json_and_html(self):
         with tempfile.TemporaryDirectory() as directory:
             report = Path(directory) / "r.html"

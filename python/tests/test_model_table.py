@@ -79,6 +79,20 @@ class Table(unittest.TestCase):
             with self.subTest(kind):
                 self.assertEqual(row(kind), expected)
 
+    def test_relaxed_rounding(self):
+        text = (ROOT / "docs/Architectures.md").read_text()
+        kinds, gated = re.search(r"of this table (.*) become `mlp`, and\s+"
+                                 r"`(\w+)` `gated_mlp`", text,
+                                 re.DOTALL).groups()
+        families = {**dict.fromkeys(re.findall(r"`([\w-]+)`", kinds), "mlp"),
+                    gated: "gated_mlp"}
+        self.assertGreater(len(families), 5)
+        for kind, family in families.items():
+            with self.subTest(kind):
+                found = fuse_mlir.explain(build(kind), rounding="relaxed")
+                self.assertEqual({s.families for s in found if s.families},
+                                 {(family,)})
+
 
 if __name__ == "__main__":
     unittest.main()
