@@ -6,14 +6,18 @@
 
 #include "fuse/Support/TextLimits.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 
 using llvm::createStringError;
+
+/// What a file with bytecode begins with.
+static constexpr llvm::StringLiteral kBytecodeStart = "ML\xefR";
 
 llvm::Error fuse::checkTextLimits(llvm::StringRef text) {
   if (text.size() > kMaxTextSize)
     return createStringError("text has %zu bytes, the limit is %zu",
                              text.size(), kMaxTextSize);
-  if (text.starts_with("ML\xefR"))
+  if (text.starts_with(kBytecodeStart))
     return createStringError("bytecode is only read from trusted places; "
                              "convert it to text with fuse-opt");
   return checkForParser(text);
@@ -93,6 +97,20 @@ llvm::Error fuse::checkForParser(llvm::StringRef text) {
       return createStringError("brackets are nested more than %u deep in line "
                                "%u",
                                kMaxTextDepth, line);
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error fuse::checkInputFiles(int argc, const char *const *argv) {
+  for (int i = 1; i < argc; ++i) {
+    llvm::StringRef path = argv[i];
+    if (path.starts_with("-") || !llvm::sys::fs::is_regular_file(path))
+      continue;
+    auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/true);
+    if (!buffer || (*buffer)->getBuffer().starts_with(kBytecodeStart))
+      continue;
+    if (llvm::Error error = checkForParser((*buffer)->getBuffer()))
+      return createStringError(path + ": " + llvm::toString(std::move(error)));
   }
   return llvm::Error::success();
 }

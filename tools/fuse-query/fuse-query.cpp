@@ -5,12 +5,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/InitAllDialects.h"
+#include "fuse/Support/TextLimits.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
 #include "mlir/Query/Matcher/MatchersInternal.h"
 #include "mlir/Query/Matcher/Registry.h"
 #include "mlir/Query/Matcher/SliceMatchers.h"
 #include "mlir/Tools/mlir-query/MlirQueryMain.h"
+#include "llvm/Support/raw_ostream.h"
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
@@ -28,5 +30,10 @@ int main(int argc, char **argv) {
       "hasOpAttrName",
       static_cast<mlir::detail::AttrOpMatcher (*)(llvm::StringRef)>(
           mlir::m_Attr));
+  if (llvm::Error error = fuse::checkInputFiles(argc, argv)) {
+    llvm::errs() << "fuse-query: error: " << llvm::toString(std::move(error))
+                 << "\n";
+    return 1;
+  }
   return mlir::failed(mlir::mlirQueryMain(argc, argv, context, matchers));
 }

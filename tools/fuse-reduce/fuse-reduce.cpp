@@ -13,6 +13,7 @@
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
 #include "fuse/Support/ReadModule.h"
+#include "fuse/Support/TextLimits.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/InitAllDialects.h"
@@ -97,6 +98,11 @@ int main(int argc, char **argv) {
     llvm::StringRef script = argv[i];
     if (script.consume_front("--test="))
       return reduce(context, argv[3 - i], script);
+  }
+  if (llvm::Error error = fuse::checkInputFiles(argc, argv)) {
+    llvm::WithColor::error(llvm::errs(), "fuse-reduce")
+        << llvm::toString(std::move(error)) << "\n";
+    return 1;
   }
   return mlir::failed(mlir::mlirReduceMain(argc, argv, context));
 }

@@ -33,6 +33,10 @@ llvm::Error checkTextLimits(llvm::StringRef text);
 /// that are nested too deeply, and arrays of `index`, which are no attribute.
 llvm::Error checkForParser(llvm::StringRef text);
 
+/// Says of the first file among the arguments of a tool that `checkForParser`
+/// refuses it; for tools whose `main` is one of MLIR, which reads by itself.
+llvm::Error checkInputFiles(int argc, const char *const *argv);
+
 /// The text of a file, `-` for standard input, if it keeps the limits.
 llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
 readText(llvm::StringRef path);
