@@ -277,6 +277,12 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
     return failure();
   llvm::append_range(matching.libraries, getModels(*libraries));
   matching.target = options.target;
+  if (options.patterns.empty() &&
+      !(options.target.empty() && options.libraries.empty()))
+    return emitError(root->getLoc())
+           << "without patterns, nothing asks for a declared kernel; expected "
+              "no "
+           << (options.target.empty() ? "libraries" : "target");
   SymbolTableCollection before;
   matching.onRefusal = [&](const ModuleSite &site) {
     refused.push_back(reportRefusal(site.id, "modules", *site.refusal,
@@ -309,6 +315,8 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
     reasons.try_emplace(current, refused.back());
     refused.back().gain = predictGain(op, options.tokens);
   };
+  // The report says it; for remarks, the module itself stays as it is.
+  formation.onFused = [](StringRef, FusedOpInterface) {};
   // Forwards stay as they are; what is fused of them is in functions.
   SmallVector<FunctionOpInterface> functions;
   copy->walk<WalkOrder::PreOrder>([&](Operation *op) {

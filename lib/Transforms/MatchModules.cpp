@@ -10,12 +10,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Analysis/Chip.h"
 #include "fuse/Analysis/WeightRecipes.h"
 #include "fuse/Support/Inject.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 namespace fuse {
@@ -164,12 +166,34 @@ static void replaceCalls(const ModuleSite &site) {
     call->erase();
 }
 
+/// A target is one that the compiler knows, or one that a declared kernel is
+/// for. No kernel would be for a misspelt one, nor would anybody notice where
+/// patterns ask for generated kernels alone.
+static LogicalResult checkTarget(const Declarations &declarations,
+                                 StringRef target) {
+  if (target.empty() || target == "cpu")
+    return success();
+  llvm::SetVector<StringRef> known;
+  known.insert("cpu");
+  for (const Chip &chip : getChips())
+    known.insert(chip.name);
+  for (KernelOp kernel : declarations.getKernels())
+    for (StringRef name : kernel.getTargets().getAsValueRange<StringAttr>())
+      known.insert(name);
+  if (known.contains(target))
+    return success();
+  return declarations.getModel().emitError()
+         << "unknown target '" << target << "'; expected one of "
+         << llvm::join(known, ", ");
+}
+
 FailureOr<ModuleFusionCounts>
 fuse::fuseModules(ModelOp model, ArrayRef<std::string> patterns,
                   const ModuleMatching &matching) {
   FailureOr<Declarations> declarations =
       Declarations::create(model, matching.libraries);
-  if (failed(declarations))
+  if (failed(declarations) ||
+      failed(checkTarget(*declarations, matching.target)))
     return failure();
   ModuleGraph graph(model);
   ModuleMatcher matcher(graph, *declarations, matching);
@@ -195,10 +219,12 @@ fuse::fuseModules(ModelOp model, ArrayRef<std::string> patterns,
   bool remarks = model.getContext()->getRemarkEngine();
   for (const ModuleSite &site : sites) {
     counts.sites.insert(site.id);
-    if (site.refusal && matching.onRefusal)
+    if (!matching.onRefusal) {
+      if (remarks)
+        remarkSite(site);
+    } else if (site.refusal) {
       matching.onRefusal(site);
-    else if (remarks)
-      remarkSite(site);
+    }
     ++(site.refusal ? counts.refused : counts.fused);
   }
   for (const ModuleSite &site : sites)

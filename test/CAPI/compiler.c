@@ -113,6 +113,13 @@ int main(void) {
   // CHECK: fuse.mlp
   // CHECK: (1)
   print(copy);
+  // What is fused to explain the module is not fused in it, and no remark says
+  // so.
+  // CHECK-NOT: remark
+  // CHECK: explain: FUSE_OK
+  // CHECK: f#0{{ +}}ops{{ +}}fused{{ +}}mlp
+  // CHECK: (1)
+  explain(module, NULL, FUSE_EXPLAIN_TEXT);
   fuse_context_set_remark_handler(context, NULL, NULL);
 
   // A pass that fails after another one changed the module changes nothing.

@@ -30,6 +30,13 @@
 // RUN:   | FileCheck %s --check-prefix=KERNEL
 // RUN: not fuse-opt %s --fuse-match-modules='patterns=@just_norm->FastNorm target=sm_80' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=TARGET
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=@just_norm->group target=sm_1' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=NOTARGET
+// RUN: sed 's/"sm_100"/"tpu"/' %s \
+// RUN:   | fuse-opt --fuse-match-modules='patterns=@just_norm->FastNorm target=tpu' -o /dev/null
+// RUN: sed 's/"sm_100"/"tpu"/' %s \
+// RUN:   | not fuse-opt --fuse-match-modules='patterns=@just_norm->FastNorm target=tpv' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=TPU
 // RUN: not fuse-opt %s --fuse-match-modules='patterns=@just_norm->FastNorm disable=norm#1' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=DISABLE
 // RUN: sed 's/class "M" {/class "M" attributes {fuse.no_fuse = ["nrm"]} {/' %s \
@@ -55,6 +62,8 @@
 // PARENTS:  error: pattern '((RMSNorm,norm),(MLP,a.mlp))->mlp': FUSE-N202 different-parents: no module is the parent of all members; 'norm' has parent '', 'a.mlp' has parent 'a'
 // KERNEL:   error: pattern '@just_norm->fast_norm': FUSE-N210 unknown-kernel: no kernel 'fast_norm'; generated families are gated_mlp, mlp, norm_linear, norm_quantize, act_quantize, group; declared are FastNorm
 // TARGET:   error: pattern '@just_norm->FastNorm': FUSE-N211 kernel-not-for-target: kernel 'FastNorm' is not for target 'sm_80'; it runs on sm_90, sm_100
+// NOTARGET: error: unknown target 'sm_1'; expected one of cpu, sm_80, {{.*}}sm_121a{{$}}
+// TPU:      error: unknown target 'tpv'; expected one of cpu, {{.*}}sm_121a, tpu
 // DISABLE:  error: no site 'norm#1' to disable; expected one of norm#0
 // NOFUSE:   error: 'fuse.no_fuse': no module matches path glob 'nrm'
 

@@ -98,7 +98,8 @@ struct ModuleMatching {
   std::vector<std::string> disable;
   /// Patterns and kernels from outside of the model, see `Declarations`.
   std::vector<ModelOp> libraries = {};
-  /// Takes what would be a remark on a refused site.
+  /// Takes what would be a remark on a refused site; there are none on fused
+  /// sites then.
   std::function<void(const struct ModuleSite &)> onRefusal = nullptr;
 };
 

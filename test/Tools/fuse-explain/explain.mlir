@@ -15,6 +15,15 @@
 // FULL: fuse-explain: error: /dev/full: No space left on device
 // RUN: not fuse-explain %s --tokens=0 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=TOKENS
+// RUN: fuse-explain %s --target=sm_80 -o /dev/null \
+// RUN:   --patterns='((RMSNorm,*.norm),(MLP,*.mlp))->mlp'
+// RUN: not fuse-explain %s --target=sm_1 \
+// RUN:   --patterns='((RMSNorm,*.norm),(MLP,*.mlp))->mlp' 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=TARGET
+// RUN: not fuse-explain %s --target=sm_80 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=ALONE
+// TARGET: error: unknown target 'sm_1'; expected one of cpu, sm_80, {{.*}}sm_121a
+// ALONE: error: without patterns, nothing asks for a declared kernel; expected no target
 // RUN: not fuse-explain %s.not 2>&1 | FileCheck %s --check-prefix=FILE
 
 // Layer `a` is fused: the norm and three ops of the MLP as one launch. The
