@@ -58,9 +58,12 @@ private:
 } // namespace
 
 LogicalResult ResultsToArgumentsPass::rewrite(func::FuncOp function) {
-  if (!function.getBody().hasOneBlock())
-    return function.emitOpError("expected one block in a function that "
-                                "launches kernels");
+  auto returnOp = function.getBody().hasOneBlock()
+                      ? dyn_cast<func::ReturnOp>(function.front().back())
+                      : func::ReturnOp();
+  if (!returnOp)
+    return function.emitOpError("expected one block that ends in a return in "
+                                "a function that launches kernels");
   for (Type type : function.getResultTypes())
     if (!isa<RankedTensorType>(type))
       return function.emitOpError("expected ranked tensors as results of a "
@@ -74,7 +77,6 @@ LogicalResult ResultsToArgumentsPass::rewrite(func::FuncOp function) {
     if (isa<TensorType>(argument.getType()))
       function.setArgAttr(argument.getArgNumber(), readOnly, no);
 
-  auto returnOp = cast<func::ReturnOp>(function.front().getTerminator());
   OpBuilder builder(returnOp);
   for (Value value : returnOp.getOperands()) {
     auto type = cast<RankedTensorType>(value.getType());

@@ -49,9 +49,16 @@ func.func @scalar(%x: f32) -> f32 {
 
 // -----
 
-// expected-error@+1 {{expected one block in a function that launches kernels}}
+// expected-error@+1 {{expected one block that ends in a return in a function that launches kernels}}
 func.func @blocks(%x: tensor<?xf32>) -> tensor<?xf32> {
   cf.br ^bb1
 ^bb1:
   return %x : tensor<?xf32>
+}
+
+// -----
+
+// expected-error@+1 {{expected one block that ends in a return in a function that launches kernels}}
+func.func @endless(%x: tensor<4xf32>) -> tensor<4xf32> {
+  llvm.unreachable
 }
