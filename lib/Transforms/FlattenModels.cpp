@@ -12,6 +12,7 @@
 
 #include "ModuleInliner.h"
 #include "fuse/IR/FuseAttrNames.h"
+#include "fuse/IR/FuseModules.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/OwningOpRef.h"
@@ -91,10 +92,33 @@ private:
       });
       for (Operation *body : bodies)
         body->erase();
+      if (failed(checkSlots(model, *function)))
+        return failure();
       OpBuilder(model).insert(function.release());
+    } else if (failed(checkSlots(model, getOperation()))) {
+      return failure();
     }
     model->erase();
     return success();
+  }
+
+  /// What stays may not call slots that go with the model. From outside, they
+  /// are named by the model.
+  static LogicalResult checkSlots(ModelOp model, Operation *root) {
+    WalkResult walk = root->walk([&](CallSlotOp call) {
+      SymbolRefAttr name = call.getCallee();
+      if (name.getRootReference() != model.getSymNameAttr() ||
+          name.getNestedReferences().size() != 1)
+        return WalkResult::advance();
+      auto slot = model.lookupSymbol<SlotOp>(name.getLeafReference());
+      if (!slot)
+        return WalkResult::advance();
+      call.emitError() << slot.toText() << " is in model '"
+                       << model.getSymName() << "', which is made a function; "
+                       << "expected fuse-lower-slots before";
+      return WalkResult::interrupt();
+    });
+    return failure(walk.wasInterrupted());
   }
 };
 

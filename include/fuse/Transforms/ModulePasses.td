@@ -56,7 +56,8 @@ def FlattenModelsPass : Pass<"fuse-flatten-models"> {
     dropped: each site can then run by itself.
 
     A model without a forward, a module that is declared only and a forward
-    with several blocks are errors, unless `sites` is given.
+    with several blocks are errors, unless `sites` is given. So is a call of a
+    slot of the model that stays: lower slots before.
 
     After this pass there are no models. There is no way back: unfuse first
     what should be unfused.

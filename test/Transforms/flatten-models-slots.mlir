@@ -1,0 +1,35 @@
+// RUN: not fuse-opt %s --fuse-flatten-models 2>&1 | FileCheck %s
+// RUN: not fuse-opt %s --fuse-inline-modules --fuse-flatten-models=sites=true \
+// RUN:   2>&1 | FileCheck %s
+// RUN: fuse-opt %s --fuse-lower-slots --fuse-flatten-models \
+// RUN:   | FileCheck %s --check-prefix=LOWERED
+
+// A slot of a model goes with it, so that no call of it may be left.
+
+// CHECK: error: slot 'scale' (op=scale, variant=standard) is in model 'm', which is made a function; expected fuse-lower-slots before
+
+// LOWERED:      func.func @m(%[[X:.*]]: tensor<4xf32>)
+// LOWERED-NEXT:   %[[Y:.*]] = arith.mulf %[[X]], %[[X]]
+// LOWERED-NEXT:   return %[[Y]]
+
+fuse.model @m class "M" {
+  fuse.slot @scale op "scale" variant "standard"
+      : (tensor<4xf32>) -> tensor<4xf32> {
+    func.func @eager(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = arith.mulf %x, %x : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+  }
+  fuse.module @a class "A" {
+    func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = fuse.call_slot @scale(%x) bound @eager
+        : (tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+  }
+  func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = fuse.fused_call "group" [@a](%x) site("a#0")
+      : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
