@@ -17,6 +17,8 @@
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace fuse {
 #define GEN_PASS_DEF_CHECKUNFUSEPASS
@@ -25,6 +27,18 @@ namespace fuse {
 
 using namespace mlir;
 using namespace fuse;
+
+/// The sites of fused ops and calls inside `root`.
+static llvm::SetVector<Attribute> collectSites(Operation *root) {
+  llvm::SetVector<Attribute> sites;
+  root->walk([&](Operation *op) {
+    if (auto kernel = dyn_cast<FusedOpInterface>(op))
+      sites.insert(kernel.getSiteAttr());
+    else if (auto call = dyn_cast<FusedCallOp>(op))
+      sites.insert(call.getSiteAttr());
+  });
+  return sites;
+}
 
 namespace {
 
@@ -37,7 +51,9 @@ struct CheckUnfuse : fuse::impl::CheckUnfusePassBase<CheckUnfuse> {
     if (failed(fusePatterns(copy.get())))
       return signalPassFailure();
     KernelFormation formation{families, rounding, disable};
+    llvm::StringSet<> functions;
     WalkResult walk = copy->walk([&](FunctionOpInterface function) {
+      functions.insert(function.getName());
       FailureOr<KernelFormationCounts> counts =
           formKernels(function, formation);
       if (failed(counts))
@@ -45,13 +61,44 @@ struct CheckUnfuse : fuse::impl::CheckUnfusePassBase<CheckUnfuse> {
       numChecked += counts->fused;
       return WalkResult::advance();
     });
-    if (walk.wasInterrupted() || failed(unfuse(copy.get(), {})) ||
+    // Forming a function knows only of its own sites.
+    for (StringRef site : disable)
+      if (!functions.contains(site.rsplit('#').first)) {
+        expected->emitError()
+            << "no site '" << site << "' to disable; there "
+            << "is no function '" << site.rsplit('#').first << "'";
+        return signalPassFailure();
+      }
+    if (walk.wasInterrupted() || failed(undo(expected, copy.get())) ||
         failed(verifyIdentical(expected, copy.get())))
       signalPassFailure();
     markAllAnalysesPreserved();
   }
 
 private:
+  /// Undoes in `copy` what `expected` does not have.
+  static LogicalResult undo(Operation *expected, Operation *copy) {
+    llvm::SetVector<Attribute> before = collectSites(expected);
+    if (before.empty())
+      return unfuse(copy, {});
+    std::vector<std::string> sites;
+    for (Attribute site : collectSites(copy))
+      if (!before.contains(site))
+        sites.push_back(cast<StringAttr>(site).str());
+    // No site would mean all of them.
+    if (!sites.empty() && failed(unfuse(copy, sites)))
+      return failure();
+    for (auto [old, model] :
+         llvm::zip_equal(findModels(expected), findModels(copy))) {
+      Attribute refusals = old->getAttr(kRefusalsAttrName);
+      if (refusals)
+        model->setAttr(kRefusalsAttrName, refusals);
+      else
+        model->removeAttr(kRefusalsAttrName);
+    }
+    return success();
+  }
+
   /// What fuse-match-modules and fuse-inline-modules do, when asked for.
   LogicalResult fusePatterns(Operation *root) {
     if (patterns.empty())

@@ -16,8 +16,8 @@ def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
   let description = [{
     Forms kernels in a copy of the op, unfuses them, and compares the result
     with the op: ops, order, operands, types, attributes and locations. Where
-    they differ the pass fails and shows the first differing line. The options
-    are those of `fuse-form-kernels`.
+    they differ the pass fails and shows the first differing line. What is
+    fused already stays so. The options are those of `fuse-form-kernels`.
 
     With `patterns` and `libraries`, those of `fuse-match-modules`, modules are
     fused in the copy and their members inlined before.
