@@ -48,7 +48,8 @@ struct CheckUnfuse : fuse::impl::CheckUnfusePassBase<CheckUnfuse> {
   void runOnOperation() override {
     Operation *expected = getOperation();
     OwningOpRef<Operation *> copy = expected->clone();
-    if (failed(fusePatterns(copy.get())))
+    llvm::SetVector<Attribute> before = collectSites(expected);
+    if (failed(fusePatterns(copy.get(), before)))
       return signalPassFailure();
     KernelFormation formation{families, rounding, disable};
     llvm::StringSet<> functions;
@@ -69,7 +70,7 @@ struct CheckUnfuse : fuse::impl::CheckUnfusePassBase<CheckUnfuse> {
             << "is no function '" << site.rsplit('#').first << "'";
         return signalPassFailure();
       }
-    if (walk.wasInterrupted() || failed(undo(expected, copy.get())) ||
+    if (walk.wasInterrupted() || failed(undo(expected, copy.get(), before)) ||
         failed(verifyIdentical(expected, copy.get())))
       signalPassFailure();
     markAllAnalysesPreserved();
@@ -77,8 +78,8 @@ struct CheckUnfuse : fuse::impl::CheckUnfusePassBase<CheckUnfuse> {
 
 private:
   /// Undoes in `copy` what `expected` does not have.
-  static LogicalResult undo(Operation *expected, Operation *copy) {
-    llvm::SetVector<Attribute> before = collectSites(expected);
+  static LogicalResult undo(Operation *expected, Operation *copy,
+                            const llvm::SetVector<Attribute> &before) {
     if (before.empty())
       return unfuse(copy, {});
     std::vector<std::string> sites;
@@ -100,7 +101,8 @@ private:
   }
 
   /// What fuse-match-modules and fuse-inline-modules do, when asked for.
-  LogicalResult fusePatterns(Operation *root) {
+  LogicalResult fusePatterns(Operation *root,
+                             const llvm::SetVector<Attribute> &before) {
     if (patterns.empty())
       return success();
     auto files =
@@ -117,7 +119,9 @@ private:
       return failure();
     numChecked += counts->fused;
     for (ModelOp model : findModels(root))
-      if (failed(inlineFusedCalls(model)))
+      if (failed(inlineFusedCalls(model, [&](FusedCallOp call) {
+            return !before.contains(call.getSiteAttr());
+          })))
         return failure();
     return success();
   }

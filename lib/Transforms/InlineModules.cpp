@@ -49,7 +49,9 @@ static func::FuncOp inlineSite(FusedCallOp fused, StringAttr name,
   return function;
 }
 
-FailureOr<unsigned> fuse::inlineFusedCalls(ModelOp model) {
+FailureOr<unsigned>
+fuse::inlineFusedCalls(ModelOp model,
+                       llvm::function_ref<bool(FusedCallOp)> isWanted) {
   SymbolTableCollection tables;
   SymbolTable *symbols = nullptr;
   std::string prefix;
@@ -70,7 +72,8 @@ FailureOr<unsigned> fuse::inlineFusedCalls(ModelOp model) {
   unsigned count = 0;
   LogicalResult walk = walkFusedCalls(model, [&](FusedCallOp call) {
     // A declared kernel brings its own code.
-    if (call.getBodyAttr() || !isGeneratedKernel(call.getKernel()))
+    if (call.getBodyAttr() || !isGeneratedKernel(call.getKernel()) ||
+        (isWanted && !isWanted(call)))
       return success();
     if (!symbols && failed(prepare()))
       return failure();

@@ -13,9 +13,17 @@
 // RUN:   | FileCheck %s --check-prefix=FORMED
 // RUN: fuse-opt %s --fuse-check-unfuse='patterns=(RMSNorm,MLP)->gated_mlp' \
 // RUN:     -o /dev/null
+// RUN: fuse-opt %s -o %t.one --fuse-match-modules='patterns=((*RMSNorm,layers.1.norm),(MLP,layers.1.mlp))->gated_mlp'
+// RUN: fuse-opt %t.one --fuse-check-unfuse='patterns=(RMSNorm,MLP)->gated_mlp' \
+// RUN:   | diff %t.one -
+// RUN: fuse-opt %t.one -o %t.inlined --fuse-inline-modules --fuse-form-kernels
+// RUN: fuse-opt %t.inlined --fuse-check-unfuse='patterns=(RMSNorm,MLP)->gated_mlp' \
+// RUN:   | diff %t.inlined -
 // RUN: fuse-opt %s --fuse-match-modules='patterns=(RMSNorm,MLP)->gated_mlp' \
 // RUN:     --remarks-filter=fuse --remark-format=emitRemark -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=REMARK
+
+// The check undoes what it fused and leaves what was fused before.
 
 // One pattern, every layer: by inline paths, by the classes of a declared
 // pattern, by its name. With a literal index, or with the other site disabled,

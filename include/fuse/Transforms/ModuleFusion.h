@@ -42,9 +42,12 @@ fuseAllModules(mlir::Operation *root, llvm::ArrayRef<std::string> patterns,
 llvm::SmallVector<ModelOp>
 getModels(llvm::ArrayRef<mlir::OwningOpRef<mlir::ModuleOp>> files);
 
-/// Puts the forwards of the members of every fused call of a generated kernel
-/// into a function beside the model. Returns how many functions there are.
-llvm::FailureOr<unsigned> inlineFusedCalls(ModelOp model);
+/// Puts the forwards of the members of every fused call of a generated kernel,
+/// or those of which are wanted, into a function beside the model. Returns how
+/// many functions there are.
+llvm::FailureOr<unsigned>
+inlineFusedCalls(ModelOp model,
+                 llvm::function_ref<bool(FusedCallOp)> isWanted = nullptr);
 
 /// What `FUSE-N218` says of a fused call whose body is `function`: kernels have
 /// formed in it, and none is what the pattern asked for. Otherwise empty.
