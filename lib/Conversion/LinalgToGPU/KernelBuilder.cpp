@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
+#include "fuse/Support/Inject.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
@@ -182,6 +183,21 @@ SmallVector<unsigned> GPUKernelBuilder::getLoops(utils::IteratorType type) {
     if (iterator == type)
       loops.push_back(loop);
   return loops;
+}
+
+OpFoldResult GPUKernelBuilder::getNumBlocks(ArrayRef<unsigned> loops,
+                                            int64_t perBlock) {
+  AffineExpr points = host.getAffineConstantExpr(1);
+  SmallVector<OpFoldResult> sizes;
+  for (unsigned loop : loops) {
+    points = points * host.getAffineSymbolExpr(sizes.size());
+    sizes.push_back(loopSizes[loop]);
+  }
+  return affine::makeComposedFoldedAffineApply(host, op.getLoc(),
+                                               isInjected("gpu-grid")
+                                                   ? points.floorDiv(perBlock)
+                                                   : points.ceilDiv(perBlock),
+                                               sizes);
 }
 
 void GPUKernelBuilder::createLaunch(SymbolRefAttr kernelName,

@@ -110,6 +110,10 @@ public:
                  llvm::SmallVector<mlir::Value>(llvm::ArrayRef<mlir::Value>)>
                  body);
 
+  /// How many blocks have a thread for each point of the given loops, on the
+  /// host; `perBlock` is how many points a block has.
+  mlir::OpFoldResult getNumBlocks(llvm::ArrayRef<unsigned> loops,
+                                  int64_t perBlock);
   /// Creates the launch in front of the op.
   void createLaunch(mlir::SymbolRefAttr kernel, mlir::OpFoldResult gridX,
                     mlir::OpFoldResult gridY, int64_t numThreads);

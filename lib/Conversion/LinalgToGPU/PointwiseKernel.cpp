@@ -7,28 +7,10 @@
 #include "KernelBuilder.h"
 #include "fuse/Support/Inject.h"
 
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace fuse;
-
-/// The product of loop sizes divided by `divisor`, rounded up, on the host.
-static OpFoldResult getGrid(GPUKernelBuilder &k, ArrayRef<unsigned> loops,
-                            int64_t divisor) {
-  OpBuilder &host = k.getHost();
-  AffineExpr product = host.getAffineConstantExpr(1);
-  SmallVector<OpFoldResult> sizes;
-  for (unsigned loop : loops) {
-    product = product * host.getAffineSymbolExpr(sizes.size());
-    sizes.push_back(k.getLoopSizes()[loop]);
-  }
-  return affine::makeComposedFoldedAffineApply(host, k.getOp().getLoc(),
-                                               isInjected("gpu-grid")
-                                                   ? product.floorDiv(divisor)
-                                                   : product.ceilDiv(divisor),
-                                               sizes);
-}
 
 Kernel fuse::buildPointwiseKernel(GPUKernelBuilder &k) {
   constexpr int64_t numThreads = 256;
@@ -59,6 +41,6 @@ Kernel fuse::buildPointwiseKernel(GPUKernelBuilder &k) {
       });
   for (auto [i, result] : llvm::enumerate(results))
     k.store(result, *op.getDpsInitOperand(i), ivs);
-  return {k.finish(), getGrid(k, parallel, numThreads),
+  return {k.finish(), k.getNumBlocks(parallel, numThreads),
           k.getHost().getIndexAttr(1), numThreads};
 }

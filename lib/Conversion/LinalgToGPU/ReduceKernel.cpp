@@ -20,7 +20,6 @@
 #include "KernelBuilder.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
-#include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -405,15 +404,6 @@ std::optional<Kernel> fuse::buildReduceKernel(GPUKernelBuilder &k) {
     k.store(result, *op.getDpsInitOperand(i), ivs);
   }
 
-  OpBuilder &host = k.getHost();
-  AffineExpr blocks = host.getAffineConstantExpr(1);
-  SmallVector<OpFoldResult> sizes;
-  for (unsigned dim : parallel) {
-    blocks = blocks * host.getAffineSymbolExpr(sizes.size());
-    sizes.push_back(k.getLoopSizes()[dim]);
-  }
-  return Kernel{
-      k.finish(),
-      affine::makeComposedFoldedAffineApply(host, op.getLoc(), blocks, sizes),
-      host.getIndexAttr(1), numThreads};
+  return Kernel{k.finish(), k.getNumBlocks(parallel, /*perBlock=*/1),
+                k.getHost().getIndexAttr(1), numThreads};
 }
