@@ -409,8 +409,10 @@ static LogicalResult assignLoops(linalg::LinalgOp op, AffineMap resultMap,
   for (auto [expr, position] : llvm::zip_equal(resultMap.getResults(), index)) {
     auto dim = dyn_cast<AffineDimExpr>(expr);
     if (!dim) {
-      // A constant indexes a unit dimension of the result.
-      if (!isa<AffineConstantExpr>(expr))
+      // Only what is at index 0 is computed; a dimension that is not of size 1
+      // has what it had elsewhere.
+      auto constant = dyn_cast<AffineConstantExpr>(expr);
+      if (!constant || constant.getValue() != 0 || position != kZeroIndex)
         return failure();
       continue;
     }
@@ -456,8 +458,10 @@ const Expr *TensorExprs::buildLinalg(OpResult result, ArrayRef<int> index) {
     BlockArgument argument = op.getMatchingBlockArgument(&operand);
     if (argument.use_empty())
       continue;
-    if (variable && &operand == init) {
-      values[argument] = getNode(ExprKind::Accumulator, {}, op);
+    // The other sums of the op are not what they started from either.
+    if (variable && op.isDpsInit(&operand)) {
+      if (&operand == init)
+        values[argument] = getNode(ExprKind::Accumulator, {}, op);
       continue;
     }
     if (!isa<RankedTensorType>(operand.get().getType())) {
@@ -564,7 +568,7 @@ const Expr *TensorExprs::get(Value tensor, ArrayRef<int> index) {
 
 Value TensorExprs::findTensor(const Expr *expr, ArrayRef<int> index,
                               ArrayRef<int64_t> shape,
-                              function_ref<bool(Type)> accepts) {
+                              function_ref<bool(Value)> accepts) {
   for (const auto &[tensor, at] : expr->origins) {
     auto type = cast<RankedTensorType>(tensor.getType());
     // A dynamic dimension at which only index 0 is read may be longer.
@@ -576,8 +580,7 @@ Value TensorExprs::findTensor(const Expr *expr, ArrayRef<int> index,
             return position != kZeroIndex;
           return size == wanted;
         });
-    if (sameShape && ArrayRef<int>(at) == index &&
-        accepts(type.getElementType()))
+    if (sameShape && ArrayRef<int>(at) == index && accepts(tensor))
       return tensor;
   }
   return {};

@@ -39,6 +39,12 @@ static bool isLayerFloat(Type type) {
   return type.isF32() || type.isF16() || type.isBF16();
 }
 
+bool LayerRoot::sees(Value tensor) const {
+  Operation *producer = tensor.getDefiningOp();
+  return !producer || producer->getBlock() != op()->getBlock() ||
+         producer->isBeforeInBlock(op());
+}
+
 double fuse::getShortest(double value) {
   float number = static_cast<float>(value);
   char text[32];
@@ -51,22 +57,26 @@ double fuse::getShortest(double value) {
 }
 
 Value LayerRaiser::getTensor(const LayerRoot &root, const Expr *expr) const {
-  return TensorExprs::findTensor(expr, root.index, root.type.getShape(),
-                                 isLayerFloat);
+  return TensorExprs::findTensor(
+      expr, root.index, root.type.getShape(), [&](Value tensor) {
+        return isLayerFloat(getElementTypeOrSelf(tensor)) && root.sees(tensor);
+      });
 }
 
 Value LayerRaiser::getVector(const LayerRoot &root, const Expr *expr, int dim,
                              int64_t size) {
   if (ShapedType::isDynamic(size))
     return {};
-  if (Value vector = TensorExprs::findTensor(expr, dim, size, isLayerFloat))
+  auto accepts = [&](Value tensor) {
+    return isLayerFloat(getElementTypeOrSelf(tensor)) && root.sees(tensor);
+  };
+  if (Value vector = TensorExprs::findTensor(expr, dim, size, accepts))
     return vector;
   // A vector with unit dimensions around it.
   for (const auto &[tensor, at] : expr->origins) {
     auto type = cast<RankedTensorType>(tensor.getType());
     if (!type.hasStaticShape() || type.getNumElements() != size ||
-        llvm::count(at, dim) != 1 || size == 1 ||
-        !isLayerFloat(type.getElementType()))
+        llvm::count(at, dim) != 1 || size == 1 || !accepts(tensor))
       continue;
     ReassociationIndices all =
         llvm::to_vector<2>(llvm::seq<int64_t>(0, type.getRank()));

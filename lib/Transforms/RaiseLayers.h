@@ -36,6 +36,9 @@ struct LayerRoot {
   int lastDim() const { return int(type.getRank()) - 1; }
   int64_t features() const { return type.getShape().back(); }
   mlir::Type element() const { return type.getElementType(); }
+  /// Whether `tensor` is there where the root is computed. One that holds the
+  /// same as an operand may be made behind it.
+  bool sees(mlir::Value tensor) const;
 };
 
 /// Why a formula that is nearly a layer was left alone.

@@ -24,8 +24,11 @@ static Value getNarrow(TensorExprs &exprs, Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   const Expr *expr = type.getElementType().isF32() ? exprs.get(value) : nullptr;
   Value narrow =
-      expr ? TensorExprs::findTensor(expr, TensorExprs::getIdentity(type),
-                                     type.getShape(), isNarrow)
+      expr ? TensorExprs::findTensor(
+                 expr, TensorExprs::getIdentity(type), type.getShape(),
+                 [](Value tensor) {
+                   return isNarrow(getElementTypeOrSelf(tensor));
+                 })
            : Value();
   return narrow ? narrow : value;
 }

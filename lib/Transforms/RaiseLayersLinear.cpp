@@ -47,11 +47,11 @@ static const Expr *findSum(const Expr *body, const Expr *&bias) {
 
 /// A matrix of any element type that `expr` is an element of, at `index`.
 static Value findMatrix(const Expr *expr, ArrayRef<int> index,
-                        function_ref<bool(Type)> accepts) {
+                        function_ref<bool(Value)> accepts) {
   for (const auto &[tensor, at] : expr->origins) {
     auto type = cast<RankedTensorType>(tensor.getType());
     if (type.getRank() == 2 && type.hasStaticShape() &&
-        ArrayRef<int>(at) == index && accepts(type.getElementType()))
+        ArrayRef<int>(at) == index && accepts(tensor))
       return tensor;
   }
   return {};
@@ -65,7 +65,7 @@ findOperands(const LayerRoot &root, const Expr *sum, const Expr *product,
   ExprIndex inputIndex(root.index);
   inputIndex.back() = sum->variable;
   int out = root.index.back();
-  auto any = [](Type) { return true; };
+  auto any = [&](Value tensor) { return root.sees(tensor); };
   for (unsigned i : {0u, 1u}) {
     const Expr *inputExpr = product->operand(i);
     const Expr *weightExpr = product->operand(1 - i);
@@ -82,17 +82,19 @@ findOperands(const LayerRoot &root, const Expr *sum, const Expr *product,
     SmallVector<int64_t> shape(root.type.getShape());
     shape.back() = weightType.getDimSize(stored ? 0 : 1);
     Type element = weightType.getElementType();
-    Value x =
-        TensorExprs::findTensor(inputExpr, inputIndex, shape,
-                                [&](Type type) { return type == element; });
+    Value x = TensorExprs::findTensor(
+        inputExpr, inputIndex, shape, [&](Value tensor) {
+          return getElementTypeOrSelf(tensor) == element && any(tensor);
+        });
     if (!x) {
       x = TensorExprs::findTensor(inputExpr, inputIndex, shape, any);
       if (!x)
         continue;
       // The weight may have been widened to the type of the input.
       element = getElementTypeOrSelf(x.getType());
-      weight = findMatrix(weightExpr, {out, sum->variable},
-                          [&](Type type) { return type == element; });
+      weight = findMatrix(weightExpr, {out, sum->variable}, [&](Value tensor) {
+        return getElementTypeOrSelf(tensor) == element && any(tensor);
+      });
       if (!weight && !stored) {
         miss(RefusalKind::RaiseOperandTypes, sum,
              llvm::formatv("input {0}, weight {1}", element,
@@ -107,6 +109,14 @@ findOperands(const LayerRoot &root, const Expr *sum, const Expr *product,
     return {x, weight};
   }
   return {};
+}
+
+/// Whether a linear layer may have such operands: a sum of nothing has none.
+static bool isProductOf(Value x, Value weight) {
+  auto xType = cast<RankedTensorType>(x.getType());
+  auto weightType = cast<RankedTensorType>(weight.getType());
+  return xType.getShape().back() != 0 && isAddressable(xType) &&
+         isAddressable(weightType);
 }
 
 Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
@@ -127,7 +137,7 @@ Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
   };
 
   auto [x, weight] = findOperands(root, sum, product, miss);
-  if (!x || !weight)
+  if (!x || !weight || !isProductOf(x, weight))
     return {};
   if (isQuantized(getElementTypeOrSelf(x.getType())))
     return miss(RefusalKind::RaiseQuantizedOperands, sum);

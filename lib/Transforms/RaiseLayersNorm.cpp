@@ -161,6 +161,9 @@ const Expr *NormMatcher::atRoot(const Expr *inSum, int variable) {
     auto type = cast<RankedTensorType>(tensor.getType());
     if (type.getRank() != root.type.getRank())
       continue;
+    // A sum over another dimension, which is of size 1, is not indexed by it.
+    if (root.features() != 1 && (at.empty() || at.back() != variable))
+      continue;
     ExprIndex index(at);
     llvm::replace(index, variable, root.lastDim());
     if (ArrayRef<int>(index) == ArrayRef<int>(root.index))

@@ -251,8 +251,10 @@ Value fuse::raiseDequantize(LayerRaiser &raiser, const LayerRoot &root) {
   auto miss = [&](RefusalKind kind, const Expr *at) {
     return raiser.miss(root, body, "dequantize", kind, at);
   };
-  Value q = TensorExprs::findTensor(stored, root.index, root.type.getShape(),
-                                    isQuantized);
+  Value q = TensorExprs::findTensor(
+      stored, root.index, root.type.getShape(), [&](Value tensor) {
+        return isQuantized(getElementTypeOrSelf(tensor)) && root.sees(tensor);
+      });
   std::optional<ExprProduct> product = getProduct(body, stored);
   if (!q || !product || product->factors.size() > 2)
     return {};

@@ -117,10 +117,10 @@ public:
   static ExprIndex getIdentity(mlir::RankedTensorType type);
 
   /// A tensor of the shape `shape` that holds `expr` at index `index`, or
-  /// null. `accepts` says which element types will do.
+  /// null. `accepts` says which tensors will do.
   static mlir::Value findTensor(const Expr *expr, llvm::ArrayRef<int> index,
                                 llvm::ArrayRef<int64_t> shape,
-                                llvm::function_ref<bool(mlir::Type)> accepts);
+                                llvm::function_ref<bool(mlir::Value)> accepts);
 
 private:
   const Expr *build(mlir::Value tensor, llvm::ArrayRef<int> index);
