@@ -56,7 +56,7 @@ static bool readsReduction(AffineMap map) {
 }
 
 /// The reduction `op` is, or the reason why it is none that can be vectorized.
-static FailureOr<Reduction> matchReduction(linalg::GenericOp op,
+static FailureOr<Reduction> matchReduction(linalg::GenericOp op, int64_t lanes,
                                            StringRef &reason) {
   auto fail = [&](StringRef why) {
     reason = why;
@@ -81,6 +81,8 @@ static FailureOr<Reduction> matchReduction(linalg::GenericOp op,
     AffineMap map = op.getMatchingIndexingMap(&operand);
     if (!type || !map.isProjectedPermutation())
       return fail("an operand is not read at plain indices");
+    if (!type.getElementType().isIntOrFloat())
+      return fail("an operand has elements of no known size");
     if (!readsReduction(map))
       continue;
     if (op.isDpsInit(&operand))
@@ -101,10 +103,15 @@ static FailureOr<Reduction> matchReduction(linalg::GenericOp op,
     return fail("the body does not add to the sum");
   if (auto fma = dyn_cast<math::FmaOp>(combiner); fma && fma.getC() != sum)
     return fail("the sum is a factor");
-  for (Operation &member : op.getBody()->without_terminator())
+  for (Operation &member : op.getBody()->without_terminator()) {
     if (!OpTrait::hasElementwiseMappableTraits(&member) &&
         !isa<arith::ConstantOp>(member))
       return fail("the body has an op without a vector form");
+    // Behind the last term there are lanes of zeros, by which integers can not
+    // be divided.
+    if (size % lanes != 0 && !isSpeculatable(&member))
+      return fail("the body has an op that does not take all values");
+  }
   reduction.combiner = combiner;
   return reduction;
 }
@@ -407,7 +414,7 @@ struct VectorizeReductionsPass
     });
     for (linalg::GenericOp op : ops) {
       StringRef reason;
-      FailureOr<Reduction> reduction = matchReduction(op, reason);
+      FailureOr<Reduction> reduction = matchReduction(op, lanes, reason);
       if (failed(reduction)) {
         LLVM_DEBUG(llvm::dbgs()
                    << "left as loops, " << reason << ": " << op << "\n");

@@ -163,3 +163,64 @@ func.func @no_maximum(%x: memref<4x8xf32>, %y: memref<4xf32>) {
   }
   return
 }
+
+// -----
+
+// Lanes behind the last term are zero, which is no divisor.
+
+// CHECK-LABEL: func @no_ragged_quotients
+// CHECK-NOT: vector
+// CHECK: linalg.generic
+#full = affine_map<(m, k) -> (m, k)>
+#row = affine_map<(m, k) -> (m)>
+func.func @no_ragged_quotients(%x: memref<1x7xi32>, %d: memref<1x7xi32>,
+                               %y: memref<1xi32>) {
+  linalg.generic {indexing_maps = [#full, #full, #row],
+                  iterator_types = ["parallel", "reduction"]}
+      ins(%x, %d : memref<1x7xi32>, memref<1x7xi32>)
+      outs(%y : memref<1xi32>) {
+  ^bb0(%a: i32, %b: i32, %acc: i32):
+    %0 = arith.divsi %a, %b : i32
+    %1 = arith.addi %acc, %0 : i32
+    linalg.yield %1 : i32
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @whole_quotients
+// CHECK: arith.divsi %{{.*}} : vector<4xi32>
+#full = affine_map<(m, k) -> (m, k)>
+#row = affine_map<(m, k) -> (m)>
+func.func @whole_quotients(%x: memref<1x8xi32>, %d: memref<1x8xi32>,
+                           %y: memref<1xi32>) {
+  linalg.generic {indexing_maps = [#full, #full, #row],
+                  iterator_types = ["parallel", "reduction"]}
+      ins(%x, %d : memref<1x8xi32>, memref<1x8xi32>)
+      outs(%y : memref<1xi32>) {
+  ^bb0(%a: i32, %b: i32, %acc: i32):
+    %0 = arith.divsi %a, %b : i32
+    %1 = arith.addi %acc, %0 : i32
+    linalg.yield %1 : i32
+  }
+  return
+}
+
+// -----
+
+// CHECK-LABEL: func @no_indices
+// CHECK-NOT: vector
+// CHECK: linalg.generic
+#full = affine_map<(m, k) -> (m, k)>
+#row = affine_map<(m, k) -> (m)>
+func.func @no_indices(%x: memref<1x7xindex>, %y: memref<1xindex>) {
+  linalg.generic {indexing_maps = [#full, #row],
+                  iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<1x7xindex>) outs(%y : memref<1xindex>) {
+  ^bb0(%a: index, %acc: index):
+    %0 = arith.addi %acc, %a : index
+    linalg.yield %0 : index
+  }
+  return
+}
