@@ -1,0 +1,11 @@
+//===- AsyncCopies.cpp - Bulk copies --------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+
+using namespace fuse::emulator;
+
+const Opcode fuse::emulator::kCopies[] = {{nullptr, nullptr}};

@@ -1,0 +1,11 @@
+//===- Control.cpp - Branches and warps -----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+
+using namespace fuse::emulator;
+
+const Opcode fuse::emulator::kControl[] = {{nullptr, nullptr}};

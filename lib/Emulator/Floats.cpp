@@ -1,0 +1,11 @@
+//===- Floats.cpp - Floats and conversions --------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+
+using namespace fuse::emulator;
+
+const Opcode fuse::emulator::kFloats[] = {{nullptr, nullptr}};

@@ -1,0 +1,11 @@
+//===- Products.cpp - Matrix products -------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Machine.h"
+
+using namespace fuse::emulator;
+
+const Opcode fuse::emulator::kProducts[] = {{nullptr, nullptr}};
