@@ -78,9 +78,9 @@ struct Instruction {
   /// No register: always.
   Value guard;
   bool hasGuard = false;
-  /// Flattened: of an address its base and a value for its offset, then its
-  /// coordinates; of a vector its parts. A label or a special register is a
-  /// value whose bits are its number.
+  /// Those of all operands, flattened by decode: of an address its base and a
+  /// value for its offset, then its coordinates; of a vector its parts. A label
+  /// or a special register is a value whose bits are its number.
   std::vector<Value> operands;
   uint32_t target = 0;
   /// What the decoder keeps for the function: types, sizes, shapes.
@@ -92,11 +92,11 @@ struct Instruction {
 
 /// Fills in what an instruction does. Gets the parsed form with all parts, and
 /// `result` with guard, line, opcode and operands set. Throws
-/// std::runtime_error without the line, e.g. `cvt has no rounding .rz here`.
+/// std::runtime_error without the line: `cvt has no rounding .rz here`.
 using Decode = void (*)(const ParsedInstruction &, Instruction &result);
 
 struct Opcode {
-  /// The first part of opcodes that it decodes, or the first two as
+  /// The first part of opcodes that it decodes, or the first ones as
   /// `mbarrier.init`, which go before.
   const char *name;
   Decode decode;

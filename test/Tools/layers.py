@@ -22,7 +22,7 @@ import sys
 
 # What is in one line does not include each other.
 ORDER = (
-    ("Support", "fuse-c"),
+    ("Support", "fuse-c", "Emulator"),
     ("dialects",),
     ("Analysis",),
     ("Registry",),
