@@ -43,8 +43,8 @@ enum class Outcome : uint8_t {
   Next,
   /// Goes on with Instruction::target.
   Branch,
-  /// Goes on with the next one, after others had their turn: it looked at
-  /// something that may change.
+  /// Goes on with the next one, after others had their turn, and after
+  /// Thread::waiting where that was set.
   Poll,
   /// Executes the same instruction again when Thread::waiting is over.
   Wait,

@@ -72,7 +72,7 @@ struct Thread {
   /// finds the same, without a change by this thread between them, waits until
   /// anything changes.
   struct Look {
-    uint64_t address = 0, value = 0, writes = 0;
+    uint64_t address = 0, value = 0, writes = 0, count = 0;
   };
   std::unordered_map<uint32_t, Look> looks;
   /// Counts what this thread has changed outside of its registers.
@@ -190,6 +190,11 @@ struct Grid {
 /// What reads and writes are checked for.
 enum class Access : uint8_t { Read, Write };
 
+/// What is asynchronous is done at once under seed 0, under seed 1 when nothing
+/// else goes on, and at random times from here on, as everything is in a random
+/// order.
+constexpr uint64_t kFirstRandomSeed = 2;
+
 class Machine {
 public:
   explicit Machine(Limits limits = {}, uint64_t seed = 0);
@@ -239,25 +244,31 @@ public:
   void change() { ++epoch; }
   uint64_t getEpoch() const { return epoch; }
 
-  /// Calls `land` now or later, while other threads run. `describe` names it in
-  /// messages about what never lands.
+  /// Calls `land` now or later, while other threads run.
   void later(std::function<void()> land);
 
-  /// A number below `bound`, from the seed: zero always where the seed is zero.
+  /// A number below `bound`, from the seed; zero where that is not random.
   uint64_t choose(uint64_t bound);
 
   uint64_t getTime() const { return numInstructions; }
   const Limits &getLimits() const { return limits; }
 
 private:
-  struct Impl;
+  /// Shared memory, threads, registers and blocks.
+  using Multiprocessor = std::array<uint32_t, 4>;
+
+  Multiprocessor getNeeds(const Grid &grid) const;
+  std::vector<unsigned> place(const Grid &grid, unsigned count);
+  void startCluster(Grid &grid, const std::vector<unsigned> &places);
   bool startBlocks();
-  bool startCluster(Grid &grid, unsigned index);
-  bool runBlock(Block &block);
-  bool runThread(Thread &thread, uint64_t budget);
-  bool runTogether(Warp &warp);
   void endBlock(Block &block);
-  bool land();
+  void endGrids();
+  void runThread(Thread &thread, uint64_t budget);
+  bool runTogether(Warp &warp);
+  bool runBlock(Block &block);
+  bool landOne();
+  bool wake();
+  bool runRound();
   void runUntil(const std::function<bool()> &isDone);
   [[noreturn]] void reportHang();
 
@@ -268,12 +279,11 @@ private:
   std::map<uint64_t, uint64_t> allocations;
   std::list<Grid> grids;
   std::deque<std::function<void()>> landing;
-  /// What a multiprocessor has left.
-  struct Multiprocessor {
-    uint32_t shared;
-    unsigned threads, registers, blocks;
-  };
+  /// What each has left.
   std::vector<Multiprocessor> multiprocessors;
+  std::vector<Block *> running;
+  /// The end of the allocation that was looked up last, behind an address.
+  std::pair<uint64_t, uint64_t> recent{};
   std::unique_ptr<Fault> fault;
 };
 
