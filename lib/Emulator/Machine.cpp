@@ -56,8 +56,8 @@ Machine::Machine(Limits limits, uint64_t seed)
       multiprocessors(
           limits.multiprocessors,
           {limits.sharedPerMultiprocessor, limits.threadsPerMultiprocessor,
-           limits.registersPerMultiprocessor, limits.blocksPerMultiprocessor}) {
-}
+           limits.registersPerMultiprocessor, limits.blocksPerMultiprocessor}),
+      races(limits.findsRaces) {}
 
 Machine::~Machine() {
   for (auto [address, bytes] : allocations)
@@ -89,6 +89,7 @@ bool Machine::release(uint64_t address) {
   auto found = allocations.find(address);
   if (found == allocations.end())
     return false;
+  races.forget(Place(address), found->second);
   allocations.erase(found);
   recent = {};
   std::free(reinterpret_cast<void *>(address));
@@ -217,6 +218,9 @@ void Machine::launch(std::shared_ptr<const Program> program,
   for (Grid &other : grids)
     if (other.stream == stream && &other != &grid)
       grid.before = &other;
+  grid.result = std::make_shared<VectorClock>();
+  if (grid.before)
+    grid.preceding = grid.before->result;
 }
 
 bool Machine::isIdle(uint64_t stream) const {
@@ -287,14 +291,21 @@ void Machine::startCluster(Grid &grid, const std::vector<unsigned> &places) {
   cluster.index = static_cast<unsigned>(grid.clusters.size()) - 1;
   cluster.place = unflatten(cluster.index, numClusters);
   Multiprocessor needs = getNeeds(grid);
-  unsigned numThreads = static_cast<unsigned>(multiply(shape.block));
+  auto numThreads = static_cast<unsigned>(multiply(shape.block));
   const ParsedKernel &header = grid.program->header;
+  // All that has ended by now; if it overlaps the launch before, what that one
+  // began with.
+  if (!grid.known)
+    grid.known = grid.before      ? grid.before->known
+                 : grid.preceding ? grid.preceding
+                                  : settled;
   for (unsigned rank = 0; rank < places.size(); ++rank) {
     Block &block = grid.blocks.emplace_back();
     block.machine = this;
     block.grid = &grid;
     block.cluster = &cluster;
     block.rank = rank;
+    block.number = ++lastBlock;
     std::array<unsigned, 3> inCluster = unflatten(rank, shape.cluster);
     for (unsigned i = 0; i < 3; ++i)
       block.place[i] = cluster.place[i] * shape.cluster[i] + inCluster[i];
@@ -311,6 +322,7 @@ void Machine::startCluster(Grid &grid, const std::vector<unsigned> &places) {
         Warp &warp = block.warps.emplace_back();
         warp.block = &block;
         warp.index = i / kWarpSize;
+        races.begin(warp, *grid.known);
       }
       Thread &thread = block.threads.emplace_back();
       thread.block = &block;
@@ -371,6 +383,9 @@ void Machine::endBlock(Block &block) {
     ++grid.numTriggered;
   }
   ++grid.numEnded;
+  for (Warp &warp : block.warps)
+    races.end(warp, *grid.result);
+  races.forget(Place(block, 0), block.shared.size());
   block.shared = {};
   block.mbarriers.clear();
   block.underWay.clear();
@@ -386,6 +401,8 @@ void Machine::endGrids() {
       ++grid;
       continue;
     }
+    grid->result->join(*grid->known);
+    settled->join(*grid->result);
     for (Grid &other : grids)
       if (other.before == &*grid)
         other.before = nullptr;
@@ -531,6 +548,8 @@ bool Machine::runBlock(Block &block) {
       if (thread->waiting.isOver) {
         if (!thread->waiting.isOver(*thread))
           continue;
+        if (thread->waiting.acquired)
+          Races::await(warp, *thread->waiting.acquired);
         thread->waiting = {};
       }
       runThread(*thread, budget);

@@ -14,6 +14,7 @@
 #define FUSE_EMULATOR_MACHINE_H
 
 #include "Instruction.h"
+#include "Races.h"
 
 #include <deque>
 #include <list>
@@ -42,6 +43,8 @@ struct Limits {
   /// that count to the end of time do; those that wait for each other are found
   /// at once.
   uint64_t instructions = uint64_t(1) << 40;
+  /// Races.h; takes about as much time again.
+  bool findsRaces = true;
 };
 
 /// Why a thread does not go on, now or after the instruction that it is at. It
@@ -53,6 +56,8 @@ struct Waiting {
   uint64_t object = 0, state = 0;
   /// What it waits for, for messages: `a phase of the mbarrier at 1032`.
   std::string (*describe)(const Thread &) = nullptr;
+  /// What it knows when it goes on.
+  const VectorClock *acquired = nullptr;
 };
 
 struct Thread {
@@ -104,6 +109,7 @@ struct Warp {
   unsigned index;
   std::array<Thread *, kWarpSize> threads{};
 
+  Knowledge knowledge;
   /// Products under way, for Products.cpp: see there.
   std::shared_ptr<void> products;
 };
@@ -113,12 +119,14 @@ struct Mbarrier {
   uint32_t expected = 0, pending = 0;
   int64_t bytes = 0;
   uint64_t phase = 0;
+  VectorClock arrivals;
 };
 
 /// `bar` with a number.
 struct NamedBarrier {
   unsigned arrived = 0, expected = 0;
   uint64_t generation = 0;
+  VectorClock arrivals;
 };
 
 /// Shared memory that something reads or writes which goes on while threads do.
@@ -137,6 +145,8 @@ struct Block {
   std::array<unsigned, 3> place;
   /// In the grid, x fastest, and in the cluster.
   unsigned index, rank;
+  /// Among all blocks that ran.
+  uint64_t number;
   unsigned multiprocessor;
   /// All of what it may address, from zero; in the beginning bytes are 0xff,
   /// which is NaN in all floats.
@@ -159,6 +169,7 @@ struct Cluster {
   /// barrier.cluster: threads that have arrived, of all that run.
   unsigned arrived = 0;
   uint64_t generation = 0;
+  VectorClock arrivals;
 };
 
 struct LaunchShape {
@@ -182,6 +193,9 @@ struct Grid {
   unsigned numBlocks, numStarted = 0, numEnded = 0, numTriggered = 0;
   /// The launch before in the stream while it has not ended.
   Grid *before = nullptr;
+  /// What its warps know when they begin, and what is known behind it. Where it
+  /// is behind `before`, griddepcontrol.wait gives `preceding`.
+  std::shared_ptr<VectorClock> known, result, preceding;
   std::list<Block> blocks;
   std::list<Cluster> clusters;
   bool hasEnded() const { return numEnded == numBlocks; }
@@ -198,6 +212,8 @@ constexpr uint64_t kFirstRandomSeed = 2;
 class Machine {
 public:
   explicit Machine(Limits limits = {}, uint64_t seed = 0);
+  Machine(const Machine &) = delete;
+  Machine &operator=(const Machine &) = delete;
   ~Machine();
 
   //===--------------------------------------------------------------------===//
@@ -250,7 +266,9 @@ public:
   /// A number below `bound`, from the seed; zero where that is not random.
   uint64_t choose(uint64_t bound);
 
+  /// Instructions that were executed.
   uint64_t getTime() const { return numInstructions; }
+  Races &getRaces() { return races; }
   const Limits &getLimits() const { return limits; }
 
 private:
@@ -275,7 +293,7 @@ private:
   Limits limits;
   uint64_t seed;
   std::mt19937_64 random;
-  uint64_t epoch = 0, numInstructions = 0, lastGrid = 0;
+  uint64_t epoch = 0, numInstructions = 0, lastGrid = 0, lastBlock = 0;
   std::map<uint64_t, uint64_t> allocations;
   std::list<Grid> grids;
   std::deque<std::function<void()>> landing;
@@ -284,6 +302,9 @@ private:
   std::vector<Block *> running;
   /// The end of the allocation that was looked up last, behind an address.
   std::pair<uint64_t, uint64_t> recent{};
+  Races races;
+  /// What the host has waited for.
+  std::shared_ptr<VectorClock> settled = std::make_shared<VectorClock>();
   std::unique_ptr<Fault> fault;
 };
 

@@ -1,0 +1,244 @@
+//===- Races.cpp - What happens before what -------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Races.h"
+#include "Machine.h"
+
+#include <algorithm>
+#include <cstdio>
+
+using namespace fuse::emulator;
+
+static constexpr uint64_t kSharedBit = uint64_t(1) << 63;
+
+Place::Place(const Block &block, uint32_t offset)
+    : address(kSharedBit | block.number << kRankShift | offset) {}
+
+std::string Place::print() const {
+  char text[64];
+  if (isShared())
+    std::snprintf(text, sizeof(text), "shared memory at %u",
+                  getOffset(static_cast<uint32_t>(address)));
+  else
+    std::snprintf(text, sizeof(text), "global memory at 0x%llx",
+                  static_cast<unsigned long long>(address));
+  return text;
+}
+
+void VectorClock::set(uint32_t slot, uint32_t time) {
+  if (slot >= times.size())
+    times.resize(slot + 1);
+  times[slot] = time;
+}
+
+void VectorClock::join(const VectorClock &other) {
+  if (other.times.size() > times.size())
+    times.resize(other.times.size());
+  for (size_t i = 0; i < other.times.size(); ++i)
+    times[i] = std::max(times[i], other.times[i]);
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+void Races::begin(Warp &warp, const VectorClock &known) {
+  if (!isOn)
+    return;
+  Knowledge &own = warp.knowledge;
+  if (freeSlots.empty()) {
+    freeSlots.push_back(static_cast<uint32_t>(times.size()));
+    times.push_back(0);
+    names.emplace_back();
+    proxyFences.push_back(0);
+  }
+  own.slot = freeSlots.back();
+  freeSlots.pop_back();
+  own.now = known;
+  own.now.set(own.slot, ++times[own.slot]);
+  const Block &block = *warp.block;
+  names[own.slot] = block.grid->program->header.name + ", block (" +
+                    std::to_string(block.place[0]) + ", " +
+                    std::to_string(block.place[1]) + ", " +
+                    std::to_string(block.place[2]) + "), warp " +
+                    std::to_string(warp.index);
+}
+
+void Races::end(Warp &warp, VectorClock &known) {
+  if (!isOn)
+    return;
+  known.join(warp.knowledge.now);
+  freeSlots.push_back(warp.knowledge.slot);
+}
+
+void Races::arrive(Warp &warp, VectorClock &barrier) {
+  if (!isOn)
+    return;
+  Knowledge &own = warp.knowledge;
+  barrier.join(own.now);
+  // What it does from here on is not published.
+  own.now.set(own.slot, ++times[own.slot]);
+}
+
+void Races::await(Warp &warp, const VectorClock &barrier) {
+  warp.knowledge.now.join(barrier);
+}
+
+void Races::fence(Warp &warp) {
+  if (!isOn)
+    return;
+  Knowledge &own = warp.knowledge;
+  own.now.join(own.seen);
+  own.fenced = own.now;
+  own.hasFenced = true;
+  own.now.set(own.slot, ++times[own.slot]);
+}
+
+void Races::fenceProxy(Thread &thread) {
+  if (!isOn)
+    return;
+  proxyFences[thread.warp->knowledge.slot] = thread.getMachine().getTime();
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses
+//===----------------------------------------------------------------------===//
+
+Races::Cell &Races::getCell(uint64_t address) {
+  uint64_t cell = address / kCellBytes;
+  std::unique_ptr<Page> &page = pages[cell / kPageCells];
+  if (!page)
+    page = std::make_unique<Page>();
+  return (*page)[cell % kPageCells];
+}
+
+void Races::forget(Place place, uint64_t bytes) {
+  if (!isOn)
+    return;
+  uint64_t address = place.address;
+  constexpr uint64_t pageBytes = uint64_t(kCellBytes) * kPageCells;
+  if (bytes / pageBytes > pages.size()) {
+    for (auto page = pages.begin(); page != pages.end();)
+      if (page->first * pageBytes + pageBytes > address &&
+          page->first * pageBytes < address + bytes)
+        page = pages.erase(page);
+      else
+        ++page;
+  } else {
+    for (uint64_t cell = address / kCellBytes;
+         cell <= (address + bytes - 1) / kCellBytes; ++cell)
+      if (auto page = pages.find(cell / kPageCells); page != pages.end())
+        (*page->second)[cell % kPageCells] = {};
+  }
+  for (auto entry = released.begin(); entry != released.end();)
+    if (entry->first - address < bytes)
+      entry = released.erase(entry);
+    else
+      ++entry;
+}
+
+/// A launch sees all of those that have ended through every proxy.
+void Races::checkProxy(const Thread &thread, Place place,
+                       const Cell &cell) const {
+  const Access &writer = cell.writer;
+  if (writer.isAsync || cell.grid != thread.block->grid->id ||
+      cell.written < proxyFences[writer.slot] ||
+      cell.written < proxyFences[thread.warp->knowledge.slot])
+    return;
+  throw Fault(Fault::LaunchFailed,
+              "reads " + place.print() + " through the async proxy, which " +
+                  "line " + std::to_string(writer.line) + " of " +
+                  names[writer.slot] +
+                  " has written, without fence.proxy.async in between");
+}
+
+void Races::access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
+                   bool isWeak, bool isAsync) {
+  if (!isOn)
+    return;
+  const Knowledge &own = thread.warp->knowledge;
+  const Grid &grid = *thread.block->grid;
+  Access access = {own.slot, own.now.get(own.slot),
+                   grid.program->instructions[thread.pc].line, isWeak, isAsync};
+  auto happensBefore = [&](const Access &other) {
+    return other.slot == own.slot || other.time <= own.now.get(other.slot);
+  };
+  auto check = [&](const Access &other, uint64_t at, bool wasWrite) {
+    if (other.time == 0 || happensBefore(other) || (!other.isWeak && !isWeak))
+      return;
+    throw Fault(Fault::LaunchFailed,
+                (isWrite ? "writes " : "reads ") + Place(at).print() +
+                    ", in no order with line " + std::to_string(other.line) +
+                    " of " + names[other.slot] + ", which " +
+                    (wasWrite ? "writes it" : "reads it"));
+  };
+  uint64_t end = place.address + bytes;
+  for (uint64_t at = place.address, next; at < end; at = next) {
+    next = std::min(end, (at / kCellBytes + 1) * kCellBytes);
+    auto mask =
+        static_cast<uint8_t>(((1U << (next - at)) - 1) << (at % kCellBytes));
+    Cell &cell = getCell(at);
+    if (cell.writtenBytes & mask) {
+      check(cell.writer, at, true);
+      if (isAsync && !isWrite)
+        checkProxy(thread, Place(at), cell);
+    }
+    if (isWrite) {
+      if (cell.readBytes & mask) {
+        check(cell.reader, at, false);
+        if (cell.readers)
+          for (const auto &[slot, reader] : *cell.readers)
+            check(reader, at, false);
+        cell.readers.reset();
+        cell.reader = {};
+        cell.readBytes = 0;
+      }
+      bool isMore = cell.writer.slot == own.slot;
+      cell.writtenBytes = isMore ? cell.writtenBytes | mask : mask;
+      cell.writer = access;
+      cell.written = thread.getMachine().getTime();
+      cell.grid = grid.id;
+      continue;
+    }
+    // One reader is enough where all others are before it.
+    if (cell.reader.time != 0 && !happensBefore(cell.reader) && !cell.readers) {
+      cell.readers = std::make_unique<Readers>();
+      (*cell.readers)[cell.reader.slot] = cell.reader;
+    }
+    if (cell.readers)
+      (*cell.readers)[own.slot] = access;
+    cell.readBytes |= mask;
+    cell.reader = access;
+  }
+}
+
+void Races::read(Thread &thread, Place place, uint64_t bytes, Order order) {
+  access(thread, place, bytes, false, order == Order::Weak, false);
+  if (order == Order::Weak || !isOn)
+    return;
+  auto found = released.find(place.address);
+  if (found == released.end())
+    return;
+  bool isAcquire = order == Order::Acquire || order == Order::AcquireRelease;
+  Knowledge &own = thread.warp->knowledge;
+  (isAcquire ? own.now : own.seen).join(found->second);
+}
+
+void Races::write(Thread &thread, Place place, uint64_t bytes, Order order) {
+  access(thread, place, bytes, true, order == Order::Weak, false);
+  if (order == Order::Release || order == Order::AcquireRelease)
+    arrive(*thread.warp, released[place.address]);
+  else if (order != Order::Weak && thread.warp->knowledge.hasFenced)
+    released[place.address].join(thread.warp->knowledge.fenced);
+}
+
+void Races::readAsync(Thread &thread, Place place, uint64_t bytes) {
+  access(thread, place, bytes, false, true, true);
+}
+
+void Races::writeAsync(Thread &thread, Place place, uint64_t bytes) {
+  access(thread, place, bytes, true, true, true);
+}

@@ -1,0 +1,143 @@
+//===- Races.h - What happens before what -----------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Finds accesses that are in no order though one of them writes: the machine
+// runs them in some order, a GPU in any. The algorithm is FastTrack's (Flanagan
+// and Freund, PLDI 2009) on the memory model of the PTX ISA (section 8) with
+// these simplifications, each of which may hide a race and reports none that
+// there is not: a warp is one thread, scopes count as wide enough, and a
+// barrier orders all that arrived there before, in earlier phases too.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_EMULATOR_RACES_H
+#define FUSE_EMULATOR_RACES_H
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace fuse::emulator {
+
+struct Block;
+struct Thread;
+struct Warp;
+
+/// How far a warp has seen others: by the number of the other's slot.
+class VectorClock {
+public:
+  uint32_t get(uint32_t slot) const {
+    return slot < times.size() ? times[slot] : 0;
+  }
+  void set(uint32_t slot, uint32_t time);
+  void join(const VectorClock &other);
+
+private:
+  std::vector<uint32_t> times;
+};
+
+/// What a warp knows of others.
+struct Knowledge {
+  uint32_t slot = 0;
+  VectorClock now;
+  /// At its last fence, which a relaxed store after it publishes.
+  VectorClock fenced;
+  /// Of relaxed loads, which a fence after them makes known.
+  VectorClock seen;
+  bool hasFenced = false;
+};
+
+/// `.weak`, `.relaxed` and `.volatile`, and so on. Accesses that are not weak
+/// do not race with each other.
+enum class Order : uint8_t { Weak, Relaxed, Acquire, Release, AcquireRelease };
+
+/// Global memory, or shared memory of a block.
+struct Place {
+  explicit Place(uint64_t address) : address(address) {}
+  Place(const Block &block, uint32_t offset);
+
+  bool isShared() const { return address >> 63; }
+  std::string print() const;
+
+  /// Of shared memory the number of the block, from bit 24 on.
+  uint64_t address;
+};
+
+/// Kept by the machine if it looks for races.
+class Races {
+public:
+  explicit Races(bool isOn) : isOn(isOn) {}
+
+  /// A warp begins, after what has happened before `known`.
+  void begin(Warp &warp, const VectorClock &known);
+  /// Its slot is free for others; what it did is in `known`.
+  void end(Warp &warp, VectorClock &known);
+
+  /// An access by a thread, or by a copy or a product that it has begun; throws
+  /// Fault(LaunchFailed) which names the other one. What reads and writes is
+  /// both, with the order that it has in both.
+  void read(Thread &thread, Place place, uint64_t bytes,
+            Order order = Order::Weak);
+  void write(Thread &thread, Place place, uint64_t bytes,
+             Order order = Order::Weak);
+  /// The same through the async proxy, which sees what was written otherwise
+  /// behind fence.proxy.async.
+  void readAsync(Thread &thread, Place place, uint64_t bytes);
+  void writeAsync(Thread &thread, Place place, uint64_t bytes);
+
+  /// `bar`, mbarrier and the like: who arrives publishes what it knows, who
+  /// waits gets to know that.
+  void arrive(Warp &warp, VectorClock &barrier);
+  static void await(Warp &warp, const VectorClock &barrier);
+  /// `fence`, `membar`, and `fence.proxy.async`.
+  void fence(Warp &warp);
+  void fenceProxy(Thread &thread);
+
+  /// Memory that is given back.
+  void forget(Place place, uint64_t bytes);
+
+private:
+  /// Who accessed, and when by its own clock.
+  struct Access {
+    uint32_t slot = 0, time = 0;
+    unsigned line = 0;
+    bool isWeak = false, isAsync = false;
+  };
+  using Readers = std::unordered_map<uint32_t, Access>;
+  /// Four bytes.
+  struct Cell {
+    Access writer, reader;
+    uint64_t written = 0;
+    uint64_t grid = 0;
+    uint8_t writtenBytes = 0, readBytes = 0;
+    /// Where readers are in no order: the last time of each.
+    std::unique_ptr<Readers> readers;
+  };
+  static constexpr unsigned kCellBytes = 4, kPageCells = 1024;
+  using Page = std::array<Cell, kPageCells>;
+
+  Cell &getCell(uint64_t address);
+  void access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
+              bool isWeak, bool isAsync);
+  void checkProxy(const Thread &thread, Place place, const Cell &cell) const;
+
+  bool isOn;
+  std::unordered_map<uint64_t, std::unique_ptr<Page>> pages;
+  std::unordered_map<uint64_t, VectorClock> released;
+  /// By slot: how far it has come, when it executed fence.proxy.async last, in
+  /// the time of the machine, and who has it.
+  std::vector<uint32_t> times;
+  std::vector<uint64_t> proxyFences;
+  std::vector<std::string> names;
+  std::vector<uint32_t> freeSlots;
+};
+
+} // namespace fuse::emulator
+
+#endif // FUSE_EMULATOR_RACES_H
