@@ -83,7 +83,8 @@ struct Operand {
   enum class Kind : uint8_t {
     /// `_`, or a guard that is not there.
     None,
-    /// Number `index`; `isNegated` if a predicate is written `!%p`.
+    /// Number `index` of `value` bits, of which a predicate has one;
+    /// `isNegated` if it is written `!%p`.
     Register,
     /// The bits are `value`. Also a variable whose address is taken.
     Immediate,

@@ -1,0 +1,1278 @@
+//===- Ptx.cpp - The parser of PTX text -----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// One pass over the text without a list of tokens: PTX can be told apart by the
+// first character of what comes. Two things are known only at the end of a
+// kernel and are filled in then: labels, and where dynamic shared memory
+// begins, which is behind all static variables.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ptx.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <stdexcept>
+#include <unordered_map>
+
+using namespace fuse::emulator;
+
+namespace {
+
+/// Damaged text must not take all memory of the host.
+constexpr uint64_t kMaxRegisters = 1 << 20;
+constexpr uint64_t kMaxLocalBytes = 512 << 10;
+constexpr uint64_t kMaxSharedBytes = 1 << 20;
+constexpr uint64_t kMaxGlobalBytes = 1 << 30;
+constexpr uint64_t kMaxParameterBytes = 32764;
+constexpr size_t kMaxDepth = 64;
+
+enum class Space : uint8_t { Shared, Local, Global };
+
+/// A name that is no register with a number behind it.
+struct Symbol {
+  enum class Kind : uint8_t {
+    Register, ///< Number `value` of `bits` bits.
+    Address,  ///< The address is `value`.
+    Shared,   ///< Of the module: has a place in each kernel that uses it.
+    Dynamic,  ///< `.extern .shared`
+    Label,    ///< Instruction `value`.
+    Targets,  ///< `.branchtargets`
+  };
+  Kind kind;
+  uint64_t value = 0;
+  unsigned bits = 0;
+  uint64_t bytes = 0;
+  unsigned alignment = 1;
+  std::vector<std::string_view> targets;
+};
+
+/// `%r<690>`
+struct Range {
+  uint32_t first, count;
+  unsigned bits;
+};
+
+/// An operand that is a label or nothing.
+struct Pending {
+  size_t instruction, operand;
+  std::string_view name;
+  unsigned line;
+};
+
+struct Scope {
+  std::unordered_map<std::string_view, Symbol> symbols;
+  std::unordered_map<std::string_view, Range> ranges;
+  std::vector<Pending> pending;
+};
+
+/// What stands for a number.
+struct Constant {
+  enum class Kind : uint8_t { Integer, Single, Double } kind = Kind::Integer;
+  uint64_t bits = 0;
+  /// Relative to where dynamic shared memory begins.
+  bool isDynamic = false;
+};
+
+/// A variable as it is declared.
+struct Declaration {
+  std::string_view name;
+  unsigned elementBytes = 0, alignment = 0;
+  uint64_t bytes = 0;
+  bool isUnbounded = false;
+};
+
+} // namespace
+
+static bool isWord(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+         (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || c == '%';
+}
+
+static bool isDigit(char c) { return c >= '0' && c <= '9'; }
+
+/// Bytes of a fundamental type, zero for what is none.
+static unsigned getBytes(std::string_view type) {
+  static const std::unordered_map<std::string_view, unsigned> bytes = {
+      {"b8", 1},  {"u8", 1},     {"s8", 1},  {"b16", 2}, {"u16", 2},
+      {"s16", 2}, {"f16", 2},    {"b32", 4}, {"u32", 4}, {"s32", 4},
+      {"f32", 4}, {"f16x2", 4},  {"b64", 8}, {"u64", 8}, {"s64", 8},
+      {"f64", 8}, {"bf16x2", 4}, {"bf16", 2}};
+  auto found = bytes.find(type);
+  return found == bytes.end() ? 0 : found->second;
+}
+
+static const std::unordered_map<std::string_view, Special> &getSpecials() {
+  static const std::unordered_map<std::string_view, Special> specials = {
+      {"%tid.x", Special::TidX},
+      {"%tid.y", Special::TidY},
+      {"%tid.z", Special::TidZ},
+      {"%ntid.x", Special::NtidX},
+      {"%ntid.y", Special::NtidY},
+      {"%ntid.z", Special::NtidZ},
+      {"%ctaid.x", Special::CtaidX},
+      {"%ctaid.y", Special::CtaidY},
+      {"%ctaid.z", Special::CtaidZ},
+      {"%nctaid.x", Special::NctaidX},
+      {"%nctaid.y", Special::NctaidY},
+      {"%nctaid.z", Special::NctaidZ},
+      {"%cluster_ctaid.x", Special::ClusterCtaidX},
+      {"%cluster_ctaid.y", Special::ClusterCtaidY},
+      {"%cluster_ctaid.z", Special::ClusterCtaidZ},
+      {"%cluster_nctaid.x", Special::ClusterNctaidX},
+      {"%cluster_nctaid.y", Special::ClusterNctaidY},
+      {"%cluster_nctaid.z", Special::ClusterNctaidZ},
+      {"%clusterid.x", Special::ClusterIdX},
+      {"%clusterid.y", Special::ClusterIdY},
+      {"%clusterid.z", Special::ClusterIdZ},
+      {"%nclusterid.x", Special::NclusterIdX},
+      {"%nclusterid.y", Special::NclusterIdY},
+      {"%nclusterid.z", Special::NclusterIdZ},
+      {"%cluster_ctarank", Special::ClusterCtarank},
+      {"%cluster_nctarank", Special::ClusterNctarank},
+      {"%laneid", Special::LaneId},
+      {"%warpid", Special::WarpId},
+      {"%nwarpid", Special::NwarpId},
+      {"%smid", Special::SmId},
+      {"%nsmid", Special::NsmId},
+      {"%gridid", Special::GridId},
+      {"%clock", Special::Clock},
+      {"%clock64", Special::Clock64},
+      {"%globaltimer", Special::GlobalTimer},
+      {"%globaltimer_lo", Special::GlobalTimerLo},
+      {"%globaltimer_hi", Special::GlobalTimerHi},
+      {"%lanemask_eq", Special::LanemaskEq},
+      {"%lanemask_lt", Special::LanemaskLt},
+      {"%lanemask_le", Special::LanemaskLe},
+      {"%lanemask_gt", Special::LanemaskGt},
+      {"%lanemask_ge", Special::LanemaskGe},
+      {"%dynamic_smem_size", Special::DynamicSmemSize},
+      {"%total_smem_size", Special::TotalSmemSize}};
+  return specials;
+}
+
+namespace {
+
+class Parser {
+public:
+  Parser(std::string_view text, const Allocate &allocate)
+      : text(text), allocate(allocate) {}
+
+  ParsedModule parse();
+
+private:
+  //===--------------------------------------------------------------------===//
+  // Characters and words
+  //===--------------------------------------------------------------------===//
+
+  [[noreturn]] void fail(const std::string &what, unsigned where = 0) const {
+    throw std::runtime_error("line " + std::to_string(where ? where : line) +
+                             ": " + what);
+  }
+  [[noreturn]] void failAtNext(const std::string &expected);
+  void skipSpace();
+  void skipLine();
+  void skipSection();
+  char peek() {
+    skipSpace();
+    return at < text.size() ? text[at] : '\0';
+  }
+  bool accept(char c) {
+    if (peek() != c)
+      return false;
+    ++at;
+    return true;
+  }
+  void expect(char c) {
+    if (!accept(c))
+      failAtNext(std::string("'") + c + "'");
+  }
+  std::string_view parseWord(const char *expected);
+  /// A word behind a dot, with what is behind `::`.
+  std::string_view parsePart();
+  uint64_t parseCount();
+
+  //===--------------------------------------------------------------------===//
+  // Names and numbers
+  //===--------------------------------------------------------------------===//
+
+  const Symbol *find(std::string_view name) const;
+  bool findRegister(std::string_view name, Operand &result) const;
+  void declare(std::string_view name, Symbol symbol);
+  uint32_t place(uint64_t &end, uint64_t bytes, unsigned alignment,
+                 uint64_t limit, std::string_view name);
+  Constant getAddress(std::string_view name, const Symbol &symbol);
+  Constant parseNumber();
+  Constant parsePrimary(size_t depth);
+  Constant parseExpression(int precedence = 0, size_t depth = 0);
+  uint64_t parseInteger();
+
+  //===--------------------------------------------------------------------===//
+  // Statements
+  //===--------------------------------------------------------------------===//
+
+  unsigned parseAlignment();
+  Declaration parseDeclaration(unsigned elementBytes, unsigned alignment);
+  void parseInitializer(std::vector<uint8_t> &bytes,
+                        const Declaration &variable, size_t &position,
+                        size_t depth);
+  void parseVariables(Space space, bool isExtern);
+  void parseRegisters();
+  void parseParameters();
+  void parseKernelDirectives();
+  void parseVersion();
+  void parseKernel();
+  void parseBody();
+  void parseDirective(std::string_view part);
+  void parseTargets(std::string_view label);
+  void parseInstruction(std::string_view first, unsigned where,
+                        const Operand &guard);
+  Operand parseOperand(std::string_view &label);
+  Operand parseInner(const char *where);
+  Operand parseAddress();
+  Operand makeConstant(const Constant &constant) const;
+  void endScope();
+  void resolve(const Pending &pending, const Symbol &symbol,
+               const Scope &scope);
+  void moveDynamic(Operand &operand) const;
+
+  std::string_view text;
+  const Allocate &allocate;
+  size_t at = 0;
+  unsigned line = 1;
+  ParsedModule module;
+  /// That of the module, of a kernel's parameters, then its blocks.
+  std::vector<Scope> scopes;
+
+  // Of the kernel.
+  ParsedKernel *kernel = nullptr;
+  uint64_t sharedEnd = 0, localEnd = 0;
+  unsigned dynamicAlignment = 0;
+  std::unordered_map<std::string_view, uint32_t> placed;
+  /// Of the instruction: what a number with a decimal point becomes.
+  bool isSingle = false;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Characters and words
+//===----------------------------------------------------------------------===//
+
+void Parser::failAtNext(const std::string &expected) {
+  if (peek() == '\0' && at >= text.size())
+    fail("expected " + expected + " before the end of the text");
+  size_t end = at;
+  while (end < text.size() && end - at < 32 && isWord(text[end]))
+    ++end;
+  std::string found(text.substr(at, std::max<size_t>(end - at, 1)));
+  if (static_cast<unsigned char>(found[0]) < ' ' ||
+      static_cast<unsigned char>(found[0]) > '~')
+    found = "character " + std::to_string(static_cast<unsigned char>(found[0]));
+  else
+    found = "'" + found + "'";
+  fail("expected " + expected + ", got " + found);
+}
+
+void Parser::skipSpace() {
+  while (at < text.size()) {
+    char c = text[at];
+    if (c == '\n') {
+      ++line;
+      ++at;
+    } else if (c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v') {
+      ++at;
+    } else if (c == '/' && text.substr(at, 2) == "//") {
+      skipLine();
+    } else if (c == '/' && text.substr(at, 2) == "/*") {
+      size_t end = text.find("*/", at + 2);
+      if (end == text.npos)
+        fail("the comment does not end");
+      line += std::count(text.begin() + at, text.begin() + end, '\n');
+      at = end + 2;
+    } else {
+      return;
+    }
+  }
+}
+
+void Parser::skipLine() { at = std::min(text.find('\n', at), text.size()); }
+
+/// `.section .debug_info { ... }`
+void Parser::skipSection() {
+  unsigned where = line;
+  size_t begin = text.find('{', at);
+  size_t end = begin == text.npos ? begin : text.find('}', begin);
+  if (end == text.npos)
+    fail("the section does not end", where);
+  line += std::count(text.begin() + at, text.begin() + end, '\n');
+  at = end + 1;
+}
+
+std::string_view Parser::parseWord(const char *expected) {
+  if (!isWord(peek()))
+    failAtNext(expected);
+  size_t begin = at;
+  while (at < text.size() && isWord(text[at]))
+    ++at;
+  return text.substr(begin, at - begin);
+}
+
+std::string_view Parser::parsePart() {
+  size_t begin = at;
+  do {
+    if (at < text.size() && text[at] == ':')
+      at += 2;
+    size_t word = at;
+    while (at < text.size() && isWord(text[at]))
+      ++at;
+    if (word == at)
+      failAtNext("a word behind '.'");
+  } while (text.substr(at, 2) == "::");
+  return text.substr(begin, at - begin);
+}
+
+uint64_t Parser::parseCount() {
+  if (!isDigit(peek()))
+    failAtNext("a number");
+  return parseInteger();
+}
+
+//===----------------------------------------------------------------------===//
+// Names and numbers
+//===----------------------------------------------------------------------===//
+
+const Symbol *Parser::find(std::string_view name) const {
+  for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope)
+    if (auto found = scope->symbols.find(name); found != scope->symbols.end())
+      return &found->second;
+  return nullptr;
+}
+
+/// A register of its own name, or one of a range: `%r12` is the third of
+/// `%r1<5>` or the thirteenth of `%r<20>`.
+bool Parser::findRegister(std::string_view name, Operand &result) const {
+  for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
+    if (auto found = scope->symbols.find(name); found != scope->symbols.end()) {
+      if (found->second.kind != Symbol::Kind::Register)
+        return false;
+      result.index = found->second.value;
+      result.value = found->second.bits;
+      break;
+    }
+    uint64_t number = 0, digit = 1;
+    bool isFound = false;
+    for (size_t split = name.size();
+         split > 1 && isDigit(name[split - 1]) && digit <= kMaxRegisters;
+         digit *= 10) {
+      number += digit * (name[--split] - '0');
+      // A number does not begin with zeros.
+      if (name[split] == '0' && split + 1 != name.size())
+        continue;
+      auto range = scope->ranges.find(name.substr(0, split));
+      if (range == scope->ranges.end() || number >= range->second.count)
+        continue;
+      result.index = range->second.first + number;
+      result.value = range->second.bits;
+      isFound = true;
+      break;
+    }
+    if (isFound)
+      break;
+    if (scope + 1 == scopes.rend())
+      return false;
+  }
+  result.kind = Operand::Kind::Register;
+  return true;
+}
+
+void Parser::declare(std::string_view name, Symbol symbol) {
+  if (!scopes.back().symbols.emplace(name, std::move(symbol)).second)
+    fail("'" + std::string(name) + "' is declared twice");
+}
+
+/// Takes memory behind `end`, which it moves.
+uint32_t Parser::place(uint64_t &end, uint64_t bytes, unsigned alignment,
+                       uint64_t limit, std::string_view name) {
+  uint64_t begin = (end + alignment - 1) / alignment * alignment;
+  if (bytes > limit || begin + bytes > limit)
+    fail("no memory for the " + std::to_string(bytes) + " bytes of '" +
+         std::string(name) + "', there are " + std::to_string(limit));
+  end = begin + bytes;
+  return begin;
+}
+
+Constant Parser::getAddress(std::string_view name, const Symbol &symbol) {
+  Constant result;
+  switch (symbol.kind) {
+  case Symbol::Kind::Address:
+    result.bits = symbol.value;
+    return result;
+  case Symbol::Kind::Shared: {
+    if (!kernel)
+      break;
+    auto [found, isNew] = placed.try_emplace(name, 0);
+    if (isNew)
+      found->second = place(sharedEnd, symbol.bytes, symbol.alignment,
+                            kMaxSharedBytes, name);
+    result.bits = found->second;
+    return result;
+  }
+  case Symbol::Kind::Dynamic:
+    if (!kernel)
+      break;
+    dynamicAlignment = std::max(dynamicAlignment, symbol.alignment);
+    result.isDynamic = true;
+    return result;
+  case Symbol::Kind::Register:
+  case Symbol::Kind::Label:
+  case Symbol::Kind::Targets:
+    break;
+  }
+  fail("'" + std::string(name) + "' has no address here");
+}
+
+Constant Parser::parseNumber() {
+  size_t begin = at;
+  Constant result;
+  auto parseBits = [&](size_t skip, int base, size_t digits) {
+    const char *end = text.data() + text.size();
+    auto [last, error] = std::from_chars(
+        text.data() + begin + skip,
+        digits ? std::min(end, text.data() + begin + skip + digits) : end,
+        result.bits, base);
+    at = last - text.data();
+    if (error != std::errc() || (digits && at - begin - skip != digits))
+      fail("'" + std::string(text.substr(begin, 24)) + "' is no number");
+    if (at < text.size() && text[at] == 'U' && !digits)
+      ++at;
+    if (at < text.size() && isWord(text[at]))
+      fail("'" + std::string(text.substr(begin, at + 1 - begin)) +
+           "' is no number");
+  };
+  char kind = text[at] == '0' && at + 1 < text.size() ? text[at + 1] : '\0';
+  switch (kind) {
+  case 'f':
+  case 'F':
+    parseBits(2, 16, 8);
+    result.kind = Constant::Kind::Single;
+    return result;
+  case 'd':
+  case 'D':
+    parseBits(2, 16, 16);
+    result.kind = Constant::Kind::Double;
+    return result;
+  case 'x':
+  case 'X':
+    parseBits(2, 16, 0);
+    return result;
+  case 'b':
+  case 'B':
+    parseBits(2, 2, 0);
+    return result;
+  default:
+    break;
+  }
+  size_t end = at;
+  while (end < text.size() && isDigit(text[end]))
+    ++end;
+  if (end < text.size() &&
+      (text[end] == '.' || text[end] == 'e' || text[end] == 'E')) {
+    double value;
+    auto [last, error] =
+        std::from_chars(text.data() + begin, text.data() + text.size(), value);
+    at = last - text.data();
+    if (error != std::errc() || (at < text.size() && isWord(text[at])))
+      fail("'" + std::string(text.substr(begin, at + 1 - begin)) +
+           "' is no number");
+    std::memcpy(&result.bits, &value, sizeof(value));
+    result.kind = Constant::Kind::Double;
+    return result;
+  }
+  // Octal, where a zero comes first.
+  parseBits(0, end - begin > 1 && text[begin] == '0' ? 8 : 10, 0);
+  return result;
+}
+
+Constant Parser::parsePrimary(size_t depth) {
+  if (depth > kMaxDepth)
+    fail("the expression is nested too deep");
+  char c = peek();
+  if (isDigit(c))
+    return parseNumber();
+  if (accept('(')) {
+    Constant result = parseExpression(0, depth + 1);
+    expect(')');
+    return result;
+  }
+  if (c == '-' || c == '+' || c == '~') {
+    ++at;
+    Constant result = parsePrimary(depth + 1);
+    if (result.isDynamic)
+      fail("an address cannot be negated");
+    if (c == '-' && result.kind == Constant::Kind::Integer)
+      result.bits = -result.bits;
+    else if (c == '-')
+      result.bits ^= result.kind == Constant::Kind::Single ? uint64_t(1) << 31
+                                                           : uint64_t(1) << 63;
+    else if (c == '~')
+      result.bits = ~result.bits;
+    return result;
+  }
+  if (!isWord(c))
+    failAtNext("an operand");
+  std::string_view name = parseWord("a name");
+  if (name == "WARP_SZ") {
+    Constant result;
+    result.bits = 32;
+    return result;
+  }
+  // Generic addresses of variables in global memory are their addresses.
+  if (name == "generic" && accept('(')) {
+    Constant result = parsePrimary(depth + 1);
+    expect(')');
+    return result;
+  }
+  if (const Symbol *symbol = find(name))
+    return getAddress(name, *symbol);
+  fail("there is no '" + std::string(name) + "'");
+}
+
+/// The operator at the beginning of `text` and how strong it binds, or zero.
+static int getPrecedence(std::string_view text) {
+  switch (text.empty() ? '\0' : text[0]) {
+  case '*':
+  case '/':
+  case '%':
+    return 6;
+  case '+':
+  case '-':
+    return 5;
+  case '<':
+    return text.substr(0, 2) == "<<" ? 4 : 0;
+  case '>':
+    return text.substr(0, 2) == ">>" ? 4 : 0;
+  case '&':
+    return 3;
+  case '^':
+    return 2;
+  case '|':
+    return 1;
+  default:
+    return 0;
+  }
+}
+
+Constant Parser::parseExpression(int precedence, size_t depth) {
+  Constant left = parsePrimary(depth);
+  for (;;) {
+    peek();
+    int strength = getPrecedence(text.substr(std::min(at, text.size())));
+    if (strength <= precedence)
+      return left;
+    char op = text[at];
+    at += strength == 4 ? 2 : 1;
+    Constant right = parseExpression(strength, depth + 1);
+    if (left.kind != Constant::Kind::Integer ||
+        right.kind != Constant::Kind::Integer)
+      fail("only integers are computed with");
+    if (right.isDynamic ? op != '+' || left.isDynamic
+                        : left.isDynamic && op != '+' && op != '-')
+      fail("addresses have only offsets");
+    left.isDynamic |= right.isDynamic;
+    uint64_t a = left.bits, b = right.bits;
+    if ((op == '/' || op == '%') && b == 0)
+      fail("division by zero");
+    switch (op) {
+    case '*':
+      left.bits = a * b;
+      break;
+    case '/':
+      left.bits = a / b;
+      break;
+    case '%':
+      left.bits = a % b;
+      break;
+    case '+':
+      left.bits = a + b;
+      break;
+    case '-':
+      left.bits = a - b;
+      break;
+    case '<':
+      left.bits = b < 64 ? a << b : 0;
+      break;
+    case '>':
+      left.bits = b < 64 ? a >> b : 0;
+      break;
+    case '&':
+      left.bits = a & b;
+      break;
+    case '^':
+      left.bits = a ^ b;
+      break;
+    default:
+      left.bits = a | b;
+      break;
+    }
+  }
+}
+
+uint64_t Parser::parseInteger() {
+  Constant result = parseExpression();
+  if (result.kind != Constant::Kind::Integer || result.isDynamic)
+    fail("expected an integer");
+  return result.bits;
+}
+
+//===----------------------------------------------------------------------===//
+// Variables
+//===----------------------------------------------------------------------===//
+
+unsigned Parser::parseAlignment() {
+  uint64_t alignment = parseCount();
+  if (alignment == 0 || (alignment & (alignment - 1)) || alignment > 1 << 20)
+    fail("an alignment of " + std::to_string(alignment) +
+         " is no power of two up to 1048576");
+  return alignment;
+}
+
+/// `name`, `name[4][8]` or `name[]`.
+Declaration Parser::parseDeclaration(unsigned elementBytes,
+                                     unsigned alignment) {
+  Declaration result;
+  result.name = parseWord("a name");
+  result.elementBytes = elementBytes;
+  result.alignment = alignment ? alignment : elementBytes;
+  result.bytes = elementBytes;
+  while (accept('[')) {
+    if (accept(']')) {
+      result.isUnbounded = true;
+      continue;
+    }
+    uint64_t count = parseCount();
+    if (count > kMaxGlobalBytes || result.bytes * count > kMaxGlobalBytes)
+      fail("'" + std::string(result.name) + "' is too large");
+    result.bytes *= count;
+    expect(']');
+  }
+  return result;
+}
+
+/// What is not given is zero. Inner braces are read like what is in them, which
+/// is right where all inner ones are full: LLVM writes no others.
+void Parser::parseInitializer(std::vector<uint8_t> &bytes,
+                              const Declaration &variable, size_t &position,
+                              size_t depth) {
+  if (accept('{')) {
+    if (depth > kMaxDepth)
+      fail("the initializer is nested too deep");
+    if (accept('}'))
+      return;
+    do
+      parseInitializer(bytes, variable, position, depth + 1);
+    while (accept(','));
+    expect('}');
+    return;
+  }
+  Constant value = parseExpression();
+  if (value.kind == Constant::Kind::Double && isSingle) {
+    double wide;
+    std::memcpy(&wide, &value.bits, sizeof(wide));
+    auto narrow = static_cast<float>(wide);
+    value.bits = 0;
+    std::memcpy(&value.bits, &narrow, sizeof(narrow));
+  }
+  if (position + variable.elementBytes > bytes.size())
+    fail("'" + std::string(variable.name) + "' has " +
+         std::to_string(bytes.size()) + " bytes, the initializer has more");
+  std::memcpy(bytes.data() + position, &value.bits, variable.elementBytes);
+  position += variable.elementBytes;
+}
+
+/// `.align 4 .b8 name[512], other;` behind the space.
+void Parser::parseVariables(Space space, bool isExtern) {
+  unsigned alignment = 0, elementBytes = 0, elements = 1;
+  while (accept('.')) {
+    std::string_view part = parsePart();
+    if (part == "align")
+      alignment = parseAlignment();
+    else if (part == "v2" || part == "v4")
+      elements = part[1] - '0';
+    else if (!(elementBytes = getBytes(part)))
+      fail("the emulator does not know variables of ." + std::string(part));
+    isSingle = part == "f32";
+  }
+  if (!elementBytes)
+    failAtNext("a type");
+  do {
+    Declaration variable = parseDeclaration(elementBytes, alignment);
+    variable.bytes *= elements;
+    if (!alignment)
+      variable.alignment *= elements;
+    Symbol symbol;
+    symbol.bytes = variable.bytes;
+    symbol.alignment = variable.alignment;
+    std::vector<uint8_t> bytes;
+    bool isInitialized = accept('=');
+    if (isInitialized && (space != Space::Global || isExtern))
+      fail("'" + std::string(variable.name) + "' cannot have an initializer");
+    if (variable.isUnbounded && !(isExtern && space == Space::Shared))
+      fail("'" + std::string(variable.name) + "' has no size");
+    switch (space) {
+    case Space::Shared:
+      symbol.kind = isExtern ? Symbol::Kind::Dynamic : Symbol::Kind::Shared;
+      if (kernel && !isExtern) {
+        symbol.kind = Symbol::Kind::Address;
+        symbol.value = place(sharedEnd, symbol.bytes, symbol.alignment,
+                             kMaxSharedBytes, variable.name);
+      }
+      break;
+    case Space::Local:
+      if (!kernel)
+        fail("local variables belong to kernels");
+      symbol.kind = Symbol::Kind::Address;
+      symbol.value = place(localEnd, symbol.bytes, symbol.alignment,
+                           kMaxLocalBytes, variable.name);
+      break;
+    case Space::Global:
+      if (isExtern)
+        fail("'" + std::string(variable.name) + "' belongs to another module");
+      bytes.resize(variable.bytes);
+      if (isInitialized) {
+        size_t position = 0;
+        parseInitializer(bytes, variable, position, 0);
+      }
+      symbol.kind = Symbol::Kind::Address;
+      symbol.value = allocate(bytes, variable.alignment);
+      module.variables.push_back(
+          {std::string(variable.name), symbol.value, variable.bytes});
+      break;
+    }
+    declare(variable.name, std::move(symbol));
+  } while (accept(','));
+  expect(';');
+}
+
+/// `.pred %p<2>, q;`
+void Parser::parseRegisters() {
+  expect('.');
+  std::string_view type = parsePart();
+  unsigned bits = type == "pred" ? 1 : 8 * getBytes(type);
+  if (!bits)
+    fail("the emulator does not know registers of ." + std::string(type));
+  do {
+    std::string_view name = parseWord("the name of a register");
+    uint32_t first = kernel->numRegisters;
+    uint64_t count = 1;
+    bool isRange = accept('<');
+    if (isRange) {
+      count = parseCount();
+      expect('>');
+    }
+    if (count > kMaxRegisters || first + count > kMaxRegisters)
+      fail("more than " + std::to_string(kMaxRegisters) + " registers");
+    kernel->numRegisters += count;
+    if (!isRange) {
+      Symbol symbol;
+      symbol.kind = Symbol::Kind::Register;
+      symbol.value = first;
+      symbol.bits = bits;
+      declare(name, std::move(symbol));
+    } else if (!scopes.back()
+                    .ranges
+                    .try_emplace(
+                        name, Range{first, static_cast<uint32_t>(count), bits})
+                    .second) {
+      fail("'" + std::string(name) + "' is declared twice");
+    }
+  } while (accept(','));
+  expect(';');
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+/// `.param .u64 .ptr .global .align 16 name, .param .align 64 .b8 name[128]`.
+void Parser::parseParameters() {
+  if (!accept('(') || accept(')'))
+    return;
+  uint64_t end = 0;
+  do {
+    expect('.');
+    if (parsePart() != "param")
+      fail("expected .param");
+    unsigned alignment = 0, elementBytes = 0;
+    bool isPointer = false;
+    while (accept('.')) {
+      std::string_view part = parsePart();
+      if (part == "ptr") {
+        isPointer = true;
+      } else if (part == "align") {
+        // Behind .ptr it is that of the memory that is pointed to.
+        unsigned count = parseAlignment();
+        if (!isPointer)
+          alignment = count;
+      } else if (unsigned bytes = getBytes(part)) {
+        elementBytes = bytes;
+      } else if (!isPointer || (part != "global" && part != "shared" &&
+                                part != "local" && part != "const")) {
+        fail("the emulator does not know parameters with ." +
+             std::string(part));
+      }
+    }
+    if (!elementBytes)
+      failAtNext("a type");
+    Declaration parameter = parseDeclaration(elementBytes, alignment);
+    if (parameter.isUnbounded)
+      fail("'" + std::string(parameter.name) + "' has no size");
+    uint32_t offset = place(end, parameter.bytes, parameter.alignment,
+                            kMaxParameterBytes, parameter.name);
+    kernel->parameters.push_back({std::string(parameter.name), offset,
+                                  static_cast<uint32_t>(parameter.bytes)});
+    Symbol symbol;
+    symbol.kind = Symbol::Kind::Address;
+    symbol.value = offset;
+    declare(parameter.name, std::move(symbol));
+  } while (accept(','));
+  expect(')');
+  kernel->parameterBytes = end;
+}
+
+/// What stands between the parameters and the body.
+void Parser::parseKernelDirectives() {
+  auto parseCounts = [&] {
+    std::array<unsigned, 3> counts{1, 1, 1};
+    size_t i = 0;
+    do {
+      uint64_t count = parseCount();
+      if (i == 3 || count == 0 || count > UINT16_MAX)
+        fail("expected up to three numbers from 1 to 65535");
+      counts[i++] = count;
+    } while (accept(','));
+    return counts;
+  };
+  while (accept('.')) {
+    std::string_view part = parsePart();
+    if (part == "maxntid") {
+      auto counts = parseCounts();
+      uint64_t product = uint64_t(counts[0]) * counts[1] * counts[2];
+      kernel->maxThreads = std::min<uint64_t>(product, UINT32_MAX);
+    } else if (part == "reqntid") {
+      kernel->requiredThreads = parseCounts();
+    } else if (part == "reqnctapercluster") {
+      kernel->requiredCluster = parseCounts();
+    } else if (part == "minnctapersm") {
+      kernel->minBlocks = parseCounts()[0];
+    } else if (part == "maxnreg") {
+      kernel->maxRegisters = parseCounts()[0];
+    } else if (part == "maxclusterrank") {
+      parseCounts();
+    } else if (part == "pragma") {
+      at = std::min(text.find(';', at), text.size());
+      expect(';');
+    } else if (part != "explicitcluster" && part != "noreturn") {
+      fail("the emulator does not know the directive ." + std::string(part));
+    }
+  }
+}
+
+void Parser::parseKernel() {
+  std::string_view name = parseWord("the name of a kernel");
+  ParsedKernel result;
+  result.name = name;
+  kernel = &result;
+  sharedEnd = kSharedBase;
+  localEnd = 0;
+  dynamicAlignment = 0;
+  placed.clear();
+  scopes.emplace_back();
+  parseParameters();
+  parseKernelDirectives();
+  // A declaration says nothing that the definition does not say.
+  if (!accept(';')) {
+    expect('{');
+    parseBody();
+    if (dynamicAlignment) {
+      result.dynamicShared = place(sharedEnd, 0, dynamicAlignment,
+                                   2 * kMaxSharedBytes, "dynamic memory");
+      for (ParsedInstruction &instruction : result.instructions)
+        for (Operand &operand : instruction.operands)
+          moveDynamic(operand);
+    } else {
+      result.dynamicShared = sharedEnd;
+    }
+    result.localBytes = localEnd;
+    if (!module.kernels.emplace(name, std::move(result)).second)
+      fail("the kernel '" + std::string(name) + "' is defined twice");
+  }
+  scopes.pop_back();
+  kernel = nullptr;
+}
+
+/// Behind its brace, to the one that closes it.
+void Parser::parseBody() {
+  size_t outer = scopes.size();
+  scopes.emplace_back();
+  while (scopes.size() > outer) {
+    char c = peek();
+    unsigned where = line;
+    Operand guard;
+    switch (c) {
+    case ';':
+      ++at;
+      continue;
+    case '{':
+      ++at;
+      if (scopes.size() > kMaxDepth)
+        fail("blocks are nested too deep");
+      scopes.emplace_back();
+      continue;
+    case '}':
+      ++at;
+      endScope();
+      continue;
+    case '.':
+      ++at;
+      parseDirective(parsePart());
+      continue;
+    case '@': {
+      ++at;
+      bool isNegated = accept('!');
+      std::string_view name = parseWord("a predicate");
+      if (!findRegister(name, guard) || guard.value != 1)
+        fail("'" + std::string(name) + "' is no predicate");
+      guard.isNegated = isNegated;
+      break;
+    }
+    default:
+      break;
+    }
+    std::string_view word = parseWord("an instruction");
+    if (c != '@' && accept(':')) {
+      std::string_view part = accept('.') ? parsePart() : std::string_view();
+      if (part == "branchtargets") {
+        parseTargets(word);
+        continue;
+      }
+      Symbol label;
+      label.kind = Symbol::Kind::Label;
+      label.value = kernel->instructions.size();
+      declare(word, std::move(label));
+      if (!part.empty())
+        parseDirective(part);
+      continue;
+    }
+    parseInstruction(word, where, guard);
+  }
+  ParsedInstruction end;
+  end.line = line;
+  end.opcode = {"ret"};
+  kernel->instructions.push_back(std::move(end));
+}
+
+/// `part` of a body.
+void Parser::parseDirective(std::string_view part) {
+  if (part == "reg") {
+    parseRegisters();
+  } else if (part == "shared") {
+    parseVariables(Space::Shared, false);
+  } else if (part == "local") {
+    parseVariables(Space::Local, false);
+  } else if (part == "global" || part == "const") {
+    parseVariables(Space::Global, false);
+  } else if (part == "extern" && accept('.')) {
+    if (parsePart() != "shared")
+      fail("only shared variables can be .extern in a kernel");
+    parseVariables(Space::Shared, true);
+  } else if (part == "loc" || part == "file") {
+    skipLine();
+  } else if (part == "section") {
+    skipSection();
+  } else if (part == "pragma") {
+    at = std::min(text.find(';', at), text.size());
+    expect(';');
+  } else {
+    fail("the emulator does not know the directive ." + std::string(part));
+  }
+}
+
+void Parser::parseTargets(std::string_view label) {
+  Symbol symbol;
+  symbol.kind = Symbol::Kind::Targets;
+  do
+    symbol.targets.push_back(parseWord("a label"));
+  while (accept(','));
+  expect(';');
+  declare(label, std::move(symbol));
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+void Parser::parseInstruction(std::string_view first, unsigned where,
+                              const Operand &guard) {
+  if (isDigit(first[0]) || first[0] == '%')
+    fail("expected an instruction, got '" + std::string(first) + "'", where);
+  if (first == "call")
+    fail("functions are not called in the emulator", where);
+  ParsedInstruction result;
+  result.line = where;
+  result.guard = guard;
+  result.opcode.emplace_back(first);
+  while (accept('.'))
+    result.opcode.emplace_back(parsePart());
+  isSingle = result.opcode.back() == "f32";
+  if (!accept(';')) {
+    do {
+      std::string_view label;
+      result.operands.push_back(parseOperand(label));
+      if (!label.empty())
+        scopes.back().pending.push_back({kernel->instructions.size(),
+                                         result.operands.size() - 1, label,
+                                         where});
+    } while (accept(',') || (result.operands.size() == 1 && accept('|')));
+    expect(';');
+  }
+  kernel->instructions.push_back(std::move(result));
+}
+
+Operand Parser::makeConstant(const Constant &constant) const {
+  Operand result;
+  result.kind = Operand::Kind::Immediate;
+  result.value = constant.bits;
+  if (constant.kind == Constant::Kind::Double && isSingle) {
+    double wide;
+    std::memcpy(&wide, &constant.bits, sizeof(wide));
+    auto narrow = static_cast<float>(wide);
+    uint32_t bits;
+    std::memcpy(&bits, &narrow, sizeof(bits));
+    result.value = bits;
+  }
+  // For moveDynamic.
+  result.index = constant.isDynamic;
+  return result;
+}
+
+/// Sets `label` where the operand is a name that nobody knows yet.
+Operand Parser::parseOperand(std::string_view &label) {
+  char c = peek();
+  Operand result;
+  if (c == '[')
+    return parseAddress();
+  if (accept('{')) {
+    result.kind = Operand::Kind::Vector;
+    do
+      result.parts.push_back(parseInner("a vector"));
+    while (accept(','));
+    expect('}');
+    return result;
+  }
+  if (accept('!')) {
+    std::string_view name = parseWord("a predicate");
+    if (!findRegister(name, result) || result.value != 1)
+      fail("'" + std::string(name) + "' is no predicate");
+    result.isNegated = true;
+    return result;
+  }
+  if (!isWord(c) || isDigit(c))
+    return makeConstant(parseExpression());
+  size_t begin = at;
+  std::string_view name = parseWord("an operand");
+  if (name == "_")
+    return result;
+  if (findRegister(name, result))
+    return result;
+  if (name[0] == '%') {
+    if (at < text.size() && text[at] == '.') {
+      ++at;
+      parsePart();
+      name = text.substr(begin, at - begin);
+    }
+    auto special = getSpecials().find(name);
+    if (special == getSpecials().end())
+      fail("there is no register '" + std::string(name) + "'");
+    result.kind = Operand::Kind::Special;
+    result.index = static_cast<uint32_t>(special->second);
+    return result;
+  }
+  const Symbol *symbol = find(name);
+  if (name == "WARP_SZ" || (symbol && symbol->kind != Symbol::Kind::Label &&
+                            symbol->kind != Symbol::Kind::Targets)) {
+    at = begin;
+    return makeConstant(parseExpression());
+  }
+  label = name;
+  return result;
+}
+
+/// One that can be in another.
+Operand Parser::parseInner(const char *where) {
+  std::string_view label;
+  if (peek() == '{' || peek() == '[')
+    fail(std::string("expected a register or a number in ") + where);
+  Operand result = parseOperand(label);
+  if (!label.empty())
+    fail("there is no '" + std::string(label) + "'");
+  return result;
+}
+
+/// `[base]`, `[base+4]`, `[base+-4]`, `[base, {x, y}]`.
+Operand Parser::parseAddress() {
+  expect('[');
+  Operand result;
+  result.kind = Operand::Kind::Address;
+  Operand base = parseInner("an address");
+  if (base.kind == Operand::Kind::Immediate) {
+    result.value = base.value;
+    result.index = base.index;
+    base.value = 0;
+    base.index = 0;
+  } else if (base.kind != Operand::Kind::Register || base.value == 1) {
+    fail("expected a register or a variable in an address");
+  }
+  result.parts.push_back(std::move(base));
+  char c = peek();
+  if (c == '+' || c == '-') {
+    // A minus belongs to the number, so that `-4+8` is 4.
+    if (c == '+')
+      ++at;
+    Constant offset = parseExpression();
+    if (offset.kind != Constant::Kind::Integer ||
+        (offset.isDynamic && result.index))
+      fail("expected an integer in an address");
+    result.value += offset.bits;
+    result.index |= offset.isDynamic;
+  }
+  if (accept(',')) {
+    expect('{');
+    do
+      result.parts.push_back(parseInner("coordinates"));
+    while (accept(','));
+    expect('}');
+  }
+  expect(']');
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// What is known at the end
+//===----------------------------------------------------------------------===//
+
+/// Labels are seen in their block and in those within it.
+void Parser::endScope() {
+  Scope scope = std::move(scopes.back());
+  scopes.pop_back();
+  for (Pending &pending : scope.pending) {
+    auto found = scope.symbols.find(pending.name);
+    if (found != scope.symbols.end())
+      resolve(pending, found->second, scope);
+    // Behind the block of a kernel come its parameters.
+    else if (scopes.size() <= 2)
+      fail("there is no '" + std::string(pending.name) + "'", pending.line);
+    else
+      scopes.back().pending.push_back(pending);
+  }
+}
+
+void Parser::resolve(const Pending &pending, const Symbol &symbol,
+                     const Scope &scope) {
+  Operand &operand =
+      kernel->instructions[pending.instruction].operands[pending.operand];
+  if (symbol.kind == Symbol::Kind::Label) {
+    operand.kind = Operand::Kind::Label;
+    operand.index = symbol.value;
+    return;
+  }
+  if (symbol.kind != Symbol::Kind::Targets)
+    fail("'" + std::string(pending.name) + "' is declared after its use",
+         pending.line);
+  operand.kind = Operand::Kind::Vector;
+  for (std::string_view name : symbol.targets) {
+    auto found = scope.symbols.find(name);
+    if (found == scope.symbols.end() ||
+        found->second.kind != Symbol::Kind::Label)
+      fail("there is no '" + std::string(name) + "'", pending.line);
+    Operand target;
+    target.kind = Operand::Kind::Label;
+    target.index = found->second.value;
+    operand.parts.push_back(std::move(target));
+  }
+}
+
+/// Adds where dynamic shared memory begins to its addresses.
+void Parser::moveDynamic(Operand &operand) const {
+  if ((operand.kind == Operand::Kind::Immediate ||
+       operand.kind == Operand::Kind::Address) &&
+      operand.index) {
+    operand.value += kernel->dynamicShared;
+    operand.index = 0;
+  }
+  for (Operand &part : operand.parts)
+    moveDynamic(part);
+}
+
+/// Two numbers with a dot between them, which is not that of a fraction.
+void Parser::parseVersion() {
+  std::string_view word = parseWord("a version");
+  expect('.');
+  std::string_view minor = parsePart();
+  if (word.size() > 3 || minor.size() != 1 || !isDigit(minor[0]) ||
+      !std::all_of(word.begin(), word.end(), isDigit))
+    fail("expected a version as 8.6");
+  for (char digit : word)
+    module.version = 10 * module.version + (digit - '0');
+  module.version = 10 * module.version + (minor[0] - '0');
+}
+
+ParsedModule Parser::parse() {
+  scopes.emplace_back();
+  bool isExtern = false;
+  for (;;) {
+    if (peek() == '\0' && at >= text.size())
+      break;
+    expect('.');
+    std::string_view part = parsePart();
+    if (part == "version") {
+      parseVersion();
+    } else if (part == "target") {
+      peek();
+      size_t begin = at;
+      skipLine();
+      module.target = text.substr(begin, at - begin);
+    } else if (part == "address_size") {
+      if (uint64_t bits = parseCount(); bits != 64)
+        fail("addresses of " + std::to_string(bits) + " bits, expected 64");
+    } else if (part == "visible" || part == "weak" || part == "common") {
+      continue;
+    } else if (part == "extern") {
+      isExtern = true;
+      continue;
+    } else if (part == "entry") {
+      parseKernel();
+    } else if (part == "shared") {
+      parseVariables(Space::Shared, isExtern);
+    } else if (part == "global" || part == "const") {
+      parseVariables(Space::Global, isExtern);
+    } else if (part == "file") {
+      skipLine();
+    } else if (part == "section") {
+      skipSection();
+    } else {
+      fail("the emulator does not know the directive ." + std::string(part));
+    }
+    isExtern = false;
+  }
+  return std::move(module);
+}
+
+ParsedModule fuse::emulator::parsePtx(std::string_view text,
+                                      const Allocate &allocate) {
+  return Parser(text, allocate).parse();
+}
