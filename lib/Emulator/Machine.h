@@ -322,6 +322,8 @@ constexpr uint64_t kSharedWindow = uint64_t(0x7f00) << 32;
 constexpr uint64_t kSharedWindowMask = ~uint64_t(0xffffffff);
 /// And these are local ones.
 constexpr uint64_t kLocalWindow = uint64_t(0x7f01) << 32;
+/// And these are parameters of the kernel, which are only read.
+constexpr uint64_t kParameterWindow = uint64_t(0x7f02) << 32;
 
 /// The block that a shared address is in; throws Fault for a rank that the
 /// cluster does not have.
@@ -342,6 +344,11 @@ uint8_t *accessShared(Block &block, uint32_t offset, uint32_t bytes,
 uint64_t beginUnderWay(Block &block, uint32_t begin, uint32_t end, bool isWrite,
                        const Instruction &instruction);
 void endUnderWay(Block &block, uint64_t id);
+
+/// LoadStore.cpp. The bytes behind a generic address, checked as those of its
+/// space are; races are the caller's. Throws Fault.
+uint8_t *accessGeneric(Thread &thread, uint64_t address, uint32_t bytes,
+                       unsigned alignment, Access access);
 
 /// Barriers.cpp. `bytes` have landed.
 void completeBytes(Block &block, uint32_t offset, int64_t bytes);
