@@ -167,7 +167,10 @@ void Races::access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
     return other.slot == own.slot || other.time <= own.now.get(other.slot);
   };
   auto check = [&](const Access &other, uint64_t at, bool wasWrite) {
-    if (other.time == 0 || happensBefore(other) || (!other.isWeak && !isWeak))
+    bool isRace = !isWrite    ? isWeak
+                  : !wasWrite ? other.isWeak
+                              : isWeak || other.isWeak;
+    if (!isRace || other.time == 0 || happensBefore(other))
       return;
     throw Fault(Fault::LaunchFailed,
                 (isWrite ? "writes " : "reads ") + Place(at).print() +

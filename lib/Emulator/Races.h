@@ -54,7 +54,9 @@ struct Knowledge {
 };
 
 /// `.weak`, `.relaxed` and `.volatile`, and so on. Accesses that are not weak
-/// do not race with each other.
+/// do not race with each other. Nor does a load that is not weak with a weak
+/// store: PTX calls that a race, but aligned vectors are stored at once, so
+/// that it is how kernels look for data which carry a mark.
 enum class Order : uint8_t { Weak, Relaxed, Acquire, Release, AcquireRelease };
 
 /// Global memory, or shared memory of a block.
