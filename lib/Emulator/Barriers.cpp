@@ -3,9 +3,591 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// PTX ISA 9.0, section 9.7.13: barriers of blocks and clusters, and mbarriers.
+//
+//===----------------------------------------------------------------------===//
 
-#include "Machine.h"
+#include "Operands.h"
 
+using namespace fuse;
 using namespace fuse::emulator;
 
-const Opcode fuse::emulator::kBarriers[] = {{nullptr, nullptr}};
+//===----------------------------------------------------------------------===//
+// Barriers with a number
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Instruction::detail of `bar`.
+enum : uint64_t {
+  kIsArrive = 1,
+  /// The number of threads is an operand.
+  kHasCount = 2,
+  /// Operand 0 gets the result, and the last one is the predicate.
+  kRedPopc = 4,
+  kRedAnd = 8,
+  kRedOr = 16,
+  kIsRed = kRedPopc | kRedAnd | kRedOr,
+};
+
+/// Of all barriers that know it: orders nothing but the barrier itself.
+constexpr uint64_t kIsRelaxed = 256;
+
+} // namespace
+
+static unsigned countLanes(const Warp &warp) {
+  unsigned result = 0;
+  for (const Thread *thread : warp.threads)
+    if (thread && !thread->hasEnded)
+      ++result;
+  return result;
+}
+
+/// Warps count as a whole: what they have not or what has ended has arrived.
+static unsigned countThreads(const Block &block) {
+  unsigned result = 0;
+  for (const Warp &warp : block.warps)
+    if (countLanes(warp) != 0)
+      result += kWarpSize;
+  return result;
+}
+
+/// Begins the next generation if all have arrived.
+static void completeIfDone(Block &block, NamedBarrier &barrier) {
+  unsigned expected = barrier.expected;
+  if (expected == NamedBarrier::kAll)
+    expected = countThreads(block);
+  if (barrier.arrived < expected || barrier.arrived == 0)
+    return;
+  for (auto [thread, instruction] : barrier.readers) {
+    uint64_t result = barrier.numTrue;
+    if (instruction->detail & kRedAnd)
+      result = barrier.numTrue == barrier.numVotes;
+    else if (instruction->detail & kRedOr)
+      result = barrier.numTrue != 0;
+    thread->set(instruction->operands[0], result);
+  }
+  ++barrier.generation;
+  barrier.arrived = barrier.numVotes = barrier.numTrue = 0;
+  barrier.readers.clear();
+  block.machine->change();
+}
+
+static bool isNamedBarrierOver(const Thread &thread) {
+  Block &block = *thread.block;
+  NamedBarrier &barrier = block.barriers[thread.waiting.object];
+  // Since this one arrived, warps may have ended that were expected.
+  if (barrier.generation == thread.waiting.state &&
+      barrier.expected == NamedBarrier::kAll)
+    completeIfDone(block, barrier);
+  return barrier.generation != thread.waiting.state;
+}
+
+static std::string describeNamedBarrier(const Thread &thread) {
+  const NamedBarrier &barrier = thread.block->barriers[thread.waiting.object];
+  unsigned expected = barrier.expected == NamedBarrier::kAll
+                          ? countThreads(*thread.block)
+                          : barrier.expected;
+  return "barrier " + std::to_string(thread.waiting.object) + ", where " +
+         std::to_string(barrier.arrived) + " of " + std::to_string(expected) +
+         " threads have arrived";
+}
+
+/// `weight` threads arrive for a number of threads that may be kAll.
+static NamedBarrier &arrive(Block &block, uint64_t number, unsigned expected,
+                            unsigned weight) {
+  if (number >= block.barriers.size())
+    throw Fault(Fault::IllegalInstruction,
+                "barrier " + std::to_string(number) + " of " +
+                    std::to_string(block.barriers.size()));
+  if (expected == 0 || (expected != NamedBarrier::kAll &&
+                        (expected % kWarpSize != 0 ||
+                         expected > block.warps.size() * kWarpSize)))
+    throw Fault(Fault::IllegalInstruction,
+                "barrier of " + std::to_string(expected) +
+                    " threads, which is no multiple of " +
+                    std::to_string(kWarpSize) + " up to " +
+                    std::to_string(block.warps.size() * kWarpSize));
+  NamedBarrier &barrier = block.barriers[number];
+  if (barrier.arrived == 0)
+    barrier.expected = expected;
+  if (barrier.expected != expected) {
+    auto print = [](unsigned count) {
+      return count == NamedBarrier::kAll ? std::string("all")
+                                         : std::to_string(count);
+    };
+    throw Fault(Fault::IllegalInstruction,
+                "barrier " + std::to_string(number) + " is used for " +
+                    print(expected) + " threads, and for " +
+                    print(barrier.expected) + " by those before");
+  }
+  barrier.arrived += weight;
+  if (expected != NamedBarrier::kAll && barrier.arrived > expected)
+    throw Fault(Fault::IllegalInstruction,
+                std::to_string(barrier.arrived) + " threads at barrier " +
+                    std::to_string(number) + ", which is for " +
+                    std::to_string(expected));
+  return barrier;
+}
+
+/// The lanes of a warp that are at a barrier.
+static void arriveLanes(Warp &warp, uint32_t lanes, unsigned weight,
+                        const Instruction &instruction) {
+  Block &block = *warp.block;
+  bool isRed = (instruction.detail & kIsRed) != 0;
+  const Value *number = &instruction.operands[isRed ? 1 : 0];
+  uint64_t barrierNumber =
+      static_cast<uint32_t>(getUniform(warp, lanes, *number, "the barrier"));
+  unsigned expected = NamedBarrier::kAll;
+  if (instruction.detail & kHasCount)
+    expected = static_cast<unsigned>(
+        getUniform(warp, lanes, number[1], "the number of threads"));
+  NamedBarrier &barrier = arrive(block, barrierNumber, expected, weight);
+  block.machine->getRaces().arrive(warp, barrier.arrivals);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    if ((lanes >> lane & 1) == 0)
+      continue;
+    Thread &thread = *warp.threads[lane];
+    ++thread.writes;
+    if (isRed) {
+      ++barrier.numVotes;
+      barrier.numTrue += thread.get(instruction.operands.back()) != 0;
+      barrier.readers.emplace_back(&thread, &instruction);
+    }
+    if ((instruction.detail & kIsArrive) == 0)
+      thread.waiting = {isNamedBarrierOver, barrierNumber, barrier.generation,
+                        describeNamedBarrier, &barrier.arrivals};
+  }
+  completeIfDone(block, barrier);
+  block.machine->change();
+}
+
+static void executeAlignedBarrier(Warp &warp, uint32_t lanes,
+                                  const Instruction &instruction) {
+  arriveLanes(warp, lanes, kWarpSize, instruction);
+}
+
+/// Lanes come one by one; the first ones count for those that have ended.
+static Outcome executeBarrier(Thread &thread, const Instruction &instruction) {
+  Warp &warp = *thread.warp;
+  unsigned lane = 0;
+  while (!warp.threads[lane] || warp.threads[lane]->hasEnded)
+    ++lane;
+  unsigned weight = 1;
+  if (lane == thread.getLane())
+    weight += kWarpSize - countLanes(warp);
+  arriveLanes(warp, uint32_t(1) << thread.getLane(), weight, instruction);
+  return Outcome::Poll;
+}
+
+/// `bar` is what `barrier` with `.aligned` is.
+static void decodeBarrier(const ParsedInstruction &parsed,
+                          Instruction &result) {
+  checkParts(parsed, 1,
+             {"cta", "sync", "arrive", "red", "aligned", "popc", "and", "or",
+              "u32", "pred"});
+  size_t count = parsed.operands.size();
+  if (hasPart(parsed, "red")) {
+    checkOperands(parsed, 3, 4);
+    result.detail = hasPart(parsed, "popc")  ? kRedPopc
+                    : hasPart(parsed, "and") ? kRedAnd
+                                             : kRedOr;
+    result.detail |= count == 4 ? kHasCount : 0;
+  } else if (hasPart(parsed, "arrive")) {
+    checkOperands(parsed, 2, 2);
+    result.detail = kIsArrive | kHasCount;
+  } else {
+    checkOperands(parsed, 1, 2);
+    result.detail = count == 2 ? kHasCount : 0;
+  }
+  if (parsed.opcode[0] == "bar" || hasPart(parsed, "aligned"))
+    result.together = executeAlignedBarrier;
+  else
+    result.execute = executeBarrier;
+}
+
+//===----------------------------------------------------------------------===//
+// Barriers of clusters
+//===----------------------------------------------------------------------===//
+
+/// Begins the next generation if all threads have arrived that have not ended;
+/// those that have ended since they arrived do not count twice.
+static void completeIfDone(Cluster &cluster) {
+  unsigned numRunning = 0;
+  for (const Block *block : cluster.blocks)
+    numRunning += block->numRunning;
+  if (cluster.arrived < numRunning || cluster.arrived == 0)
+    return;
+  for (const Block *block : cluster.blocks)
+    for (const Thread &thread : block->threads)
+      if (!thread.hasEnded && thread.numClusterArrivals == cluster.generation)
+        return;
+  cluster.arrived = 0;
+  ++cluster.generation;
+  cluster.blocks.front()->machine->change();
+}
+
+static bool isClusterBarrierOver(const Thread &thread) {
+  Cluster &cluster = *thread.block->cluster;
+  if (cluster.generation == thread.waiting.state)
+    completeIfDone(cluster);
+  return cluster.generation != thread.waiting.state;
+}
+
+static std::string describeClusterBarrier(const Thread &thread) {
+  return "the barrier of its cluster, where " +
+         std::to_string(thread.block->cluster->arrived) +
+         " threads have arrived";
+}
+
+static Outcome arriveInCluster(Thread &thread, const Instruction &instruction) {
+  Cluster &cluster = *thread.block->cluster;
+  if (thread.hasArrivedInCluster)
+    throw Fault(Fault::IllegalInstruction,
+                "barrier.cluster.arrive follows another one without a wait");
+  thread.hasArrivedInCluster = true;
+  thread.numClusterArrivals = cluster.generation + 1;
+  ++thread.writes;
+  ++cluster.arrived;
+  if (!(instruction.detail & kIsRelaxed))
+    thread.getMachine().getRaces().arrive(*thread.warp, cluster.arrivals);
+  completeIfDone(cluster);
+  return Outcome::Next;
+}
+
+static Outcome waitInCluster(Thread &thread, const Instruction &) {
+  if (!thread.hasArrivedInCluster)
+    throw Fault(Fault::IllegalInstruction,
+                "barrier.cluster.wait without an arrive before");
+  thread.hasArrivedInCluster = false;
+  thread.waiting = {isClusterBarrierOver, 0, thread.numClusterArrivals - 1,
+                    describeClusterBarrier, &thread.block->cluster->arrivals};
+  return Outcome::Poll;
+}
+
+template <Execute execute>
+static void executeOnLanes(Warp &warp, uint32_t lanes,
+                           const Instruction &instruction) {
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    if (lanes >> lane & 1)
+      (void)execute(*warp.threads[lane], instruction);
+}
+
+static void decodeClusterBarrier(const ParsedInstruction &parsed,
+                                 Instruction &result) {
+  checkParts(parsed, 2,
+             {"arrive", "wait", "release", "relaxed", "acquire", "aligned"});
+  checkOperands(parsed, 0, 0);
+  bool isArrive = hasPart(parsed, "arrive");
+  if (hasPart(parsed, "relaxed"))
+    result.detail = kIsRelaxed;
+  if (hasPart(parsed, "aligned"))
+    result.together = isArrive ? executeOnLanes<arriveInCluster>
+                               : executeOnLanes<waitInCluster>;
+  else
+    result.execute = isArrive ? arriveInCluster : waitInCluster;
+}
+
+//===----------------------------------------------------------------------===//
+// Mbarriers
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Instruction::detail of `mbarrier`, above the Space in its lowest bits.
+enum : uint64_t {
+  kSpaceBits = 3,
+  kIsExpect = 4,
+  kIsComplete = 8,
+  kNoComplete = 16,
+  kIsDrop = 32,
+  kIsParity = 64,
+  kIsTry = 128,
+};
+
+/// What an mbarrier may count to.
+constexpr uint32_t kMaxArrivals = (1u << 20) - 1;
+constexpr int64_t kMaxBytes = (1 << 20) - 1;
+
+/// States are phases, and how many arrivals these were waiting for.
+constexpr unsigned kPendingShift = 40;
+constexpr uint64_t kPhaseMask = (uint64_t(1) << kPendingShift) - 1;
+
+} // namespace
+
+static Mbarrier &getMbarrier(Block &block, uint32_t offset) {
+  accessShared(block, offset, 0, 8, Access::Read);
+  auto found = block.mbarriers.find(offset);
+  if (found == block.mbarriers.end())
+    throw Fault(Fault::IllegalInstruction,
+                printPlace("an mbarrier", block, offset) +
+                    " has not been initialized");
+  return found->second;
+}
+
+static void completeIfDone(Block &block, uint32_t offset, Mbarrier &barrier) {
+  if (barrier.bytes > kMaxBytes || barrier.bytes < -kMaxBytes)
+    throw Fault(Fault::IllegalInstruction,
+                printPlace("the mbarrier", block, offset) + " waits for " +
+                    std::to_string(barrier.bytes) + " bytes, outside of +-" +
+                    std::to_string(kMaxBytes));
+  if (barrier.pending != 0)
+    return;
+  if (barrier.bytes < 0)
+    throw Fault(Fault::LaunchFailed,
+                std::to_string(-barrier.bytes) +
+                    " bytes more than expected have landed at the " +
+                    printPlace("mbarrier", block, offset));
+  if (barrier.bytes > 0)
+    return;
+  ++barrier.phase;
+  barrier.pending = barrier.expected;
+  block.machine->change();
+}
+
+void emulator::completeBytes(Block &block, uint32_t offset, int64_t bytes,
+                             const VectorClock &known) {
+  Mbarrier &barrier = getMbarrier(block, offset);
+  barrier.bytes -= bytes;
+  barrier.arrivals.join(known);
+  completeIfDone(block, offset, barrier);
+  block.machine->change();
+}
+
+static Outcome executeInit(Thread &thread, const Instruction &instruction) {
+  Space space = static_cast<Space>(instruction.detail & kSpaceBits);
+  SharedPlace place =
+      getPlace(thread, space, instruction.operands[0], instruction.operands[1]);
+  uint32_t count = static_cast<uint32_t>(thread.get(instruction.operands[2]));
+  if (count == 0 || count > kMaxArrivals)
+    throw Fault(Fault::IllegalInstruction,
+                "mbarrier for " + std::to_string(count) +
+                    " arrivals, not 1 to " + std::to_string(kMaxArrivals));
+  // Also finds an mbarrier that is there.
+  accessShared(*place.block, place.offset, 8, 8, Access::Write);
+  Mbarrier barrier;
+  barrier.expected = barrier.pending = count;
+  place.block->mbarriers[place.offset] = barrier;
+  protectMbarrier(*place.block, place.offset, true);
+  ++thread.writes;
+  thread.getMachine().change();
+  return Outcome::Next;
+}
+
+static Outcome executeInval(Thread &thread, const Instruction &instruction) {
+  Space space = static_cast<Space>(instruction.detail & kSpaceBits);
+  SharedPlace place =
+      getPlace(thread, space, instruction.operands[0], instruction.operands[1]);
+  (void)getMbarrier(*place.block, place.offset);
+  place.block->mbarriers.erase(place.offset);
+  protectMbarrier(*place.block, place.offset, false);
+  ++thread.writes;
+  return Outcome::Next;
+}
+
+/// `state, [address], number`, where the last one counts arrivals or bytes and
+/// may be missing.
+static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
+  const std::vector<Value> &operands = instruction.operands;
+  uint64_t detail = instruction.detail;
+  SharedPlace place = getPlace(thread, static_cast<Space>(detail & kSpaceBits),
+                               operands[1], operands[2]);
+  Mbarrier &barrier = getMbarrier(*place.block, place.offset);
+  uint32_t number =
+      operands.size() > 3 ? static_cast<uint32_t>(thread.get(operands[3])) : 1;
+  uint32_t count = (detail & kIsExpect) != 0 ? 1 : number;
+  if (count == 0 || count > barrier.pending ||
+      ((detail & kNoComplete) != 0 && count == barrier.pending))
+    throw Fault(Fault::IllegalInstruction,
+                std::to_string(count) + " arrivals at the " +
+                    printPlace("mbarrier", *place.block, place.offset) +
+                    ", which waits for " + std::to_string(barrier.pending) +
+                    ((detail & kNoComplete) != 0 ? " and must go on to" : ""));
+  thread.set(operands[0], uint64_t(barrier.pending) << kPendingShift |
+                              (barrier.phase & kPhaseMask));
+  if (detail & kIsExpect)
+    barrier.bytes += number;
+  if (detail & kIsDrop)
+    barrier.expected -= count;
+  barrier.pending -= count;
+  if (!(detail & kIsRelaxed))
+    thread.getMachine().getRaces().arrive(*thread.warp, barrier.arrivals);
+  completeIfDone(*place.block, place.offset, barrier);
+  ++thread.writes;
+  thread.getMachine().change();
+  return Outcome::Next;
+}
+
+/// mbarrier.expect_tx and complete_tx, as if a copy had landed.
+static Outcome executeBytes(Thread &thread, const Instruction &instruction) {
+  const std::vector<Value> &operands = instruction.operands;
+  SharedPlace place =
+      getPlace(thread, static_cast<Space>(instruction.detail & kSpaceBits),
+               operands[0], operands[1]);
+  int64_t bytes = static_cast<uint32_t>(thread.get(operands[2]));
+  if (instruction.detail & kIsComplete) {
+    completeBytes(*place.block, place.offset, bytes, {});
+  } else {
+    Mbarrier &barrier = getMbarrier(*place.block, place.offset);
+    barrier.bytes += bytes;
+    completeIfDone(*place.block, place.offset, barrier);
+  }
+  ++thread.writes;
+  thread.getMachine().change();
+  return Outcome::Next;
+}
+
+/// Parities are those of a phase that is over; states are phases.
+static bool isPhaseOver(const Mbarrier &barrier, uint64_t state,
+                        bool isParity) {
+  if (isParity)
+    return (barrier.phase & 1) != state;
+  return (barrier.phase & kPhaseMask) != (state & kPhaseMask);
+}
+
+static bool isTryWaitOver(const Thread &thread) {
+  auto found = thread.block->mbarriers.find(
+      static_cast<uint32_t>(thread.waiting.object));
+  // The instruction says so if it is no mbarrier any more.
+  return found == thread.block->mbarriers.end() ||
+         isPhaseOver(found->second, thread.waiting.state,
+                     thread.waiting.object >> 32 != 0);
+}
+
+static std::string describeTryWait(const Thread &thread) {
+  uint32_t offset = static_cast<uint32_t>(thread.waiting.object);
+  const Mbarrier &barrier = thread.block->mbarriers.at(offset);
+  return "phase " + std::to_string(barrier.phase) + " of the " +
+         printPlace("mbarrier", *thread.block, offset) + ", which waits for " +
+         std::to_string(barrier.pending) + " of " +
+         std::to_string(barrier.expected) + " arrivals and " +
+         std::to_string(barrier.bytes) + " bytes";
+}
+
+static Outcome executeWait(Thread &thread, const Instruction &instruction) {
+  const std::vector<Value> &operands = instruction.operands;
+  uint64_t detail = instruction.detail;
+  bool isParity = (detail & kIsParity) != 0;
+  SharedPlace place = getPlace(thread, static_cast<Space>(detail & kSpaceBits),
+                               operands[1], operands[2]);
+  if (place.block != thread.block)
+    throw Fault(Fault::IllegalAddress,
+                "a wait for an mbarrier of another block");
+  const Mbarrier &barrier = getMbarrier(*place.block, place.offset);
+  uint64_t state = thread.get(operands[3]);
+  if (isParity) {
+    state = static_cast<uint32_t>(state);
+    if (state > 1)
+      throw Fault(Fault::IllegalInstruction,
+                  "a parity of " + std::to_string(state));
+  }
+  bool isOver = isPhaseOver(barrier, state, isParity);
+  thread.set(operands[0], isOver);
+  if (isOver) {
+    if (!(detail & kIsRelaxed))
+      Races::await(*thread.warp, barrier.arrivals);
+    return Outcome::Next;
+  }
+  if (detail & kIsTry) {
+    thread.waiting = {isTryWaitOver, uint64_t(isParity) << 32 | place.offset,
+                      state, describeTryWait};
+    return Outcome::Wait;
+  }
+  return thread.look(kSharedWindow | place.offset, barrier.phase);
+}
+
+static Outcome executePendingCount(Thread &thread,
+                                   const Instruction &instruction) {
+  thread.set(instruction.operands[0],
+             thread.get(instruction.operands[1]) >> kPendingShift);
+  return Outcome::Next;
+}
+
+static void decodeInit(const ParsedInstruction &parsed, Instruction &result) {
+  checkParts(parsed, 2, {"shared", "shared::cta", "b64"});
+  checkOperands(parsed, 2, 2);
+  result.detail = static_cast<uint64_t>(getSpace(parsed));
+  result.execute = executeInit;
+}
+
+static void decodeInval(const ParsedInstruction &parsed, Instruction &result) {
+  checkParts(parsed, 2, {"shared", "shared::cta", "b64"});
+  checkOperands(parsed, 1, 1);
+  result.detail = static_cast<uint64_t>(getSpace(parsed));
+  result.execute = executeInval;
+}
+
+/// mbarrier.arrive and arrive_drop.
+static void decodeArrive(const ParsedInstruction &parsed, Instruction &result) {
+  checkParts(parsed, 2,
+             {"expect_tx", "noComplete", "release", "relaxed", "cta", "cluster",
+              "shared", "shared::cta", "shared::cluster", "b64"});
+  checkOperands(parsed, 2, 3);
+  Space space = getSpace(parsed);
+  if (space == Space::Cluster && parsed.operands[0].kind != Operand::Kind::None)
+    throw std::runtime_error(
+        "an arrival with .shared::cluster gives no state but _");
+  result.detail = static_cast<uint64_t>(space);
+  if (hasPart(parsed, "expect_tx"))
+    result.detail |= kIsExpect;
+  if (hasPart(parsed, "noComplete"))
+    result.detail |= kNoComplete;
+  if (parsed.opcode[1] == "arrive_drop")
+    result.detail |= kIsDrop;
+  if (hasPart(parsed, "relaxed"))
+    result.detail |= kIsRelaxed;
+  if ((result.detail & (kIsExpect | kNoComplete)) != 0)
+    checkOperands(parsed, 3, 3);
+  result.execute = executeArrive;
+}
+
+static void decodeBytes(const ParsedInstruction &parsed, Instruction &result) {
+  checkParts(parsed, 2,
+             {"relaxed", "cta", "cluster", "shared", "shared::cta",
+              "shared::cluster", "b64"});
+  checkOperands(parsed, 2, 2);
+  result.detail = static_cast<uint64_t>(getSpace(parsed));
+  if (parsed.opcode[1] == "complete_tx")
+    result.detail |= kIsComplete;
+  result.execute = executeBytes;
+}
+
+/// mbarrier.test_wait and try_wait; how long to wait is not looked at.
+static void decodeWait(const ParsedInstruction &parsed, Instruction &result) {
+  checkParts(parsed, 2,
+             {"parity", "acquire", "relaxed", "cta", "cluster", "shared",
+              "shared::cta", "b64"});
+  bool isTry = parsed.opcode[1] == "try_wait";
+  checkOperands(parsed, 3, isTry ? 4 : 3);
+  result.detail = static_cast<uint64_t>(getSpace(parsed));
+  if (isTry)
+    result.detail |= kIsTry;
+  if (hasPart(parsed, "parity"))
+    result.detail |= kIsParity;
+  if (hasPart(parsed, "relaxed"))
+    result.detail |= kIsRelaxed;
+  result.execute = executeWait;
+}
+
+static void decodePendingCount(const ParsedInstruction &parsed,
+                               Instruction &result) {
+  checkParts(parsed, 2, {"b64"});
+  checkOperands(parsed, 2, 2);
+  result.execute = executePendingCount;
+}
+
+const Opcode emulator::kBarriers[] = {
+    {"bar", decodeBarrier},
+    {"barrier", decodeBarrier},
+    {"barrier.cluster", decodeClusterBarrier},
+    {"mbarrier.init", decodeInit},
+    {"mbarrier.inval", decodeInval},
+    {"mbarrier.arrive", decodeArrive},
+    {"mbarrier.arrive_drop", decodeArrive},
+    {"mbarrier.expect_tx", decodeBytes},
+    {"mbarrier.complete_tx", decodeBytes},
+    {"mbarrier.test_wait", decodeWait},
+    {"mbarrier.try_wait", decodeWait},
+    {"mbarrier.pending_count", decodePendingCount},
+    {nullptr, nullptr}};

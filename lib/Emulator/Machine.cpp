@@ -365,7 +365,7 @@ bool Machine::startBlocks() {
 /// Gives back what a block had whose threads have all ended.
 void Machine::endBlock(Block &block) {
   Grid &grid = *block.grid;
-  for (const UnderWay &under : block.underWay)
+  for (const auto &[id, under] : block.underWay)
     // Products that nobody waits for are nobody's loss.
     if (!under.instruction->together)
       throw Fault(Fault::LaunchFailed,

@@ -82,6 +82,12 @@ struct Thread {
   std::unordered_map<uint32_t, Look> looks;
   /// Counts what this thread has changed outside of its registers.
   uint64_t writes = 0;
+  /// Whether it has arrived at the barrier of its cluster without a wait since,
+  /// and how many times: once in each generation.
+  bool hasArrivedInCluster = false;
+  uint64_t numClusterArrivals = 0;
+  /// Its copies in groups, for AsyncCopies.cpp: see there.
+  std::shared_ptr<void> copies;
 
   unsigned getLane() const { return index % kWarpSize; }
   Machine &getMachine() const;
@@ -124,17 +130,28 @@ struct Mbarrier {
 
 /// `bar` with a number.
 struct NamedBarrier {
+  /// In threads; those that are missing in a warp count. Nothing is expected
+  /// before the first has arrived.
   unsigned arrived = 0, expected = 0;
+  /// Expects all warps that have not ended.
+  static constexpr unsigned kAll = ~0u;
   uint64_t generation = 0;
   VectorClock arrivals;
+  /// Of `bar.red`: how many had a predicate, how many of these were true, and
+  /// who gets the result.
+  unsigned numVotes = 0, numTrue = 0;
+  std::vector<std::pair<Thread *, const Instruction *>> readers;
+};
+
+/// Bytes of shared memory.
+struct SharedRange {
+  uint32_t begin, end;
 };
 
 /// Shared memory that something reads or writes which goes on while threads do.
 struct UnderWay {
-  uint32_t begin, end;
+  std::vector<SharedRange> ranges;
   bool isWrite;
-  /// For messages and to find it again.
-  uint64_t id;
   const Instruction *instruction;
 };
 
@@ -155,7 +172,12 @@ struct Block {
   std::deque<Warp> warps;
   std::unordered_map<uint32_t, Mbarrier> mbarriers;
   std::array<NamedBarrier, 16> barriers;
-  std::vector<UnderWay> underWay;
+  /// By their id, and how many of them read and write parts of shared memory;
+  /// SharedMemory.cpp keeps these.
+  std::unordered_map<uint64_t, UnderWay> underWay;
+  uint64_t lastUnderWay = 0;
+  std::vector<uint16_t> readers, writers;
+  /// Threads that have not ended.
   unsigned numRunning = 0;
   /// griddepcontrol.launch_dependents, or it has ended.
   bool hasTriggered = false;
@@ -166,7 +188,7 @@ struct Cluster {
   std::array<unsigned, 3> place;
   unsigned index;
   std::vector<Block *> blocks;
-  /// barrier.cluster: threads that have arrived, of all that run.
+  /// barrier.cluster: threads that have arrived, of all that have not ended.
   unsigned arrived = 0;
   uint64_t generation = 0;
   VectorClock arrivals;
@@ -339,10 +361,11 @@ constexpr uint32_t getOffset(uint32_t address) {
 uint8_t *accessShared(Block &block, uint32_t offset, uint32_t bytes,
                       unsigned alignment, Access access);
 
-/// Shared memory is read or written from here on until `endUnderWay`, which
-/// accesses in conflict with it make a Fault.
-uint64_t beginUnderWay(Block &block, uint32_t begin, uint32_t end, bool isWrite,
-                       const Instruction &instruction);
+/// Shared memory is read or written from here on until `endUnderWay`: accesses
+/// in conflict with it are a Fault, and so is its beginning if it is in
+/// conflict with what is under way already.
+uint64_t beginUnderWay(Block &block, std::vector<SharedRange> ranges,
+                       bool isWrite, const Instruction &instruction);
 void endUnderWay(Block &block, uint64_t id);
 
 /// LoadStore.cpp. The bytes behind a generic address, checked as those of its
@@ -350,8 +373,10 @@ void endUnderWay(Block &block, uint64_t id);
 uint8_t *accessGeneric(Thread &thread, uint64_t address, uint32_t bytes,
                        unsigned alignment, Access access);
 
-/// Barriers.cpp. `bytes` have landed.
-void completeBytes(Block &block, uint32_t offset, int64_t bytes);
+/// Barriers.cpp. `bytes` have landed; who waits for that gets to know what is
+/// `known`.
+void completeBytes(Block &block, uint32_t offset, int64_t bytes,
+                   const VectorClock &known);
 
 } // namespace fuse::emulator
 

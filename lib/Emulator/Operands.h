@@ -1,0 +1,71 @@
+//===- Operands.h - What decoders of one opcode have in common --*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Of instructions about shared memory: barriers, copies, products.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_EMULATOR_OPERANDS_H
+#define FUSE_EMULATOR_OPERANDS_H
+
+#include "Machine.h"
+
+#include <initializer_list>
+
+namespace fuse::emulator {
+
+inline bool hasPart(const ParsedInstruction &parsed, std::string_view part) {
+  for (const std::string &other : parsed.opcode)
+    if (other == part)
+      return true;
+  return false;
+}
+
+/// Throws what a decoder throws for a part of the opcode behind the first
+/// `count` that is not among `known`.
+void checkParts(const ParsedInstruction &parsed, size_t count,
+                std::initializer_list<std::string_view> known);
+
+/// Throws unless there are between `least` and `most` operands.
+void checkOperands(const ParsedInstruction &parsed, size_t least, size_t most);
+
+/// How an instruction names shared memory.
+enum class Space : uint8_t {
+  /// `.shared`: an offset in the own block.
+  Own,
+  /// `.shared::cluster`
+  Cluster,
+  /// Without a space.
+  Generic,
+};
+
+/// That of the last part that names a shared one.
+Space getSpace(const ParsedInstruction &parsed);
+
+struct SharedPlace {
+  Block *block;
+  uint32_t offset;
+};
+
+/// The place of `[base + offset]`; throws Fault where it is in no shared
+/// memory. Does not check its bounds.
+SharedPlace getPlace(const Thread &thread, Space space, const Value &base,
+                     const Value &offset);
+
+/// The value of an operand that all `lanes` must have in common; throws Fault
+/// where they do not, with `what` in the message.
+uint64_t getUniform(const Warp &warp, uint32_t lanes, const Value &value,
+                    const char *what);
+
+/// That bytes are an mbarrier, which nothing else may access, or no longer are.
+void protectMbarrier(Block &block, uint32_t offset, bool isThere);
+
+/// `mbarrier at 1032 of block (0,0,0)`, for messages.
+std::string printPlace(const char *what, const Block &block, uint32_t offset);
+
+} // namespace fuse::emulator
+
+#endif // FUSE_EMULATOR_OPERANDS_H
