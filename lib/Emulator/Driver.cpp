@@ -10,8 +10,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Driver.h"
+#include "TensorMap.h"
 
 #include <cerrno>
+#include <cfenv>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
@@ -35,7 +37,6 @@ struct State {
   std::mutex mutex;
   bool isInitialized = false;
   Limits limits;
-  uint64_t seed = 0;
   int references = 0;
   std::unique_ptr<DeviceContext> context;
   uintptr_t lastContext = 0;
@@ -126,9 +127,28 @@ static const char *getText(int code) {
   return nullptr;
 }
 
+namespace {
+
+/// Hosts may round as they like, flush subnormals or trap; a device does not.
+class DeviceFloats {
+public:
+  DeviceFloats() {
+    std::fegetenv(&before);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  DeviceFloats(const DeviceFloats &) = delete;
+  ~DeviceFloats() { std::fesetenv(&before); }
+
+private:
+  std::fenv_t before;
+};
+
+} // namespace
+
 /// Runs `body` with the lock held; its error becomes a code and a detail.
 static int guard(const std::function<void()> &body) {
   std::lock_guard<std::mutex> lock(getState().mutex);
+  DeviceFloats floats;
   try {
     body();
     return Success;
@@ -226,6 +246,11 @@ static uint64_t readVariable(const char *name, uint64_t least, uint64_t most,
   return value;
 }
 
+/// Read for each context, so that a program can try several.
+static uint64_t readSeed() {
+  return readVariable("FUSE_EMULATOR_SEED", 0, UINT64_MAX, 0);
+}
+
 FUSE_CUDA_EXPORT int cuInit(unsigned flags) {
   return guard([&] {
     if (flags != 0)
@@ -236,7 +261,7 @@ FUSE_CUDA_EXPORT int cuInit(unsigned flags) {
       return;
     state.limits.multiprocessors = unsigned(readVariable(
         "FUSE_EMULATOR_MULTIPROCESSORS", 1, 1024, Limits().multiprocessors));
-    state.seed = readVariable("FUSE_EMULATOR_SEED", 0, UINT64_MAX, 0);
+    (void)readSeed();
     state.isInitialized = true;
   });
 }
@@ -356,7 +381,7 @@ FUSE_CUDA_EXPORT int cuDevicePrimaryCtxRetain(Context *context, int device) {
     requireDevice(device);
     State &state = getState();
     if (!state.context) {
-      state.context = std::make_unique<DeviceContext>(state.limits, state.seed);
+      state.context = std::make_unique<DeviceContext>(state.limits, readSeed());
       state.context->handle =
           reinterpret_cast<Context>((++state.lastContext) << 4);
     }
@@ -517,9 +542,10 @@ private:
 
 static std::unique_ptr<LoadedModule> loadPtx(DeviceContext &context,
                                              const char *text, const Log &log) {
+  // Told once, in the log if there is one.
   auto fail = [&](int code, const std::string &what) {
     log.write(what);
-    throw Error{code, what};
+    throw Error{code, log.text ? "" : what};
   };
   int major = 0, minor = 0;
   const char *version = std::strstr(text, ".version");
@@ -569,10 +595,11 @@ FUSE_CUDA_EXPORT int cuModuleLoadDataEx(Module *module, const void *image,
                              "ELF",
                              4) == 0;
     if (isELF || first == fatBinary) {
-      std::string what = "the emulator runs PTX, and this is code of a GPU; "
-                         "compile without --cubin, or keep the PTX beside it";
+      std::string what = "the emulator runs PTX, and this is assembled code; "
+                         "leave it out (fuse-compile --assemble=never) or keep "
+                         "the PTX beside it";
       log.write(what);
-      throw Error{NoBinaryForGpu, what};
+      throw Error{NoBinaryForGpu, log.text ? "" : what};
     }
     *module = context.modules.add(
         loadPtx(context, static_cast<const char *>(image), log));
@@ -739,13 +766,18 @@ FUSE_CUDA_EXPORT int cuMemsetD8(DevicePtr to, unsigned char value,
 }
 
 FUSE_CUDA_EXPORT int
-cuTensorMapEncodeTiled(TensorMap *map, int type, unsigned rank, void *address,
-                       const uint64_t *sizes, const uint64_t *strides,
-                       const unsigned *box, const unsigned *steps,
-                       int interleave, int swizzle, int promotion, int fill) {
+cuTensorMapEncodeTiled(fuse::host::cuda::TensorMap *map, int type,
+                       unsigned rank, void *address, const uint64_t *sizes,
+                       const uint64_t *strides, const unsigned *box,
+                       const unsigned *steps, int interleave, int swizzle,
+                       int promotion, int fill) {
   return run([&] {
-    require(map, "the tensor map");
-    throw Error{NotSupported, "tensor maps"};
+    std::string what;
+    int code = encodeTensorMap(
+        map, type, rank, reinterpret_cast<uint64_t>(address), sizes, strides,
+        box, steps, interleave, swizzle, promotion, fill, what);
+    if (code != Success)
+      throw Error{code, what};
   });
 }
 
