@@ -7,6 +7,7 @@
 #include "CudaDriver.h"
 #include "fuse/Runtime/Host/Failure.h"
 
+#include <cstdlib>
 #include <memory>
 #include <mutex>
 
@@ -97,12 +98,15 @@ static void *findFunction(void *library, const char *name, int version) {
   return address;
 }
 
-/// The driver, which stays loaded: it does not survive being unloaded.
+/// The driver, which stays loaded: it does not survive being unloaded. Who has
+/// no GPU may name another library that has its functions.
 static void *openLibrary() {
-  void *library = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  const char *named = std::getenv("FUSE_CUDA_LIBRARY");
+  std::string name = named && *named ? named : "libcuda.so.1";
+  void *library = ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     const char *reason = ::dlerror();
-    throw noDriver(reason ? reason : "libcuda.so.1 can not be loaded");
+    throw noDriver(reason ? reason : name + " can not be loaded");
   }
   return library;
 }
