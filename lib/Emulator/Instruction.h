@@ -103,13 +103,15 @@ struct Opcode {
 };
 
 /// Tables that end with a null name.
-extern const Opcode kArithmetic[]; // Arithmetic.cpp: integers, predicates, mov
-extern const Opcode kFloats[];     // Floats.cpp: floats, cvt
-extern const Opcode kMemory[];     // LoadStore.cpp: ld, st, atom, red, fences
-extern const Opcode kControl[];    // Control.cpp: bra, ret, shfl, vote, ...
-extern const Opcode kBarriers[];   // Barriers.cpp: bar, mbarrier, clusters
-extern const Opcode kCopies[];     // AsyncCopies.cpp: cp.async.bulk
-extern const Opcode kProducts[];   // Products.cpp: wgmma, mma
+extern const Opcode kArithmetic[];  // Arithmetic.cpp: integers, bits
+extern const Opcode kSelections[];  // Selections.cpp: setp, selp, mov
+extern const Opcode kFloats[];      // Floats.cpp: floats
+extern const Opcode kConversions[]; // Conversions.cpp: cvt
+extern const Opcode kMemory[];      // LoadStore.cpp: ld, st, atom, red, fences
+extern const Opcode kControl[];     // Control.cpp: bra, ret, shfl, vote, ...
+extern const Opcode kBarriers[];    // Barriers.cpp: bar, mbarrier, clusters
+extern const Opcode kCopies[];      // AsyncCopies.cpp: cp.async.bulk
+extern const Opcode kProducts[];    // Products.cpp: wgmma, mma
 
 /// A kernel that can be run.
 struct Program {
