@@ -107,7 +107,8 @@ extern const Opcode kArithmetic[];  // Arithmetic.cpp: integers, bits
 extern const Opcode kSelections[];  // Selections.cpp: setp, selp, mov
 extern const Opcode kFloats[];      // Floats.cpp: floats
 extern const Opcode kConversions[]; // Conversions.cpp: cvt
-extern const Opcode kMemory[];      // LoadStore.cpp: ld, st, atom, red, fences
+extern const Opcode kMemory[];      // LoadStore.cpp: ld, st, fences, cvta
+extern const Opcode kAtomics[];     // Atomics.cpp: atom, red
 extern const Opcode kControl[];     // Control.cpp: bra, ret, shfl, vote, ...
 extern const Opcode kBarriers[];    // Barriers.cpp: bar, mbarrier, clusters
 extern const Opcode kCopies[];      // AsyncCopies.cpp: cp.async.bulk

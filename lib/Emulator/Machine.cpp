@@ -40,8 +40,9 @@ static const Instruction &getInstruction(const Thread &thread) {
 }
 
 /// `line 12 (bar.sync)`.
-static std::string printPlace(const Thread &thread) {
-  const Instruction &instruction = getInstruction(thread);
+static std::string printPlace(const Thread &thread, uint32_t pc) {
+  const Instruction &instruction =
+      thread.block->grid->program->instructions[pc];
   return "line " + std::to_string(instruction.line) + " (" +
          instruction.opcode + ")";
 }
@@ -218,9 +219,14 @@ void Machine::launch(std::shared_ptr<const Program> program,
   for (Grid &other : grids)
     if (other.stream == stream && &other != &grid)
       grid.before = &other;
+  grid.known = std::make_shared<VectorClock>();
   grid.result = std::make_shared<VectorClock>();
-  if (grid.before)
+  grid.base = settled;
+  if (grid.before) {
     grid.preceding = grid.before->result;
+    // Also if that one happens to have ended when this one begins.
+    grid.base = shape.isProgrammatic ? grid.before->known : grid.preceding;
+  }
 }
 
 bool Machine::isIdle(uint64_t stream) const {
@@ -293,12 +299,8 @@ void Machine::startCluster(Grid &grid, const std::vector<unsigned> &places) {
   Multiprocessor needs = getNeeds(grid);
   auto numThreads = static_cast<unsigned>(multiply(shape.block));
   const ParsedKernel &header = grid.program->header;
-  // All that has ended by now; if it overlaps the launch before, what that one
-  // began with.
-  if (!grid.known)
-    grid.known = grid.before      ? grid.before->known
-                 : grid.preceding ? grid.preceding
-                                  : settled;
+  if (grid.numStarted == 0)
+    grid.known->join(*grid.base);
   for (unsigned rank = 0; rank < places.size(); ++rank) {
     Block &block = grid.blocks.emplace_back();
     block.machine = this;
@@ -418,7 +420,8 @@ void Machine::endGrids() {
 [[noreturn]] static void rethrow(const Fault &fault, const Thread &thread) {
   throw Fault(fault.code, "kernel " + thread.block->grid->program->header.name +
                               ", " + printThread(thread) + ", " +
-                              printPlace(thread) + ": " + fault.what());
+                              printPlace(thread, thread.pc) + ": " +
+                              fault.what());
 }
 
 static bool hasChanged(const Thread &thread) {
@@ -463,9 +466,10 @@ void Machine::runThread(Thread &thread, uint64_t budget) {
         thread.pc = instruction.target;
         break;
       case Outcome::Poll:
-        ++thread.pc;
+        thread.waitsAt = thread.pc++;
         return;
       case Outcome::Wait:
+        thread.waitsAt = thread.pc;
         return;
       case Outcome::End:
         thread.hasEnded = true;
@@ -525,7 +529,7 @@ bool Machine::runTogether(Warp &warp) {
         if (!other || !(mask >> other->getLane() & 1))
           continue;
         other->isTogether = false;
-        ++other->pc;
+        other->waitsAt = other->pc++;
       }
       hasRun = true;
     } catch (const Fault &fault) {
@@ -604,8 +608,9 @@ void Machine::reportHang() {
     for (const Thread &thread : block->threads) {
       if (thread.hasEnded)
         continue;
-      std::string what = "kernel " + block->grid->program->header.name + ", " +
-                         printPlace(thread);
+      std::string what =
+          "kernel " + block->grid->program->header.name + ", " +
+          printPlace(thread, thread.isTogether ? thread.pc : thread.waitsAt);
       if (thread.isTogether)
         what += ", for other lanes of the warp";
       else if (thread.waiting.describe)

@@ -71,6 +71,8 @@ struct Thread {
   /// At an instruction that lanes execute together.
   bool isTogether = false;
   Waiting waiting;
+  /// The instruction that made it wait.
+  uint32_t waitsAt = 0;
   std::vector<uint64_t> registers;
   std::vector<uint8_t> local;
   /// What it found when it looked last, by instruction: a second look that
@@ -215,9 +217,10 @@ struct Grid {
   unsigned numBlocks, numStarted = 0, numEnded = 0, numTriggered = 0;
   /// The launch before in the stream while it has not ended.
   Grid *before = nullptr;
-  /// What its warps know when they begin, and what is known behind it. Where it
-  /// is behind `before`, griddepcontrol.wait gives `preceding`.
-  std::shared_ptr<VectorClock> known, result, preceding;
+  /// What its warps know when they begin, which is in `base` then, and what is
+  /// known behind it; griddepcontrol.wait gives `preceding`, the result of the
+  /// launch before.
+  std::shared_ptr<VectorClock> known, base, result, preceding;
   std::list<Block> blocks;
   std::list<Cluster> clusters;
   bool hasEnded() const { return numEnded == numBlocks; }

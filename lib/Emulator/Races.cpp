@@ -13,6 +13,9 @@
 using namespace fuse::emulator;
 
 static constexpr uint64_t kSharedBit = uint64_t(1) << 63;
+/// Clocks get no longer than this where warps end, at the price of races
+/// between warps of one launch of which one ended before the other began.
+static constexpr size_t kManySlots = 4096;
 
 Place::Place(const Block &block, uint32_t offset)
     : address(kSharedBit | block.number << kRankShift | offset) {}
@@ -49,14 +52,23 @@ void Races::begin(Warp &warp, const VectorClock &known) {
   if (!isOn)
     return;
   Knowledge &own = warp.knowledge;
-  if (freeSlots.empty()) {
+  // That of a warp which is known to have ended, so that what this one does is
+  // not taken for what that one did.
+  auto slot =
+      std::find_if(freeSlots.begin(), freeSlots.end(), [&](uint32_t free) {
+        return times[free] <= known.get(free);
+      });
+  if (slot == freeSlots.end() && times.size() >= kManySlots)
+    slot = freeSlots.begin();
+  if (slot == freeSlots.end()) {
     freeSlots.push_back(static_cast<uint32_t>(times.size()));
+    slot = freeSlots.end() - 1;
     times.push_back(0);
     names.emplace_back();
     proxyFences.push_back(0);
   }
-  own.slot = freeSlots.back();
-  freeSlots.pop_back();
+  own.slot = *slot;
+  freeSlots.erase(slot);
   own.now = known;
   own.now.set(own.slot, ++times[own.slot]);
   const Block &block = *warp.block;

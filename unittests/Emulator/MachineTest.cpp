@@ -55,7 +55,7 @@ TEST(MachineTest, NamesWhereAnAddressIsNone) {
   std::string fault = getFault([&] { machine.synchronize(); });
   EXPECT_NE(std::string::npos,
             fault.find("kernel iota, block (1, 0, 0), thread (1, 0, 0), "
-                       "line 17 (st.global.b32): 4 bytes at 0x"))
+                       "line 16 (st.global.b32): 4 bytes at 0x"))
       << fault;
   EXPECT_NE(std::string::npos, fault.find(" are in no allocation")) << fault;
   // As on a device, nothing works from there on.
@@ -113,7 +113,9 @@ $end:
   std::string fault = getFault([&] { machine.synchronize(); });
   EXPECT_NE(std::string::npos,
             fault.find("all threads wait; 64 threads, first block (0, 0, 0), "
-                       "thread (0, 0, 0): kernel leave, line 9 (bar.sync)"))
+                       "thread (0, 0, 0): kernel leave, line 12 (bar.sync), "
+                       "for barrier 1, where 64 "
+                       "of 128 threads have arrived"))
       << fault;
 }
 
@@ -136,7 +138,7 @@ $other:
   launch(machine, text, makeShape(1, 32), {});
   std::string fault = getFault([&] { machine.synchronize(); });
   EXPECT_NE(std::string::npos,
-            fault.find("line 9 (shfl.sync.idx.b32), for other lanes of the "
+            fault.find("line 12 (shfl.sync.idx.b32), for other lanes of the "
                        "warp"))
       << fault;
 }
@@ -218,7 +220,7 @@ TEST(MachineTest, FindsAccessesInNoOrder) {
     EXPECT_NE(std::string::npos, fault.find("reads global memory at 0x"))
         << publish << " " << look << ": " << fault;
     EXPECT_NE(std::string::npos,
-              fault.find("in no order with line 14 of handshake, block (0, 0, "
+              fault.find("in no order with line 17 of handshake, block (0, 0, "
                          "0), warp 0, which writes it"))
         << fault;
   }
