@@ -316,7 +316,7 @@ constexpr uint64_t kPhaseMask = (uint64_t(1) << kPendingShift) - 1;
 
 } // namespace
 
-static Mbarrier &getMbarrier(Block &block, uint32_t offset) {
+Mbarrier &emulator::getMbarrier(Block &block, uint32_t offset) {
   accessShared(block, offset, 0, 8, Access::Read);
   auto found = block.mbarriers.find(offset);
   if (found == block.mbarriers.end())

@@ -63,7 +63,12 @@ uint64_t getUniform(const Warp &warp, uint32_t lanes, const Value &value,
 /// That bytes are an mbarrier, which nothing else may access, or no longer are.
 void protectMbarrier(Block &block, uint32_t offset, bool isThere);
 
-/// `mbarrier at 1032 of block (0,0,0)`, for messages.
+/// Barriers.cpp. Throws Fault where there is none.
+Mbarrier &getMbarrier(Block &block, uint32_t offset);
+
+/// `(0, 0, 0)`
+std::string printBlock(const Block &block);
+/// `mbarrier at 1032 of block (0, 0, 0)`, for messages.
 std::string printPlace(const char *what, const Block &block, uint32_t offset);
 
 } // namespace fuse::emulator

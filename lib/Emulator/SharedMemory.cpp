@@ -56,10 +56,10 @@ Space emulator::getSpace(const ParsedInstruction &parsed) {
 // Places
 //===----------------------------------------------------------------------===//
 
-static std::string printBlock(const Block &block) {
-  return "(" + std::to_string(block.place[0]) + "," +
-         std::to_string(block.place[1]) + "," + std::to_string(block.place[2]) +
-         ")";
+std::string emulator::printBlock(const Block &block) {
+  return "(" + std::to_string(block.place[0]) + ", " +
+         std::to_string(block.place[1]) + ", " +
+         std::to_string(block.place[2]) + ")";
 }
 
 std::string emulator::printPlace(const char *what, const Block &block,
