@@ -1,11 +1,505 @@
-//===- Products.cpp - Matrix products -------------------------------------===//
+//===- Products.cpp - Products of matrices --------------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
+//
+// wgmma, PTX ISA 9.0, section 9.7.15. A warp computes its own 16 of 64 rows
+// when it begins a product, which is as good as any time: what it reads may not
+// change until the wait that retires its group. Registers get their sums there.
+//
+// Tensor cores keep fewer bits of 8-bit floats' sums than this does.
+//
+//===----------------------------------------------------------------------===//
 
-#include "Machine.h"
+#include "Matrices.h"
+#include "Operands.h"
 
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <unordered_set>
+
+using namespace fuse;
 using namespace fuse::emulator;
 
-const Opcode fuse::emulator::kProducts[] = {{nullptr, nullptr}};
+namespace {
+
+/// Of a group that executes wgmma.
+constexpr unsigned kGroupWarps = 4;
+/// Rows of a warp, of those that it computes.
+constexpr unsigned kRows = 16;
+/// In registers whose sums are under way: NaN, so that a missing wait shows.
+constexpr uint64_t kUnderWay = 0x7fffffff;
+
+/// What the decoder knows, in Instruction::detail.
+struct Form {
+  uint8_t columns8;
+  Element a : 4, b : 4;
+  Sum sum : 4;
+  bool isAInRegisters : 1, isANegated : 1, isBNegated : 1, isATransposed : 1,
+      isBTransposed : 1, isSaturated : 1;
+
+  unsigned getColumns() const { return columns8 * 8U; }
+  /// Registers of the sums of a thread.
+  unsigned getSumRegisters() const {
+    return getColumns() / (sum == Sum::F16 ? 4 : 2);
+  }
+};
+static_assert(sizeof(Form) <= sizeof(Instruction::detail));
+
+/// Sums under way, [row][column]. Instructions on the same registers go on with
+/// them.
+struct Sums {
+  Form form;
+  /// Whose first operands they are.
+  const Instruction *instruction;
+  /// Products that have not been waited for.
+  unsigned numPending = 0;
+  std::vector<double> values;
+};
+
+struct Product {
+  std::shared_ptr<Sums> sums;
+  /// The reads of its operands that are under way.
+  uint64_t reads;
+  /// How many groups were committed before it.
+  uint64_t group;
+};
+
+/// Warp::products.
+struct Products {
+  uint64_t numGroups = 0;
+  std::deque<Product> pending;
+  /// The sums under way in registers.
+  std::unordered_map<uint32_t, std::shared_ptr<Sums>> owners;
+  /// Instructions that have been found to have a fence before.
+  std::unordered_set<const Instruction *> fenced;
+  bool hasFenced = false;
+};
+
+} // namespace
+
+static Form getForm(const Instruction &instruction) {
+  Form form;
+  std::memcpy(&form, &instruction.detail, sizeof(form));
+  return form;
+}
+
+static Products &getProducts(Warp &warp) {
+  if (!warp.products)
+    warp.products = std::make_shared<Products>();
+  return *static_cast<Products *>(warp.products.get());
+}
+
+static void checkWholeWarp(const Warp &warp, uint32_t lanes) {
+  size_t end = (warp.index / kGroupWarps + 1) * kGroupWarps;
+  if (lanes != ~uint32_t(0) || end > warp.block->warps.size())
+    throw Fault(Fault::IllegalInstruction,
+                "wgmma is for four warps with all of their threads");
+}
+
+//===----------------------------------------------------------------------===//
+// Registers
+//===----------------------------------------------------------------------===//
+
+/// Calls `function` with the number of each register of the sums of a lane, and
+/// with the row and the column of what is in it; of two halves, of the lower.
+template <typename Function>
+static void forEachSum(unsigned lane, Form form, Function function) {
+  constexpr unsigned perRow = 4, groupRows = 8;
+  unsigned row = lane / perRow, column = lane % perRow * 2;
+  unsigned perPart = form.sum == Sum::F16 ? 1 : 2;
+  for (unsigned number = 0; number < form.getSumRegisters(); ++number)
+    function(number, row + number / perPart % 2 * groupRows,
+             number / perPart / 2 * 8 + column + number % perPart);
+}
+
+static void readSums(const Warp &warp, Sums &sums) {
+  unsigned columns = sums.form.getColumns();
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    forEachSum(
+        lane, sums.form, [&](unsigned number, unsigned row, unsigned column) {
+          auto bits = static_cast<uint32_t>(
+              warp.threads[lane]->get(sums.instruction->operands[number]));
+          double *value = &sums.values[row * columns + column];
+          value[0] = decodeSum(bits, sums.form.sum);
+          if (sums.form.sum == Sum::F16)
+            value[1] = decodeSum(bits >> 16, Sum::F16);
+        });
+}
+
+static void markSums(Warp &warp, const Instruction &instruction,
+                     unsigned count) {
+  for (Thread *thread : warp.threads)
+    for (unsigned number = 0; number < count; ++number)
+      thread->set(instruction.operands[number], kUnderWay);
+}
+
+/// At the wait; finds what was written to registers before.
+static void writeSums(Warp &warp, const Sums &sums) {
+  unsigned columns = sums.form.getColumns();
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    Thread &thread = *warp.threads[lane];
+    forEachSum(lane, sums.form,
+               [&](unsigned number, unsigned row, unsigned column) {
+                 const Value &place = sums.instruction->operands[number];
+                 if (thread.get(place) != kUnderWay)
+                   throw Fault(Fault::LaunchFailed,
+                               "register " + std::to_string(number) +
+                                   " of the sums of line " +
+                                   std::to_string(sums.instruction->line) +
+                                   " was written before the wait for them");
+                 const double *value = &sums.values[row * columns + column];
+                 uint32_t bits = encodeSum(value[0], sums.form.sum);
+                 if (sums.form.sum == Sum::F16)
+                   bits |= encodeSum(value[1], Sum::F16) << 16;
+                 thread.set(place, bits);
+               });
+  }
+}
+
+/// The first operand in registers, as its rows would be in shared memory: each
+/// has four times four bytes of each half of K.
+static std::vector<uint8_t> readRows(const Warp &warp, const Value *operands) {
+  constexpr unsigned perRow = 4, groupRows = 8, bytes = 4;
+  std::vector<uint8_t> rows(kRows * kRowBytes);
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    for (unsigned number = 0; number < 4; ++number) {
+      auto value =
+          static_cast<uint32_t>(warp.threads[lane]->get(operands[number]));
+      unsigned row = lane / perRow + number % 2 * groupRows;
+      std::memcpy(&rows[row * kRowBytes + number / 2 * (kRowBytes / 2) +
+                        lane % perRow * bytes],
+                  &value, bytes);
+    }
+  return rows;
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+/// Whether a register is among the first `count` operands.
+static bool isAmong(const Value &value, const Instruction &instruction,
+                    unsigned count) {
+  auto end = instruction.operands.begin() + count;
+  return value.isRegister && std::any_of(instruction.operands.begin(), end,
+                                         [&](const Value &other) {
+                                           return other.isRegister &&
+                                                  other.index == value.index;
+                                         });
+}
+
+static bool isFence(const Instruction &instruction);
+
+/// Throws where an instruction between the last fence and a product writes one
+/// of its registers. It looks back as far as the program has no branches, where
+/// what compilers move is.
+static void checkFence(const Warp &warp, Products &products,
+                       const Instruction &instruction) {
+  if (!products.hasFenced)
+    throw Fault(Fault::LaunchFailed, "there is no wgmma.fence before it");
+  if (!products.fenced.insert(&instruction).second)
+    return;
+  Form form = getForm(instruction);
+  unsigned count = form.getSumRegisters() + (form.isAInRegisters ? 4 : 0);
+  const Program &program = *warp.block->grid->program;
+  for (const Instruction *other = &instruction;
+       other-- != program.instructions.data();) {
+    if (isFence(*other) || other->opcode.compare(0, 3, "bra") == 0 ||
+        other->opcode == "ret" || other->opcode == "exit")
+      return;
+    if (other->together == instruction.together || other->operands.empty() ||
+        !isAmong(other->operands[0], instruction, count))
+      continue;
+    throw Fault(Fault::LaunchFailed,
+                "line " + std::to_string(other->line) + " (" + other->opcode +
+                    ") writes one of its registers without wgmma.fence in "
+                    "between");
+  }
+}
+
+/// Whether two instructions have all registers of their sums in common.
+static bool hasSameSums(const Instruction &a, const Instruction &b) {
+  Form form = getForm(a), other = getForm(b);
+  return form.sum == other.sum && form.columns8 == other.columns8 &&
+         std::equal(
+             a.operands.begin(), a.operands.begin() + form.getSumRegisters(),
+             b.operands.begin(),
+             [](const Value &x, const Value &y) { return x.index == y.index; });
+}
+
+/// Those under way in the registers of an instruction, or new ones.
+static std::shared_ptr<Sums> findSums(Warp &warp, Products &products,
+                                      const Instruction &instruction,
+                                      bool isAdded) {
+  Form form = getForm(instruction);
+  unsigned count = form.getSumRegisters();
+  std::shared_ptr<Sums> sums;
+  for (unsigned number = 0; number < count; ++number) {
+    auto found = products.owners.find(instruction.operands[number].index);
+    if (found == products.owners.end())
+      continue;
+    sums = found->second;
+    // Hardware has those of the same shape in order.
+    if (hasSameSums(*sums->instruction, instruction))
+      break;
+    throw Fault(Fault::LaunchFailed,
+                "some of its registers are under way in other sums, those of "
+                "line " +
+                    std::to_string(sums->instruction->line));
+  }
+  if (!sums) {
+    for (unsigned number = 0; number < count; ++number)
+      if (products.owners.count(instruction.operands[number].index))
+        throw Fault(Fault::LaunchFailed, "some of its registers are under way");
+    sums = std::make_shared<Sums>();
+    sums->form = form;
+    sums->instruction = &instruction;
+    sums->values.resize(kRows * form.getColumns());
+    if (isAdded)
+      readSums(warp, *sums);
+    markSums(warp, instruction, count);
+    for (unsigned number = 0; number < count; ++number)
+      products.owners[instruction.operands[number].index] = sums;
+  } else if (!isAdded) {
+    std::fill(sums->values.begin(), sums->values.end(), 0);
+  }
+  return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+static void executeProduct(Warp &warp, uint32_t lanes,
+                           const Instruction &instruction) {
+  checkWholeWarp(warp, lanes);
+  Form form = getForm(instruction);
+  Block &block = *warp.block;
+  Thread &thread = *warp.threads[0];
+  Products &products = getProducts(warp);
+  checkFence(warp, products, instruction);
+  unsigned columns = form.getColumns(), depth = getDepth(form.a);
+  const Value *operand = instruction.operands.data() + form.getSumRegisters();
+
+  std::vector<SharedRange> ranges;
+  std::vector<uint8_t> aBytes;
+  if (form.isAInRegisters) {
+    aBytes = readRows(warp, operand);
+    operand += 4;
+  } else {
+    Descriptor descriptor(
+        getUniform(warp, lanes, *operand++, "the descriptor of A"));
+    std::vector<uint32_t> chunks = descriptor.getChunks(
+        warp.index % kGroupWarps * kRows, kRows, form.isATransposed);
+    ranges = getRanges(chunks);
+    for (const SharedRange &range : ranges)
+      (void)accessShared(block, range.begin, range.end - range.begin, 1,
+                         Access::Read);
+    aBytes = gather(block, chunks);
+  }
+  uint64_t bBits = getUniform(warp, lanes, *operand++, "the descriptor of B");
+  bool isAdded = getUniform(warp, lanes, *operand, "scale-d") & 1;
+  std::vector<uint32_t> chunks =
+      Descriptor(bBits).getChunks(0, columns, form.isBTransposed);
+  std::vector<SharedRange> bRanges = getRanges(chunks);
+  ranges.insert(ranges.end(), bRanges.begin(), bRanges.end());
+  for (const SharedRange &range : ranges)
+    block.machine->getRaces().readAsync(thread, Place(block, range.begin),
+                                        range.end - range.begin);
+  Product product;
+  product.reads =
+      beginUnderWay(block, std::move(ranges), /*isWrite=*/false, instruction);
+
+  std::vector<double> a = decodeRows(aBytes, form.a, kRows, form.isATransposed);
+  if (form.isANegated != form.isBNegated)
+    for (double &value : a)
+      value = -value;
+  auto b = decodeColumns(gather(block, chunks), form.b, columns,
+                         form.isBTransposed, bBits);
+  product.sums = findSums(warp, products, instruction, isAdded);
+  multiply(a.data(), b->data(), kRows, columns, depth, form.sum,
+           form.isSaturated, product.sums->values.data());
+  ++product.sums->numPending;
+  product.group = products.numGroups;
+  products.pending.push_back(std::move(product));
+}
+
+static void executeFence(Warp &warp, uint32_t lanes, const Instruction &) {
+  checkWholeWarp(warp, lanes);
+  getProducts(warp).hasFenced = true;
+}
+
+static bool isFence(const Instruction &instruction) {
+  return instruction.together == executeFence;
+}
+
+static void executeCommit(Warp &warp, uint32_t lanes, const Instruction &) {
+  checkWholeWarp(warp, lanes);
+  ++getProducts(warp).numGroups;
+}
+
+static void executeWait(Warp &warp, uint32_t lanes,
+                        const Instruction &instruction) {
+  checkWholeWarp(warp, lanes);
+  Products &products = getProducts(warp);
+  uint64_t count = instruction.operands[0].bits;
+  while (!products.pending.empty() &&
+         products.pending.front().group + count < products.numGroups) {
+    Product product = std::move(products.pending.front());
+    products.pending.pop_front();
+    endUnderWay(*warp.block, product.reads);
+    Sums &sums = *product.sums;
+    if (--sums.numPending != 0)
+      continue;
+    for (unsigned number = 0; number < sums.form.getSumRegisters(); ++number)
+      products.owners.erase(sums.instruction->operands[number].index);
+    writeSums(warp, sums);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Decoders
+//===----------------------------------------------------------------------===//
+
+static Element parseElement(const std::string &name) {
+  constexpr std::pair<const char *, Element> elements[] = {
+      {"bf16", Element::BF16}, {"f16", Element::F16},   {"tf32", Element::TF32},
+      {"e4m3", Element::E4M3}, {"e5m2", Element::E5M2}, {"s8", Element::S8},
+      {"u8", Element::U8}};
+  for (auto [other, element] : elements)
+    if (name == other)
+      return element;
+  throw std::runtime_error("the emulator does not know products of " + name);
+}
+
+static Sum parseSum(const std::string &name) {
+  if (name == "f32")
+    return Sum::F32;
+  if (name == "f16")
+    return Sum::F16;
+  if (name == "s32")
+    return Sum::S32;
+  throw std::runtime_error("the emulator does not know sums of " + name);
+}
+
+/// 0 for halves that are bfloats, and so on: operands of the same kind go with
+/// each other.
+static int getKind(Element element) {
+  switch (element) {
+  case Element::E5M2:
+    return static_cast<int>(Element::E4M3);
+  case Element::U8:
+    return static_cast<int>(Element::S8);
+  default:
+    return static_cast<int>(element);
+  }
+}
+
+static void checkTypes(Form form) {
+  bool isInteger = getKind(form.a) == static_cast<int>(Element::S8);
+  bool mayBeHalf = form.a == Element::F16 || getBytes(form.a) == 1;
+  if (getKind(form.a) != getKind(form.b) ||
+      isInteger != (form.sum == Sum::S32) ||
+      (form.sum == Sum::F16 && !mayBeHalf) || (form.isSaturated && !isInteger))
+    throw std::runtime_error("there is no wgmma of these types");
+}
+
+/// The number `name` has between `before` and `after`, or zero.
+static unsigned parseSize(std::string_view &name, char before) {
+  unsigned size = 0;
+  if (name.empty() || name[0] != before)
+    return 0;
+  for (name.remove_prefix(1); !name.empty() && std::isdigit(name[0]);
+       name.remove_prefix(1))
+    size = std::min(size * 10 + static_cast<unsigned>(name[0] - '0'), 1000U);
+  return size;
+}
+
+static bool isNegative(const Operand &operand) {
+  auto value = static_cast<int32_t>(operand.value);
+  if (operand.kind != Operand::Kind::Immediate || (value != 1 && value != -1))
+    throw std::runtime_error("a scale of A or B is 1 or -1");
+  return value < 0;
+}
+
+static bool isTransposed(const Operand &operand) {
+  if (operand.kind != Operand::Kind::Immediate || operand.value > 1)
+    throw std::runtime_error("whether A or B is transposed is 0 or 1");
+  return operand.value == 1;
+}
+
+/// `wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 sums, a, b, scale-d,
+/// imm-scale-a, imm-scale-b, imm-trans-a, imm-trans-b`
+static void decodeProduct(const ParsedInstruction &parsed,
+                          Instruction &result) {
+  std::vector<std::string> parts(parsed.opcode.begin() + 2,
+                                 parsed.opcode.end());
+  Form form = {};
+  auto saturated = std::find(parts.begin(), parts.end(), "satfinite");
+  if (saturated != parts.end()) {
+    form.isSaturated = true;
+    parts.erase(saturated);
+  }
+  constexpr size_t numParts = 6;
+  if (parts.size() != numParts || parts[0] != "sync" || parts[1] != "aligned")
+    throw std::runtime_error(
+        "the emulator does not know this form of wgmma.mma_async");
+  form.sum = parseSum(parts[3]);
+  form.a = parseElement(parts[4]);
+  form.b = parseElement(parts[5]);
+  checkTypes(form);
+  std::string_view shape = parts[2];
+  unsigned rows = parseSize(shape, 'm'), columns = parseSize(shape, 'n'),
+           depth = parseSize(shape, 'k');
+  constexpr unsigned mostColumns = 256, integerStep = 16, smallColumns = 24;
+  bool isInteger = form.sum == Sum::S32;
+  if (rows != kRows * kGroupWarps || columns == 0 || columns % 8 != 0 ||
+      columns > mostColumns || depth != getDepth(form.a) || !shape.empty() ||
+      (isInteger && columns > smallColumns && columns % integerStep != 0))
+    throw std::runtime_error("there is no wgmma of " + parts[2] +
+                             " for these types");
+  form.columns8 = static_cast<uint8_t>(columns / 8);
+
+  const std::vector<Operand> &operands = parsed.operands;
+  bool isHalf = getBytes(form.a) == 2;
+  size_t least = isInteger ? 4 : 6;
+  checkOperands(parsed, least, least + (isHalf ? 2 : 0));
+  form.isAInRegisters = operands[1].kind == Operand::Kind::Vector;
+  size_t numTransposed = isHalf ? (form.isAInRegisters ? 1 : 2) : 0;
+  checkOperands(parsed, least + numTransposed, least + numTransposed);
+  if (operands[0].kind != Operand::Kind::Vector ||
+      operands[0].parts.size() != form.getSumRegisters() ||
+      (form.isAInRegisters && operands[1].parts.size() != 4))
+    throw std::runtime_error(
+        "wgmma has " + std::to_string(operands[0].parts.size()) +
+        " registers of sums, not " + std::to_string(form.getSumRegisters()));
+  if (!isInteger) {
+    form.isANegated = isNegative(operands[4]);
+    form.isBNegated = isNegative(operands[5]);
+  }
+  if (numTransposed == 2)
+    form.isATransposed = isTransposed(operands[6]);
+  if (numTransposed != 0)
+    form.isBTransposed = isTransposed(operands.back());
+  std::memcpy(&result.detail, &form, sizeof(form));
+  result.together = executeProduct;
+}
+
+template <ExecuteTogether execute, unsigned numOperands>
+static void decodeOrder(const ParsedInstruction &parsed, Instruction &result) {
+  checkParts(parsed, 2, {"sync", "aligned"});
+  checkOperands(parsed, numOperands, numOperands);
+  if (numOperands == 1 && parsed.operands[0].kind != Operand::Kind::Immediate)
+    throw std::runtime_error("the number of groups is a constant");
+  result.together = execute;
+}
+
+const Opcode emulator::kProducts[] = {
+    {"wgmma.mma_async", decodeProduct},
+    {"wgmma.fence", decodeOrder<executeFence, 0>},
+    {"wgmma.commit_group", decodeOrder<executeCommit, 0>},
+    {"wgmma.wait_group", decodeOrder<executeWait, 1>},
+    {nullptr, nullptr}};
