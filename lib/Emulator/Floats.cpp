@@ -356,9 +356,7 @@ static void decodeRounded(const ParsedInstruction &parsed,
     parts.refuse(type);
   if (type == Type::F64) {
     if (flags)
-      throw std::runtime_error("the emulator does not know " +
-                               parsed.opcode[0] +
-                               " of .f64 with other roundings than .rn");
+      parts.refuse(type);
     result.execute = computeNative<double, F, inputs>;
   } else if (type == Type::F32 && flags == 0) {
     result.execute = computeNative<float, F, inputs>;
