@@ -83,16 +83,27 @@ Argument TrialFile::readArgument(const json &object) const {
   }
 }
 
+static auto getKey(const Argument &argument) {
+  return std::make_tuple(argument.element, argument.shape, argument.pool,
+                         argument.seed);
+}
+
+void ArgumentStore::put(const Argument &argument, std::string value) {
+  values[getKey(argument)] = std::move(value);
+}
+
 const std::string &ArgumentStore::get(const Argument &argument) {
-  auto [place, isNew] = values.try_emplace(
-      {argument.element, argument.shape, argument.pool, argument.seed});
+  auto [place, isNew] = values.try_emplace(getKey(argument));
   std::string &value = place->second;
   if (!isNew)
     return value;
+  if (!file)
+    throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                  "there are no values for an argument");
   size_t bytes = getElementBytes(argument.element);
   value.resize(argument.getCount() * bytes);
   fillFromPool(value.data(), argument.getCount(), bytes,
-               file.getSection(argument.pool, kPoolSection), argument.seed);
+               file->getSection(argument.pool, kPoolSection), argument.seed);
   return value;
 }
 

@@ -67,13 +67,17 @@ private:
 /// instances can share what is packed of them.
 class ArgumentStore {
 public:
-  explicit ArgumentStore(const TrialFile &file) : file(file) {}
+  /// With the values that `put` is given.
+  ArgumentStore() = default;
+  /// Others are drawn from pools of the file.
+  explicit ArgumentStore(const TrialFile &file) : file(&file) {}
 
   const std::string &get(const Argument &argument);
+  void put(const Argument &argument, std::string value);
   void clear() { values.clear(); }
 
 private:
-  const TrialFile &file;
+  const TrialFile *file = nullptr;
   std::map<std::tuple<std::string, std::vector<int64_t>, size_t, uint64_t>,
            std::string>
       values;
@@ -100,6 +104,9 @@ public:
   /// makes use of it.
   void poisonWorkspace(void *stream) const;
   std::vector<std::string> download() const;
+  const std::vector<int64_t> &getResultShape(size_t result) const {
+    return shapes[function->arguments.size() + result];
+  }
   const host::Function &getFunction() const { return *function; }
 
 private:
