@@ -15,6 +15,10 @@ install(TARGETS fuse-c
 install(TARGETS fuse-cache fuse-info fuse-trial-run fuse-tune-run
   COMPONENT Runtime)
 install(TARGETS fuse-compile fuse-tune COMPONENT Compiler)
+# Where the programs look for it, beside their folder.
+install(TARGETS fuse-emulated-cuda
+  LIBRARY DESTINATION lib/fuse-emulated
+  COMPONENT Runtime)
 install(DIRECTORY include/fuse-c
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT Runtime)
 install(DIRECTORY third_party/dlpack/include/dlpack

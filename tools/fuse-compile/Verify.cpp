@@ -8,6 +8,8 @@
 #include "Handles.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Host/Instance.h"
+#include "fuse/Runtime/Trial/Emulator.h"
+#include "fuse/Runtime/Trial/Trial.h"
 #include "nlohmann/json.hpp"
 
 #include <cmath>
@@ -33,6 +35,11 @@ struct Buffer {
               0};
   }
   Buffer(Buffer &&) = default;
+
+  std::string getBytes(const host::TensorSpec &spec) const {
+    return {static_cast<const char *>(tensor.data),
+            host::getNumBytes(spec, shape.data())};
+  }
 
   std::vector<int64_t> shape;
   std::vector<char> bytes;
@@ -149,34 +156,36 @@ createBuffers(const host::Function &function,
   return buffers;
 }
 
-/// Squared distance of two results over the sum of their squares; infinite when
-/// only one of two numbers is finite. Kernels with a plan have f32 and bf16.
-static double getEnergy(const host::TensorSpec &spec, const char *first,
-                        const char *second, size_t bytes) {
-  auto read = [&](const char *data, size_t index) {
-    uint32_t bits = 0;
-    float value;
-    if (spec.dtype.bits == 16) {
-      uint16_t half;
-      std::memcpy(&half, data + 2 * index, 2);
-      bits = uint32_t(half) << 16;
-    } else {
-      std::memcpy(&bits, data + 4 * index, 4);
-    }
-    std::memcpy(&value, &bits, 4);
-    return double(value);
-  };
-  double difference = 0, sum = 0;
-  for (size_t i = 0; i < bytes / (spec.dtype.bits / 8); ++i) {
-    double a = read(first, i), b = read(second, i);
-    if (std::isfinite(a) != std::isfinite(b))
-      return HUGE_VAL;
-    if (!std::isfinite(a))
-      continue;
-    difference += (a - b) * (a - b);
-    sum += a * a + b * b;
-  }
-  return sum > 0 ? difference / sum : 0;
+/// Small sizes for those that are open.
+static std::vector<int64_t> chooseSymbols(const host::Function &function) {
+  std::vector<int64_t> symbols;
+  for (const host::Symbol &symbol : function.symbols)
+    symbols.push_back(symbol.size.value_or(symbols.empty() ? 3 : 2));
+  return symbols;
+}
+
+static std::vector<Buffer> createInputs(const host::Function &function,
+                                        const std::vector<int64_t> &symbols) {
+  std::vector<Buffer> inputs =
+      createBuffers(function, function.arguments, symbols, false);
+  std::mt19937_64 random(0);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    fillRandom(inputs[i], function.arguments[i], random);
+  return inputs;
+}
+
+/// Whether two results are the same up to the order of sums, which moves some
+/// by a step of the narrowest type among the tensors of the function.
+static bool isClose(const host::Function &function, size_t result,
+                    const std::string &actual, const std::string &expected) {
+  int narrowest = 32;
+  for (const auto &specs : {function.arguments, function.results})
+    for (const host::TensorSpec &spec : specs)
+      narrowest = std::min<int>(narrowest, spec.dtype.bits);
+  double bound = narrowest == 8 ? 1e-3 : narrowest == 16 ? 1e-4 : 1e-10;
+  trial::Comparison difference =
+      trial::compare(function.results[result].element, actual, expected);
+  return difference.specials == 0 && difference.energy <= bound;
 }
 
 /// Runs one function of both artefacts on the same random tensors. Where the
@@ -185,14 +194,8 @@ static double getEnergy(const host::TensorSpec &spec, const char *first,
 static Expected<bool> compare(const fuse_artifact *fused,
                               const fuse_artifact *layers,
                               const host::Function &function) {
-  std::vector<int64_t> symbols;
-  for (const host::Symbol &symbol : function.symbols)
-    symbols.push_back(symbol.size.value_or(symbols.empty() ? 3 : 2));
-  std::vector<Buffer> inputs =
-      createBuffers(function, function.arguments, symbols, false);
-  std::mt19937_64 random(0);
-  for (size_t i = 0; i < inputs.size(); ++i)
-    fillRandom(inputs[i], function.arguments[i], random);
+  std::vector<int64_t> symbols = chooseSymbols(function);
+  std::vector<Buffer> inputs = createInputs(function, symbols);
   std::vector<Buffer> results[2];
   const fuse_artifact *artifacts[2] = {fused, layers};
   for (int side : {0, 1}) {
@@ -204,17 +207,82 @@ static Expected<bool> compare(const fuse_artifact *fused,
       return std::move(error);
   }
   for (size_t i = 0; i < function.results.size(); ++i) {
-    const host::TensorSpec &spec = function.results[i];
-    auto *first = static_cast<const char *>(results[0][i].tensor.data);
-    auto *second = static_cast<const char *>(results[1][i].tensor.data);
-    size_t bytes = host::getNumBytes(spec, results[0][i].shape.data());
-    bool same = function.host->plan ? getEnergy(spec, first, second, bytes) <=
-                                          (spec.dtype.bits == 16 ? 1e-4 : 1e-10)
-                                    : std::memcmp(first, second, bytes) == 0;
-    if (!same)
+    std::string first = results[0][i].getBytes(function.results[i]);
+    std::string second = results[1][i].getBytes(function.results[i]);
+    if (function.host->plan ? !isClose(function, i, first, second)
+                            : first != second)
       return false;
   }
   return true;
+}
+
+static std::vector<std::string>
+runOnce(const std::shared_ptr<trial::Gpu> &gpu, std::string_view artifact,
+        const host::Function &function,
+        const std::vector<trial::Argument> &arguments,
+        trial::ArgumentStore &store) {
+  // The emulator finds out by itself what never ends.
+  constexpr uint64_t timeoutMs = 60000;
+  void *stream = gpu->createStream();
+  trial::Call call(gpu, artifact, function.name, arguments, store, nullptr);
+  call.poison(stream);
+  call.poisonWorkspace(stream);
+  call.launch(stream);
+  gpu->wait(stream, timeoutMs);
+  return call.download();
+}
+
+/// Runs the code of a function for a GPU on the emulator, in several orders of
+/// what is in none, beside its layers on the CPU. Returns what is wrong.
+static Expected<std::string> compareEmulated(std::string_view artifact,
+                                             const fuse_artifact *layers,
+                                             const host::Function &function,
+                                             std::string &device) {
+  std::vector<int64_t> symbols = chooseSymbols(function);
+  std::vector<Buffer> inputs = createInputs(function, symbols);
+  std::vector<Buffer> results =
+      createBuffers(function, function.results, symbols, true);
+  auto runner = Runner::create(layers, function.name);
+  if (!runner)
+    return runner.takeError();
+  if (llvm::Error error = runner->run(inputs, results))
+    return std::move(error);
+  trial::ArgumentStore store;
+  std::vector<trial::Argument> arguments(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    arguments[i].element = function.arguments[i].element;
+    arguments[i].shape = inputs[i].shape;
+    arguments[i].seed = i;
+    store.put(arguments[i], inputs[i].getBytes(function.arguments[i]));
+  }
+  for (const host::PackedWeight &packed : function.device->packed)
+    for (size_t operand : packed.operands)
+      arguments[operand].bound = true;
+  trial::chooseEmulator();
+  // At once, as late as possible, and at random.
+  constexpr unsigned numOrders = 3;
+  std::vector<std::string> first;
+  for (unsigned order = 0; order < numOrders; ++order) {
+    trial::chooseOrder(order);
+    std::vector<std::string> values;
+    try {
+      std::shared_ptr<trial::Gpu> gpu = trial::Gpu::open(0);
+      device = gpu->getName();
+      values = runOnce(gpu, artifact, function, arguments, store);
+    } catch (const host::Failure &failure) {
+      return failure.getMessage();
+    }
+    if (order == 0)
+      first = values;
+    if (values != first)
+      return "order " + std::to_string(order) +
+             " gives other bits than the first one";
+  }
+  for (size_t i = 0; i < first.size(); ++i)
+    if (!isClose(function, i, first[i],
+                 results[i].getBytes(function.results[i])))
+      return "result " + std::to_string(i) + " is too far from its layers";
+  return "";
 }
 
 /// Parses the IR of an artefact and undoes every fusion in it.
@@ -240,7 +308,7 @@ static Expected<std::string> getDigest(const fuse_module *module) {
   return digest;
 }
 
-Expected<bool> fuse::verifyArtifact(llvm::StringRef path,
+Expected<bool> fuse::verifyArtifact(llvm::StringRef path, bool emulates,
                                     llvm::raw_ostream &os) {
   auto artifact = own<ArtifactHandle>([&](fuse_artifact **artifact) {
     return fuse_artifact_load(path.str().c_str(), artifact);
@@ -274,6 +342,18 @@ Expected<bool> fuse::verifyArtifact(llvm::StringRef path,
   if (!compiled)
     return compiled.takeError();
   for (const host::Function &function : manifest.functions) {
+    if (emulates && function.device) {
+      std::string device;
+      Expected<std::string> wrong =
+          compareEmulated({static_cast<const char *>(bytes), size},
+                          compiled->get(), function, device);
+      if (!wrong)
+        return wrong.takeError();
+      os << "V2  @" << function.name << " has the results of its layers on "
+         << device << "   " << (wrong->empty() ? "ok" : "FAILED: ") << *wrong
+         << "\n";
+      allHold &= wrong->empty();
+    }
     if (!function.host) {
       os << "V1  @" << function.name << ": no code for the CPU\n";
       continue;

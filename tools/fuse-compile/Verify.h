@@ -16,8 +16,10 @@ namespace fuse {
 /// - V0: undoing every fusion of the IR in the file gives the layers that the
 ///   file was made from;
 /// - V1: the code for the CPU in the file and those layers, compiled now, give
-///   the same bits on random tensors.
-llvm::Expected<bool> verifyArtifact(llvm::StringRef path,
+///   the same bits on random tensors;
+/// - V2: code for the CPU that sums in another order, and with `emulates` the
+///   code for a GPU, on the emulator, gives what these layers give otherwise.
+llvm::Expected<bool> verifyArtifact(llvm::StringRef path, bool emulates,
                                     llvm::raw_ostream &os);
 
 } // namespace fuse

@@ -96,6 +96,11 @@ struct Options {
       cl::desc("Read an artefact instead of IR, undo its fusions (V0) and "
                "compare its code for the CPU with its layers (V1)"),
       cl::cat(category)};
+  cl::opt<bool> emulate{
+      "emulate",
+      cl::desc("With --verify, also run its code for a GPU, on the emulator, "
+               "and compare that with its layers (V2)"),
+      cl::cat(category)};
 };
 
 /// What diagnostics are about.
@@ -207,7 +212,9 @@ static llvm::Error compile(const Options &options) {
 
 static llvm::Expected<bool> runTool(const Options &options) {
   if (options.verify)
-    return verifyArtifact(options.file, llvm::outs());
+    return verifyArtifact(options.file, options.emulate, llvm::outs());
+  if (options.emulate)
+    return llvm::createStringError("--emulate needs --verify");
   if (llvm::Error error = compile(options))
     return std::move(error);
   return true;

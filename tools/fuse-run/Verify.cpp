@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Verify.h"
+#include "Interpreter.h"
 #include "fuse/Analysis/Equivalence.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Transforms/Transforms.h"
@@ -108,9 +109,155 @@ static std::string describe(const Difference &difference) {
       difference.specialsDiffer ? ", NaN or infinity differ" : "");
 }
 
+//===----------------------------------------------------------------------===//
+// GPUs
+//===----------------------------------------------------------------------===//
+
+/// Whether it takes too long to compute every value from the contract: a
+/// product of a sum takes some tens of nanoseconds.
+static bool isTooLarge(ArrayRef<HostTensor> inputs) {
+  constexpr int64_t maxProducts = 1 << 27;
+  int64_t weights = 0, tokens = 1;
+  for (const HostTensor &input : inputs) {
+    ArrayRef<int64_t> shape = input.getShape();
+    weights += shape.size() == 2 ? input.getNumElements() : 0;
+    if (!shape.empty() && input.getNumElements() > 0)
+      tokens = std::max(tokens, input.getNumElements() / shape.back());
+  }
+  return weights > maxProducts / tokens;
+}
+
+/// What values may be by the contract, or nothing where that is not known.
+static std::optional<std::vector<Tensor>>
+getContract(func::FuncOp function, ArrayRef<HostTensor> inputs,
+            bool isAligned) {
+  if (isTooLarge(inputs))
+    return std::nullopt;
+  Interpreter interpreter(isAligned ? Accumulator::Aligned
+                                    : Accumulator::Single);
+  auto contract = interpreter.run(function, inputs);
+  if (contract)
+    return std::move(*contract);
+  // Not every op has a meaning there.
+  llvm::consumeError(contract.takeError());
+  return std::nullopt;
+}
+
+/// The first value that the contract does not allow, or an empty text.
+static std::string findOutside(ArrayRef<Tensor> contract,
+                               ArrayRef<HostTensor> results) {
+  for (auto [index, range, result] : llvm::enumerate(contract, results))
+    if (std::optional<int64_t> place = findOutside(range, result))
+      return llvm::formatv("result {0} at {1} is {2}, expected {3} to {4}",
+                           index, *place, result.get(*place), range[*place].lo,
+                           range[*place].hi);
+  return "";
+}
+
+namespace {
+
+/// Checks of what is compiled for a GPU.
+class GpuChecks {
+public:
+  static Expected<GpuChecks> create(func::FuncOp function,
+                                    const GpuOptions &options) {
+    auto program = GpuProgram::compile(function, options);
+    if (!program)
+      return program.takeError();
+    auto device = GpuProgram::getDeviceName();
+    if (!device)
+      return device.takeError();
+    return GpuChecks(function, options, std::move(*program),
+                     std::move(*device));
+  }
+
+  /// Runs it; `reference` is what the reference lowering gives.
+  void check(ArrayRef<HostTensor> inputs, ArrayRef<HostTensor> reference);
+  void print(Table &table) const;
+
+private:
+  GpuChecks(func::FuncOp function, const GpuOptions &options,
+            GpuProgram program, std::string device)
+      : function(function), options(options), program(std::move(program)),
+        device(std::move(device)) {}
+
+  func::FuncOp function;
+  const GpuOptions &options;
+  GpuProgram program;
+  std::string device;
+  /// The first thing that is wrong.
+  std::string failure;
+  Difference worst;
+  /// Values that were compared with the contract, each once.
+  int64_t numContracts = 0;
+};
+
+} // namespace
+
+void GpuChecks::check(ArrayRef<HostTensor> inputs,
+                      ArrayRef<HostTensor> reference) {
+  if (!failure.empty())
+    return;
+  auto fail = [&](const Twine &what) {
+    failure = what.str();
+    for (auto [index, input] : llvm::enumerate(inputs))
+      if (ShapedType::isDynamicShape(
+              cast<ShapedType>(function.getArgumentTypes()[index]).getShape()))
+        failure += llvm::formatv("; argument {0} is {1}", index,
+                                 toString(input.getType(), input.getShape()))
+                       .str();
+  };
+  std::vector<HostTensor> first;
+  for (unsigned order = 0; order < options.numOrders; ++order) {
+    auto results = program.run(inputs, order);
+    if (!results)
+      return fail(toString(results.takeError()));
+    if (order == 0)
+      first = std::move(*results);
+    else if (!llvm::equal(first, *results,
+                          [](const HostTensor &x, const HostTensor &y) {
+                            return x.isBitEqual(y);
+                          }))
+      return fail("order " + Twine(order) +
+                  " gives other bits than the first one");
+  }
+  Difference difference = compare(first, reference);
+  worst.merge(difference);
+  // Tensor cores sum products of 8-bit floats in a way of their own.
+  bool isAligned = program.getPath() != "portable" &&
+                   llvm::any_of(inputs, [](const HostTensor &input) {
+                     return input.getType() == ElementType::F8E4M3FN;
+                   });
+  if (auto contract = getContract(function, inputs, isAligned)) {
+    numContracts += difference.numValues;
+    if (std::string what = findOutside(*contract, first); !what.empty())
+      fail(what);
+    return;
+  }
+  if (difference.specialsDiffer ||
+      difference.energy > getEnergyBound(inputs, first))
+    fail(describe(difference));
+}
+
+void GpuChecks::print(Table &table) const {
+  std::string claim = (program.getPath() + " on " + device).str();
+  if (!failure.empty())
+    return table.row("V2", claim, false, failure);
+  table.row("V2", claim, true,
+            llvm::formatv("{0} of {1} values checked by contract, the same "
+                          "bits {2} times",
+                          numContracts, worst.numValues, options.numOrders)
+                .str());
+  table.row("", "and against reference", true, describe(worst));
+}
+
+//===----------------------------------------------------------------------===//
+// The ladder
+//===----------------------------------------------------------------------===//
+
 Expected<bool> fuse::verify(func::FuncOp function,
                             ArrayRef<std::vector<HostTensor>> inputSets,
-                            llvm::raw_ostream &os) {
+                            const GpuOptions &gpu, llvm::raw_ostream &os) {
   Table table(os);
   StringRef name = function.getSymName();
 
@@ -155,6 +302,13 @@ Expected<bool> fuse::verify(func::FuncOp function,
   auto referenceProgram = Program::compile(fused, /*reference=*/true);
   if (!referenceProgram)
     return referenceProgram.takeError();
+  std::optional<GpuChecks> gpuChecks;
+  if (!gpu.chip.empty()) {
+    auto checks = GpuChecks::create(fused, gpu);
+    if (!checks)
+      return checks.takeError();
+    gpuChecks.emplace(std::move(*checks));
+  }
 
   bool bitEqual = true, withinBound = true;
   int64_t numBytes = 0;
@@ -178,11 +332,15 @@ Expected<bool> fuse::verify(func::FuncOp function,
     withinBound &= !difference.specialsDiffer &&
                    difference.energy <= getEnergyBound(inputs, *results);
     referenceWorst.merge(difference);
+    if (gpuChecks)
+      gpuChecks->check(inputs, *referenceResults);
   }
   table.row("V1", "fused against unfused, CPU", bitEqual,
             bitEqual ? "bit-equal (" + Twine(numBytes) + " bytes)"
                      : Twine(describe(unfusedWorst)));
   table.row("", "optimized against reference", withinBound,
             describe(referenceWorst));
+  if (gpuChecks)
+    gpuChecks->print(table);
   return table.allHold;
 }

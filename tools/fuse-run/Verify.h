@@ -7,7 +7,7 @@
 #ifndef FUSE_TOOLS_FUSE_RUN_VERIFY_H
 #define FUSE_TOOLS_FUSE_RUN_VERIFY_H
 
-#include "Program.h"
+#include "GpuProgram.h"
 
 namespace fuse {
 
@@ -34,15 +34,18 @@ Difference compare(llvm::ArrayRef<HostTensor> first,
 double getEnergyBound(llvm::ArrayRef<HostTensor> inputs,
                       llvm::ArrayRef<HostTensor> results);
 
-/// Prints a table of the checks that need no GPU, over some sets of inputs, and
-/// returns whether all hold:
+/// Prints a table of checks over some sets of inputs, and returns whether all
+/// hold:
 ///
 /// - V0: forming kernels and unfusing them gives the same IR;
 /// - V1: fused and unfused give the same bits;
-/// - the optimized and the reference lowering differ by rounding only.
+/// - the optimized and the reference lowering differ by rounding only;
+/// - V2, where the options name a GPU: what is compiled for it gives values
+/// that
+///   the contract of the function allows, and the same bits each time.
 llvm::Expected<bool> verify(mlir::func::FuncOp function,
                             llvm::ArrayRef<std::vector<HostTensor>> inputSets,
-                            llvm::raw_ostream &os);
+                            const GpuOptions &gpu, llvm::raw_ostream &os);
 
 } // namespace fuse
 

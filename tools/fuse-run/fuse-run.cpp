@@ -85,8 +85,9 @@ struct Options {
       "verify",
       cl::desc(
           "Check that unfusing undoes forming (V0), that fused and "
-          "unfused are bit-equal (V1), and the reference lowering; without "
-          "--entry for every public function"),
+          "unfused are bit-equal (V1), and the reference lowering; with --chip "
+          "also that its code gives what the contract allows (V2), on the "
+          "emulator; without --entry for every public function"),
       cl::cat(category)};
   cl::opt<bool> print{"print", cl::desc("Print the results"),
                       cl::cat(category)};
@@ -105,8 +106,19 @@ struct Options {
           clEnumValN(Emit::PTX, "ptx", "PTX text for --chip")),
       cl::init(Emit::None), cl::cat(category)};
   cl::opt<std::string> chip{
-      "chip", cl::desc("GPU that --emit=gpu, nvvm and ptx are for"),
+      "chip",
+      cl::desc("GPU that --emit=gpu, nvvm and ptx are for (sm_90), or that "
+               "--verify checks code for"),
       cl::init("sm_90"), cl::cat(category)};
+  cl::opt<bool> portable{
+      "portable",
+      cl::desc("With --verify and --chip, check the portable path alone"),
+      cl::cat(category)};
+  cl::opt<unsigned> orders{
+      "orders",
+      cl::desc("With --verify and --chip, in how many orders of its threads "
+               "and copies code runs on the same inputs"),
+      cl::init(GpuOptions().numOrders), cl::cat(category)};
   cl::opt<std::string> outputFile{"o",
                                   cl::desc("Where to write what is "
                                            "emitted"),
@@ -126,6 +138,20 @@ static bool hasOnlyChecks(const Options &options) {
          !options.bench && options.dumpPhases.empty();
 }
 
+static bool hasChip(const Options &options) {
+  return options.chip.getNumOccurrences() > 0;
+}
+
+/// The GPU whose code is checked, if any.
+static GpuOptions getGpuOptions(const Options &options) {
+  GpuOptions gpu;
+  if (hasChip(options))
+    gpu.chip = options.chip;
+  gpu.isPortable = options.portable;
+  gpu.numOrders = options.orders;
+  return gpu;
+}
+
 /// No option is without effect.
 static llvm::Error checkOptions(const Options &options) {
   if (options.iterations == 0)
@@ -134,6 +160,17 @@ static llvm::Error checkOptions(const Options &options) {
     if (options.outputFile.getNumOccurrences() > 0)
       return llvm::createStringError(
           "-o is for what --emit prints; results go to --output");
+    bool isForGPU = options.verifyChecks && hasChip(options);
+    if (hasChip(options) && !isForGPU)
+      return llvm::createStringError("--chip needs --emit or --verify");
+    if (options.orders == 0)
+      return llvm::createStringError("--orders: expected at least 1, got 0");
+    for (const cl::Option *option :
+         {static_cast<const cl::Option *>(&options.portable),
+          static_cast<const cl::Option *>(&options.orders)})
+      if (option->getNumOccurrences() > 0 && !isForGPU)
+        return llvm::createStringError("--" + option->ArgStr +
+                                       " needs --verify and --chip");
     return llvm::Error::success();
   }
   std::pair<llvm::StringRef, bool> runs[] = {
@@ -296,7 +333,7 @@ static llvm::Expected<bool> runFunction(func::FuncOp function,
                                    Twine(options.outputs.size()) + " files");
 
   if (hasOnlyChecks(options))
-    return verify(function, *inputSets, llvm::outs());
+    return verify(function, *inputSets, getGpuOptions(options), llvm::outs());
 
   ArrayRef<HostTensor> inputs = inputSets->front();
   auto program = Program::compile(function, options.reference, dump);
@@ -316,7 +353,7 @@ static llvm::Expected<bool> runFunction(func::FuncOp function,
             benchmark(*program, inputs, options.iterations, llvm::outs()))
       return std::move(error);
   if (options.verifyChecks)
-    return verify(function, *inputSets, llvm::outs());
+    return verify(function, *inputSets, getGpuOptions(options), llvm::outs());
   return true;
 }
 
@@ -341,7 +378,8 @@ static llvm::Expected<bool> verifyAll(ModuleOp module, const Options &options) {
     if (!inputSets)
       return inputSets.takeError();
     llvm::outs() << "@" << function.getSymName() << "\n";
-    auto holds = verify(function, *inputSets, llvm::outs());
+    auto holds =
+        verify(function, *inputSets, getGpuOptions(options), llvm::outs());
     if (!holds)
       return holds.takeError();
     allHold &= *holds;

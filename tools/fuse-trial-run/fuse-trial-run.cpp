@@ -15,6 +15,7 @@
 #include "fuse-c/Runtime.h"
 #include "fuse/Runtime/Host/Failure.h"
 #include "fuse/Runtime/Trial/Child.h"
+#include "fuse/Runtime/Trial/Emulator.h"
 #include "fuse/Runtime/Trial/Options.h"
 #include "fuse/Runtime/Trial/Trial.h"
 #include "fuse/Runtime/Trial/TrialFormat.h"
@@ -50,6 +51,8 @@ struct Options {
   size_t streams = 4;
   /// Cases of the soak for each stream.
   size_t soakCases = 32;
+  /// No GPU, but the emulator.
+  bool emulates = false;
   /// The device is exclusive, and launches of the soak overlap.
   bool exclusive = false;
 };
@@ -336,6 +339,8 @@ static json soak(const Options &options, const std::vector<Case> &cases) {
 //===----------------------------------------------------------------------===//
 
 static int runTool(const Options &options) {
+  if (options.emulates)
+    chooseEmulator();
   std::vector<std::unique_ptr<TrialFile>> files;
   std::vector<Case> cases;
   size_t index = 0;
@@ -387,6 +392,7 @@ static constexpr const char *kUsage =
     "with the CPU's results. Exits with 1 when one does not hold.\n"
     "\n"
     "  --device=N       ordinal of the device (0)\n"
+    "  --emulate        no GPU, but the emulator that is built with this\n"
     "  --timeout-ms=N   how long a launch may take (10000)\n"
     "  --part=I --parts=N  only each N-th case, from I on\n"
     "  --limit=N        at most so many cases\n"
@@ -414,6 +420,8 @@ static Options readOptions(int argc, char **argv) {
       options.inProcess = true;
     else if (text == "--keep-workspace")
       options.keepWorkspace = true;
+    else if (text == "--emulate")
+      options.emulates = true;
     else if (text == "--exclusive")
       options.exclusive = true;
     else if (read("--device", number))
