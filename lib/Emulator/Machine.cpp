@@ -524,7 +524,10 @@ bool Machine::runTogether(Warp &warp) {
       }
       if (!isThere)
         continue;
+      warp.blocked = nullptr;
       instruction.together(warp, mask, instruction);
+      if (warp.blocked)
+        continue;
       for (Thread *other : warp.threads) {
         if (!other || !(mask >> other->getLane() & 1))
           continue;
@@ -612,7 +615,9 @@ void Machine::reportHang() {
           "kernel " + block->grid->program->header.name + ", " +
           printPlace(thread, thread.isTogether ? thread.pc : thread.waitsAt);
       if (thread.isTogether)
-        what += ", for other lanes of the warp";
+        what += std::string(", for ") + (thread.warp->blocked
+                                             ? thread.warp->blocked
+                                             : "other lanes of the warp");
       else if (thread.waiting.describe)
         what += ", for " + thread.waiting.describe(thread);
       auto &entry = waiting[what];

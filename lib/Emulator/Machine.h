@@ -118,6 +118,9 @@ struct Warp {
   std::array<Thread *, kWarpSize> threads{};
 
   Knowledge knowledge;
+  /// Set by what lanes execute together where they have to come back to it when
+  /// others have gone on: what they wait for.
+  const char *blocked = nullptr;
   /// Products under way, for Products.cpp: see there.
   std::shared_ptr<void> products;
 };

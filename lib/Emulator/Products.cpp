@@ -61,7 +61,7 @@ struct Sums {
 
 struct Product {
   std::shared_ptr<Sums> sums;
-  /// The reads of its operands that are under way.
+  /// The reads of its operands that are under way, zero behind them.
   uint64_t reads;
   /// How many groups were committed before it.
   uint64_t group;
@@ -69,6 +69,9 @@ struct Product {
 
 /// Warp::products.
 struct Products {
+  /// What the warps of the group knew when they began their products; that of
+  /// the first one counts.
+  VectorClock issued;
   uint64_t numGroups = 0;
   std::deque<Product> pending;
   /// The sums under way in registers.
@@ -324,6 +327,8 @@ static void executeProduct(Warp &warp, uint32_t lanes,
            form.isSaturated, product.sums->values.data());
   ++product.sums->numPending;
   product.group = products.numGroups;
+  Warp &first = block.warps[warp.index / kGroupWarps * kGroupWarps];
+  block.machine->getRaces().arrive(warp, getProducts(first).issued);
   products.pending.push_back(std::move(product));
 }
 
@@ -339,24 +344,41 @@ static bool isFence(const Instruction &instruction) {
 static void executeCommit(Warp &warp, uint32_t lanes, const Instruction &) {
   checkWholeWarp(warp, lanes);
   ++getProducts(warp).numGroups;
+  warp.block->machine->change();
 }
 
+/// A product is one of four warps: none of them has it before all have begun
+/// theirs, and what one of them knows to be read, all of them have read.
 static void executeWait(Warp &warp, uint32_t lanes,
                         const Instruction &instruction) {
   checkWholeWarp(warp, lanes);
-  Products &products = getProducts(warp);
   uint64_t count = instruction.operands[0].bits;
-  while (!products.pending.empty() &&
-         products.pending.front().group + count < products.numGroups) {
-    Product product = std::move(products.pending.front());
-    products.pending.pop_front();
-    endUnderWay(*warp.block, product.reads);
-    Sums &sums = *product.sums;
-    if (--sums.numPending != 0)
+  Products &own = getProducts(warp);
+  uint64_t end = own.numGroups - std::min(count, own.numGroups);
+  unsigned first = warp.index / kGroupWarps * kGroupWarps;
+  auto getOther = [&](unsigned i) -> Products & {
+    return getProducts(warp.block->warps[first + i]);
+  };
+  for (unsigned i = 0; i < kGroupWarps; ++i)
+    if (getOther(i).numGroups < end) {
+      warp.blocked = "other warps of its group";
+      return;
+    }
+  for (unsigned i = 0; i < kGroupWarps; ++i)
+    for (Product &product : getOther(i).pending)
+      if (product.group < end && product.reads) {
+        endUnderWay(*warp.block, product.reads);
+        product.reads = 0;
+      }
+  Races::await(warp, getOther(0).issued);
+  while (!own.pending.empty() && own.pending.front().group < end) {
+    std::shared_ptr<Sums> sums = std::move(own.pending.front().sums);
+    own.pending.pop_front();
+    if (--sums->numPending != 0)
       continue;
-    for (unsigned number = 0; number < sums.form.getSumRegisters(); ++number)
-      products.owners.erase(sums.instruction->operands[number].index);
-    writeSums(warp, sums);
+    for (unsigned number = 0; number < sums->form.getSumRegisters(); ++number)
+      own.owners.erase(sums->instruction->operands[number].index);
+    writeSums(warp, *sums);
   }
 }
 
