@@ -51,6 +51,8 @@ struct Row {
 struct Group {
   /// Copies that still read, and that have not landed.
   unsigned numReading = 0, numPending = 0;
+  /// See Races.
+  uint32_t number = 0;
 };
 
 /// An arrival at an mbarrier when all copies before it have landed.
@@ -102,7 +104,7 @@ static ThreadCopies &getCopies(Thread &thread) {
 /// What the thread knows by now, which who waits for its copy gets to know.
 static std::shared_ptr<const VectorClock> publish(Thread &thread) {
   auto known = std::make_shared<VectorClock>();
-  thread.getMachine().getRaces().arrive(*thread.warp, *known);
+  thread.getMachine().getRaces().arriveAsync(*thread.warp, *known);
   return known;
 }
 
@@ -116,6 +118,12 @@ static std::shared_ptr<Copy> makeCopy(Thread &thread,
                  "), landing: ";
   ++thread.writes;
   return copy;
+}
+
+static uint64_t beginUse(SharedPlace place, const Copy &copy, bool isWrite) {
+  return beginUnderWay(
+      *place.block,
+      {{{place.offset, place.offset + copy.bytes}}, isWrite, copy.instruction});
 }
 
 /// Calls `land` when the machine wants it, and says whose copy it is if that
@@ -310,15 +318,13 @@ static void beginToShared(Thread &thread, const std::shared_ptr<Copy> &copy,
                     printPlace("mbarrier", *at.block, at.offset));
   std::vector<Block *> targets = getTargets(thread, place, mask);
   std::vector<uint64_t> ids;
-  uint32_t end = place.offset + copy->bytes;
   for (Block *block : targets) {
     (void)accessShared(*block, place.offset, copy->bytes, getAlignment(*copy),
                        Access::Write);
     (void)getMbarrier(*block, at.offset);
     machine.getRaces().writeAsync(thread, Place(*block, place.offset),
                                   copy->bytes);
-    ids.push_back(beginUnderWay(*block, {{place.offset, end}},
-                                /*isWrite=*/true, *copy->instruction));
+    ids.push_back(beginUse({block, place.offset}, *copy, /*isWrite=*/true));
   }
   copy->known = publish(thread);
   for (size_t i = 0; i < targets.size(); ++i)
@@ -348,9 +354,7 @@ static Outcome executeToShared(Thread &thread, const Instruction &instruction) {
                        Access::Read);
     thread.getMachine().getRaces().readAsync(
         thread, Place(*source.block, source.offset), copy->bytes);
-    uint64_t id = beginUnderWay(*source.block,
-                                {{source.offset, source.offset + copy->bytes}},
-                                /*isWrite=*/false, instruction);
+    uint64_t id = beginUse(source, *copy, /*isWrite=*/false);
     beginToShared(thread, copy, place, operand + 3, nullptr,
                   [source, id](Machine &, const Copy &copy) {
                     endUnderWay(*source.block, id);
@@ -394,9 +398,7 @@ static Outcome executeToGlobal(Thread &thread, const Instruction &instruction) {
   machine.getRaces().readAsync(thread, Place(*source.block, source.offset),
                                copy->bytes);
   checkRows(thread, *copy, /*isWrite=*/true);
-  uint64_t id = beginUnderWay(*source.block,
-                              {{source.offset, source.offset + copy->bytes}},
-                              /*isWrite=*/false, instruction);
+  uint64_t id = beginUse(source, *copy, /*isWrite=*/false);
   copy->group = getCopies(thread).bulk.open;
   ++copy->group->numReading;
   ++copy->group->numPending;
@@ -457,9 +459,7 @@ static Outcome executePlain(Thread &thread, const Instruction &instruction) {
                      Access::Write);
   machine.getRaces().write(thread, Place(*place.block, place.offset),
                            copy->bytes);
-  uint64_t id =
-      beginUnderWay(*place.block, {{place.offset, place.offset + copy->bytes}},
-                    /*isWrite=*/true, instruction);
+  uint64_t id = beginUse(place, *copy, /*isWrite=*/true);
   ThreadCopies &copies = getCopies(thread);
   copy->group = copies.plain.open;
   ++copy->group->numReading;
@@ -517,13 +517,8 @@ static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
 static Outcome executeCommit(Thread &thread, const Instruction &instruction) {
   ThreadCopies &copies = getCopies(thread);
   Groups &groups = instruction.detail & kIsPlain ? copies.plain : copies.bulk;
-  auto &committed = groups.committed;
-  // What has landed is not looked at any more.
-  auto end = std::find_if(
-      committed.begin(), committed.end(),
-      [](const std::shared_ptr<Group> &group) { return group->numPending; });
-  committed.erase(committed.begin(), end);
-  committed.push_back(std::move(groups.open));
+  groups.open->number = thread.getMachine().getRaces().commit(*thread.warp);
+  groups.committed.push_back(std::move(groups.open));
   groups.open = std::make_shared<Group>();
   return Outcome::Next;
 }
@@ -534,17 +529,22 @@ static constexpr unsigned kCountShift = 32;
 
 static bool isWaitOver(const Thread &thread) {
   uint64_t state = thread.waiting.state;
-  const auto &copies = *static_cast<const ThreadCopies *>(thread.copies.get());
-  const Groups &groups = state & kIsPlain ? copies.plain : copies.bulk;
+  auto &copies = *static_cast<ThreadCopies *>(thread.copies.get());
+  auto &committed = (state & kIsPlain ? copies.plain : copies.bulk).committed;
   uint64_t count = state >> kCountShift;
-  if (count >= groups.committed.size())
+  if (count >= committed.size())
     return true;
-  return std::none_of(groups.committed.begin(),
-                      groups.committed.end() - static_cast<ptrdiff_t>(count),
-                      [&](const std::shared_ptr<Group> &group) {
-                        return state & kIsRead ? group->numReading
-                                               : group->numPending;
-                      });
+  auto end = committed.end() - static_cast<ptrdiff_t>(count);
+  if (std::any_of(
+          committed.begin(), end, [&](const std::shared_ptr<Group> &group) {
+            return state & kIsRead ? group->numReading : group->numPending;
+          }))
+    return false;
+  Races::await(*thread.warp, *thread.warp, end[-1]->number);
+  // Those that only have been read may be waited for again.
+  if (!(state & kIsRead))
+    committed.erase(committed.begin(), end);
+  return true;
 }
 
 static std::string describeWait(const Thread &thread) {

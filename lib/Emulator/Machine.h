@@ -158,6 +158,11 @@ struct UnderWay {
   std::vector<SharedRange> ranges;
   bool isWrite;
   const Instruction *instruction;
+  /// Products read rows that nobody needs. A write to one of these ranges,
+  /// which are behind the others, is no fault: `spoil` gets their number and
+  /// takes care that what is made of it is no number.
+  std::vector<SharedRange> spoilable = {};
+  std::function<void(size_t)> spoil = nullptr;
 };
 
 struct Block {
@@ -370,8 +375,7 @@ uint8_t *accessShared(Block &block, uint32_t offset, uint32_t bytes,
 /// Shared memory is read or written from here on until `endUnderWay`: accesses
 /// in conflict with it are a Fault, and so is its beginning if it is in
 /// conflict with what is under way already.
-uint64_t beginUnderWay(Block &block, std::vector<SharedRange> ranges,
-                       bool isWrite, const Instruction &instruction);
+uint64_t beginUnderWay(Block &block, UnderWay use);
 void endUnderWay(Block &block, uint64_t id);
 
 /// LoadStore.cpp. The bytes behind a generic address, checked as those of its

@@ -14,8 +14,6 @@
 using namespace fuse;
 using namespace fuse::emulator;
 
-static constexpr uint32_t kChunk = 16;
-
 unsigned emulator::getBytes(Element element) {
   switch (element) {
   case Element::TF32:
@@ -36,7 +34,7 @@ Descriptor::Descriptor(uint64_t bits) {
   // All are in units of 16 bytes.
   auto get = [&](unsigned shift) {
     constexpr uint64_t mask = (1 << 14) - 1;
-    return static_cast<uint32_t>(bits >> shift & mask) * kChunk;
+    return static_cast<uint32_t>(bits >> shift & mask) * kChunkBytes;
   };
   start = get(0);
   leading = get(16);
@@ -51,29 +49,31 @@ Descriptor::Descriptor(uint64_t bits) {
 std::vector<uint32_t> Descriptor::getChunks(unsigned first, unsigned count,
                                             bool isTransposed) const {
   constexpr unsigned groupRows = 8;
-  uint32_t rowBytes = swizzleBytes ? swizzleBytes : kChunk;
+  uint32_t rowBytes = swizzleBytes ? swizzleBytes : kChunkBytes;
   std::vector<uint32_t> chunks;
   auto add = [&](uint32_t offset) {
     uint32_t address = start + offset;
     if (swizzleBytes)
-      address ^= (((address >> 7) - base) & (swizzleBytes / kChunk - 1)) << 4;
+      address ^= (((address >> 7) - base) & (swizzleBytes / kChunkBytes - 1))
+                 << 4;
     chunks.push_back(address);
   };
   if (!isTransposed) {
     for (unsigned row = first; row < first + count; ++row)
-      for (unsigned i = 0; i < kRowBytes / kChunk; ++i)
+      for (unsigned i = 0; i < kRowBytes / kChunkBytes; ++i)
         add(row % groupRows * rowBytes + row / groupRows * stride +
-            i * (swizzleBytes ? kChunk : leading));
+            i * (swizzleBytes ? kChunkBytes : leading));
     return chunks;
   }
   // Chunks of eight halves; without a swizzle the strides change places.
-  unsigned perRow = rowBytes / kChunk;
-  unsigned depth = getDepth(Element::F16), perChunk = kChunk / 2;
+  unsigned perRow = rowBytes / kChunkBytes;
+  unsigned depth = getDepth(Element::F16), perChunk = kChunkBytes / 2;
   for (unsigned k = 0; k < depth; ++k)
     for (unsigned i = first / perChunk; i < (first + count) / perChunk; ++i)
       add(k % groupRows * rowBytes +
           k / groupRows * (swizzleBytes ? stride : leading) +
-          i % perRow * kChunk + i / perRow * (swizzleBytes ? leading : stride));
+          i % perRow * kChunkBytes +
+          i / perRow * (swizzleBytes ? leading : stride));
   return chunks;
 }
 
@@ -82,22 +82,22 @@ emulator::getRanges(const std::vector<uint32_t> &chunks) {
   std::vector<SharedRange> ranges;
   for (uint32_t chunk : chunks) {
     if (!ranges.empty() && ranges.back().end == chunk)
-      ranges.back().end += kChunk;
-    else if (!ranges.empty() && ranges.back().begin == chunk + kChunk)
+      ranges.back().end += kChunkBytes;
+    else if (!ranges.empty() && ranges.back().begin == chunk + kChunkBytes)
       ranges.back().begin = chunk;
     else
-      ranges.push_back({chunk, chunk + kChunk});
+      ranges.push_back({chunk, chunk + kChunkBytes});
   }
   return ranges;
 }
 
 std::vector<uint8_t> emulator::gather(const Block &block,
                                       const std::vector<uint32_t> &chunks) {
-  std::vector<uint8_t> bytes(chunks.size() * kChunk);
+  std::vector<uint8_t> bytes(chunks.size() * kChunkBytes);
   uint8_t *to = bytes.data();
   for (uint32_t chunk : chunks) {
-    std::memcpy(to, block.shared.data() + chunk, kChunk);
-    to += kChunk;
+    std::memcpy(to, block.shared.data() + chunk, kChunkBytes);
+    to += kChunkBytes;
   }
   return bytes;
 }
@@ -242,6 +242,8 @@ static double roundSum(double value, Sum sum, bool isSaturated) {
   case Sum::F16:
     return decodeFloat(encodeFloat(value, kHalf), kHalf);
   case Sum::S32: {
+    if (std::isnan(value))
+      return value;
     constexpr double largest = std::numeric_limits<int32_t>::max(),
                      smallest = std::numeric_limits<int32_t>::min();
     if (isSaturated)
@@ -311,7 +313,9 @@ void emulator::multiply(const double *a, const double *b, unsigned rows,
 
 uint32_t emulator::encodeSum(double value, Sum sum) {
   if (sum == Sum::S32)
-    return static_cast<uint32_t>(static_cast<int32_t>(value));
+    return std::isnan(value)
+               ? uint32_t(1) << 31
+               : static_cast<uint32_t>(static_cast<int32_t>(value));
   if (sum == Sum::F16)
     return encodeFloat(value, kHalf);
   // It has been rounded already.

@@ -23,6 +23,8 @@ enum class Sum : uint8_t { F32, F16, S32 };
 unsigned getBytes(Element element);
 /// Bytes of a row of an operand: what an instruction reads of K.
 constexpr unsigned kRowBytes = 32;
+/// Of what keeps together in shared memory.
+constexpr uint32_t kChunkBytes = 16;
 inline unsigned getDepth(Element element) {
   return kRowBytes / getBytes(element);
 }

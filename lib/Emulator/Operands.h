@@ -60,6 +60,12 @@ SharedPlace getPlace(const Thread &thread, Space space, const Value &base,
 uint64_t getUniform(const Warp &warp, uint32_t lanes, const Value &value,
                     const char *what);
 
+/// Throws Fault where accessShared does, whatever is under way.
+void checkShared(const Block &block, uint32_t offset, uint32_t bytes,
+                 unsigned alignment);
+/// Whether something under way writes to the 16 bytes from `chunk` on.
+bool isBeingWritten(const Block &block, uint32_t chunk);
+
 /// That bytes are an mbarrier, which nothing else may access, or no longer are.
 void protectMbarrier(Block &block, uint32_t offset, bool isThere);
 

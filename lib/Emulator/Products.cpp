@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <unordered_set>
 
 using namespace fuse;
@@ -31,6 +32,7 @@ constexpr unsigned kGroupWarps = 4;
 constexpr unsigned kRows = 16;
 /// In registers whose sums are under way: NaN, so that a missing wait shows.
 constexpr uint64_t kUnderWay = 0x7fffffff;
+constexpr double kNoNumber = std::numeric_limits<double>::quiet_NaN();
 
 /// What the decoder knows, in Instruction::detail.
 struct Form {
@@ -61,19 +63,22 @@ struct Sums {
 
 struct Product {
   std::shared_ptr<Sums> sums;
-  /// The reads of its operands that are under way, zero behind them.
-  uint64_t reads;
   /// How many groups were committed before it.
+  uint64_t group;
+};
+
+/// Its reads that are under way.
+struct Reads {
+  uint64_t id;
   uint64_t group;
 };
 
 /// Warp::products.
 struct Products {
-  /// What the warps of the group knew when they began their products; that of
-  /// the first one counts.
-  VectorClock issued;
-  uint64_t numGroups = 0;
+  /// By the number of a group, when it was committed.
+  std::vector<uint32_t> groups;
   std::deque<Product> pending;
+  std::deque<Reads> reads;
   /// The sums under way in registers.
   std::unordered_map<uint32_t, std::shared_ptr<Sums>> owners;
   /// Instructions that have been found to have a fence before.
@@ -276,6 +281,59 @@ static std::shared_ptr<Sums> findSums(Warp &warp, Products &products,
 // Instructions
 //===----------------------------------------------------------------------===//
 
+namespace {
+
+/// The first operand of a warp.
+struct Rows {
+  std::vector<double> values;
+  /// The first row and the number of rows of what may be spoiled.
+  std::vector<std::pair<unsigned, unsigned>> places;
+};
+
+} // namespace
+
+/// Kernels with fewer rows than a product has let it read others, of whatever
+/// is there, and drop what comes of it. So it is no fault if these are in no
+/// order with who writes them, but then what they contain is no number. The
+/// first eight rows of all warps are never such rows.
+static Rows loadRows(Warp &warp, Form form, const Descriptor &descriptor,
+                     UnderWay &reads) {
+  constexpr unsigned groupRows = 8;
+  Block &block = *warp.block;
+  Thread &thread = *warp.threads[0];
+  Races &races = block.machine->getRaces();
+  std::vector<uint32_t> needed =
+      descriptor.getChunks(0, groupRows, form.isATransposed);
+  races.readChunks(thread, needed);
+  reads.ranges = getRanges(needed);
+
+  unsigned first = warp.index % kGroupWarps * kRows;
+  std::vector<uint32_t> chunks =
+      descriptor.getChunks(first, kRows, form.isATransposed);
+  for (uint32_t chunk : chunks)
+    checkShared(block, chunk, kChunkBytes, 1);
+  Rows rows;
+  unsigned depth = getDepth(form.a);
+  rows.values =
+      decodeRows(gather(block, chunks), form.a, kRows, form.isATransposed);
+  for (size_t i = 0; i < chunks.size(); ++i) {
+    std::pair<unsigned, unsigned> place = {i / (kRowBytes / kChunkBytes), 1};
+    if (form.isATransposed)
+      place = {i % (kRows / groupRows) * groupRows, groupRows};
+    if (first + place.first < groupRows)
+      continue;
+    if (isBeingWritten(block, chunks[i]) ||
+        !races.mayReadChunk(thread, chunks[i])) {
+      std::fill_n(rows.values.begin() + place.first * depth,
+                  place.second * depth, kNoNumber);
+      continue;
+    }
+    reads.spoilable.push_back({chunks[i], chunks[i] + kChunkBytes});
+    rows.places.push_back(place);
+  }
+  return rows;
+}
+
 static void executeProduct(Warp &warp, uint32_t lanes,
                            const Instruction &instruction) {
   checkWholeWarp(warp, lanes);
@@ -287,48 +345,42 @@ static void executeProduct(Warp &warp, uint32_t lanes,
   unsigned columns = form.getColumns(), depth = getDepth(form.a);
   const Value *operand = instruction.operands.data() + form.getSumRegisters();
 
-  std::vector<SharedRange> ranges;
-  std::vector<uint8_t> aBytes;
+  UnderWay reads = {{}, /*isWrite=*/false, &instruction};
+  Rows rows;
   if (form.isAInRegisters) {
-    aBytes = readRows(warp, operand);
+    rows.values = decodeRows(readRows(warp, operand), form.a, kRows, false);
     operand += 4;
   } else {
-    Descriptor descriptor(
-        getUniform(warp, lanes, *operand++, "the descriptor of A"));
-    std::vector<uint32_t> chunks = descriptor.getChunks(
-        warp.index % kGroupWarps * kRows, kRows, form.isATransposed);
-    ranges = getRanges(chunks);
-    for (const SharedRange &range : ranges)
-      (void)accessShared(block, range.begin, range.end - range.begin, 1,
-                         Access::Read);
-    aBytes = gather(block, chunks);
+    uint64_t bits = getUniform(warp, lanes, *operand++, "the descriptor of A");
+    rows = loadRows(warp, form, Descriptor(bits), reads);
   }
   uint64_t bBits = getUniform(warp, lanes, *operand++, "the descriptor of B");
   bool isAdded = getUniform(warp, lanes, *operand, "scale-d") & 1;
   std::vector<uint32_t> chunks =
       Descriptor(bBits).getChunks(0, columns, form.isBTransposed);
   std::vector<SharedRange> bRanges = getRanges(chunks);
-  ranges.insert(ranges.end(), bRanges.begin(), bRanges.end());
-  for (const SharedRange &range : ranges)
-    block.machine->getRaces().readAsync(thread, Place(block, range.begin),
-                                        range.end - range.begin);
+  reads.ranges.insert(reads.ranges.end(), bRanges.begin(), bRanges.end());
+  block.machine->getRaces().readChunks(thread, chunks);
   Product product;
-  product.reads =
-      beginUnderWay(block, std::move(ranges), /*isWrite=*/false, instruction);
+  product.sums = findSums(warp, products, instruction, isAdded);
+  if (!reads.spoilable.empty())
+    reads.spoil = [sums = product.sums, places = std::move(rows.places),
+                   columns](size_t number) {
+      std::fill_n(sums->values.begin() + places[number].first * columns,
+                  places[number].second * columns, kNoNumber);
+    };
+  uint64_t group = products.groups.size();
+  products.reads.push_back({beginUnderWay(block, std::move(reads)), group});
 
-  std::vector<double> a = decodeRows(aBytes, form.a, kRows, form.isATransposed);
   if (form.isANegated != form.isBNegated)
-    for (double &value : a)
+    for (double &value : rows.values)
       value = -value;
   auto b = decodeColumns(gather(block, chunks), form.b, columns,
                          form.isBTransposed, bBits);
-  product.sums = findSums(warp, products, instruction, isAdded);
-  multiply(a.data(), b->data(), kRows, columns, depth, form.sum,
+  multiply(rows.values.data(), b->data(), kRows, columns, depth, form.sum,
            form.isSaturated, product.sums->values.data());
   ++product.sums->numPending;
-  product.group = products.numGroups;
-  Warp &first = block.warps[warp.index / kGroupWarps * kGroupWarps];
-  block.machine->getRaces().arrive(warp, getProducts(first).issued);
+  product.group = group;
   products.pending.push_back(std::move(product));
 }
 
@@ -343,42 +395,51 @@ static bool isFence(const Instruction &instruction) {
 
 static void executeCommit(Warp &warp, uint32_t lanes, const Instruction &) {
   checkWholeWarp(warp, lanes);
-  ++getProducts(warp).numGroups;
+  getProducts(warp).groups.push_back(
+      warp.block->machine->getRaces().commit(warp));
   warp.block->machine->change();
 }
 
-/// A product is one of four warps: none of them has it before all have begun
-/// theirs, and what one of them knows to be read, all of them have read.
+/// Four warps compute products together: when these have ended for one of them,
+/// nobody reads their operands any more. Sums are in registers at the own wait.
+static bool endTogether(Warp &warp, uint64_t numGroups) {
+  unsigned first = warp.index / kGroupWarps * kGroupWarps;
+  auto get = [&](unsigned i) -> Warp & { return warp.block->warps[first + i]; };
+  for (unsigned i = 0; i < kGroupWarps; ++i)
+    if (getProducts(get(i)).groups.size() < numGroups)
+      return false;
+  for (unsigned i = 0; i < kGroupWarps; ++i) {
+    Products &products = getProducts(get(i));
+    for (; !products.reads.empty() && products.reads.front().group < numGroups;
+         products.reads.pop_front())
+      endUnderWay(*warp.block, products.reads.front().id);
+    if (numGroups != 0)
+      Races::await(warp, get(i), products.groups[numGroups - 1]);
+  }
+  return true;
+}
+
 static void executeWait(Warp &warp, uint32_t lanes,
                         const Instruction &instruction) {
   checkWholeWarp(warp, lanes);
+  Products &products = getProducts(warp);
   uint64_t count = instruction.operands[0].bits;
-  Products &own = getProducts(warp);
-  uint64_t end = own.numGroups - std::min(count, own.numGroups);
-  unsigned first = warp.index / kGroupWarps * kGroupWarps;
-  auto getOther = [&](unsigned i) -> Products & {
-    return getProducts(warp.block->warps[first + i]);
-  };
-  for (unsigned i = 0; i < kGroupWarps; ++i)
-    if (getOther(i).numGroups < end) {
-      warp.blocked = "other warps of its group";
-      return;
-    }
-  for (unsigned i = 0; i < kGroupWarps; ++i)
-    for (Product &product : getOther(i).pending)
-      if (product.group < end && product.reads) {
-        endUnderWay(*warp.block, product.reads);
-        product.reads = 0;
-      }
-  Races::await(warp, getOther(0).issued);
-  while (!own.pending.empty() && own.pending.front().group < end) {
-    std::shared_ptr<Sums> sums = std::move(own.pending.front().sums);
-    own.pending.pop_front();
-    if (--sums->numPending != 0)
+  uint64_t numGroups = products.groups.size();
+  numGroups -= std::min(numGroups, count);
+  if (!endTogether(warp, numGroups)) {
+    warp.blocked = "other warps of its group";
+    return;
+  }
+  while (!products.pending.empty() &&
+         products.pending.front().group < numGroups) {
+    std::shared_ptr<Sums> product = std::move(products.pending.front().sums);
+    products.pending.pop_front();
+    Sums &sums = *product;
+    if (--sums.numPending != 0)
       continue;
-    for (unsigned number = 0; number < sums->form.getSumRegisters(); ++number)
-      own.owners.erase(sums->instruction->operands[number].index);
-    writeSums(warp, *sums);
+    for (unsigned number = 0; number < sums.form.getSumRegisters(); ++number)
+      products.owners.erase(sums.instruction->operands[number].index);
+    writeSums(warp, sums);
   }
 }
 

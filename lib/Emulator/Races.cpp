@@ -48,10 +48,7 @@ void VectorClock::join(const VectorClock &other) {
 // Order
 //===----------------------------------------------------------------------===//
 
-void Races::begin(Warp &warp, const VectorClock &known) {
-  if (!isOn)
-    return;
-  Knowledge &own = warp.knowledge;
+uint32_t Races::takeSlot(const std::string &name, const VectorClock &known) {
   // That of a warp which is known to have ended, so that what this one does is
   // not taken for what that one did.
   auto slot =
@@ -67,23 +64,38 @@ void Races::begin(Warp &warp, const VectorClock &known) {
     names.emplace_back();
     proxyFences.push_back(0);
   }
-  own.slot = *slot;
+  uint32_t result = *slot;
   freeSlots.erase(slot);
+  names[result] = name;
+  return result;
+}
+
+void Races::begin(Warp &warp, const VectorClock &known) {
+  if (!isOn)
+    return;
+  Knowledge &own = warp.knowledge;
+  const Block &block = *warp.block;
+  std::string name = block.grid->program->header.name + ", block (" +
+                     std::to_string(block.place[0]) + ", " +
+                     std::to_string(block.place[1]) + ", " +
+                     std::to_string(block.place[2]) + "), warp " +
+                     std::to_string(warp.index);
+  own.slot = takeSlot(name, known);
+  own.asyncSlot = takeSlot(name, known);
   own.now = known;
   own.now.set(own.slot, ++times[own.slot]);
-  const Block &block = *warp.block;
-  names[own.slot] = block.grid->program->header.name + ", block (" +
-                    std::to_string(block.place[0]) + ", " +
-                    std::to_string(block.place[1]) + ", " +
-                    std::to_string(block.place[2]) + "), warp " +
-                    std::to_string(warp.index);
+  ++times[own.asyncSlot];
 }
 
 void Races::end(Warp &warp, VectorClock &known) {
   if (!isOn)
     return;
-  known.join(warp.knowledge.now);
-  freeSlots.push_back(warp.knowledge.slot);
+  Knowledge &own = warp.knowledge;
+  // Nothing is under way any more.
+  own.now.set(own.asyncSlot, times[own.asyncSlot]);
+  known.join(own.now);
+  freeSlots.push_back(own.slot);
+  freeSlots.push_back(own.asyncSlot);
 }
 
 void Races::arrive(Warp &warp, VectorClock &barrier) {
@@ -97,6 +109,25 @@ void Races::arrive(Warp &warp, VectorClock &barrier) {
 
 void Races::await(Warp &warp, const VectorClock &barrier) {
   warp.knowledge.now.join(barrier);
+}
+
+void Races::arriveAsync(Warp &warp, VectorClock &known) {
+  if (!isOn)
+    return;
+  arrive(warp, known);
+  uint32_t slot = warp.knowledge.asyncSlot;
+  known.set(slot, times[slot]++);
+}
+
+uint32_t Races::commit(Warp &warp) {
+  return isOn ? times[warp.knowledge.asyncSlot]++ : 0;
+}
+
+void Races::await(Warp &warp, const Warp &other, uint32_t group) {
+  VectorClock &now = warp.knowledge.now;
+  uint32_t slot = other.knowledge.asyncSlot;
+  if (now.get(slot) < group)
+    now.set(slot, group);
 }
 
 void Races::fence(Warp &warp) {
@@ -153,12 +184,17 @@ void Races::forget(Place place, uint64_t bytes) {
 }
 
 /// A launch sees all of those that have ended through every proxy.
+bool Races::isProxyOrdered(const Thread &thread, const Cell &cell) const {
+  const Access &writer = cell.writer;
+  return writer.isAsync || cell.grid != thread.block->grid->id ||
+         cell.written < proxyFences[writer.slot] ||
+         cell.written < proxyFences[thread.warp->knowledge.slot];
+}
+
 void Races::checkProxy(const Thread &thread, Place place,
                        const Cell &cell) const {
   const Access &writer = cell.writer;
-  if (writer.isAsync || cell.grid != thread.block->grid->id ||
-      cell.written < proxyFences[writer.slot] ||
-      cell.written < proxyFences[thread.warp->knowledge.slot])
+  if (isProxyOrdered(thread, cell))
     return;
   throw Fault(Fault::LaunchFailed,
               "reads " + place.print() + " through the async proxy, which " +
@@ -167,22 +203,47 @@ void Races::checkProxy(const Thread &thread, Place place,
                   " has written, without fence.proxy.async in between");
 }
 
+Races::Access Races::getAccess(const Thread &thread, bool isWeak,
+                               bool isAsync) const {
+  const Knowledge &own = thread.warp->knowledge;
+  const Program &program = *thread.block->grid->program;
+  uint32_t slot = isAsync ? own.asyncSlot : own.slot;
+  return {slot, times[slot], program.instructions[thread.pc].line, isWeak,
+          isAsync};
+}
+
+/// Whether what `slot` did at `time` is known.
+static bool happensBefore(uint32_t slot, uint32_t time, const Knowledge &own) {
+  return slot == own.slot || time <= own.now.get(slot);
+}
+
+void Races::readCell(Cell &cell, const Knowledge &own, const Access &access,
+                     uint8_t mask) {
+  // One reader is enough where all others are before it.
+  if (cell.reader.time != 0 && !cell.readers &&
+      !happensBefore(cell.reader.slot, cell.reader.time, own)) {
+    cell.readers = std::make_unique<Readers>();
+    (*cell.readers)[cell.reader.slot] = cell.reader;
+  }
+  if (cell.readers)
+    (*cell.readers)[access.slot] = access;
+  cell.readBytes |= mask;
+  cell.reader = access;
+}
+
 void Races::access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
                    bool isWeak, bool isAsync) {
   if (!isOn)
     return;
   const Knowledge &own = thread.warp->knowledge;
   const Grid &grid = *thread.block->grid;
-  Access access = {own.slot, own.now.get(own.slot),
-                   grid.program->instructions[thread.pc].line, isWeak, isAsync};
-  auto happensBefore = [&](const Access &other) {
-    return other.slot == own.slot || other.time <= own.now.get(other.slot);
-  };
+  Access access = getAccess(thread, isWeak, isAsync);
   auto check = [&](const Access &other, uint64_t at, bool wasWrite) {
     bool isRace = !isWrite    ? isWeak
                   : !wasWrite ? other.isWeak
                               : isWeak || other.isWeak;
-    if (!isRace || other.time == 0 || happensBefore(other))
+    if (!isRace || other.time == 0 ||
+        happensBefore(other.slot, other.time, own))
       return;
     throw Fault(Fault::LaunchFailed,
                 (isWrite ? "writes " : "reads ") + Place(at).print() +
@@ -211,22 +272,14 @@ void Races::access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
         cell.reader = {};
         cell.readBytes = 0;
       }
-      bool isMore = cell.writer.slot == own.slot;
+      bool isMore = cell.writer.slot == access.slot;
       cell.writtenBytes = isMore ? cell.writtenBytes | mask : mask;
       cell.writer = access;
       cell.written = thread.getMachine().getTime();
       cell.grid = grid.id;
       continue;
     }
-    // One reader is enough where all others are before it.
-    if (cell.reader.time != 0 && !happensBefore(cell.reader) && !cell.readers) {
-      cell.readers = std::make_unique<Readers>();
-      (*cell.readers)[cell.reader.slot] = cell.reader;
-    }
-    if (cell.readers)
-      (*cell.readers)[own.slot] = access;
-    cell.readBytes |= mask;
-    cell.reader = access;
+    readCell(cell, own, access, mask);
   }
 }
 
@@ -256,4 +309,33 @@ void Races::readAsync(Thread &thread, Place place, uint64_t bytes) {
 
 void Races::writeAsync(Thread &thread, Place place, uint64_t bytes) {
   access(thread, place, bytes, true, true, true);
+}
+
+bool Races::mayReadChunk(const Thread &thread, uint32_t chunk) const {
+  if (!isOn)
+    return true;
+  uint64_t cellNumber = Place(*thread.block, chunk).address / kCellBytes;
+  auto page = pages.find(cellNumber / kPageCells);
+  if (page == pages.end())
+    return true;
+  const Cell &cell = (*page->second)[cellNumber % kPageCells];
+  return cell.writtenBytes == 0 ||
+         (happensBefore(cell.writer.slot, cell.writer.time,
+                        thread.warp->knowledge) &&
+          isProxyOrdered(thread, cell));
+}
+
+void Races::readChunks(Thread &thread, const std::vector<uint32_t> &chunks) {
+  if (!isOn)
+    return;
+  Access read = getAccess(thread, /*isWeak=*/true, /*isAsync=*/true);
+  for (uint32_t chunk : chunks) {
+    // Throws, and says why.
+    if (!mayReadChunk(thread, chunk))
+      access(thread, Place(*thread.block, chunk), kCellBytes, /*isWrite=*/false,
+             /*isWeak=*/true, /*isAsync=*/true);
+    constexpr uint8_t all = (1 << kCellBytes) - 1;
+    readCell(getCell(Place(*thread.block, chunk).address),
+             thread.warp->knowledge, read, all);
+  }
 }

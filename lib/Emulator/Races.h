@@ -45,6 +45,9 @@ private:
 /// What a warp knows of others.
 struct Knowledge {
   uint32_t slot = 0;
+  /// Of what it has begun and does not wait for: copies and products. It knows
+  /// of them itself when it has waited.
+  uint32_t asyncSlot = 0;
   VectorClock now;
   /// At its last fence, which a relaxed store after it publishes.
   VectorClock fenced;
@@ -92,11 +95,24 @@ public:
   /// behind fence.proxy.async.
   void readAsync(Thread &thread, Place place, uint64_t bytes);
   void writeAsync(Thread &thread, Place place, uint64_t bytes);
+  /// A read of chunks of 16 bytes in shared memory, which are looked at and
+  /// kept by their first bytes: all that write such chunks write them whole, or
+  /// have neighbours that write the rest of them likewise.
+  void readChunks(Thread &thread, const std::vector<uint32_t> &chunks);
+  /// Whether a chunk may be read so; keeps nothing.
+  bool mayReadChunk(const Thread &thread, uint32_t chunk) const;
 
   /// `bar`, mbarrier and the like: who arrives publishes what it knows, who
   /// waits gets to know that.
   void arrive(Warp &warp, VectorClock &barrier);
   static void await(Warp &warp, const VectorClock &barrier);
+  /// A copy ends, and who waits for it gets to know what its warp knew when it
+  /// began.
+  void arriveAsync(Warp &warp, VectorClock &known);
+  /// The number of a group of copies or products, and a wait for all that the
+  /// other warp has begun until then.
+  uint32_t commit(Warp &warp);
+  static void await(Warp &warp, const Warp &other, uint32_t group);
   /// `fence`, `membar`, and `fence.proxy.async`.
   void fence(Warp &warp);
   void fenceProxy(Thread &thread);
@@ -124,9 +140,14 @@ private:
   static constexpr unsigned kCellBytes = 4, kPageCells = 1024;
   using Page = std::array<Cell, kPageCells>;
 
+  uint32_t takeSlot(const std::string &name, const VectorClock &known);
   Cell &getCell(uint64_t address);
+  Access getAccess(const Thread &thread, bool isWeak, bool isAsync) const;
+  void readCell(Cell &cell, const Knowledge &own, const Access &access,
+                uint8_t mask);
   void access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
               bool isWeak, bool isAsync);
+  bool isProxyOrdered(const Thread &thread, const Cell &cell) const;
   void checkProxy(const Thread &thread, Place place, const Cell &cell) const;
 
   bool isOn;

@@ -141,6 +141,9 @@ static void checkConflicts(const Block &block, uint32_t begin, uint32_t end,
   for (const auto &[id, other] : block.underWay) {
     if (!other.isWrite && access == Access::Read)
       continue;
+    for (size_t i = 0; i < other.spoilable.size(); ++i)
+      if (overlaps(other.spoilable[i], begin, end))
+        other.spoil(i);
     for (const SharedRange &range : other.ranges) {
       if (!overlaps(range, begin, end))
         continue;
@@ -168,8 +171,8 @@ static bool hasAny(const std::vector<uint16_t> &numbers, uint32_t begin,
   return false;
 }
 
-uint8_t *emulator::accessShared(Block &block, uint32_t offset, uint32_t bytes,
-                                unsigned alignment, Access access) {
+void emulator::checkShared(const Block &block, uint32_t offset, uint32_t bytes,
+                           unsigned alignment) {
   if (offset < kSharedBase || offset > block.shared.size() ||
       bytes > block.shared.size() - offset)
     throw Fault(Fault::IllegalAddress,
@@ -181,6 +184,11 @@ uint8_t *emulator::accessShared(Block &block, uint32_t offset, uint32_t bytes,
     throw Fault(Fault::Misaligned, printPlace("shared memory", block, offset) +
                                        " is not aligned to " +
                                        std::to_string(alignment));
+}
+
+uint8_t *emulator::accessShared(Block &block, uint32_t offset, uint32_t bytes,
+                                unsigned alignment, Access access) {
+  checkShared(block, offset, bytes, alignment);
   if (bytes != 0 && !block.writers.empty()) {
     uint32_t end = offset + bytes;
     if (hasAny(block.writers, offset, end) ||
@@ -206,25 +214,30 @@ static void count(Block &block, const SharedRange &range, bool isWrite,
     numbers[i] = static_cast<uint16_t>(numbers[i] + step);
 }
 
-uint64_t emulator::beginUnderWay(Block &block, std::vector<SharedRange> ranges,
-                                 bool isWrite, const Instruction &instruction) {
-  for (const SharedRange &range : ranges)
+uint64_t emulator::beginUnderWay(Block &block, UnderWay use) {
+  for (const SharedRange &range : use.ranges)
     accessShared(block, range.begin, range.end - range.begin, 1,
-                 isWrite ? Access::Write : Access::Read);
-  for (const SharedRange &range : ranges)
-    count(block, range, isWrite, 1);
+                 use.isWrite ? Access::Write : Access::Read);
+  for (const auto *ranges : {&use.ranges, &use.spoilable})
+    for (const SharedRange &range : *ranges)
+      count(block, range, use.isWrite, 1);
   uint64_t id = ++block.lastUnderWay;
-  block.underWay.emplace(id,
-                         UnderWay{std::move(ranges), isWrite, &instruction});
+  block.underWay.emplace(id, std::move(use));
   return id;
+}
+
+bool emulator::isBeingWritten(const Block &block, uint32_t chunk) {
+  return !block.writers.empty() && block.writers[chunk / kGranule] != 0;
 }
 
 void emulator::endUnderWay(Block &block, uint64_t id) {
   auto found = block.underWay.find(id);
   if (found == block.underWay.end())
     return;
-  for (const SharedRange &range : found->second.ranges)
-    count(block, range, found->second.isWrite, -1);
+  const UnderWay &use = found->second;
+  for (const auto *ranges : {&use.ranges, &use.spoilable})
+    for (const SharedRange &range : *ranges)
+      count(block, range, use.isWrite, -1);
   block.underWay.erase(found);
 }
 
