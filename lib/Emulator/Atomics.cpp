@@ -110,13 +110,18 @@ static Outcome update(Thread &thread, const Instruction &in) {
   else
     value = apply(type, old, value, operation);
   std::memcpy(memory.bytes, &value, bytes);
-  thread.set(in.operands[0], old);
-  // One that changes nothing may be one that waits for others.
-  if (value == old && in.operands[0].isRegister)
-    return thread.look(address, old);
-  ++thread.writes;
-  thread.getMachine().change();
-  return Outcome::Next;
+  // One that changes nothing may be one that waits for others. Then it is
+  // executed again, maybe with the register of the result as an operand.
+  Outcome outcome = Outcome::Next;
+  if (value == old && in.operands[0].isRegister) {
+    outcome = thread.look(address, old);
+  } else {
+    ++thread.writes;
+    thread.getMachine().change();
+  }
+  if (outcome != Outcome::Wait)
+    thread.set(in.operands[0], old);
+  return outcome;
 }
 
 static bool canApply(Type type, int operation) {

@@ -34,6 +34,32 @@ void decodeBranch(const ParsedInstruction &parsed, Instruction &result) {
   result.target = static_cast<uint32_t>(result.operands[0].bits);
 }
 
+/// The operands behind the first are the targets.
+Outcome branchIndexed(Thread &thread, const Instruction &in) {
+  auto index = get<uint32_t>(thread, in, 0);
+  size_t count = in.operands.size() - 1;
+  if (index >= count)
+    throw Fault(Fault::IllegalInstruction, "target " + std::to_string(index) +
+                                               " of " + std::to_string(count));
+  // Instruction::target is the same for all threads; Next goes one further.
+  thread.pc = static_cast<uint32_t>(in.operands[index + 1].bits) - 1;
+  return Outcome::Next;
+}
+
+void decodeBranchIndexed(const ParsedInstruction &parsed, Instruction &result) {
+  Parts parts(parsed, 2);
+  (void)parts.take("uni");
+  parts.finish();
+  checkOperands(parsed, result, {{Expected::In, 32}, {Expected::Any}});
+  const Operand &table = parsed.operands[1];
+  bool isTable = table.kind == Operand::Kind::Vector;
+  for (const Operand &part : table.parts)
+    isTable &= part.kind == Operand::Kind::Label;
+  if (!isTable)
+    throw std::runtime_error("brx.idx has no .branchtargets");
+  result.execute = branchIndexed;
+}
+
 Outcome end(Thread &, const Instruction &) { return Outcome::End; }
 
 void decodeEnd(const ParsedInstruction &parsed, Instruction &result) {
@@ -387,6 +413,7 @@ void decodeRegisters(const ParsedInstruction &parsed, Instruction &result) {
 } // namespace
 
 const Opcode fuse::emulator::kControl[] = {{"bra", decodeBranch},
+                                           {"brx.idx", decodeBranchIndexed},
                                            {"ret", decodeEnd},
                                            {"exit", decodeEnd},
                                            {"trap", decodeTrap},

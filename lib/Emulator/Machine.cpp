@@ -497,10 +497,8 @@ static uint32_t getMask(const Thread &thread, const Instruction &instruction) {
     throw Fault(Fault::IllegalInstruction,
                 "lane " + std::to_string(thread.getLane()) +
                     " is not among the lanes that it names");
-  if (mask & ~alive)
-    throw Fault(Fault::IllegalInstruction,
-                "it names lanes that have ended or that there are not");
-  return mask;
+  // PTX waits for those that have not exited.
+  return mask & alive;
 }
 
 /// Executes what lanes have come to together.

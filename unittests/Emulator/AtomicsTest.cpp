@@ -102,6 +102,42 @@ TEST(AtomicsTest, LoseNothingAmongBlocks) {
   }
 }
 
+/// Blocks take a lock in turn. The result is where the expected value was.
+TEST(AtomicsTest, WaitsForLocks) {
+  constexpr const char *text = R"(
+.visible .entry add(.param .u64 lock, .param .u64 sum)
+{
+  .reg .pred %p<2>; .reg .b64 %lock, %sum; .reg .b32 %old, %value;
+  ld.param.u64 %lock, [lock]; ld.param.u64 %sum, [sum];
+again:
+  mov.b32 %old, 0;
+  atom.acquire.gpu.cas.b32 %old, [%lock], %old, 1;
+  setp.ne.u32 %p1, %old, 0;
+  @%p1 bra again;
+  ld.global.u32 %value, [%sum];
+  nanosleep.u32 100;
+  add.u32 %value, %value, 1;
+  st.global.u32 [%sum], %value;
+  atom.release.gpu.exch.b32 %old, [%lock], 0;
+})";
+  for (uint64_t seed : {0, 1, 2, 3}) {
+    Machine machine({}, seed);
+    uint64_t lock = machine.allocate(4), sum = machine.allocate(4);
+    write<uint32_t>(lock, 0);
+    write<uint32_t>(sum, 0);
+    launch(machine, text, makeShape(20, 1), {lock, sum});
+    EXPECT_EQ("", getFault([&] { machine.synchronize(); }));
+    EXPECT_EQ(20U, read<uint32_t>(sum));
+  }
+  // One that nobody gives back.
+  Machine machine;
+  uint64_t lock = machine.allocate(4);
+  write<uint32_t>(lock, 1);
+  launch(machine, text, makeShape(1, 1), {lock, lock});
+  EXPECT_NE(std::string::npos,
+            getFault([&] { machine.synchronize(); }).find("all threads wait"));
+}
+
 TEST(AtomicsTest, RefusesFormsThatThereAreNot) {
   for (auto [instruction, message] :
        {std::pair("atom.global.add.s64 %value, [%word], 2;",

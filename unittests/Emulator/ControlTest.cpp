@@ -86,10 +86,6 @@ TEST(ControlTest, RefusesLanesThatTakeNoPart) {
   EXPECT_NE(std::string::npos,
             fault.find("lane 16 is not among the lanes that it names"))
       << fault;
-  (void)run("bar.warp.sync -1;", &fault, 16);
-  EXPECT_NE(std::string::npos,
-            fault.find("it names lanes that have ended or that there are not"))
-      << fault;
   (void)run("mov.b32 %r1, -1;\n"
             "setp.eq.u32 %p1, %lane, 3;\n"
             "selp.b32 %r1, 0xff, -1, %p1;\n"
@@ -98,6 +94,36 @@ TEST(ControlTest, RefusesLanesThatTakeNoPart) {
   EXPECT_NE(std::string::npos,
             fault.find("lanes name different lanes to execute it with"))
       << fault;
+}
+
+TEST(ControlTest, WaitsForLanesThatHaveNotEnded) {
+  EXPECT_EQ(7U, run("bar.warp.sync -1;\nmov.b32 %result, 7;", nullptr, 16)[15]);
+  const std::string ends = "setp.ge.u32 %p1, %lane, 16;\n@%p1 ret;\n";
+  EXPECT_EQ(1U, run(ends + "shfl.sync.bfly.b32 %result, %lane, 1, 31, -1;")[0]);
+  std::string fault;
+  (void)run(ends + "shfl.sync.bfly.b32 %result, %lane, 16, 31, -1;", &fault);
+  EXPECT_NE(std::string::npos,
+            fault.find("lane 0 reads lane 16, which takes no part"))
+      << fault;
+}
+
+TEST(ControlTest, BranchesToPlacesInTables) {
+  const std::string text = "rem.u32 %r1, %lane, LIMIT;\n"
+                           "$table: .branchtargets $a, $b, $a;\n"
+                           "brx.idx %r1, $table;\n"
+                           "$a: mov.b32 %result, 10; bra $end;\n"
+                           "$b: mov.b32 %result, 20;\n"
+                           "$end:";
+  auto replace = [&](const char *limit) {
+    std::string result = text;
+    return result.replace(result.find("LIMIT"), 5, limit);
+  };
+  auto results = run(replace("3"));
+  for (uint32_t i = 0; i < 32; ++i)
+    EXPECT_EQ(i % 3 == 1 ? 20U : 10U, results[i]);
+  std::string fault;
+  (void)run(replace("4"), &fault);
+  EXPECT_NE(std::string::npos, fault.find("target 3 of 3")) << fault;
 }
 
 TEST(ControlTest, CountsLanes) {
@@ -144,6 +170,7 @@ TEST(ControlTest, RefusesFormsThatThereAreNot) {
         std::pair("redux.sync.and.u32 %result, %lane, -1;",
                   "redux.sync has to be .add, .min or .max of .u32 or .s32, or "
                   ".and, .or or .xor of .b32"),
+        std::pair("here: brx.idx %r1, here;", "brx.idx has no .branchtargets"),
         std::pair("setmaxnreg.inc.sync.aligned.u32 100;",
                   "setmaxnreg of 100 registers, expected a multiple of 8 from "
                   "24 to 256"),
