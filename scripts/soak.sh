@@ -22,7 +22,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 minutes=${1:-30}
 seed=${2:-$(date +%s)}
-share=$((minutes * 60 / 18))
+share=$((minutes * 60 / 19))
 passed=0
 failed=0
 
@@ -83,7 +83,7 @@ step "compile time per layer" python3 -m benchmarks.module_scaling \
   --fuse-opt build/dev/bin/fuse-opt --layers 1000,10000 --limit 2
 step "configure fuzzers" cmake --preset fuzz
 step "build fuzzers" cmake --build build/fuzz --target fuzzers
-for target in artifact path runtime slots text weights; do
+for target in artifact path ptx runtime slots text weights; do
   step "libFuzzer: $target" fuzz "$target"
 done
 step "configure bugs" cmake --preset inject
