@@ -59,8 +59,8 @@ Expected<std::string> GpuProgram::getDeviceName() {
   }
 }
 
-Expected<std::vector<HostTensor>>
-GpuProgram::run(ArrayRef<HostTensor> inputs, uint64_t order) const {
+Expected<std::vector<HostTensor>> GpuProgram::run(ArrayRef<HostTensor> inputs,
+                                                  uint64_t order) const {
   // Far longer than any kernel takes on a GPU; the emulator finds out by itself
   // what never ends.
   constexpr uint64_t timeoutMs = 60000;
@@ -86,8 +86,8 @@ GpuProgram::run(ArrayRef<HostTensor> inputs, uint64_t order) const {
     std::vector<std::string> values = call.download();
     std::vector<HostTensor> results;
     for (size_t i = 0; i < values.size(); ++i) {
-      auto result = HostTensor::create(signature.results[i].type,
-                                       call.getResultShape(i));
+      auto result =
+          HostTensor::create(signature.results[i].type, call.getResultShape(i));
       if (!result)
         return result.takeError();
       llvm::copy(values[i], result->getData());

@@ -35,8 +35,8 @@ public:
   llvm::StringRef getPath() const { return path; }
   /// Runs it once from poisoned results and workspaces, on the emulator in the
   /// order that a seed says.
-  llvm::Expected<std::vector<HostTensor>>
-  run(llvm::ArrayRef<HostTensor> inputs, uint64_t order) const;
+  llvm::Expected<std::vector<HostTensor>> run(llvm::ArrayRef<HostTensor> inputs,
+                                              uint64_t order) const;
 
 private:
   std::string artifact, name, path;
