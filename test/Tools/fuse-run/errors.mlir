@@ -19,7 +19,17 @@
 // RUN: not fuse-run %s --verify --print 2>&1 | FileCheck %s --check-prefix=SEVERAL
 // RUN: not fuse-run %s --entry=wide --emit=ptx --chip=sm_80 2>&1 | FileCheck %s --check-prefix=CHIP
 // RUN: not fuse-run %s --entry=f --verify 2>&1 | FileCheck %s --check-prefix=NO-KERNEL
+// RUN: not fuse-run %s --entry=f --chip=sm_90a 2>&1 | FileCheck %s --check-prefix=NO-CHECK
+// RUN: not fuse-run %s --entry=f --verify --portable 2>&1 | FileCheck %s --check-prefix=NO-CHIP
+// RUN: not fuse-run %s --entry=f --verify --chip=sm_90a --orders=0 2>&1 | FileCheck %s --check-prefix=ORDERS
+// RUN: env FUSE_CUDA_LIBRARY=%t.none.so not fuse-run %s --entry=f --verify --chip=sm_90a 2>&1 | FileCheck %s --check-prefix=NO-LIBRARY
+// RUN: env FUSE_EMULATOR_SEED=x not fuse-run %s --entry=f --verify --chip=sm_90a 2>&1 | FileCheck %s --check-prefix=SEED
 
+// NO-CHECK: error: --chip needs --emit or --verify
+// NO-CHIP: error: --portable needs --verify and --chip
+// ORDERS: error: --orders: expected at least 1, got 0
+// NO-LIBRARY: {{error: there is no usable CUDA driver: .*none.so: cannot open shared object file}}
+// SEED: error: there is no usable CUDA driver: cuInit: invalid argument: FUSE_EMULATOR_SEED is 'x', expected a number from 0 to 18446744073709551615 (1)
 // ITERATIONS: error: --iterations: expected at least 1, got 0
 // PLACE: error: -o is for what --emit prints; results go to --output
 // EMIT: error: --output needs a run, --emit prints code

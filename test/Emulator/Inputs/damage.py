@@ -1,0 +1,61 @@
+"""Puts a mistake into the PTX of an artefact.
+
+usage: damage.py in.fuse out.fuse pattern replacement [number]
+
+The pattern is a regular expression. All places of it are replaced, or the one
+with a number, from 1 on in the order of the file.
+"""
+
+import hashlib
+import re
+import struct
+import sys
+from pathlib import Path
+
+HEADER, ENTRY, ALIGNMENT = 56, 24, 64
+
+
+def read(data):
+    count, = struct.unpack_from("<I", data, 12)
+    for i in range(count):
+        kind, _, offset, size = struct.unpack_from("<IIQQ", data,
+                                                   HEADER + i * ENTRY)
+        yield kind, data[offset:offset + size]
+
+
+def write(version, sections):
+    body, entries = b"", b""
+    begin = HEADER + len(sections) * ENTRY
+    for kind, content in sections:
+        body += bytes(-(begin + len(body)) % ALIGNMENT)
+        entries += struct.pack("<IIQQ", kind, 0, begin + len(body),
+                               len(content))
+        body += content
+    head = b"FUSEART\0" + version + struct.pack(
+        "<IQ", len(sections), begin + len(body))
+    digest = hashlib.sha256(head + entries + body).digest()
+    return head + digest + entries + body
+
+
+def main(source, target, pattern, replacement, number=None):
+    data = Path(source).read_bytes()
+    seen = 0
+
+    def replace(match):
+        nonlocal seen
+        seen += 1
+        return match.expand(replacement) \
+            if number is None or seen == int(number) else match[0]
+
+    sections = []
+    for kind, content in read(data):
+        if b".version" in content[:200]:
+            content = re.sub(pattern, replace, content.decode()).encode()
+        sections.append((kind, content))
+    if seen < int(number or 1):
+        sys.exit(f"'{pattern}' stands at {seen} places")
+    Path(target).write_bytes(write(data[8:12], sections))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
