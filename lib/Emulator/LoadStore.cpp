@@ -186,15 +186,13 @@ Outcome store(Thread &thread, const Instruction &in) {
   constexpr uint32_t size = sizeof(T);
   MemoryPlace place =
       locate(thread, space, address, count * size, count * size, Access::Write);
-  std::array<T, 4> values;
-  for (unsigned i = 0; i < count; ++i)
-    values[i] = get<T>(thread, in, 2 + i);
-  if (place.isTracked) {
-    bool isSame = std::memcmp(place.bytes, values.data(), count * size) == 0;
+  if (place.isTracked)
     thread.getMachine().getRaces().write(thread, place.place, count * size,
-                                         order, isSame);
+                                         order);
+  for (unsigned i = 0; i < count; ++i) {
+    T value = get<T>(thread, in, 2 + i);
+    std::memcpy(place.bytes + i * size, &value, size);
   }
-  std::memcpy(place.bytes, values.data(), count * size);
   ++thread.writes;
   thread.getMachine().change();
   return Outcome::Next;
