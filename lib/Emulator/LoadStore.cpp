@@ -186,13 +186,15 @@ Outcome store(Thread &thread, const Instruction &in) {
   constexpr uint32_t size = sizeof(T);
   MemoryPlace place =
       locate(thread, space, address, count * size, count * size, Access::Write);
-  if (place.isTracked)
+  std::array<T, 4> values;
+  for (unsigned i = 0; i < count; ++i)
+    values[i] = get<T>(thread, in, 2 + i);
+  if (place.isTracked) {
+    bool isSame = std::memcmp(place.bytes, values.data(), count * size) == 0;
     thread.getMachine().getRaces().write(thread, place.place, count * size,
-                                         order);
-  for (unsigned i = 0; i < count; ++i) {
-    T value = get<T>(thread, in, 2 + i);
-    std::memcpy(place.bytes + i * size, &value, size);
+                                         order, isSame);
   }
+  std::memcpy(place.bytes, values.data(), count * size);
   ++thread.writes;
   thread.getMachine().change();
   return Outcome::Next;

@@ -4,9 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// wgmma, PTX ISA 9.0, section 9.7.15. A warp computes its own 16 of 64 rows
-// when it begins a product, which is as good as any time: what it reads may not
-// change until the wait that retires its group. Registers get their sums there.
+// mma and its matrices, and wgmma, PTX ISA 9.0, sections 9.7.14 and 9.7.15. A
+// warp computes its own 16 of 64 rows when it begins a product, which is as
+// good as any time: what it reads may not change until the wait that retires
+// its group. Registers get their sums there.
 //
 // Tensor cores keep fewer bits of 8-bit floats' sums than this does.
 //
@@ -123,18 +124,34 @@ static void forEachSum(unsigned lane, Form form, Function function) {
              number / perPart / 2 * 8 + column + number % perPart);
 }
 
-static void readSums(const Warp &warp, Sums &sums) {
-  unsigned columns = sums.form.getColumns();
+/// Sums of a warp in registers, as numbers.
+static std::vector<double> readSums(const Warp &warp, Form form,
+                                    const Value *places) {
+  unsigned columns = form.getColumns();
+  std::vector<double> values(kRows * columns);
   for (unsigned lane = 0; lane < kWarpSize; ++lane)
-    forEachSum(
-        lane, sums.form, [&](unsigned number, unsigned row, unsigned column) {
-          auto bits = static_cast<uint32_t>(
-              warp.threads[lane]->get(sums.instruction->operands[number]));
-          double *value = &sums.values[row * columns + column];
-          value[0] = decodeSum(bits, sums.form.sum);
-          if (sums.form.sum == Sum::F16)
-            value[1] = decodeSum(bits >> 16, Sum::F16);
-        });
+    forEachSum(lane, form, [&](unsigned number, unsigned row, unsigned column) {
+      auto bits =
+          static_cast<uint32_t>(warp.threads[lane]->get(places[number]));
+      double *value = &values[row * columns + column];
+      value[0] = decodeSum(bits, form.sum);
+      if (form.sum == Sum::F16)
+        value[1] = decodeSum(bits >> 16, Sum::F16);
+    });
+  return values;
+}
+
+static void writeSums(Warp &warp, Form form, const Value *places,
+                      const std::vector<double> &values) {
+  unsigned columns = form.getColumns();
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    forEachSum(lane, form, [&](unsigned number, unsigned row, unsigned column) {
+      const double *value = &values[row * columns + column];
+      uint32_t bits = encodeSum(value[0], form.sum);
+      if (form.sum == Sum::F16)
+        bits |= encodeSum(value[1], Sum::F16) << 16;
+      warp.threads[lane]->set(places[number], bits);
+    });
 }
 
 static void markSums(Warp &warp, const Instruction &instruction,
@@ -145,39 +162,31 @@ static void markSums(Warp &warp, const Instruction &instruction,
 }
 
 /// At the wait; finds what was written to registers before.
-static void writeSums(Warp &warp, const Sums &sums) {
-  unsigned columns = sums.form.getColumns();
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-    Thread &thread = *warp.threads[lane];
-    forEachSum(lane, sums.form,
-               [&](unsigned number, unsigned row, unsigned column) {
-                 const Value &place = sums.instruction->operands[number];
-                 if (thread.get(place) != kUnderWay)
-                   throw Fault(Fault::LaunchFailed,
-                               "register " + std::to_string(number) +
-                                   " of the sums of line " +
-                                   std::to_string(sums.instruction->line) +
-                                   " was written before the wait for them");
-                 const double *value = &sums.values[row * columns + column];
-                 uint32_t bits = encodeSum(value[0], sums.form.sum);
-                 if (sums.form.sum == Sum::F16)
-                   bits |= encodeSum(value[1], Sum::F16) << 16;
-                 thread.set(place, bits);
-               });
-  }
+static void endSums(Warp &warp, const Sums &sums) {
+  const Value *places = sums.instruction->operands.data();
+  for (const Thread *thread : warp.threads)
+    for (unsigned number = 0; number < sums.form.getSumRegisters(); ++number)
+      if (thread->get(places[number]) != kUnderWay)
+        throw Fault(Fault::LaunchFailed,
+                    "register " + std::to_string(number) +
+                        " of the sums of line " +
+                        std::to_string(sums.instruction->line) +
+                        " was written before the wait for them");
+  writeSums(warp, sums.form, places, sums.values);
 }
 
-/// The first operand in registers, as its rows would be in shared memory: each
-/// has four times four bytes of each half of K.
-static std::vector<uint8_t> readRows(const Warp &warp, const Value *operands) {
+/// An operand in registers, as its rows would be in shared memory: each has
+/// four times four bytes of each half of K. There are groups of eight rows.
+static std::vector<uint8_t> readRows(const Warp &warp, const Value *operands,
+                                     unsigned numGroups) {
   constexpr unsigned perRow = 4, groupRows = 8, bytes = 4;
-  std::vector<uint8_t> rows(kRows * kRowBytes);
+  std::vector<uint8_t> rows(numGroups * groupRows * kRowBytes);
   for (unsigned lane = 0; lane < kWarpSize; ++lane)
-    for (unsigned number = 0; number < 4; ++number) {
+    for (unsigned number = 0; number < 2 * numGroups; ++number) {
       auto value =
           static_cast<uint32_t>(warp.threads[lane]->get(operands[number]));
-      unsigned row = lane / perRow + number % 2 * groupRows;
-      std::memcpy(&rows[row * kRowBytes + number / 2 * (kRowBytes / 2) +
+      unsigned row = lane / perRow + number % numGroups * groupRows;
+      std::memcpy(&rows[row * kRowBytes + number / numGroups * (kRowBytes / 2) +
                         lane % perRow * bytes],
                   &value, bytes);
     }
@@ -265,9 +274,10 @@ static std::shared_ptr<Sums> findSums(Warp &warp, Products &products,
     sums = std::make_shared<Sums>();
     sums->form = form;
     sums->instruction = &instruction;
-    sums->values.resize(kRows * form.getColumns());
     if (isAdded)
-      readSums(warp, *sums);
+      sums->values = readSums(warp, form, instruction.operands.data());
+    else
+      sums->values.resize(kRows * form.getColumns());
     markSums(warp, instruction, count);
     for (unsigned number = 0; number < count; ++number)
       products.owners[instruction.operands[number].index] = sums;
@@ -348,7 +358,7 @@ static void executeProduct(Warp &warp, uint32_t lanes,
   UnderWay reads = {{}, /*isWrite=*/false, &instruction};
   Rows rows;
   if (form.isAInRegisters) {
-    rows.values = decodeRows(readRows(warp, operand), form.a, kRows, false);
+    rows.values = decodeRows(readRows(warp, operand, 2), form.a, kRows, false);
     operand += 4;
   } else {
     uint64_t bits = getUniform(warp, lanes, *operand++, "the descriptor of A");
@@ -439,8 +449,91 @@ static void executeWait(Warp &warp, uint32_t lanes,
       continue;
     for (unsigned number = 0; number < sums.form.getSumRegisters(); ++number)
       products.owners.erase(sums.instruction->operands[number].index);
-    writeSums(warp, sums);
+    endSums(warp, sums);
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Products of one warp
+//===----------------------------------------------------------------------===//
+
+static void checkWarp(uint32_t lanes) {
+  if (lanes != ~uint32_t(0))
+    throw Fault(Fault::IllegalInstruction,
+                "it is for warps with all of their threads");
+}
+
+/// `mma.sync`: sums, a, b, sums before.
+static void executeMma(Warp &warp, uint32_t lanes,
+                       const Instruction &instruction) {
+  checkWarp(lanes);
+  Form form = getForm(instruction);
+  const Value *places = instruction.operands.data();
+  const Value *a = places + form.getSumRegisters(), *b = a + 4, *before = b + 2;
+  std::vector<double> sums = readSums(warp, form, before);
+  std::vector<double> rows =
+      decodeRows(readRows(warp, a, 2), form.a, kRows, false);
+  auto columns = decodeColumns(readRows(warp, b, 1), form.b, form.getColumns(),
+                               false, /*key=*/0);
+  multiply(rows.data(), columns->data(), kRows, form.getColumns(),
+           getDepth(form.a), form.sum, form.isSaturated, sums.data());
+  writeSums(warp, form, places, sums);
+}
+
+/// Instruction::detail of ldmatrix and stmatrix, below the number of matrices.
+enum : uint64_t { kIsStore = 1, kIsTransposed = 2, kSpaceShift = 2 };
+static constexpr unsigned kCountShift = 4;
+
+/// Matrices of eight rows of eight halves, whose rows are where lanes say that
+/// have the same number. A register has two neighbours of a row, or,
+/// transposed, of a column.
+static void executeMatrix(Warp &warp, uint32_t lanes,
+                          const Instruction &instruction) {
+  checkWarp(lanes);
+  uint64_t detail = instruction.detail;
+  bool isStore = detail & kIsStore;
+  auto count = static_cast<unsigned>(detail >> kCountShift);
+  const Value *registers = instruction.operands.data() + (isStore ? 2 : 0);
+  const Value *address = instruction.operands.data() + (isStore ? 0 : count);
+  constexpr unsigned size = 8;
+  Races &races = warp.block->machine->getRaces();
+  for (unsigned matrix = 0; matrix < count; ++matrix) {
+    std::array<uint8_t *, size> rows;
+    for (unsigned row = 0; row < size; ++row) {
+      Thread &thread = *warp.threads[matrix * size + row];
+      SharedPlace at =
+          getPlace(thread, static_cast<Space>(detail >> kSpaceShift & 3),
+                   address[0], address[1]);
+      rows[row] = accessShared(*at.block, at.offset, kChunkBytes, kChunkBytes,
+                               isStore ? Access::Write : Access::Read);
+      if (isStore)
+        races.write(thread, Place(*at.block, at.offset), kChunkBytes);
+      else
+        races.read(thread, Place(*at.block, at.offset), kChunkBytes);
+    }
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+      Thread &thread = *warp.threads[lane];
+      uint64_t bits = isStore ? thread.get(registers[matrix]) : 0;
+      for (unsigned i = 0; i < 2; ++i) {
+        unsigned row = lane / 4, column = lane % 4 * 2 + i;
+        if (detail & kIsTransposed)
+          std::swap(row, column);
+        uint8_t *half = rows[row] + column * 2;
+        uint16_t value = static_cast<uint16_t>(bits >> 16 * i);
+        if (isStore)
+          std::memcpy(half, &value, sizeof(value));
+        else
+          std::memcpy(&value, half, sizeof(value));
+        if (!isStore)
+          bits |= uint64_t(value) << 16 * i;
+      }
+      if (!isStore)
+        thread.set(registers[matrix], bits);
+    }
+  }
+  if (isStore)
+    for (Thread *thread : warp.threads)
+      ++thread->writes;
 }
 
 //===----------------------------------------------------------------------===//
@@ -571,6 +664,61 @@ static void decodeProduct(const ParsedInstruction &parsed,
   result.together = executeProduct;
 }
 
+/// `mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 sums, a, b, before`
+static void decodeMma(const ParsedInstruction &parsed, Instruction &result) {
+  std::vector<std::string> parts(parsed.opcode.begin() + 1,
+                                 parsed.opcode.end());
+  Form form = {};
+  auto saturated = std::find(parts.begin(), parts.end(), "satfinite");
+  if (saturated != parts.end()) {
+    form.isSaturated = true;
+    parts.erase(saturated);
+  }
+  constexpr size_t numParts = 9;
+  if (parts.size() != numParts || parts[0] != "sync" || parts[1] != "aligned" ||
+      parts[3] != "row" || parts[4] != "col" || parts[5] != parts[8])
+    throw std::runtime_error("the emulator does not know this form of mma");
+  form.columns8 = 1;
+  form.sum = parseSum(parts[5]);
+  form.a = parseElement(parts[6]);
+  form.b = parseElement(parts[7]);
+  checkTypes(form);
+  if (parts[2] != "m16n8k" + std::to_string(getDepth(form.a)))
+    throw std::runtime_error("the emulator does not know mma of " + parts[2] +
+                             " for these types");
+  checkOperands(parsed, 4, 4);
+  const size_t sizes[] = {form.getSumRegisters(), 4, 2, form.getSumRegisters()};
+  for (size_t i = 0; i < std::size(sizes); ++i)
+    if (parsed.operands[i].parts.size() != sizes[i])
+      throw std::runtime_error(
+          "mma has " + std::to_string(parsed.operands[i].parts.size()) +
+          " registers of an operand, not " + std::to_string(sizes[i]));
+  std::memcpy(&result.detail, &form, sizeof(form));
+  result.together = executeMma;
+}
+
+/// `ldmatrix.sync.aligned.m8n8.x4.shared.b16 {registers}, [address]` and
+/// stmatrix, whose operands are the other way round.
+static void decodeMatrix(const ParsedInstruction &parsed, Instruction &result) {
+  checkParts(parsed, 1,
+             {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared",
+              "shared::cta", "b16"});
+  checkOperands(parsed, 2, 2);
+  bool isStore = parsed.opcode[0] == "stmatrix";
+  uint64_t count = hasPart(parsed, "x4") ? 4 : hasPart(parsed, "x2") ? 2 : 1;
+  const Operand &registers = parsed.operands[isStore ? 1 : 0];
+  if (registers.kind == Operand::Kind::Vector ? registers.parts.size() != count
+                                              : count != 1)
+    throw std::runtime_error(parsed.opcode[0] +
+                             " needs a register for each of " +
+                             std::to_string(count) + " matrices");
+  result.detail = count << kCountShift |
+                  static_cast<uint64_t>(getSpace(parsed)) << kSpaceShift |
+                  (hasPart(parsed, "trans") ? kIsTransposed : 0) |
+                  (isStore ? kIsStore : 0);
+  result.together = executeMatrix;
+}
+
 template <ExecuteTogether execute, unsigned numOperands>
 static void decodeOrder(const ParsedInstruction &parsed, Instruction &result) {
   checkParts(parsed, 2, {"sync", "aligned"});
@@ -581,6 +729,9 @@ static void decodeOrder(const ParsedInstruction &parsed, Instruction &result) {
 }
 
 const Opcode emulator::kProducts[] = {
+    {"mma", decodeMma},
+    {"ldmatrix", decodeMatrix},
+    {"stmatrix", decodeMatrix},
     {"wgmma.mma_async", decodeProduct},
     {"wgmma.fence", decodeOrder<executeFence, 0>},
     {"wgmma.commit_group", decodeOrder<executeCommit, 0>},

@@ -232,7 +232,7 @@ void Races::readCell(Cell &cell, const Knowledge &own, const Access &access,
 }
 
 void Races::access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
-                   bool isWeak, bool isAsync) {
+                   bool isWeak, bool isAsync, bool isSame) {
   if (!isOn)
     return;
   const Knowledge &own = thread.warp->knowledge;
@@ -257,13 +257,16 @@ void Races::access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
     auto mask =
         static_cast<uint8_t>(((1U << (next - at)) - 1) << (at % kCellBytes));
     Cell &cell = getCell(at);
+    if (isSame && (cell.writtenBytes & mask) &&
+        !happensBefore(cell.writer.slot, cell.writer.time, own))
+      continue;
     if (cell.writtenBytes & mask) {
       check(cell.writer, at, true);
       if (isAsync && !isWrite)
         checkProxy(thread, Place(at), cell);
     }
     if (isWrite) {
-      if (cell.readBytes & mask) {
+      if (!isSame && (cell.readBytes & mask)) {
         check(cell.reader, at, false);
         if (cell.readers)
           for (const auto &[slot, reader] : *cell.readers)
@@ -295,8 +298,9 @@ void Races::read(Thread &thread, Place place, uint64_t bytes, Order order) {
   (isAcquire ? own.now : own.seen).join(found->second);
 }
 
-void Races::write(Thread &thread, Place place, uint64_t bytes, Order order) {
-  access(thread, place, bytes, true, order == Order::Weak, false);
+void Races::write(Thread &thread, Place place, uint64_t bytes, Order order,
+                  bool isSame) {
+  access(thread, place, bytes, true, order == Order::Weak, false, isSame);
   if (order == Order::Release || order == Order::AcquireRelease)
     arrive(*thread.warp, released[place.address]);
   else if (order != Order::Weak && thread.warp->knowledge.hasFenced)

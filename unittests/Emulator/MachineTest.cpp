@@ -226,6 +226,32 @@ TEST(MachineTest, FindsAccessesInNoOrder) {
   }
 }
 
+TEST(MachineTest, LetsBlocksStoreTheSame) {
+  // As where blocks without work repeat that of the last one.
+  auto store = [](const char *value) {
+    Machine machine;
+    uint64_t out = machine.allocate(4);
+    std::string text = R"(
+.visible .entry store(.param .u64 out)
+{
+  .reg .b32 %r<3>;
+  .reg .b64 %rd<2>;
+  ld.param.u64 %rd1, [out];
+  mov.u32 %r1, %ctaid.x;
+  mov.b32 %r2, )" + std::string(value) +
+                       R"(;
+  st.global.b32 [%rd1], %r2;
+  ret;
+})";
+    return getFault([&] {
+      launch(machine, text, makeShape(3, 1), {out});
+      machine.synchronize();
+    });
+  };
+  EXPECT_EQ("", store("5"));
+  EXPECT_NE(std::string::npos, store("%r1").find("writes global memory at 0x"));
+}
+
 //===----------------------------------------------------------------------===//
 // Launches that overlap
 //===----------------------------------------------------------------------===//
