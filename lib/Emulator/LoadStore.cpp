@@ -190,9 +190,12 @@ Outcome store(Thread &thread, const Instruction &in) {
   for (unsigned i = 0; i < count; ++i)
     values[i] = get<T>(thread, in, 2 + i);
   if (place.isTracked) {
-    bool isSame = std::memcmp(place.bytes, values.data(), count * size) == 0;
+    uint64_t same = 0;
+    const auto *bytes = reinterpret_cast<const uint8_t *>(values.data());
+    for (unsigned i = 0; i < count * size; ++i)
+      same |= uint64_t(place.bytes[i] == bytes[i]) << i;
     thread.getMachine().getRaces().write(thread, place.place, count * size,
-                                         order, isSame);
+                                         order, same);
   }
   std::memcpy(place.bytes, values.data(), count * size);
   ++thread.writes;

@@ -232,7 +232,7 @@ void Races::readCell(Cell &cell, const Knowledge &own, const Access &access,
 }
 
 void Races::access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
-                   bool isWeak, bool isAsync, bool isSame) {
+                   bool isWeak, bool isAsync, uint64_t same) {
   if (!isOn)
     return;
   const Knowledge &own = thread.warp->knowledge;
@@ -257,6 +257,9 @@ void Races::access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
     auto mask =
         static_cast<uint8_t>(((1U << (next - at)) - 1) << (at % kCellBytes));
     Cell &cell = getCell(at);
+    // There are so many bytes only where none are the same.
+    uint64_t others = same ? ~same >> (at - place.address) : ~same;
+    bool isSame = (others & ((uint64_t(1) << (next - at)) - 1)) == 0;
     if (isSame && (cell.writtenBytes & mask) &&
         !happensBefore(cell.writer.slot, cell.writer.time, own))
       continue;
@@ -299,8 +302,8 @@ void Races::read(Thread &thread, Place place, uint64_t bytes, Order order) {
 }
 
 void Races::write(Thread &thread, Place place, uint64_t bytes, Order order,
-                  bool isSame) {
-  access(thread, place, bytes, true, order == Order::Weak, false, isSame);
+                  uint64_t same) {
+  access(thread, place, bytes, true, order == Order::Weak, false, same);
   if (order == Order::Release || order == Order::AcquireRelease)
     arrive(*thread.warp, released[place.address]);
   else if (order != Order::Weak && thread.warp->knowledge.hasFenced)

@@ -89,10 +89,11 @@ public:
   /// both, with the order that it has in both.
   void read(Thread &thread, Place place, uint64_t bytes,
             Order order = Order::Weak);
-  /// `isSame` is a write of what is there: it may be in no order with others,
-  /// as where blocks without work repeat that of the last one.
+  /// Of bytes whose bit in `same` is set what is there is written: these may be
+  /// in no order with others, as where blocks without work repeat that of the
+  /// last one.
   void write(Thread &thread, Place place, uint64_t bytes,
-             Order order = Order::Weak, bool isSame = false);
+             Order order = Order::Weak, uint64_t same = 0);
   /// The same through the async proxy, which sees what was written otherwise
   /// behind fence.proxy.async.
   void readAsync(Thread &thread, Place place, uint64_t bytes);
@@ -148,7 +149,7 @@ private:
   void readCell(Cell &cell, const Knowledge &own, const Access &access,
                 uint8_t mask);
   void access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
-              bool isWeak, bool isAsync, bool isSame = false);
+              bool isWeak, bool isAsync, uint64_t same = 0);
   bool isProxyOrdered(const Thread &thread, const Cell &cell) const;
   void checkProxy(const Thread &thread, Place place, const Cell &cell) const;
 

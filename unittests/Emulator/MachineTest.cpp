@@ -227,20 +227,24 @@ TEST(MachineTest, FindsAccessesInNoOrder) {
 }
 
 TEST(MachineTest, LetsBlocksStoreTheSame) {
-  // As where blocks without work repeat that of the last one.
+  // As where blocks without work repeat that of the last one: block 0 stores
+  // the second of two words, the others store both.
   auto store = [](const char *value) {
     Machine machine;
-    uint64_t out = machine.allocate(4);
+    uint64_t out = machine.allocate(8);
     std::string text = R"(
 .visible .entry store(.param .u64 out)
 {
+  .reg .pred %p<2>;
   .reg .b32 %r<3>;
   .reg .b64 %rd<2>;
   ld.param.u64 %rd1, [out];
   mov.u32 %r1, %ctaid.x;
+  setp.eq.u32 %p1, %r1, 0;
   mov.b32 %r2, )" + std::string(value) +
                        R"(;
-  st.global.b32 [%rd1], %r2;
+  @%p1 st.global.b32 [%rd1+4], %r2;
+  @!%p1 st.global.v2.b32 [%rd1], {7, %r2};
   ret;
 })";
     return getFault([&] {
