@@ -112,6 +112,12 @@ public:
 
 private:
   bool addFactor(const Expr *expr, double exponent) {
+    // sqrt(x) * sqrt(x) is no x below zero, and x * x / x none at zero.
+    double known = product.exponentOf(expr);
+    bool isWhole = exponent == std::floor(exponent);
+    if (known != 0.0 && (!isWhole || known != std::floor(known) ||
+                         std::signbit(known) != std::signbit(exponent)))
+      return false;
     accumulate(product.factors, expr, exponent);
     return true;
   }

@@ -196,3 +196,38 @@ func.func @two_sums(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %y = arith.mulf %x, %rb : tensor<4x8xf32>
   return %y : tensor<4x8xf32>
 }
+
+// -----
+
+// The square of a root is NaN below zero, and a square divided by its base at
+// zero, where an activation is a number.
+
+// CHECK-LABEL: func @squared_root(
+// CHECK-NOT:     fuse.
+// CHECK:         return
+func.func @squared_root(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %one = arith.constant dense<1.0> : tensor<2x4xf32>
+  %n = arith.negf %x : tensor<2x4xf32>
+  %e = math.exp %n : tensor<2x4xf32>
+  %d = arith.addf %e, %one : tensor<2x4xf32>
+  %root = math.sqrt %x : tensor<2x4xf32>
+  %square = arith.mulf %root, %root : tensor<2x4xf32>
+  %y = arith.divf %square, %d : tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: func @divided_square(
+// CHECK-NOT:     fuse.
+// CHECK:         return
+func.func @divided_square(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %one = arith.constant dense<1.0> : tensor<2x4xf32>
+  %n = arith.negf %x : tensor<2x4xf32>
+  %e = math.exp %n : tensor<2x4xf32>
+  %d = arith.addf %e, %one : tensor<2x4xf32>
+  %square = arith.mulf %x, %x : tensor<2x4xf32>
+  %base = arith.divf %square, %x : tensor<2x4xf32>
+  %y = arith.divf %base, %d : tensor<2x4xf32>
+  return %y : tensor<2x4xf32>
+}
