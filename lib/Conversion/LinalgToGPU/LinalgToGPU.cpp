@@ -178,7 +178,18 @@ static LogicalResult verify(linalg::GenericOp op) {
              << loop;
     }
   }
-  // A gather from a buffer that other threads write would be a race.
+  // An input that other threads write would be a race.
+  for (OpOperand *input : op.getDpsInputOperands())
+    for (OpOperand &output : op.getDpsInitsMutable())
+      if (input->get() == output.get() &&
+          (op.getNumReductionLoops() != 0 ||
+           op.getMatchingIndexingMap(input) !=
+               op.getMatchingIndexingMap(&output)))
+        return op.emitOpError("expected input ")
+               << input->getOperandNumber()
+               << ", which is an output too, to be read only where it is "
+                  "written, by an op without reductions";
+  // So would be a gather from a buffer that they write.
   auto isGather = [&](Operation *bodyOp) {
     auto load = dyn_cast<memref::LoadOp>(bodyOp);
     return load && isBufferOfNumbers(load.getMemRefType()) &&

@@ -58,6 +58,51 @@ func.func @side_effect(%x: memref<4xf32>, %table: memref<4xf32>) {
 
 // -----
 
+// Threads may read in place what they write; nobody else may.
+func.func @in_place(%x: memref<4x4xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
+                                   affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<4x4xf32>) outs(%x : memref<4x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %0 = arith.addf %in, %in : f32
+    linalg.yield %0 : f32
+  }
+  // expected-error@+1 {{expected input 0, which is an output too, to be read only where it is written, by an op without reductions}}
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>,
+                                   affine_map<(i, j) -> (i, j)>],
+                  iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<4x4xf32>) outs(%x : memref<4x4xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    linalg.yield %in : f32
+  }
+  return
+}
+
+// -----
+
+// The fill would go into the kernel as what its sums begin with, and the input
+// would not be filled.
+func.func @sum_in_place(%x: memref<4x4xf32>, %y: memref<4xf32>) {
+  %one = arith.constant 1.0 : f32
+  linalg.fill ins(%one : f32) outs(%y : memref<4xf32>)
+  // expected-error@+1 {{expected input 1, which is an output too, to be read only where it is written, by an op without reductions}}
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>,
+                                   affine_map<(i, j) -> (j)>,
+                                   affine_map<(i, j) -> (i)>],
+                  iterator_types = ["parallel", "reduction"]}
+      ins(%x, %y : memref<4x4xf32>, memref<4xf32>)
+      outs(%y : memref<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %sum: f32):
+    %0 = arith.mulf %a, %b : f32
+    %1 = arith.addf %sum, %0 : f32
+    linalg.yield %1 : f32
+  }
+  return
+}
+
+// -----
+
 // Another thread writes what this one would read.
 func.func @gather_from_result(%x: memref<2x4xf32>) {
   %c0 = arith.constant 0 : index
