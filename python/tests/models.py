@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import unittest
+from typing import Any
 
 import torch
 from torch import nn
@@ -41,7 +42,7 @@ def fuse(model, x, patterns=None, **options):
         **options)
 
 
-def transformer(kind: str, dtype=torch.bfloat16, **settings) -> nn.Module:
+def transformer(kind: str, dtype=torch.bfloat16, **settings) -> Any:
     """A model of transformers with drawn weights, in eval mode."""
     import transformers
     from fuse_mlir.blocks import seed_weights
@@ -87,6 +88,10 @@ class MLP(nn.Module):
 class Block(nn.Module):
     """x + mlp(norm(x))."""
 
+    # Tests put other modules there.
+    norm: Any
+    mlp: Any
+
     def __init__(self, size: int = 8, hidden: int = 16) -> None:
         super().__init__()
         self.norm = Norm(size)
@@ -98,6 +103,8 @@ class Block(nn.Module):
 
 class Net(nn.Module):
     """Blocks in a list, as decoders have them."""
+
+    layers: Any
 
     def __init__(self, count: int = 2, block: type = Block) -> None:
         super().__init__()
@@ -113,14 +120,14 @@ CHAIN = (("Norm", "layers.*.norm"), ("MLP", "layers.*.mlp"))
 
 
 def net(count: int = 2, block: type = Block, seed: int = 0) \
-        -> tuple[Net, torch.Tensor]:
+        -> tuple[Any, torch.Tensor]:
     """A model and an input."""
     torch.manual_seed(seed)
     return Net(count, block).eval().requires_grad_(False), torch.randn(3, 8)
 
 
 def fp8_transformer(kind: str, input_scale: float = 0.02,
-                    everywhere: bool = False, **settings) -> nn.Module:
+                    everywhere: bool = False, **settings) -> Any:
     """A model of transformers in the fine-grained fp8 layout: one scale per
     weight, static scales of inputs.
 

@@ -138,6 +138,8 @@ class Specials(unittest.TestCase):
 class Page(unittest.TestCase):
     """Figures of docs/numerics.md that no run on a machine is behind."""
 
+    text: str
+
     @classmethod
     def setUpClass(cls):
         cls.text = " ".join((ROOT / "docs/numerics.md").read_text().split())
@@ -181,10 +183,10 @@ class Page(unittest.TestCase):
         self.assertAlmostEqual(x[apart.argmax()].item(), place, delta=0.05)
 
     def test_two_orders_of_quantization(self):
-        scale, x, by_reciprocal, by_division = self.numbers(
+        numbers = self.numbers(
             "with scale #, # becomes # in f8E4M3FN by the reciprocal and # by "
             "division")
-        scale, x = torch.tensor(scale), torch.tensor(x)
+        scale, x, by_reciprocal, by_division = torch.tensor(numbers)
         for value, code in ((x * (1 / scale), by_reciprocal),
                             (x / scale, by_division)):
             self.assertEqual(value.to(torch.float8_e4m3fn).float(), code)
