@@ -325,7 +325,8 @@ def calibrate(model: nn.Module, data: Iterable[Any], patterns: Any = None, *,
     changed.
 
     Args:
-        model: in eval mode, on the CPU or CUDA, fused or not.
+        model: in eval mode, on the CPU or CUDA. What is fused already stays
+            as it is.
         data: inputs of one call each: a tensor, a tuple or a dict.
         patterns: as for `fuse_modules`.
         storage: f8E4M3FN, f8E5M2 or i8.
