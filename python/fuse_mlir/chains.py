@@ -312,18 +312,31 @@ def is_dense(tensor: torch.Tensor) -> bool:
     return tensor.layout is torch.strided and not tensor.is_nested
 
 
+def require_dense(tensors: Sequence[torch.Tensor], what: str) -> None:
+    """Refuses sparse and nested tensors.
+
+    Args:
+        what: takes them, for the message.
+
+    Raises:
+        KernelError: one is none of memory with strides.
+    """
+    for tensor in tensors:
+        if not is_dense(tensor):
+            kind = "a nested tensor" if tensor.is_nested \
+                else f"of layout {tensor.layout}"
+            raise KernelError(f"an input of {what} is {kind}; expected a "
+                              "dense tensor")
+
+
 def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
     """Types of the inputs of a chain, from one call of it.
 
     Raises:
         KernelError: an input has no features, or another layout.
     """
+    require_dense(examples, "the chain")
     for tensor in examples:
-        if not is_dense(tensor):
-            kind = "a nested tensor" if tensor.is_nested \
-                else f"of layout {tensor.layout}"
-            raise KernelError(f"an input of the chain is {kind}; expected a "
-                              "dense tensor")
         if tensor.dim() < 1:
             raise KernelError("an input of the chain has rank 0; expected "
                               "rows of features")

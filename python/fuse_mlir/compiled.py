@@ -15,7 +15,7 @@ from torch.nn.utils import parametrize
 
 from fuse_mlir import chains, kernels, native
 from fuse_mlir.arguments import require, require_device, require_tensors
-from fuse_mlir.chains import Chain, KernelError, structure
+from fuse_mlir.chains import Chain, KernelError, require_dense, structure
 from fuse_mlir.derived import Derived, Kind
 from fuse_mlir.fused_module import (check_autocast, check_members,
                                     is_transformed)
@@ -84,6 +84,8 @@ def _methods(kind: Kind) -> dict[str, Any]:
             "weights that are here; use DistributedDataParallel, or decompile "
             "the module")
 
+    # Hosts ask for it to know which arguments they can pass.
+    setattr(forward, "__signature__", inspect.signature(kind.forward))
     return {"_replicate_for_data_parallel": replicate, "forward": forward,
             "__getstate__": getstate}
 
@@ -214,6 +216,7 @@ def _call(module: nn.Module, kind: Kind,
     check_autocast(f"the compiled {kind.__name__}", inputs[0])
     if not is_tracing() and is_transformed(inputs):
         return kind.forward(module, *inputs)
+    require_dense(inputs, kind.__name__)
     built = _built(module, kind)
     key = (inputs[0].device, tuple((t.dtype, t.dim()) for t in inputs),
            tuple((p.dtype, p.device) for p in module.parameters()))
@@ -343,6 +346,11 @@ class LoadedKernel:
             raise KernelError("bind the parameters first: "
                               + ", ".join(self.parameters))
         require_tensors(inputs, "the kernel")
+        require_dense(inputs, "the kernel")
+        if torch.is_grad_enabled() and any(t.requires_grad for t in inputs):
+            raise KernelError("a kernel from a file has no backward pass, and "
+                              "an input requires gradients; use "
+                              "torch.no_grad()")
         inputs = tuple(t.contiguous() for t in inputs)
         shape = self._instance.result_shape(inputs)
         result = self._program.signature().results[0]

@@ -221,8 +221,8 @@ def select(model: nn.Module, patterns: Any, inputs: Any) \
 
 
 def _refuse_kinds(model: nn.Module) -> None:
-    """Running such a model without its hooks or on tensors without data fails,
-    or leaves its parameters without data."""
+    """Running such a model without its hooks, with others, or on tensors
+    without data fails, or leaves its parameters without data."""
     if isinstance(model, torch.jit.ScriptModule):
         raise FuseError(
             "FUSE-N212 member-without-body: the model is a module of "
@@ -230,6 +230,10 @@ def _refuse_kinds(model: nn.Module) -> None:
             "that it was made of")
     for path, module in model.named_modules():
         kind = type(module)
+        if hasattr(kind, "_fuse_compiled_from"):
+            where = f"'{path}'" if path else "the model"
+            raise FuseError(f"FUSE-N213 already-fused: {where} is one kernel "
+                            "of fuse_mlir.compile; decompile it before")
         if hasattr(kind, "flatten_sharded_optim_state_dict"):
             what = (f"is a {kind.__name__}, which flattens the parameters "
                     "below it; fuse a model without it")

@@ -2,6 +2,7 @@
 """Single modules that `fuse_mlir.compile` makes kernels of."""
 
 import copy
+import inspect
 import unittest
 
 import torch
@@ -101,6 +102,33 @@ class CompiledModules(unittest.TestCase):
                 fuse_mlir.compile(place)
         fuse_mlir.unfuse_modules(model)
         self.assertIsInstance(fuse_mlir.compile(model.layers[0].norm), Norm)
+
+    def test_models_that_have_one(self):
+        model, x = net(1)
+        fuse_mlir.compile(model.layers[0].mlp)
+        for target, where in ((model, "'layers.0.mlp'"),
+                              (model.layers[0].mlp, "the model")):
+            for call in (fuse_mlir.fuse_modules, fuse_mlir.explain):
+                with self.assertRaisesRegex(
+                        FuseError, f"FUSE-N213 already-fused: {where} is one "
+                        "kernel of fuse_mlir.compile; decompile it before"):
+                    call(target, inputs=x)
+        fuse_mlir.decompile(model.layers[0].mlp)
+        self.assertEqual(len(fuse(model, x).fused), 1)
+
+    def test_signatures(self):
+        gate, up = fuse_mlir.compile(Gate()), fuse_mlir.compile(Own())
+        for module, kind in ((gate, Gate), (up, Own)):
+            self.assertEqual(inspect.signature(module.forward),
+                             inspect.signature(kind().forward))
+
+    def test_inputs_that_are_not_dense(self):
+        x = torch.randn(3, 8)
+        gate = fuse_mlir.compile(Gate())
+        gate(x, x)
+        with self.assertRaisesRegex(fuse_mlir.KernelError, "an input of Gate "
+                                    "is of layout torch.sparse_coo"):
+            gate(x, x.to_sparse())
 
 
 if __name__ == "__main__":

@@ -574,6 +574,12 @@ class Compiled(unittest.TestCase):
             state = model.layers[1].state_dict()
             torch.testing.assert_close(kernel.bind(state)(x), expected,
                                        atol=1e-6, rtol=1e-5)
+            for given, why in ((x.clone().requires_grad_(), "has no backward"),
+                               (x.to_sparse(), "is of layout torch.sparse")):
+                with self.assertRaisesRegex(KernelError, why):
+                    kernel(given)
+            with torch.no_grad():
+                kernel(x.clone().requires_grad_())
             path.write_bytes(path.read_bytes()[:-1])
             with self.assertRaises(fuse_mlir.NativeError):
                 fuse_mlir.load(path)
