@@ -7,7 +7,7 @@ of docs/remarks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
 
@@ -611,7 +611,55 @@ def missed_chains(model: nn.Module, flow: Flow,
             continue
         inside.add(path)
         missed.append(_why_no_chain(model, path, module, flow))
+    read: dict[int, list[torch.Tensor]] = {}
+    for tensor in {id(t): t for t in flow.kept}.values():
+        for use in flow.uses_of(tensor):
+            read.setdefault(id(use), []).append(tensor)
+    for path, module in model.named_modules():
+        # Gates of attention are between linears, too.
+        if "Attention" not in type(module).__name__ and not any(
+                path == p or path.startswith(p + ".") for p in inside):
+            missed += _written_between(path, module, flow, read)
     return missed
+
+
+def _written_between(parent: str, owner: nn.Module, flow: Flow,
+                     read: Mapping[int, Sequence[torch.Tensor]]) \
+        -> Iterator[Site]:
+    """Linears between which their parent computes by itself, as an MLP does
+    that is no module.
+
+    Args:
+        read: tensors that ops read, by the ids of their uses.
+    """
+    calls = {name: flow.calls[join(parent, name)][0]
+             for name, child in owner.named_children()
+             if isinstance(child, nn.Linear) and join(parent, name)
+             in flow.calls}
+    made = {id(call.output): name for name, call in calls.items()}
+    for last, call in calls.items():
+        ops: list[str] = []
+        tensors = call.tensors()
+        # Of an activation, a product with a gate, and a dropout.
+        for _ in range(3):
+            uses = [flow.made[id(t)] for t in tensors if id(t) in flow.made
+                    and flow.made[id(t)].module == parent]
+            ops += [use.op for use in uses]
+            tensors = [t for use in uses for t in read.get(id(use), ())
+                       if t.shape == call.tensors()[0].shape]
+            first = next((made[id(t)] for t in tensors if id(t) in made), None)
+            if first is None:
+                continue
+            names = (first, last)
+            site = Site(f"{first}+{last}#0", parent, names, Pattern(tuple(
+                Member("Linear", PathGlob(_escape(join(parent, n))))
+                for n in names)))
+            where = f"module '{parent}'" if parent else "the model"
+            yield site.refuse(
+                "FUSE-N206", "not-a-chain", f"between '{join(parent, first)}' "
+                f"and '{join(parent, last)}' {where} computes '{ops[-1]}' by "
+                "itself; a chain consists of modules, so put the MLP into one")
+            break
 
 
 def _why_no_chain(model: nn.Module, path: str, module: nn.Module,

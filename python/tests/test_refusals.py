@@ -285,7 +285,7 @@ class Refusals(unittest.TestCase):
             torch.testing.assert_close(model(x), expected)
         with self.assertRaisesRegex(FuseError, "the model is a module of "
                                     "torch.jit"):
-            fuse(torch.jit.script(net(1)[0]), x)
+            fuse(torch.jit.script(MLP(8, 16)), x)
 
     def test_forwards_that_count(self):
         class CountingMLP(MLP):
@@ -378,6 +378,31 @@ class Refusals(unittest.TestCase):
         self.assertRegex(found[0].reason, "FUSE-N212 member-without-body: no "
                          "kernel forms: the members are linear, linear, and "
                          r"no family is that \(gated_mlp, ")
+
+    def test_mlps_that_are_no_module(self):
+        class Layer(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.attention = nn.MultiheadAttention(8, 2)
+                self.gate = nn.Linear(8, 16)
+                self.up = nn.Linear(8, 16)
+                self.down = nn.Linear(16, 8)
+
+            def forward(self, x):
+                x = self.attention(x, x, x)[0]
+                gate = torch.nn.functional.silu(self.gate(x))
+                return self.down(gate * self.up(x))
+
+        found = fuse_mlir.explain(Layer().eval(), inputs=torch.randn(3, 8))
+        self.assertEqual([(s.id, s.reason) for s in found], [(
+            "up+down#0", "FUSE-N206 not-a-chain: between 'up' and 'down' the "
+            "model computes 'mul' by itself; a chain consists of modules, so "
+            "put the MLP into one")])
+        layer = nn.TransformerDecoderLayer(8, 2, 16).eval()
+        x = torch.randn(3, 8)
+        self.assertIn("between 'linear1' and 'linear2' the model computes "
+                      "'relu' by itself",
+                      fuse_mlir.explain(layer, inputs=(x, x))[0].reason)
 
     def test_inputs_that_a_model_fails_on(self):
         with self.assertRaisesRegex(FlowError, "Linear fails on its example "
