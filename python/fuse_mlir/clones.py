@@ -21,8 +21,10 @@ def clone(module: nn.Module) -> nn.Module:
     attributes; what refers to a module by an attribute, a list, or a method
     refers to the copy."""
     modules = list(module.modules())
+    # Classes may have a way of their own to make modules: that of GraphModule
+    # gives each another class, without the forward.
     made: dict[int, nn.Module] = {
-        id(m): type(m).__new__(type(m)) for m in modules}
+        id(m): object.__new__(type(m)) for m in modules}
 
     def of(value: Any) -> Any:
         if isinstance(value, nn.Module):

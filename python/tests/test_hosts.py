@@ -675,6 +675,16 @@ class Threads(unittest.TestCase):
             each.weight = nn.Parameter(torch.arange(8.0))
         close(model(x), plain(x))
 
+    def test_classes_that_make_modules_in_their_own_way(self):
+        model, x = net(1)
+        model.requires_grad_(True)
+        layer, expected = model.layers[0], model(x)
+        layer.mlp = torch.fx.symbolic_trace(layer.mlp)
+        fuse(model, x, NORM_MLP)
+        close(model(x), expected)
+        model(x).sum().backward()
+        self.assertIsNotNone(layer.mlp.up.weight.grad)
+
     def test_calls_of_many_types(self):
         model, x = net(1)
         plain = copy.deepcopy(model)
