@@ -238,6 +238,8 @@ class Walker:
                 # Promotion distinguishes scalars from other tensors only.
                 samples.append(torch.empty([1] * min(operand.rank, 1),
                                            dtype=self.dtype(operand.element)))
+            elif isinstance(operand, sympy.Basic):
+                raise aten.Unsupported(f"the size {operand} as a number")
             else:
                 samples.append(operand)
         if len(samples) == 1:
@@ -324,6 +326,13 @@ class Walker:
         except aten.Unsupported as error:
             raise ImportFailure(f"{self._place(node)}: no translation for "
                                 f"'{target}' with {error}") from error
+        # Translations are for arguments that layers have: another one must
+        # not keep the other layers of a model from being fused.
+        except Exception as error:
+            first = str(error).strip().split("\n")[0]
+            raise ImportFailure(
+                f"{self._place(node)}: no translation for '{target}' with "
+                f"these arguments: {type(error).__name__}: {first}") from error
 
     def _resolve(self, item: Any) -> Any:
         if isinstance(item, Node):

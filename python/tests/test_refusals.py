@@ -268,6 +268,26 @@ class Refusals(unittest.TestCase):
         self.refused(r"FUSE-N212 .*test_refusals.py:\d+ \(module 'mlp'\): no "
                      "translation for 'aten.sort.default'", OddBlock)
 
+    def test_arguments_without_a_translation(self):
+        for function, why in (
+                (lambda x: x * x.shape[0], "'aten.mul.Tensor' with the size"),
+                (lambda x: x ** x.shape[0], "'aten.pow.Tensor_Scalar' with "
+                 "these arguments: TypeError: "),
+                (lambda x: (x + 0j).real, "'aten.add.Tensor' with these "
+                 "arguments: KeyError: torch.complex64"),
+                (lambda x: x * x.sum().item(), "'aten.mul.Tensor' with these "
+                 "arguments: GuardOnDataDependentSymNode: ")):
+            class Odd(MLP):
+                def forward(self, x, function=function):
+                    return function(super().forward(x))
+
+            model, x = net(2)
+            model.layers[0].mlp.__class__ = Odd
+            result = fuse_mlir.fuse_modules(model, inputs=x)
+            self.assertIn(f"(module 'mlp'): no translation for {why}",
+                          result[0].reason)
+            self.assertEqual([s.parent for s in result.fused], ["layers.1"])
+
     def test_modules_of_torch_jit(self):
         for path in ("mlp", "mlp.gate"):
             model, x = net(2)
