@@ -604,29 +604,36 @@ bool Machine::wake() {
 
 /// Nothing goes on any more: says who waits where.
 void Machine::reportHang() {
-  std::map<std::string, std::pair<unsigned, const Thread *>> waiting;
+  // By their place: blocks wait for objects of their own, of which the first
+  // one's is told.
+  struct Group {
+    unsigned count = 0;
+    std::string first, object;
+  };
+  std::map<std::string, Group> waiting;
   for (Block *block : running)
     for (const Thread &thread : block->threads) {
       if (thread.hasEnded)
         continue;
-      std::string what =
-          "kernel " + block->grid->program->header.name + ", " +
-          printPlace(thread, thread.isTogether ? thread.pc : thread.waitsAt);
+      Group &group =
+          waiting["kernel " + block->grid->program->header.name + ", " +
+                  printPlace(thread,
+                             thread.isTogether ? thread.pc : thread.waitsAt)];
+      if (group.count++ > 0)
+        continue;
+      group.first = printThread(thread);
       if (thread.isTogether)
-        what += std::string(", for ") + (thread.warp->blocked
-                                             ? thread.warp->blocked
-                                             : "other lanes of the warp");
+        group.object = thread.warp->blocked ? thread.warp->blocked
+                                            : "other lanes of the warp";
       else if (thread.waiting.describe)
-        what += ", for " + thread.waiting.describe(thread);
-      auto &entry = waiting[what];
-      if (entry.first++ == 0)
-        entry.second = &thread;
+        group.object = thread.waiting.describe(thread);
     }
   std::string text = "all threads wait";
-  for (const auto &[what, entry] : waiting)
-    text += "; " + std::to_string(entry.first) +
-            (entry.first == 1 ? " thread, " : " threads, first ") +
-            printThread(*entry.second) + ": " + what;
+  for (const auto &[where, group] : waiting)
+    text += "; " + std::to_string(group.count) +
+            (group.count == 1 ? " thread, " : " threads, first ") +
+            group.first + ": " + where +
+            (group.object.empty() ? "" : ", for " + group.object);
   for (const Grid &grid : grids)
     if (grid.numStarted < grid.numBlocks)
       text += "; " + std::to_string(grid.numBlocks - grid.numStarted) + " of " +

@@ -109,10 +109,10 @@ $end:
   ret;
 })";
   Machine machine;
-  launch(machine, text, makeShape(1, 128), {});
+  launch(machine, text, makeShape(2, 128), {});
   std::string fault = getFault([&] { machine.synchronize(); });
   EXPECT_NE(std::string::npos,
-            fault.find("all threads wait; 64 threads, first block (0, 0, 0), "
+            fault.find("all threads wait; 128 threads, first block (0, 0, 0), "
                        "thread (0, 0, 0): kernel leave, line 12 (bar.sync), "
                        "for barrier 1, where 64 "
                        "of 128 threads have arrived"))
