@@ -12,7 +12,9 @@
 
 // CHECK: V2 scheduled on fuse emulator ok [[VALUES]] of [[VALUES]] values checked by contract, the same bits 3 times
 
-func.func @gated_bf16(%x: tensor<?x128xbf16>, %w: tensor<128xbf16>,
+// As imported: the norm's weight is a parameter, which is not packed.
+func.func @gated_bf16(%x: tensor<?x128xbf16>,
+                      %w: tensor<128xbf16> {fuse.parameter = "norm.weight"},
                       %g: tensor<192x128xbf16>, %u: tensor<192x128xbf16>,
                       %d: tensor<128x192xbf16>) -> tensor<?x128xbf16> {
   %y = fuse.gated_mlp %x norm(rms %w eps 1.0e-6) gate(%g) up(%u) down(%d)

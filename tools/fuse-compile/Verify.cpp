@@ -249,15 +249,14 @@ static Expected<std::string> compareEmulated(std::string_view artifact,
     return std::move(error);
   trial::ArgumentStore store;
   std::vector<trial::Argument> arguments(inputs.size());
+  std::vector<bool> isBound = trial::findBound(function);
   for (size_t i = 0; i < inputs.size(); ++i) {
     arguments[i].element = function.arguments[i].element;
     arguments[i].shape = inputs[i].shape;
     arguments[i].seed = i;
+    arguments[i].bound = isBound[i];
     store.put(arguments[i], inputs[i].getBytes(function.arguments[i]));
   }
-  for (const host::PackedWeight &packed : function.device->packed)
-    for (size_t operand : packed.operands)
-      arguments[operand].bound = true;
   trial::chooseEmulator();
   // At once, as late as possible, and at random.
   constexpr unsigned numOrders = 3;

@@ -35,14 +35,11 @@ Expected<GpuProgram> GpuProgram::compile(func::FuncOp function,
   program.artifact = std::move(*artifact);
   host::Artifact read(program.artifact);
   nlohmann::json manifest = host::parseJSON(read.sections[0].data);
-  program.isPacked.resize(program.signature.inputs.size());
   for (auto [index, code] : llvm::enumerate(read.manifest.functions)) {
     if (code.name != program.name || !code.device)
       continue;
     program.path = manifest["functions"][index]["cuda"].value("path", "");
-    for (const host::PackedWeight &packed : code.device->packed)
-      for (size_t operand : packed.operands)
-        program.isPacked[operand] = true;
+    program.isBound = trial::findBound(code);
   }
   if (program.path.empty())
     return createStringError("@" + program.name + " has no code for " +
@@ -71,7 +68,7 @@ Expected<std::vector<HostTensor>> GpuProgram::run(ArrayRef<HostTensor> inputs,
     argument.element = getName(input.getType()).str();
     argument.shape.assign(input.getShape().begin(), input.getShape().end());
     argument.seed = index;
-    argument.bound = isPacked[index];
+    argument.bound = isBound[index];
     store.put(argument, {input.getData(), input.getNumBytes()});
   }
   trial::chooseOrder(order);

@@ -41,8 +41,8 @@ public:
 private:
   std::string artifact, name, path;
   Signature signature;
-  /// By argument, whether it is packed when it is bound.
-  std::vector<bool> isPacked;
+  /// By argument.
+  std::vector<bool> isBound;
 };
 
 } // namespace fuse

@@ -119,6 +119,17 @@ getPointers(const std::vector<DLTensor> &tensors) {
   return pointers;
 }
 
+std::vector<bool> trial::findBound(const Function &function) {
+  std::vector<bool> result;
+  for (const TensorSpec &argument : function.arguments)
+    result.push_back(!argument.parameter.empty());
+  if (function.device)
+    for (const PackedWeight &packed : function.device->packed)
+      for (size_t operand : packed.operands)
+        result[operand] = true;
+  return result;
+}
+
 Call::Call(std::shared_ptr<Gpu> device, std::string_view artifact,
            const std::string &name, const std::vector<Argument> &arguments,
            ArgumentStore &store, SharedWeights *shared)

@@ -83,6 +83,10 @@ private:
       values;
 };
 
+/// The arguments that are bound before a function runs on a device: parameters
+/// of the model, and weights that are packed.
+std::vector<bool> findBound(const host::Function &function);
+
 /// A function on a GPU with all of its tensors.
 class Call {
 public:
