@@ -321,7 +321,7 @@ static void beginToShared(Thread &thread, const std::shared_ptr<Copy> &copy,
   for (Block *block : targets) {
     (void)accessShared(*block, place.offset, copy->bytes, getAlignment(*copy),
                        Access::Write);
-    (void)getMbarrier(*block, at.offset);
+    (void)useMbarrier(thread, *block, at.offset, /*isAsync=*/true);
     machine.getRaces().writeAsync(thread, Place(*block, place.offset),
                                   copy->bytes);
     ids.push_back(beginUse({block, place.offset}, *copy, /*isWrite=*/true));
@@ -494,7 +494,8 @@ static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
   arrival->place = getPlace(
       thread, instruction.detail & kIsOwn ? Space::Own : Space::Generic,
       instruction.operands[0], instruction.operands[1]);
-  Mbarrier &barrier = getMbarrier(*arrival->place.block, arrival->place.offset);
+  Mbarrier &barrier = useMbarrier(thread, *arrival->place.block,
+                                  arrival->place.offset, /*isAsync=*/false);
   if (!(instruction.detail & kIsNoIncrement))
     ++barrier.pending;
   arrival->known = publish(thread);

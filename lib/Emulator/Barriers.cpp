@@ -250,8 +250,11 @@ static Outcome arriveInCluster(Thread &thread, const Instruction &instruction) {
   thread.numClusterArrivals = cluster.generation + 1;
   ++thread.writes;
   ++cluster.arrived;
+  const Knowledge &own = thread.warp->knowledge;
   if (!(instruction.detail & kIsRelaxed))
     thread.getMachine().getRaces().arrive(*thread.warp, cluster.arrivals);
+  else if (own.hasFenced)
+    cluster.arrivals.join(own.fenced);
   completeIfDone(cluster);
   return Outcome::Next;
 }
@@ -326,6 +329,25 @@ Mbarrier &emulator::getMbarrier(Block &block, uint32_t offset) {
   return found->second;
 }
 
+Mbarrier &emulator::useMbarrier(const Thread &thread, Block &block,
+                                uint32_t offset, bool isAsync) {
+  Mbarrier &barrier = getMbarrier(block, offset);
+  const Knowledge &own = thread.warp->knowledge;
+  if (barrier.slot != own.slot && barrier.time > own.now.get(barrier.slot))
+    throw Fault(Fault::LaunchFailed, printPlace("an mbarrier", block, offset) +
+                                         " is used in no order with line " +
+                                         std::to_string(barrier.line) +
+                                         ", which initializes it");
+  if (isAsync && !barrier.isFenced)
+    throw Fault(Fault::LaunchFailed,
+                printPlace("an mbarrier", block, offset) +
+                    " is used by a copy, and line " +
+                    std::to_string(barrier.line) +
+                    " has initialized it without fence.mbarrier_init or "
+                    "fence.proxy.async behind it");
+  return barrier;
+}
+
 static void completeIfDone(Block &block, uint32_t offset, Mbarrier &barrier) {
   if (barrier.bytes > kMaxBytes || barrier.bytes < -kMaxBytes)
     throw Fault(Fault::IllegalInstruction,
@@ -368,6 +390,11 @@ static Outcome executeInit(Thread &thread, const Instruction &instruction) {
   accessShared(*place.block, place.offset, 8, 8, Access::Write);
   Mbarrier barrier;
   barrier.expected = barrier.pending = count;
+  const Knowledge &own = thread.warp->knowledge;
+  barrier.slot = own.slot;
+  barrier.time = own.now.get(own.slot);
+  barrier.thread = thread.index;
+  barrier.line = instruction.line;
   place.block->mbarriers[place.offset] = barrier;
   protectMbarrier(*place.block, place.offset, true);
   ++thread.writes;
@@ -379,7 +406,7 @@ static Outcome executeInval(Thread &thread, const Instruction &instruction) {
   Space space = static_cast<Space>(instruction.detail & kSpaceBits);
   SharedPlace place =
       getPlace(thread, space, instruction.operands[0], instruction.operands[1]);
-  (void)getMbarrier(*place.block, place.offset);
+  (void)useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
   place.block->mbarriers.erase(place.offset);
   protectMbarrier(*place.block, place.offset, false);
   ++thread.writes;
@@ -393,7 +420,8 @@ static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
   uint64_t detail = instruction.detail;
   SharedPlace place = getPlace(thread, static_cast<Space>(detail & kSpaceBits),
                                operands[1], operands[2]);
-  Mbarrier &barrier = getMbarrier(*place.block, place.offset);
+  Mbarrier &barrier =
+      useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
   uint32_t number =
       operands.size() > 3 ? static_cast<uint32_t>(thread.get(operands[3])) : 1;
   uint32_t count = (detail & kIsExpect) != 0 ? 1 : number;
@@ -429,7 +457,8 @@ static Outcome executeBytes(Thread &thread, const Instruction &instruction) {
   if (instruction.detail & kIsComplete) {
     completeBytes(*place.block, place.offset, bytes, {});
   } else {
-    Mbarrier &barrier = getMbarrier(*place.block, place.offset);
+    Mbarrier &barrier =
+        useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
     barrier.bytes += bytes;
     completeIfDone(*place.block, place.offset, barrier);
   }
@@ -474,7 +503,8 @@ static Outcome executeWait(Thread &thread, const Instruction &instruction) {
   if (place.block != thread.block)
     throw Fault(Fault::IllegalAddress,
                 "a wait for an mbarrier of another block");
-  const Mbarrier &barrier = getMbarrier(*place.block, place.offset);
+  const Mbarrier &barrier =
+      useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
   uint64_t state = thread.get(operands[3]);
   if (isParity) {
     state = static_cast<uint32_t>(state);

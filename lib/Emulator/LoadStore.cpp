@@ -251,6 +251,23 @@ Outcome fenceAsync(Thread &thread, const Instruction &) {
   return Outcome::Next;
 }
 
+/// Makes mbarriers known that the thread has initialized.
+void fenceOwnMbarriers(Thread &thread) {
+  for (auto &[offset, barrier] : thread.block->mbarriers)
+    barrier.isFenced |= barrier.thread == thread.index;
+}
+
+/// The same of shared memory.
+Outcome fenceAsyncShared(Thread &thread, const Instruction &in) {
+  fenceOwnMbarriers(thread);
+  return fenceAsync(thread, in);
+}
+
+Outcome fenceMbarriers(Thread &thread, const Instruction &in) {
+  fenceOwnMbarriers(thread);
+  return fence(thread, in);
+}
+
 Outcome nothing(Thread &, const Instruction &) { return Outcome::Next; }
 
 /// What is discarded may be anything after.
@@ -458,12 +475,14 @@ static void decodeFence(const ParsedInstruction &parsed, Instruction &result) {
     int proxy = parts.takeOne({"async", "alias"});
     if (proxy < 0)
       parts.finish();
-    takeSpace(parts);
-    result.execute = proxy == 0 ? fenceAsync : nothing;
+    bool isGlobal = takeSpace(parts) == StateSpace::Global;
+    result.execute = proxy != 0 ? nothing
+                     : isGlobal ? fenceAsync
+                                : fenceAsyncShared;
   } else if (parts.take("mbarrier_init")) {
     parts.take("release");
     parts.take("cluster");
-    result.execute = nothing;
+    result.execute = fenceMbarriers;
   } else {
     parts.takeOne({"sc", "acq_rel", "acquire", "release"});
     if (parts.takeOne({"cta", "cluster", "gpu", "gl", "sys"}) < 0)

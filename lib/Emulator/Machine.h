@@ -131,6 +131,11 @@ struct Mbarrier {
   int64_t bytes = 0;
   uint64_t phase = 0;
   VectorClock arrivals;
+  /// Who initialized it and when by its own clock, and whether there was a
+  /// fence behind that, without which copies do not know of it.
+  uint32_t slot = 0, time = 0;
+  unsigned thread = 0, line = 0;
+  bool isFenced = false;
 };
 
 /// `bar` with a number.

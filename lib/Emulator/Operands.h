@@ -71,6 +71,10 @@ void protectMbarrier(Block &block, uint32_t offset, bool isThere);
 
 /// Barriers.cpp. Throws Fault where there is none.
 Mbarrier &getMbarrier(Block &block, uint32_t offset);
+/// The same for a thread, which has to come behind the initialization, and for
+/// a copy of it, which has to come behind a fence after that.
+Mbarrier &useMbarrier(const Thread &thread, Block &block, uint32_t offset,
+                      bool isAsync);
 
 /// `(0, 0, 0)`
 std::string printBlock(const Block &block);

@@ -173,6 +173,20 @@ TEST(AsyncCopiesTest, LoadsBytes) {
   EXPECT_EQ(emulation.words, Emulation(own + kWait + store(1024, 9)).words);
 }
 
+TEST(AsyncCopiesTest, FindsMbarriersThatCopiesDoNotKnow) {
+  std::string again = "  mbarrier.inval.shared.b64 [memory];\n"
+                      "  mbarrier.init.shared.b64 [memory], 1;\n";
+  EXPECT_EQ("", Emulation(again + "  fence.proxy.async.shared::cta;\n" + kLoad +
+                          kWait)
+                    .fault);
+  for (const char *other : {"", "  fence.proxy.async.global;\n"})
+    EXPECT_FAULT(
+        "an mbarrier at 1024 of block (0, 0, 0) is used by a copy, and "
+        "line 25 has initialized it without fence.mbarrier_init or "
+        "fence.proxy.async behind it",
+        again + other + kLoad + kWait);
+}
+
 TEST(AsyncCopiesTest, FindsReadsThatDoNotWait) {
   EXPECT_FAULT("(ld.shared.u32): reads shared memory at 2048, in no order with "
                "line 26 of test, block (0, 0, 0), warp 0, which writes it",

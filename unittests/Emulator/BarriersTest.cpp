@@ -382,6 +382,33 @@ $end:)"));
                "mbarrier.init.shared.b64 [memory+4], 1;");
 }
 
+/// In every order of the warps.
+TEST(BarriersTest, MbarriersAreInitializedBeforeTheyAreUsed) {
+  std::string body = withMbarrier(64, "mbarrier.arrive.shared.b64 _, "
+                                      "[memory];");
+  EXPECT_EQ("", Emulation(body).fault);
+  body.erase(body.find("bar.sync 0;"), 11);
+  EXPECT_FAULT("an mbarrier at 1024 of block (0, 0, 0) is used in no order "
+               "with line 16, which initializes it",
+               body);
+  // A relaxed arrival publishes what a fence before it does.
+  const std::string cluster = R"(
+  mov.u32 %r2, memory;
+  setp.ne.u32 %p1, %r1, 0;
+  @!%p1 mbarrier.init.shared::cta.b64 [%r2], 128;
+  fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive.relaxed;
+  barrier.cluster.wait.acquire;
+  mapa.shared::cluster.u32 %r4, %r2, 0;
+  mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];
+  barrier.cluster.arrive;
+  barrier.cluster.wait;)";
+  EXPECT_EQ("", Emulation(cluster, 64, 2, 2).fault);
+  std::string relaxed = cluster;
+  relaxed.erase(relaxed.find("fence.mbarrier_init.release.cluster;"), 36);
+  EXPECT_FAULT("which initializes it", relaxed, 64, 2, 2);
+}
+
 TEST(BarriersTest, MbarriersOfOtherBlocks) {
   // Block 1 waits until block 0 has arrived there.
   std::string body = R"(
