@@ -52,16 +52,16 @@ show() {
     sed -E -e 's/ \{fuse.parameter = "[^"]*"\}//g' -e '/^$/d' | indent
 }
 
-say "1/8 Setting up"
+say "1/9 Setting up"
 step scripts/setup.sh
 
-say "2/8 Building"
+say "2/9 Building"
 step cmake --preset dev >/dev/null
 step cmake --build build/dev --target fuse-opt fuse-run
 
 mkdir -p "$out"
 
-say "3/8 Importing post_attention_layernorm and mlp of a Qwen3 decoder layer"
+say "3/9 Importing post_attention_layernorm and mlp of a Qwen3 decoder layer"
 step fuse_python import --architecture qwen3 \
   --set hidden_size=1024 --set intermediate_size=3072 \
   --set num_hidden_layers=1 --parent model.layers.0 \
@@ -69,7 +69,7 @@ step fuse_python import --architecture qwen3 \
   --shape tokens,1024 --dtype bfloat16 --seed 0 --sample tokens="$tokens" \
   --name qwen3_mlp -o "$out/imported.mlir"
 
-say "4/8 Recognizing the layers and forming kernels"
+say "4/9 Recognizing the layers and forming kernels"
 step "$bin/fuse-opt" "$out/imported.mlir" --fuse-raise-layers \
   --mlir-print-debuginfo -o "$out/layers.mlir"
 "$bin/fuse-opt" "$out/layers.mlir" --fuse-form-kernels \
@@ -87,7 +87,7 @@ sed '/^$/d' "$out/remarks.txt" | indent
 grep -q 'fuse.gated_mlp' "$out/kernels.mlir" ||
   problem "the block did not become a gated MLP kernel"
 
-say "5/8 Taking the fusion back"
+say "5/9 Taking the fusion back"
 step "$bin/fuse-opt" "$out/kernels.mlir" --fuse-unfuse \
   --mlir-print-debuginfo -o "$out/unfused.mlir"
 if diff "$out/layers.mlir" "$out/unfused.mlir" >"$out/unfuse.diff" &&
@@ -97,7 +97,7 @@ else
   problem "unfusing does not give back the input, see $out/unfuse.diff"
 fi
 
-say "6/8 Running fused, unfused and PyTorch on the CPU, $tokens tokens"
+say "6/9 Running fused, unfused and PyTorch on the CPU, $tokens tokens"
 step "$bin/fuse-run" "$out/kernels.mlir" --verify \
   --weights="$out/imported.safetensors"
 for kind in layers kernels; do
@@ -123,14 +123,14 @@ fuse_python compare "$out/imported.output-f32.npy" \
   --yardstick pytorch ||
   problem "the fused kernel is farther from the f32 result than PyTorch"
 
-say "7/8 Writing PTX for $chip"
+say "7/9 Writing PTX for $chip"
 step "$bin/fuse-opt" "$out/kernels.mlir" --fuse-gpu-pipeline=chip="$chip" \
   --fuse-emit-ptx="output=$out/kernels.ptx plan=$out/plan.json" -o /dev/null
 echo "$(grep -c '\.entry' "$out/kernels.ptx") kernels in" \
   "$(wc -l <"$out/kernels.ptx") lines:"
 grep -oE '\.entry [A-Za-z0-9_$]+' "$out/kernels.ptx" | indent
 
-say "8/8 Assembling the PTX"
+say "8/9 Assembling the PTX"
 if command -v ptxas >/dev/null; then
   if ptxas -v -arch="$chip" "$out/kernels.ptx" -o "$out/kernels.cubin" \
     >"$out/ptxas.log" 2>&1; then
@@ -147,11 +147,15 @@ else
   echo "ptxas is not installed; it is part of the CUDA toolkit."
 fi
 
+say "9/9 Running the one kernel that a Hopper GPU gets, on an emulator of one"
+step "$bin/fuse-run" "$out/kernels.mlir" --verify --chip=sm_90a --dim=4 \
+  --orders=1 --weights="$out/imported.safetensors" | grep '^V2' -A1 | indent
+
 say "Result"
 printf 'Files: %s\n' "$out"
 if [ "${#problems[@]}" -eq 0 ]; then
   echo "Verdict: fused, reversible, bit-equal to the unfused chain on the" \
-    "CPU, as close to exact as PyTorch, PTX written."
+    "CPU, as close to exact as PyTorch, PTX written, right on the emulator."
 else
   printf 'Verdict: %d claims failed: %s\n' "${#problems[@]}" \
     "$(IFS=';' && echo "${problems[*]}")"
