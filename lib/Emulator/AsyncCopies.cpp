@@ -619,11 +619,13 @@ static void decodeBulk(const ParsedInstruction &parsed, Instruction &result) {
   unsigned rank = takeRank(parsed);
   if (hasPart(parsed, "tensor") != (rank != 0))
     throw std::runtime_error("a copy with dimensions is one of a tensor");
-  size_t numOperands = (rank != 0 ? 2 : 3) + hasPart(parsed, "L2::cache_hint");
+  // The map has the place of the address and the size of its side.
+  std::string map = std::to_string(rank);
+  std::string policy = hasPart(parsed, "L2::cache_hint") ? "i" : "";
   result.detail = rank;
   std::string spaces = getSpaces(parsed);
   if (spaces == ".global.shared::cta" && hasPart(parsed, "bulk_group")) {
-    checkOperands(parsed, numOperands, numOperands);
+    checkOperands(parsed, {(rank ? map + "a" : "aai") + policy});
     result.detail |= kToGlobal;
     result.execute = executeToGlobal;
     return;
@@ -641,9 +643,9 @@ static void decodeBulk(const ParsedInstruction &parsed, Instruction &result) {
     if (spaces != ".shared::cluster.global")
       throw std::runtime_error("multicast is from .global to .shared::cluster");
     result.detail |= kIsMulticast;
-    ++numOperands;
+    policy += "i";
   }
-  checkOperands(parsed, numOperands + 1, numOperands + 1);
+  checkOperands(parsed, {(rank ? "a" + map : "aai") + "a" + policy});
   result.execute = executeToShared;
 }
 
@@ -652,7 +654,8 @@ static void decodePlain(const ParsedInstruction &parsed, Instruction &result) {
              {"ca", "cg", "shared", "shared::cta", "global", "L2::64B",
               "L2::128B", "L2::256B", "L2::cache_hint"});
   size_t hints = hasPart(parsed, "L2::cache_hint");
-  checkOperands(parsed, 3 + hints, 4 + hints);
+  std::string policy(hints, 'i');
+  checkOperands(parsed, {"aai" + policy, "aaii" + policy});
   const Operand &bytes = parsed.operands[2];
   constexpr uint64_t whole = 16;
   if (bytes.kind != Operand::Kind::Immediate ||
@@ -666,7 +669,7 @@ static void decodePlain(const ParsedInstruction &parsed, Instruction &result) {
 
 static void decodeArrive(const ParsedInstruction &parsed, Instruction &result) {
   checkParts(parsed, 4, {"noinc", "shared", "shared::cta", "b64"});
-  checkOperands(parsed, 1, 1);
+  checkOperands(parsed, {"a"});
   if (getSpace(parsed) == Space::Own)
     result.detail |= kIsOwn;
   if (hasPart(parsed, "noinc"))
@@ -680,7 +683,7 @@ static uint64_t getGroupKind(const ParsedInstruction &parsed) {
 
 static void decodeCommit(const ParsedInstruction &parsed, Instruction &result) {
   checkParts(parsed, 3, {"commit_group"});
-  checkOperands(parsed, 0, 0);
+  checkOperands(parsed, {""});
   result.detail = getGroupKind(parsed);
   result.execute = executeCommit;
 }
@@ -693,7 +696,7 @@ static void decodeWait(const ParsedInstruction &parsed, Instruction &result) {
       throw std::runtime_error("the emulator does not know .read of cp.async");
     result.detail |= kIsRead;
   }
-  checkOperands(parsed, 1, 1);
+  checkOperands(parsed, {"i"});
   if (parsed.operands[0].kind != Operand::Kind::Immediate)
     throw std::runtime_error("the number of groups is a constant");
   result.execute = executeWait;
@@ -702,7 +705,7 @@ static void decodeWait(const ParsedInstruction &parsed, Instruction &result) {
 static void decodeWaitAll(const ParsedInstruction &parsed,
                           Instruction &result) {
   checkParts(parsed, 3, {});
-  checkOperands(parsed, 0, 0);
+  checkOperands(parsed, {""});
   result.detail = kIsPlain | kIsAll;
   result.execute = executeWait;
 }
@@ -713,8 +716,10 @@ static void decodePrefetch(const ParsedInstruction &parsed,
              {"tensor", "1d", "2d", "3d", "4d", "5d", "tile", "L2", "global",
               "L2::cache_hint"});
   result.detail = takeRank(parsed);
-  size_t count = (result.detail ? 1 : 2) + hasPart(parsed, "L2::cache_hint");
-  checkOperands(parsed, count, count);
+  std::string policy(hasPart(parsed, "L2::cache_hint"), 'i');
+  checkOperands(
+      parsed,
+      {(result.detail ? std::to_string(result.detail) : "ai") + policy});
   result.execute = executePrefetch;
 }
 

@@ -189,16 +189,16 @@ static void decodeBarrier(const ParsedInstruction &parsed,
               "u32", "pred"});
   size_t count = parsed.operands.size();
   if (hasPart(parsed, "red")) {
-    checkOperands(parsed, 3, 4);
+    checkOperands(parsed, {"rii", "riii"});
     result.detail = hasPart(parsed, "popc")  ? kRedPopc
                     : hasPart(parsed, "and") ? kRedAnd
                                              : kRedOr;
     result.detail |= count == 4 ? kHasCount : 0;
   } else if (hasPart(parsed, "arrive")) {
-    checkOperands(parsed, 2, 2);
+    checkOperands(parsed, {"ii"});
     result.detail = kIsArrive | kHasCount;
   } else {
-    checkOperands(parsed, 1, 2);
+    checkOperands(parsed, {"i", "ii"});
     result.detail = count == 2 ? kHasCount : 0;
   }
   if (parsed.opcode[0] == "bar" || hasPart(parsed, "aligned"))
@@ -281,7 +281,7 @@ static void decodeClusterBarrier(const ParsedInstruction &parsed,
                                  Instruction &result) {
   checkParts(parsed, 2,
              {"arrive", "wait", "release", "relaxed", "acquire", "aligned"});
-  checkOperands(parsed, 0, 0);
+  checkOperands(parsed, {""});
   bool isArrive = hasPart(parsed, "arrive");
   if (hasPart(parsed, "relaxed"))
     result.detail = kIsRelaxed;
@@ -536,14 +536,14 @@ static Outcome executePendingCount(Thread &thread,
 
 static void decodeInit(const ParsedInstruction &parsed, Instruction &result) {
   checkParts(parsed, 2, {"shared", "shared::cta", "b64"});
-  checkOperands(parsed, 2, 2);
+  checkOperands(parsed, {"ai"});
   result.detail = static_cast<uint64_t>(getSpace(parsed));
   result.execute = executeInit;
 }
 
 static void decodeInval(const ParsedInstruction &parsed, Instruction &result) {
   checkParts(parsed, 2, {"shared", "shared::cta", "b64"});
-  checkOperands(parsed, 1, 1);
+  checkOperands(parsed, {"a"});
   result.detail = static_cast<uint64_t>(getSpace(parsed));
   result.execute = executeInval;
 }
@@ -553,7 +553,7 @@ static void decodeArrive(const ParsedInstruction &parsed, Instruction &result) {
   checkParts(parsed, 2,
              {"expect_tx", "noComplete", "release", "relaxed", "cta", "cluster",
               "shared", "shared::cta", "shared::cluster", "b64"});
-  checkOperands(parsed, 2, 3);
+  checkOperands(parsed, {"ra", "rai"});
   Space space = getSpace(parsed);
   if (space == Space::Cluster && parsed.operands[0].kind != Operand::Kind::None)
     throw std::runtime_error(
@@ -568,7 +568,7 @@ static void decodeArrive(const ParsedInstruction &parsed, Instruction &result) {
   if (hasPart(parsed, "relaxed"))
     result.detail |= kIsRelaxed;
   if ((result.detail & (kIsExpect | kNoComplete)) != 0)
-    checkOperands(parsed, 3, 3);
+    checkOperands(parsed, {"rai"});
   result.execute = executeArrive;
 }
 
@@ -576,7 +576,7 @@ static void decodeBytes(const ParsedInstruction &parsed, Instruction &result) {
   checkParts(parsed, 2,
              {"relaxed", "cta", "cluster", "shared", "shared::cta",
               "shared::cluster", "b64"});
-  checkOperands(parsed, 2, 2);
+  checkOperands(parsed, {"ai"});
   result.detail = static_cast<uint64_t>(getSpace(parsed));
   if (parsed.opcode[1] == "complete_tx")
     result.detail |= kIsComplete;
@@ -589,7 +589,10 @@ static void decodeWait(const ParsedInstruction &parsed, Instruction &result) {
              {"parity", "acquire", "relaxed", "cta", "cluster", "shared",
               "shared::cta", "b64"});
   bool isTry = parsed.opcode[1] == "try_wait";
-  checkOperands(parsed, 3, isTry ? 4 : 3);
+  if (isTry)
+    checkOperands(parsed, {"rai", "raii"});
+  else
+    checkOperands(parsed, {"rai"});
   result.detail = static_cast<uint64_t>(getSpace(parsed));
   if (isTry)
     result.detail |= kIsTry;
@@ -603,7 +606,7 @@ static void decodeWait(const ParsedInstruction &parsed, Instruction &result) {
 static void decodePendingCount(const ParsedInstruction &parsed,
                                Instruction &result) {
   checkParts(parsed, 2, {"b64"});
-  checkOperands(parsed, 2, 2);
+  checkOperands(parsed, {"ri"});
   result.execute = executePendingCount;
 }
 

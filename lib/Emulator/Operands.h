@@ -29,8 +29,16 @@ inline bool hasPart(const ParsedInstruction &parsed, std::string_view part) {
 void checkParts(const ParsedInstruction &parsed, size_t count,
                 std::initializer_list<std::string_view> known);
 
-/// Throws unless there are between `least` and `most` operands.
-void checkOperands(const ParsedInstruction &parsed, size_t least, size_t most);
+/// Throws unless operands have one of some forms, so that each is as many
+/// values of Instruction::operands as the instruction takes it for. A form has
+/// a character for each operand:
+///   r       a register, or `_`
+///   i       a register or a number
+///   a       an address
+///   1 to 5  an address with so many coordinates
+///   v       a vector of registers
+void checkOperands(const ParsedInstruction &parsed,
+                   const std::vector<std::string> &forms);
 
 /// How an instruction names shared memory.
 enum class Space : uint8_t {

@@ -641,13 +641,13 @@ static void decodeProduct(const ParsedInstruction &parsed,
 
   const std::vector<Operand> &operands = parsed.operands;
   bool isHalf = getBytes(form.a) == 2;
-  size_t least = isInteger ? 4 : 6;
-  checkOperands(parsed, least, least + (isHalf ? 2 : 0));
-  form.isAInRegisters = operands[1].kind == Operand::Kind::Vector;
+  form.isAInRegisters =
+      operands.size() > 1 && operands[1].kind == Operand::Kind::Vector;
   size_t numTransposed = isHalf ? (form.isAInRegisters ? 1 : 2) : 0;
-  checkOperands(parsed, least + numTransposed, least + numTransposed);
-  if (operands[0].kind != Operand::Kind::Vector ||
-      operands[0].parts.size() != form.getSumRegisters() ||
+  size_t numConstants = (isInteger ? 0 : 2) + numTransposed;
+  checkOperands(parsed, {std::string(form.isAInRegisters ? "vvii" : "viii") +
+                         std::string(numConstants, 'i')});
+  if (operands[0].parts.size() != form.getSumRegisters() ||
       (form.isAInRegisters && operands[1].parts.size() != 4))
     throw std::runtime_error(
         "wgmma has " + std::to_string(operands[0].parts.size()) +
@@ -686,7 +686,7 @@ static void decodeMma(const ParsedInstruction &parsed, Instruction &result) {
   if (parts[2] != "m16n8k" + std::to_string(getDepth(form.a)))
     throw std::runtime_error("the emulator does not know mma of " + parts[2] +
                              " for these types");
-  checkOperands(parsed, 4, 4);
+  checkOperands(parsed, {"vvvv"});
   const size_t sizes[] = {form.getSumRegisters(), 4, 2, form.getSumRegisters()};
   for (size_t i = 0; i < std::size(sizes); ++i)
     if (parsed.operands[i].parts.size() != sizes[i])
@@ -703,8 +703,11 @@ static void decodeMatrix(const ParsedInstruction &parsed, Instruction &result) {
   checkParts(parsed, 1,
              {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared",
               "shared::cta", "b16"});
-  checkOperands(parsed, 2, 2);
   bool isStore = parsed.opcode[0] == "stmatrix";
+  if (isStore)
+    checkOperands(parsed, {"av", "ar"});
+  else
+    checkOperands(parsed, {"va", "ra"});
   uint64_t count = hasPart(parsed, "x4") ? 4 : hasPart(parsed, "x2") ? 2 : 1;
   const Operand &registers = parsed.operands[isStore ? 1 : 0];
   if (registers.kind == Operand::Kind::Vector ? registers.parts.size() != count
@@ -722,7 +725,7 @@ static void decodeMatrix(const ParsedInstruction &parsed, Instruction &result) {
 template <ExecuteTogether execute, unsigned numOperands>
 static void decodeOrder(const ParsedInstruction &parsed, Instruction &result) {
   checkParts(parsed, 2, {"sync", "aligned"});
-  checkOperands(parsed, numOperands, numOperands);
+  checkOperands(parsed, {std::string(numOperands, 'i')});
   if (numOperands == 1 && parsed.operands[0].kind != Operand::Kind::Immediate)
     throw std::runtime_error("the number of groups is a constant");
   result.together = execute;

@@ -28,17 +28,79 @@ void emulator::checkParts(const ParsedInstruction &parsed, size_t count,
   }
 }
 
-void emulator::checkOperands(const ParsedInstruction &parsed, size_t least,
-                             size_t most) {
-  size_t count = parsed.operands.size();
-  if (count >= least && count <= most)
-    return;
-  std::string expected = std::to_string(least);
-  if (most != least)
-    expected += " to " + std::to_string(most);
-  throw std::runtime_error(parsed.opcode.front() + " has " +
-                           std::to_string(count) + " operands, not " +
-                           expected);
+static bool isRegister(const Operand &operand) {
+  return operand.kind == Operand::Kind::Register && !operand.isNegated;
+}
+
+static bool hasRegisters(const Operand &operand) {
+  return operand.kind == Operand::Kind::Vector &&
+         std::all_of(operand.parts.begin(), operand.parts.end(), isRegister);
+}
+
+static bool fits(const Operand &operand, char form) {
+  auto isNumber = [](const Operand &part) {
+    return part.kind == Operand::Kind::Register ||
+           part.kind == Operand::Kind::Immediate;
+  };
+  bool isAddress = operand.kind == Operand::Kind::Address;
+  switch (form) {
+  case 'r':
+    return isRegister(operand) || operand.kind == Operand::Kind::None;
+  case 'i':
+    return isNumber(operand);
+  case 'a':
+    return isAddress && operand.parts.size() == 1;
+  case 'v':
+    return hasRegisters(operand);
+  default:
+    return isAddress &&
+           operand.parts.size() == static_cast<size_t>(form - '0') + 1 &&
+           std::all_of(operand.parts.begin() + 1, operand.parts.end(),
+                       isNumber);
+  }
+}
+
+static std::string describe(char form) {
+  switch (form) {
+  case 'r':
+    return "a register or _";
+  case 'i':
+    return "a register or a number";
+  case 'a':
+    return "an address in brackets";
+  case 'v':
+    return "a vector of registers";
+  default:
+    return std::string("an address with ") + form + " coordinates";
+  }
+}
+
+void emulator::checkOperands(const ParsedInstruction &parsed,
+                             const std::vector<std::string> &forms) {
+  const std::vector<Operand> &operands = parsed.operands;
+  std::string counts, wrong;
+  size_t most = 0;
+  for (const std::string &form : forms) {
+    if (form.size() != operands.size()) {
+      counts += (counts.empty() ? "" : " or ") + std::to_string(form.size());
+      continue;
+    }
+    size_t fitting = 0;
+    while (fitting < form.size() && fits(operands[fitting], form[fitting]))
+      ++fitting;
+    if (fitting == form.size())
+      return;
+    // The form that fits the farthest is what was meant.
+    if (!wrong.empty() && fitting <= most)
+      continue;
+    most = fitting;
+    wrong = "operand " + std::to_string(fitting) + " of " +
+            parsed.opcode.front() + " has to be " + describe(form[fitting]);
+  }
+  if (wrong.empty())
+    wrong = parsed.opcode.front() + " has " + std::to_string(operands.size()) +
+            " operands, not " + counts;
+  throw std::runtime_error(wrong);
 }
 
 Space emulator::getSpace(const ParsedInstruction &parsed) {

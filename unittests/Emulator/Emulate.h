@@ -9,6 +9,7 @@
 
 #include "Machine.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -35,7 +36,8 @@ inline void launch(Machine &machine, const std::string &text,
                    const std::vector<uint64_t> &parameters,
                    uint64_t stream = 0) {
   std::vector<uint8_t> bytes(parameters.size() * 8);
-  std::memcpy(bytes.data(), parameters.data(), bytes.size());
+  std::copy_n(reinterpret_cast<const uint8_t *>(parameters.data()),
+              bytes.size(), bytes.data());
   machine.launch(compile(machine, text), nullptr, shape, std::move(bytes),
                  stream);
 }
