@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Operands.h"
+#include "SharedMemory.h"
 #include "TensorMap.h"
 
 #include <algorithm>
@@ -309,8 +309,8 @@ static void beginToShared(Thread &thread, const std::shared_ptr<Copy> &copy,
                           SharedPlace place, const Value *barrier,
                           const Value *mask, Read read) {
   Machine &machine = thread.getMachine();
-  Space space =
-      copy->instruction->detail & kIsOwn ? Space::Own : Space::Cluster;
+  StateSpace space = copy->instruction->detail & kIsOwn ? StateSpace::Own
+                                                        : StateSpace::Cluster;
   SharedPlace at = getPlace(thread, space, barrier[0], barrier[1]);
   if (!mask && at.block != place.block)
     throw Fault(Fault::IllegalAddress,
@@ -344,11 +344,12 @@ static Outcome executeToShared(Thread &thread, const Instruction &instruction) {
   uint64_t detail = instruction.detail;
   auto copy = makeCopy(thread, instruction);
   SharedPlace place =
-      getPlace(thread, detail & kIsOwn ? Space::Own : Space::Cluster,
+      getPlace(thread, detail & kIsOwn ? StateSpace::Own : StateSpace::Cluster,
                operand[0], operand[1]);
   operand += 2;
   if (detail & kFromShared) {
-    SharedPlace source = getPlace(thread, Space::Own, operand[0], operand[1]);
+    SharedPlace source =
+        getPlace(thread, StateSpace::Own, operand[0], operand[1]);
     setRow(*copy, 0, static_cast<uint32_t>(thread.get(operand[2])));
     (void)accessShared(*source.block, source.offset, copy->bytes, kChunk,
                        Access::Read);
@@ -392,7 +393,8 @@ static Outcome executeToGlobal(Thread &thread, const Instruction &instruction) {
            static_cast<uint32_t>(thread.get(operand[4])));
     operand += 2;
   }
-  SharedPlace source = getPlace(thread, Space::Own, operand[0], operand[1]);
+  SharedPlace source =
+      getPlace(thread, StateSpace::Own, operand[0], operand[1]);
   (void)accessShared(*source.block, source.offset, copy->bytes,
                      getAlignment(*copy), Access::Read);
   machine.getRaces().readAsync(thread, Place(*source.block, source.offset),
@@ -439,7 +441,8 @@ static Outcome executePlain(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
   Machine &machine = thread.getMachine();
   auto copy = makeCopy(thread, instruction);
-  SharedPlace place = getPlace(thread, Space::Own, operands[0], operands[1]);
+  SharedPlace place =
+      getPlace(thread, StateSpace::Own, operands[0], operands[1]);
   copy->bytes = static_cast<uint32_t>(thread.get(operands[4]));
   uint32_t sourceBytes = copy->bytes;
   if (instruction.detail & kHasSourceBytes)
@@ -491,9 +494,10 @@ static Outcome executePlain(Thread &thread, const Instruction &instruction) {
 /// unless it is among those.
 static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
   auto arrival = std::make_shared<Arrival>();
-  arrival->place = getPlace(
-      thread, instruction.detail & kIsOwn ? Space::Own : Space::Generic,
-      instruction.operands[0], instruction.operands[1]);
+  arrival->place = getPlace(thread,
+                            instruction.detail & kIsOwn ? StateSpace::Own
+                                                        : StateSpace::Generic,
+                            instruction.operands[0], instruction.operands[1]);
   Mbarrier &barrier = useMbarrier(thread, *arrival->place.block,
                                   arrival->place.offset, /*isAsync=*/false);
   if (!(instruction.detail & kIsNoIncrement))
@@ -594,132 +598,151 @@ static Outcome executePrefetch(Thread &thread, const Instruction &instruction) {
 //===----------------------------------------------------------------------===//
 
 /// Spaces in their order: where it goes, and where it comes from.
-static std::string getSpaces(const ParsedInstruction &parsed) {
+static std::string takeSpaces(const ParsedInstruction &parsed, Parts &parts) {
   std::string result;
   for (const std::string &part : parsed.opcode)
-    if (part == "global" || part.compare(0, 6, "shared") == 0)
+    if ((part == "global" || part.compare(0, 6, "shared") == 0) &&
+        parts.take(part))
       result += "." + part;
   return result;
 }
 
-/// The dimensions of `.2d`, or zero.
-static unsigned takeRank(const ParsedInstruction &parsed) {
-  for (const std::string &part : parsed.opcode)
-    if (part.size() == 2 && part[1] == 'd' && part[0] >= '1' && part[0] <= '5')
-      return static_cast<unsigned>(part[0] - '0');
-  return 0;
-}
-
 /// cp.async.bulk and cp.async.bulk.tensor.
 static void decodeBulk(const ParsedInstruction &parsed, Instruction &result) {
-  checkParts(parsed, 3,
-             {"tensor", "1d", "2d", "3d", "4d", "5d", "tile", "shared::cta",
-              "shared::cluster", "global", "mbarrier::complete_tx::bytes",
-              "bulk_group", "multicast::cluster", "L2::cache_hint"});
-  unsigned rank = takeRank(parsed);
-  if (hasPart(parsed, "tensor") != (rank != 0))
+  Parts parts(parsed, 3);
+  unsigned rank = parts.takeRank();
+  if (parts.take("tensor") != (rank != 0))
     throw std::runtime_error("a copy with dimensions is one of a tensor");
-  // The map has the place of the address and the size of its side.
-  std::string map = std::to_string(rank);
-  std::string policy = hasPart(parsed, "L2::cache_hint") ? "i" : "";
+  if (rank)
+    (void)parts.take("tile");
+  std::string spaces = takeSpaces(parsed, parts);
+  bool hasGroup = parts.take("bulk_group");
+  bool hasBarrier = parts.take("mbarrier::complete_tx::bytes");
+  bool isMulticast = parts.take("multicast::cluster");
+  bool hasPolicy = parts.take("L2::cache_hint");
+  parts.finish();
+  bool isToGlobal = spaces == ".global.shared::cta" && hasGroup;
   result.detail = rank;
-  std::string spaces = getSpaces(parsed);
-  if (spaces == ".global.shared::cta" && hasPart(parsed, "bulk_group")) {
-    checkOperands(parsed, {(rank ? map + "a" : "aai") + policy});
+  if (isToGlobal)
     result.detail |= kToGlobal;
-    result.execute = executeToGlobal;
-    return;
-  }
-  if (spaces == ".shared::cta.global")
+  else if (spaces == ".shared::cta.global")
     result.detail |= kIsOwn;
   else if (spaces == ".shared::cluster.shared::cta" && rank == 0)
     result.detail |= kFromShared;
   else if (spaces != ".shared::cluster.global")
     throw std::runtime_error("the emulator does not know copies of " + spaces);
-  if (!hasPart(parsed, "mbarrier::complete_tx::bytes"))
-    throw std::runtime_error("copies to shared memory need "
+  if (hasBarrier == isToGlobal)
+    throw std::runtime_error("copies to shared memory, and only those, need "
                              ".mbarrier::complete_tx::bytes");
-  if (hasPart(parsed, "multicast::cluster")) {
-    if (spaces != ".shared::cluster.global")
-      throw std::runtime_error("multicast is from .global to .shared::cluster");
+  if (isMulticast && spaces != ".shared::cluster.global")
+    throw std::runtime_error("multicast is from .global to .shared::cluster");
+  // A map and where its box begins are one side of a copy, whose bytes it says.
+  std::vector<Expected> expected = {{Expected::Address}};
+  expected.insert(isToGlobal ? expected.begin() : expected.end(),
+                  {Expected::Address, rank ? 32U : 0, rank});
+  if (!rank)
+    expected.push_back({Expected::In, 32});
+  if (!isToGlobal)
+    expected.push_back({Expected::Address});
+  if (isMulticast) {
     result.detail |= kIsMulticast;
-    policy += "i";
+    expected.push_back({Expected::In, 16});
   }
-  checkOperands(parsed, {(rank ? "a" + map : "aai") + "a" + policy});
-  result.execute = executeToShared;
+  if (hasPolicy)
+    expected.push_back({Expected::In, 64});
+  checkOperands(parsed, result, expected);
+  result.execute = isToGlobal ? executeToGlobal : executeToShared;
 }
 
 static void decodePlain(const ParsedInstruction &parsed, Instruction &result) {
-  checkParts(parsed, 2,
-             {"ca", "cg", "shared", "shared::cta", "global", "L2::64B",
-              "L2::128B", "L2::256B", "L2::cache_hint"});
-  size_t hints = hasPart(parsed, "L2::cache_hint");
-  std::string policy(hints, 'i');
-  checkOperands(parsed, {"aai" + policy, "aaii" + policy});
-  const Operand &bytes = parsed.operands[2];
-  constexpr uint64_t whole = 16;
-  if (bytes.kind != Operand::Kind::Immediate ||
-      (bytes.value != whole &&
-       (hasPart(parsed, "cg") || (bytes.value != 4 && bytes.value != 8))))
-    throw std::runtime_error("cp.async copies 16 bytes, with .ca also 4 or 8");
-  if (parsed.operands.size() == 4 + hints)
+  Parts parts(parsed, 2);
+  bool isSmall = parts.take("ca");
+  if (!isSmall)
+    (void)parts.take("cg");
+  std::string spaces = takeSpaces(parsed, parts);
+  bool hasPolicy = parts.take("L2::cache_hint");
+  parts.takeOne({"L2::64B", "L2::128B", "L2::256B"});
+  parts.finish();
+  if (spaces != ".shared.global" && spaces != ".shared::cta.global")
+    throw std::runtime_error("the emulator does not know cp.async of " +
+                             spaces);
+  std::vector<Expected> expected = {
+      {Expected::Address}, {Expected::Address}, {Expected::Constant, 32}};
+  if (parsed.operands.size() == 4U + hasPolicy) {
     result.detail |= kHasSourceBytes;
+    expected.push_back({Expected::In, 32});
+  }
+  if (hasPolicy)
+    expected.push_back({Expected::In, 64});
+  checkOperands(parsed, result, expected);
+  uint64_t bytes = parsed.operands[2].value;
+  if (bytes != 16 && !(isSmall && (bytes == 4 || bytes == 8)))
+    throw std::runtime_error("cp.async copies 16 bytes, with .ca also 4 or 8");
   result.execute = executePlain;
 }
 
 static void decodeArrive(const ParsedInstruction &parsed, Instruction &result) {
-  checkParts(parsed, 4, {"noinc", "shared", "shared::cta", "b64"});
-  checkOperands(parsed, {"a"});
-  if (getSpace(parsed) == Space::Own)
+  Parts parts(parsed, 4);
+  if (takeOwnSpace(parts) == StateSpace::Own)
     result.detail |= kIsOwn;
-  if (hasPart(parsed, "noinc"))
+  if (parts.take("noinc"))
     result.detail |= kIsNoIncrement;
+  (void)parts.take("b64");
+  parts.finish();
+  checkOperands(parsed, result, {{Expected::Address}});
   result.execute = executeArrive;
 }
 
-static uint64_t getGroupKind(const ParsedInstruction &parsed) {
-  return parsed.opcode[2] == "bulk" ? 0 : kIsPlain;
+/// Of groups; their name is `cp.async.bulk.wait_group` or without bulk.
+static bool isBulk(const ParsedInstruction &parsed) {
+  return parsed.opcode[2] == "bulk";
 }
 
 static void decodeCommit(const ParsedInstruction &parsed, Instruction &result) {
-  checkParts(parsed, 3, {"commit_group"});
-  checkOperands(parsed, {""});
-  result.detail = getGroupKind(parsed);
+  Parts(parsed, isBulk(parsed) ? 4 : 3).finish();
+  checkOperands(parsed, result, {});
+  result.detail = isBulk(parsed) ? 0 : kIsPlain;
   result.execute = executeCommit;
 }
 
 static void decodeWait(const ParsedInstruction &parsed, Instruction &result) {
-  result.detail = getGroupKind(parsed);
-  checkParts(parsed, 3, {"wait_group", "read"});
-  if (hasPart(parsed, "read")) {
-    if (result.detail & kIsPlain)
-      throw std::runtime_error("the emulator does not know .read of cp.async");
-    result.detail |= kIsRead;
-  }
-  checkOperands(parsed, {"i"});
-  if (parsed.operands[0].kind != Operand::Kind::Immediate)
-    throw std::runtime_error("the number of groups is a constant");
+  Parts parts(parsed, isBulk(parsed) ? 4 : 3);
+  if (!isBulk(parsed))
+    result.detail = kIsPlain;
+  else if (parts.take("read"))
+    result.detail = kIsRead;
+  parts.finish();
+  checkOperands(parsed, result, {{Expected::Constant, 32}});
   result.execute = executeWait;
 }
 
 static void decodeWaitAll(const ParsedInstruction &parsed,
                           Instruction &result) {
-  checkParts(parsed, 3, {});
-  checkOperands(parsed, {""});
+  Parts(parsed, 3).finish();
+  checkOperands(parsed, result, {});
   result.detail = kIsPlain | kIsAll;
   result.execute = executeWait;
 }
 
 static void decodePrefetch(const ParsedInstruction &parsed,
                            Instruction &result) {
-  checkParts(parsed, 4,
-             {"tensor", "1d", "2d", "3d", "4d", "5d", "tile", "L2", "global",
-              "L2::cache_hint"});
-  result.detail = takeRank(parsed);
-  std::string policy(hasPart(parsed, "L2::cache_hint"), 'i');
-  checkOperands(
-      parsed,
-      {(result.detail ? std::to_string(result.detail) : "ai") + policy});
+  Parts parts(parsed, 4);
+  unsigned rank = parts.takeRank();
+  if (parts.take("tensor") != (rank != 0))
+    throw std::runtime_error("a prefetch with dimensions is one of a tensor");
+  if (rank)
+    (void)parts.take("tile");
+  (void)parts.take("L2");
+  (void)parts.take("global");
+  bool hasPolicy = parts.take("L2::cache_hint");
+  parts.finish();
+  result.detail = rank;
+  std::vector<Expected> expected = {{Expected::Address, rank ? 32U : 0, rank}};
+  if (!rank)
+    expected.push_back({Expected::In, 32});
+  if (hasPolicy)
+    expected.push_back({Expected::In, 64});
+  checkOperands(parsed, result, expected);
   result.execute = executePrefetch;
 }
 

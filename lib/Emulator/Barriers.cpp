@@ -8,7 +8,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Operands.h"
+#include "SharedMemory.h"
 
 using namespace fuse;
 using namespace fuse::emulator;
@@ -184,24 +184,35 @@ static Outcome executeBarrier(Thread &thread, const Instruction &instruction) {
 /// `bar` is what `barrier` with `.aligned` is.
 static void decodeBarrier(const ParsedInstruction &parsed,
                           Instruction &result) {
-  checkParts(parsed, 1,
-             {"cta", "sync", "arrive", "red", "aligned", "popc", "and", "or",
-              "u32", "pred"});
+  Parts parts(parsed);
+  (void)parts.take("cta");
+  bool isAligned = parts.take("aligned") || parsed.opcode[0] == "bar";
+  enum Kind { Red, Arrive, Sync };
+  int kind = parts.takeOne({"red", "arrive", "sync"});
   size_t count = parsed.operands.size();
-  if (hasPart(parsed, "red")) {
-    checkOperands(parsed, {"rii", "riii"});
-    result.detail = hasPart(parsed, "popc")  ? kRedPopc
-                    : hasPart(parsed, "and") ? kRedAnd
-                                             : kRedOr;
-    result.detail |= count == 4 ? kHasCount : 0;
-  } else if (hasPart(parsed, "arrive")) {
-    checkOperands(parsed, {"ii"});
+  std::vector<Expected> expected(2, {Expected::In, 32});
+  if (kind == Red) {
+    int operation = parts.takeOne({"popc", "and", "or"});
+    if (operation < 0 || !parts.take(operation == 0 ? "u32" : "pred"))
+      throw std::runtime_error(parsed.opcode[0] + ".red has to be .popc.u32, "
+                                                  ".and.pred or .or.pred");
+    constexpr uint64_t operations[] = {kRedPopc, kRedAnd, kRedOr};
+    result.detail = operations[operation] | (count == 4 ? kHasCount : 0);
+    if (count == 3)
+      expected.pop_back();
+    expected.insert(expected.begin(), {Expected::Out, operation ? 1U : 32U});
+    expected.push_back({Expected::In, 1});
+  } else if (kind == Arrive) {
     result.detail = kIsArrive | kHasCount;
   } else {
-    checkOperands(parsed, {"i", "ii"});
     result.detail = count == 2 ? kHasCount : 0;
   }
-  if (parsed.opcode[0] == "bar" || hasPart(parsed, "aligned"))
+  parts.finish();
+  if (kind < 0)
+    throw std::runtime_error(parsed.opcode[0] +
+                             " has to be .sync, .arrive or .red");
+  checkOperands(parsed, result, expected, /*isLastOptional=*/kind == Sync);
+  if (isAligned)
     result.together = executeAlignedBarrier;
   else
     result.execute = executeBarrier;
@@ -277,15 +288,24 @@ static void executeOnLanes(Warp &warp, uint32_t lanes,
       (void)execute(*warp.threads[lane], instruction);
 }
 
+/// Whether it orders nothing but itself; it is called `otherwise` if not.
+static bool takeRelaxed(Parts &parts, const char *otherwise) {
+  return parts.takeOne({otherwise, "relaxed"}) == 1;
+}
+
 static void decodeClusterBarrier(const ParsedInstruction &parsed,
                                  Instruction &result) {
-  checkParts(parsed, 2,
-             {"arrive", "wait", "release", "relaxed", "acquire", "aligned"});
-  checkOperands(parsed, {""});
-  bool isArrive = hasPart(parsed, "arrive");
-  if (hasPart(parsed, "relaxed"))
+  Parts parts(parsed, 2);
+  int kind = parts.takeOne({"arrive", "wait"});
+  bool isArrive = kind == 0;
+  if (takeRelaxed(parts, isArrive ? "release" : "acquire"))
     result.detail = kIsRelaxed;
-  if (hasPart(parsed, "aligned"))
+  bool isAligned = parts.take("aligned");
+  parts.finish();
+  if (kind < 0)
+    throw std::runtime_error("barrier.cluster has to be .arrive or .wait");
+  checkOperands(parsed, result, {});
+  if (isAligned)
     result.together = isArrive ? executeOnLanes<arriveInCluster>
                                : executeOnLanes<waitInCluster>;
   else
@@ -298,7 +318,7 @@ static void decodeClusterBarrier(const ParsedInstruction &parsed,
 
 namespace {
 
-/// Instruction::detail of `mbarrier`, above the Space in its lowest bits.
+/// Instruction::detail of `mbarrier`, above the StateSpace in its lowest bits.
 enum : uint64_t {
   kSpaceBits = 3,
   kIsExpect = 4,
@@ -378,7 +398,7 @@ void emulator::completeBytes(Block &block, uint32_t offset, int64_t bytes,
 }
 
 static Outcome executeInit(Thread &thread, const Instruction &instruction) {
-  Space space = static_cast<Space>(instruction.detail & kSpaceBits);
+  StateSpace space = static_cast<StateSpace>(instruction.detail & kSpaceBits);
   SharedPlace place =
       getPlace(thread, space, instruction.operands[0], instruction.operands[1]);
   uint32_t count = static_cast<uint32_t>(thread.get(instruction.operands[2]));
@@ -403,7 +423,7 @@ static Outcome executeInit(Thread &thread, const Instruction &instruction) {
 }
 
 static Outcome executeInval(Thread &thread, const Instruction &instruction) {
-  Space space = static_cast<Space>(instruction.detail & kSpaceBits);
+  StateSpace space = static_cast<StateSpace>(instruction.detail & kSpaceBits);
   SharedPlace place =
       getPlace(thread, space, instruction.operands[0], instruction.operands[1]);
   (void)useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
@@ -418,8 +438,9 @@ static Outcome executeInval(Thread &thread, const Instruction &instruction) {
 static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
   uint64_t detail = instruction.detail;
-  SharedPlace place = getPlace(thread, static_cast<Space>(detail & kSpaceBits),
-                               operands[1], operands[2]);
+  SharedPlace place =
+      getPlace(thread, static_cast<StateSpace>(detail & kSpaceBits),
+               operands[1], operands[2]);
   Mbarrier &barrier =
       useMbarrier(thread, *place.block, place.offset, /*isAsync=*/false);
   uint32_t number =
@@ -451,7 +472,7 @@ static Outcome executeArrive(Thread &thread, const Instruction &instruction) {
 static Outcome executeBytes(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
   SharedPlace place =
-      getPlace(thread, static_cast<Space>(instruction.detail & kSpaceBits),
+      getPlace(thread, static_cast<StateSpace>(instruction.detail & kSpaceBits),
                operands[0], operands[1]);
   int64_t bytes = static_cast<uint32_t>(thread.get(operands[2]));
   if (instruction.detail & kIsComplete) {
@@ -498,8 +519,9 @@ static Outcome executeWait(Thread &thread, const Instruction &instruction) {
   const std::vector<Value> &operands = instruction.operands;
   uint64_t detail = instruction.detail;
   bool isParity = (detail & kIsParity) != 0;
-  SharedPlace place = getPlace(thread, static_cast<Space>(detail & kSpaceBits),
-                               operands[1], operands[2]);
+  SharedPlace place =
+      getPlace(thread, static_cast<StateSpace>(detail & kSpaceBits),
+               operands[1], operands[2]);
   if (place.block != thread.block)
     throw Fault(Fault::IllegalAddress,
                 "a wait for an mbarrier of another block");
@@ -534,50 +556,58 @@ static Outcome executePendingCount(Thread &thread,
   return Outcome::Next;
 }
 
+/// Behind all other parts: `.shared.b64`.
+static void finish(Parts &parts, StateSpace space, Instruction &result) {
+  (void)parts.take("b64");
+  parts.finish();
+  result.detail |= static_cast<uint64_t>(space);
+}
+
 static void decodeInit(const ParsedInstruction &parsed, Instruction &result) {
-  checkParts(parsed, 2, {"shared", "shared::cta", "b64"});
-  checkOperands(parsed, {"ai"});
-  result.detail = static_cast<uint64_t>(getSpace(parsed));
+  Parts parts(parsed, 2);
+  finish(parts, takeOwnSpace(parts), result);
+  checkOperands(parsed, result, {{Expected::Address}, {Expected::In, 32}});
   result.execute = executeInit;
 }
 
 static void decodeInval(const ParsedInstruction &parsed, Instruction &result) {
-  checkParts(parsed, 2, {"shared", "shared::cta", "b64"});
-  checkOperands(parsed, {"a"});
-  result.detail = static_cast<uint64_t>(getSpace(parsed));
+  Parts parts(parsed, 2);
+  finish(parts, takeOwnSpace(parts), result);
+  checkOperands(parsed, result, {{Expected::Address}});
   result.execute = executeInval;
 }
 
 /// mbarrier.arrive and arrive_drop.
 static void decodeArrive(const ParsedInstruction &parsed, Instruction &result) {
-  checkParts(parsed, 2,
-             {"expect_tx", "noComplete", "release", "relaxed", "cta", "cluster",
-              "shared", "shared::cta", "shared::cluster", "b64"});
-  checkOperands(parsed, {"ra", "rai"});
-  Space space = getSpace(parsed);
-  if (space == Space::Cluster && parsed.operands[0].kind != Operand::Kind::None)
-    throw std::runtime_error(
-        "an arrival with .shared::cluster gives no state but _");
-  result.detail = static_cast<uint64_t>(space);
-  if (hasPart(parsed, "expect_tx"))
+  Parts parts(parsed, 2);
+  if (parts.take("expect_tx"))
     result.detail |= kIsExpect;
-  if (hasPart(parsed, "noComplete"))
+  if (parts.take("noComplete"))
     result.detail |= kNoComplete;
   if (parsed.opcode[1] == "arrive_drop")
     result.detail |= kIsDrop;
-  if (hasPart(parsed, "relaxed"))
+  if (takeRelaxed(parts, "release"))
     result.detail |= kIsRelaxed;
-  if ((result.detail & (kIsExpect | kNoComplete)) != 0)
-    checkOperands(parsed, {"rai"});
+  parts.takeOne({"cta", "cluster"});
+  StateSpace space = takeSharedSpace(parts);
+  bool hasNumber = (result.detail & (kIsExpect | kNoComplete)) != 0;
+  finish(parts, space, result);
+  checkOperands(parsed, result,
+                {{Expected::Out, 64}, {Expected::Address}, {Expected::In, 32}},
+                /*isLastOptional=*/!hasNumber);
+  if (space == StateSpace::Cluster &&
+      parsed.operands[0].kind != Operand::Kind::None)
+    throw std::runtime_error(
+        "an arrival with .shared::cluster gives no state but _");
   result.execute = executeArrive;
 }
 
 static void decodeBytes(const ParsedInstruction &parsed, Instruction &result) {
-  checkParts(parsed, 2,
-             {"relaxed", "cta", "cluster", "shared", "shared::cta",
-              "shared::cluster", "b64"});
-  checkOperands(parsed, {"ai"});
-  result.detail = static_cast<uint64_t>(getSpace(parsed));
+  Parts parts(parsed, 2);
+  (void)parts.take("relaxed");
+  parts.takeOne({"cta", "cluster"});
+  finish(parts, takeSharedSpace(parts), result);
+  checkOperands(parsed, result, {{Expected::Address}, {Expected::In, 32}});
   if (parsed.opcode[1] == "complete_tx")
     result.detail |= kIsComplete;
   result.execute = executeBytes;
@@ -585,28 +615,31 @@ static void decodeBytes(const ParsedInstruction &parsed, Instruction &result) {
 
 /// mbarrier.test_wait and try_wait; how long to wait is not looked at.
 static void decodeWait(const ParsedInstruction &parsed, Instruction &result) {
-  checkParts(parsed, 2,
-             {"parity", "acquire", "relaxed", "cta", "cluster", "shared",
-              "shared::cta", "b64"});
-  bool isTry = parsed.opcode[1] == "try_wait";
-  if (isTry)
-    checkOperands(parsed, {"rai", "raii"});
-  else
-    checkOperands(parsed, {"rai"});
-  result.detail = static_cast<uint64_t>(getSpace(parsed));
+  Parts parts(parsed, 2);
+  bool isTry = parsed.opcode[1] == "try_wait", isParity = parts.take("parity");
   if (isTry)
     result.detail |= kIsTry;
-  if (hasPart(parsed, "parity"))
+  if (isParity)
     result.detail |= kIsParity;
-  if (hasPart(parsed, "relaxed"))
+  if (takeRelaxed(parts, "acquire"))
     result.detail |= kIsRelaxed;
+  parts.takeOne({"cta", "cluster"});
+  finish(parts, takeOwnSpace(parts), result);
+  std::vector<Expected> expected = {{Expected::Out, 1},
+                                    {Expected::Address},
+                                    {Expected::In, isParity ? 32U : 64U}};
+  if (isTry)
+    expected.push_back({Expected::In, 32});
+  checkOperands(parsed, result, expected, /*isLastOptional=*/isTry);
   result.execute = executeWait;
 }
 
 static void decodePendingCount(const ParsedInstruction &parsed,
                                Instruction &result) {
-  checkParts(parsed, 2, {"b64"});
-  checkOperands(parsed, {"ri"});
+  Parts parts(parsed, 2);
+  (void)parts.take("b64");
+  parts.finish();
+  checkOperands(parsed, result, {{Expected::Out, 32}, {Expected::In, 64}});
   result.execute = executePendingCount;
 }
 

@@ -53,7 +53,10 @@ unsigned emulator::getBits(Type type) {
 Parts::Parts(const ParsedInstruction &parsed, size_t first)
     : name(parsed.opcode[0]),
       parts(parsed.opcode.begin() + static_cast<ptrdiff_t>(first),
-            parsed.opcode.end()) {}
+            parsed.opcode.end()) {
+  for (size_t i = 1; i < first; ++i)
+    name += "." + parsed.opcode[i];
+}
 
 bool Parts::take(std::string_view part) {
   auto found = std::find(parts.begin(), parts.end(), part);
@@ -85,8 +88,7 @@ Type Parts::findType() {
 Type Parts::takeType() {
   Type type = findType();
   if (type == Type::None)
-    throw std::runtime_error(std::string(name) + " has no type that the "
-                                                 "emulator knows");
+    throw std::runtime_error(name + " has no type that the emulator knows");
   return type;
 }
 
@@ -99,35 +101,55 @@ Rounding Parts::takeRounding(Rounding otherwise, bool *isGiven) {
   return found < 0 ? otherwise : roundings[found];
 }
 
+unsigned Parts::takeRank() {
+  return static_cast<unsigned>(takeOne({"1d", "2d", "3d", "4d", "5d"}) + 1);
+}
+
 void Parts::finish() const {
   if (!parts.empty())
-    throw std::runtime_error("the emulator does not know " + std::string(name) +
-                             " with ." + std::string(parts.front()));
+    throw std::runtime_error("the emulator does not know " + name + " with ." +
+                             std::string(parts.front()));
 }
 
 void Parts::refuse(Type type) const {
-  throw std::runtime_error("the emulator does not know " + std::string(name) +
-                           " of ." + print(type));
+  throw std::runtime_error("the emulator does not know " + name + " of ." +
+                           print(type));
 }
 
 //===----------------------------------------------------------------------===//
 // Operands
 //===----------------------------------------------------------------------===//
 
+static bool isRegister(const Operand &operand, unsigned bits) {
+  return operand.kind == Operand::Kind::Register &&
+         (bits ? operand.value == bits : operand.value != 1);
+}
+
 static bool fits(const Operand &operand, const Expected &expected) {
-  bool isRegister =
-      operand.kind == Operand::Kind::Register &&
-      (expected.bits ? operand.value == expected.bits : operand.value != 1);
+  auto isResult = [&](const Operand &part) {
+    return isRegister(part, expected.bits) && !part.isNegated;
+  };
+  auto isInput = [&](const Operand &part) {
+    return isRegister(part, expected.bits) ||
+           part.kind == Operand::Kind::Immediate;
+  };
+  const std::vector<Operand> &parts = operand.parts;
   switch (expected.kind) {
   case Expected::Out:
-    return (isRegister && !operand.isNegated) ||
-           operand.kind == Operand::Kind::None;
+    return isResult(operand) || operand.kind == Operand::Kind::None;
   case Expected::In:
-    return isRegister || operand.kind == Operand::Kind::Immediate;
+    return isInput(operand);
   case Expected::Constant:
     return operand.kind == Operand::Kind::Immediate;
   case Expected::Address:
-    return operand.kind == Operand::Kind::Address && operand.parts.size() == 1;
+    return operand.kind == Operand::Kind::Address &&
+           parts.size() == expected.count + 1 &&
+           std::all_of(parts.begin() + 1, parts.end(), isInput);
+  case Expected::Vector:
+    if (operand.kind != Operand::Kind::Vector)
+      return expected.count == 1 && isResult(operand);
+    return parts.size() == expected.count &&
+           std::all_of(parts.begin(), parts.end(), isResult);
   case Expected::Label:
     return operand.kind == Operand::Kind::Label;
   case Expected::Any:
@@ -142,6 +164,7 @@ static std::string describe(const Expected &expected) {
       : expected.bits
           ? "a register of " + std::to_string(expected.bits) + " bits"
           : "a register";
+  std::string count = std::to_string(expected.count);
   switch (expected.kind) {
   case Expected::Out:
     return bits + " or _";
@@ -150,7 +173,10 @@ static std::string describe(const Expected &expected) {
   case Expected::Constant:
     return "a number";
   case Expected::Address:
-    return "an address in brackets";
+    return expected.count ? "an address with " + count + " coordinates"
+                          : "an address in brackets";
+  case Expected::Vector:
+    return "a vector of " + count + ", each " + bits;
   case Expected::Label:
     return "a label";
   case Expected::Any:
@@ -161,9 +187,7 @@ static std::string describe(const Expected &expected) {
 
 /// Values that an operand becomes in Instruction::operands.
 static size_t count(const Operand &operand) {
-  size_t result = operand.kind == Operand::Kind::Vector    ? 0
-                  : operand.kind == Operand::Kind::Address ? 1
-                                                           : 1;
+  size_t result = operand.kind == Operand::Kind::Vector ? 0 : 1;
   for (const Operand &part : operand.parts)
     result += count(part);
   return result;
@@ -171,13 +195,17 @@ static size_t count(const Operand &operand) {
 
 void emulator::checkOperands(const ParsedInstruction &parsed,
                              Instruction &result,
-                             const std::vector<Expected> &expected) {
-  if (parsed.operands.size() != expected.size())
+                             const std::vector<Expected> &expected,
+                             bool isLastOptional) {
+  size_t given = parsed.operands.size(), most = expected.size();
+  if (given > most || given + isLastOptional < most)
     throw std::runtime_error(
-        parsed.opcode[0] + " has " + std::to_string(parsed.operands.size()) +
-        " operands here, expected " + std::to_string(expected.size()));
+        parsed.opcode[0] + " has " + std::to_string(given) +
+        " operands here, expected " +
+        (isLastOptional ? std::to_string(most - 1) + " or " : "") +
+        std::to_string(most));
   size_t index = 0;
-  for (size_t i = 0; i < expected.size(); ++i) {
+  for (size_t i = 0; i < given; ++i) {
     const Operand &operand = parsed.operands[i];
     if (!fits(operand, expected[i]))
       throw std::runtime_error("operand " + std::to_string(i) + " of " +

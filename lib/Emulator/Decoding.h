@@ -82,12 +82,14 @@ public:
   /// `.rn`, `.rz`, `.rm` or `.rp`; `otherwise` without.
   Rounding takeRounding(Rounding otherwise = Rounding::Nearest,
                         bool *isGiven = nullptr);
+  /// The dimensions of `.2d`, or zero.
+  unsigned takeRank();
   /// Throws for what is left.
   void finish() const;
   [[noreturn]] void refuse(Type type) const;
 
 private:
-  std::string_view name;
+  std::string name;
   std::vector<std::string_view> parts;
 };
 
@@ -98,18 +100,23 @@ struct Expected {
     In,       ///< A register or a number.
     Constant, ///< A number.
     Address,
+    Vector, ///< Registers, which one alone may be without braces.
     Label,
     Any,
   };
   Kind kind;
   /// Those of a register; where they are zero, any but a predicate.
   unsigned bits = 0;
+  /// Registers of a vector, or coordinates behind an address.
+  unsigned count = 0;
 };
 
-/// Throws where operands are not as expected, and cuts numbers in `result` to
-/// the bits of their operand.
+/// Throws where operands are not as expected, of which the last may be missing
+/// if it is optional, and cuts numbers in `result` to the bits of their
+/// operand.
 void checkOperands(const ParsedInstruction &parsed, Instruction &result,
-                   const std::vector<Expected> &expected);
+                   const std::vector<Expected> &expected,
+                   bool isLastOptional = false);
 
 /// A result and inputs of the same type.
 std::vector<Expected> expectSame(Type type, unsigned numInputs);

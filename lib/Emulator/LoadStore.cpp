@@ -105,16 +105,23 @@ uint8_t *emulator::accessGeneric(Thread &thread, uint64_t address,
 // What opcodes say
 //===----------------------------------------------------------------------===//
 
+StateSpace emulator::takeOwnSpace(Parts &parts) {
+  return parts.takeOne({"shared", "shared::cta"}) < 0 ? StateSpace::Generic
+                                                      : StateSpace::Own;
+}
+
+StateSpace emulator::takeSharedSpace(Parts &parts) {
+  return parts.take("shared::cluster") ? StateSpace::Cluster
+                                       : takeOwnSpace(parts);
+}
+
 StateSpace emulator::takeSpace(Parts &parts) {
-  constexpr StateSpace spaces[] = {
-      StateSpace::Global,    StateSpace::Own,    StateSpace::Own,
-      StateSpace::Cluster,   StateSpace::Local,  StateSpace::Parameter,
-      StateSpace::Parameter, StateSpace::Global,
-  };
+  constexpr StateSpace spaces[] = {StateSpace::Global, StateSpace::Global,
+                                   StateSpace::Local, StateSpace::Parameter,
+                                   StateSpace::Parameter};
   int found =
-      parts.takeOne({"global", "shared", "shared::cta", "shared::cluster",
-                     "local", "param", "param::entry", "const"});
-  return found < 0 ? StateSpace::Generic : spaces[found];
+      parts.takeOne({"global", "const", "local", "param", "param::entry"});
+  return found < 0 ? takeSharedSpace(parts) : spaces[found];
 }
 
 Order emulator::takeOrder(Parts &parts, Order otherwise) {
@@ -362,10 +369,10 @@ Outcome getRank(Thread &thread, const Instruction &in) {
 // Decoders
 //===----------------------------------------------------------------------===//
 
-/// A register or a vector of them as an operand of ld and st. Returns how many,
-/// and sets the bits of each.
-static unsigned checkParts(const Operand &operand, Type type, bool isLoad,
-                           unsigned count, unsigned &width) {
+/// A register or a vector of `count` of them as an operand of ld and st, which
+/// may be wider than the type. Returns the bits of each.
+static unsigned checkData(const Operand &operand, Type type, bool isLoad,
+                          unsigned count) {
   const Operand *parts = &operand;
   if (operand.kind == Operand::Kind::Vector)
     parts = operand.parts.data();
@@ -375,14 +382,13 @@ static unsigned checkParts(const Operand &operand, Type type, bool isLoad,
   if (given != count)
     throw std::runtime_error("a vector of " + std::to_string(given) +
                              ", expected " + std::to_string(count));
-  width = 0;
+  unsigned width = 0;
   for (unsigned i = 0; i < count; ++i) {
     const Operand &part = parts[i];
     bool isFree = isLoad ? part.kind == Operand::Kind::None
                          : part.kind == Operand::Kind::Immediate;
     if (isFree)
       continue;
-    // Registers may be wider.
     if (part.kind != Operand::Kind::Register || part.isNegated ||
         part.value < getBits(type) || (width && part.value != width))
       throw std::runtime_error(std::string("expected registers of at least ") +
@@ -390,7 +396,7 @@ static unsigned checkParts(const Operand &operand, Type type, bool isLoad,
                                print(type));
     width = static_cast<unsigned>(part.value);
   }
-  return count;
+  return width;
 }
 
 static unsigned takeCount(Parts &parts) {
@@ -412,13 +418,6 @@ static Type getMoved(Type type) {
                                : Type::B16;
 }
 
-static void checkCount(const ParsedInstruction &parsed, size_t expected) {
-  if (parsed.operands.size() != expected)
-    throw std::runtime_error(
-        parsed.opcode[0] + " has " + std::to_string(parsed.operands.size()) +
-        " operands here, expected " + std::to_string(expected));
-}
-
 static void decodeLoad(const ParsedInstruction &parsed, Instruction &result) {
   Parts parts(parsed);
   Type type = parts.takeType();
@@ -430,13 +429,11 @@ static void decodeLoad(const ParsedInstruction &parsed, Instruction &result) {
   parts.finish();
   if (!isStored(type) || count * getBits(type) > 128)
     parts.refuse(type);
-  checkCount(parsed, 2U + hasPolicy);
-  unsigned width;
-  checkParts(parsed.operands[0], type, /*isLoad=*/true, count, width);
   std::vector<Expected> expected = {{Expected::Any}, {Expected::Address}};
   if (hasPolicy)
     expected.push_back({Expected::In, 64});
   checkOperands(parsed, result, expected);
+  unsigned width = checkData(parsed.operands[0], type, /*isLoad=*/true, count);
   withInteger(getMoved(type), [&](auto value) {
     result.execute = getLoad<decltype(value)>(space);
   });
@@ -453,13 +450,11 @@ static void decodeStore(const ParsedInstruction &parsed, Instruction &result) {
   parts.finish();
   if (!isStored(type) || count * getBits(type) > 128)
     parts.refuse(type);
-  checkCount(parsed, 2U + hasPolicy);
-  unsigned width;
-  checkParts(parsed.operands[1], type, /*isLoad=*/false, count, width);
   std::vector<Expected> expected = {{Expected::Address}, {Expected::Any}};
   if (hasPolicy)
     expected.push_back({Expected::In, 64});
   checkOperands(parsed, result, expected);
+  (void)checkData(parsed.operands[1], type, /*isLoad=*/false, count);
   withInteger(getMoved(type), [&](auto value) {
     result.execute = getStore<std::make_unsigned_t<decltype(value)>>(space);
   });

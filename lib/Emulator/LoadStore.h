@@ -49,7 +49,11 @@ struct MemoryPlace {
 MemoryPlace locate(Thread &thread, StateSpace space, uint64_t address,
                    uint32_t bytes, unsigned alignment, Access access);
 
+/// Generic without one: of all that are named here, of shared memory, and of
+/// that of the own block.
 StateSpace takeSpace(Parts &parts);
+StateSpace takeSharedSpace(Parts &parts);
+StateSpace takeOwnSpace(Parts &parts);
 /// With the scope behind it.
 Order takeOrder(Parts &parts, Order otherwise);
 /// What says which cache holds it; whether there is an operand for that.

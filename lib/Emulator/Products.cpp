@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Matrices.h"
-#include "Operands.h"
+#include "SharedMemory.h"
 
 #include <algorithm>
 #include <cstring>
@@ -502,7 +502,7 @@ static void executeMatrix(Warp &warp, uint32_t lanes,
     for (unsigned row = 0; row < size; ++row) {
       Thread &thread = *warp.threads[matrix * size + row];
       SharedPlace at =
-          getPlace(thread, static_cast<Space>(detail >> kSpaceShift & 3),
+          getPlace(thread, static_cast<StateSpace>(detail >> kSpaceShift & 3),
                    address[0], address[1]);
       rows[row] = accessShared(*at.block, at.offset, kChunkBytes, kChunkBytes,
                                isStore ? Access::Write : Access::Read);
@@ -645,13 +645,15 @@ static void decodeProduct(const ParsedInstruction &parsed,
       operands.size() > 1 && operands[1].kind == Operand::Kind::Vector;
   size_t numTransposed = isHalf ? (form.isAInRegisters ? 1 : 2) : 0;
   size_t numConstants = (isInteger ? 0 : 2) + numTransposed;
-  checkOperands(parsed, {std::string(form.isAInRegisters ? "vvii" : "viii") +
-                         std::string(numConstants, 'i')});
-  if (operands[0].parts.size() != form.getSumRegisters() ||
-      (form.isAInRegisters && operands[1].parts.size() != 4))
-    throw std::runtime_error(
-        "wgmma has " + std::to_string(operands[0].parts.size()) +
-        " registers of sums, not " + std::to_string(form.getSumRegisters()));
+  std::vector<Expected> expected = {
+      {Expected::Vector, 32, form.getSumRegisters()},
+      {Expected::In, 64},
+      {Expected::In, 64},
+      {Expected::In, 1}};
+  if (form.isAInRegisters)
+    expected[1] = {Expected::Vector, 32, 4};
+  expected.insert(expected.end(), numConstants, {Expected::Constant});
+  checkOperands(parsed, result, expected);
   if (!isInteger) {
     form.isANegated = isNegative(operands[4]);
     form.isBNegated = isNegative(operands[5]);
@@ -686,13 +688,10 @@ static void decodeMma(const ParsedInstruction &parsed, Instruction &result) {
   if (parts[2] != "m16n8k" + std::to_string(getDepth(form.a)))
     throw std::runtime_error("the emulator does not know mma of " + parts[2] +
                              " for these types");
-  checkOperands(parsed, {"vvvv"});
-  const size_t sizes[] = {form.getSumRegisters(), 4, 2, form.getSumRegisters()};
-  for (size_t i = 0; i < std::size(sizes); ++i)
-    if (parsed.operands[i].parts.size() != sizes[i])
-      throw std::runtime_error(
-          "mma has " + std::to_string(parsed.operands[i].parts.size()) +
-          " registers of an operand, not " + std::to_string(sizes[i]));
+  Expected sums = {Expected::Vector, 32, form.getSumRegisters()};
+  checkOperands(
+      parsed, result,
+      {sums, {Expected::Vector, 32, 4}, {Expected::Vector, 32, 2}, sums});
   std::memcpy(&result.detail, &form, sizeof(form));
   result.together = executeMma;
 }
@@ -700,34 +699,34 @@ static void decodeMma(const ParsedInstruction &parsed, Instruction &result) {
 /// `ldmatrix.sync.aligned.m8n8.x4.shared.b16 {registers}, [address]` and
 /// stmatrix, whose operands are the other way round.
 static void decodeMatrix(const ParsedInstruction &parsed, Instruction &result) {
-  checkParts(parsed, 1,
-             {"sync", "aligned", "m8n8", "x1", "x2", "x4", "trans", "shared",
-              "shared::cta", "b16"});
+  Parts parts(parsed);
+  for (const char *part : {"sync", "aligned", "m8n8", "b16"})
+    (void)parts.take(part);
+  unsigned count = 1U << std::max(0, parts.takeOne({"x1", "x2", "x4"}));
+  bool isTransposed = parts.take("trans");
+  StateSpace space = takeOwnSpace(parts);
+  parts.finish();
+  // A register for each matrix.
+  std::vector<Expected> expected = {{Expected::Vector, 32, count},
+                                    {Expected::Address}};
   bool isStore = parsed.opcode[0] == "stmatrix";
   if (isStore)
-    checkOperands(parsed, {"av", "ar"});
-  else
-    checkOperands(parsed, {"va", "ra"});
-  uint64_t count = hasPart(parsed, "x4") ? 4 : hasPart(parsed, "x2") ? 2 : 1;
-  const Operand &registers = parsed.operands[isStore ? 1 : 0];
-  if (registers.kind == Operand::Kind::Vector ? registers.parts.size() != count
-                                              : count != 1)
-    throw std::runtime_error(parsed.opcode[0] +
-                             " needs a register for each of " +
-                             std::to_string(count) + " matrices");
-  result.detail = count << kCountShift |
-                  static_cast<uint64_t>(getSpace(parsed)) << kSpaceShift |
-                  (hasPart(parsed, "trans") ? kIsTransposed : 0) |
-                  (isStore ? kIsStore : 0);
+    std::swap(expected[0], expected[1]);
+  checkOperands(parsed, result, expected);
+  result.detail = uint64_t(count) << kCountShift |
+                  static_cast<uint64_t>(space) << kSpaceShift |
+                  (isTransposed ? kIsTransposed : 0) | (isStore ? kIsStore : 0);
   result.together = executeMatrix;
 }
 
 template <ExecuteTogether execute, unsigned numOperands>
 static void decodeOrder(const ParsedInstruction &parsed, Instruction &result) {
-  checkParts(parsed, 2, {"sync", "aligned"});
-  checkOperands(parsed, {std::string(numOperands, 'i')});
-  if (numOperands == 1 && parsed.operands[0].kind != Operand::Kind::Immediate)
-    throw std::runtime_error("the number of groups is a constant");
+  Parts parts(parsed, 2);
+  (void)parts.take("sync");
+  (void)parts.take("aligned");
+  parts.finish();
+  checkOperands(parsed, result,
+                std::vector<Expected>(numOperands, {Expected::Constant, 32}));
   result.together = execute;
 }
 

@@ -4,115 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Operands.h"
+#include "SharedMemory.h"
 
 #include <algorithm>
 
 using namespace fuse;
 using namespace fuse::emulator;
-
-//===----------------------------------------------------------------------===//
-// Decoders
-//===----------------------------------------------------------------------===//
-
-void emulator::checkParts(const ParsedInstruction &parsed, size_t count,
-                          std::initializer_list<std::string_view> known) {
-  for (size_t i = count; i < parsed.opcode.size(); ++i) {
-    if (std::find(known.begin(), known.end(), parsed.opcode[i]) != known.end())
-      continue;
-    std::string name;
-    for (size_t j = 0; j < count; ++j)
-      name += (j == 0 ? "" : ".") + parsed.opcode[j];
-    throw std::runtime_error("the emulator does not know ." + parsed.opcode[i] +
-                             " of " + name);
-  }
-}
-
-static bool isRegister(const Operand &operand) {
-  return operand.kind == Operand::Kind::Register && !operand.isNegated;
-}
-
-static bool hasRegisters(const Operand &operand) {
-  return operand.kind == Operand::Kind::Vector &&
-         std::all_of(operand.parts.begin(), operand.parts.end(), isRegister);
-}
-
-static bool fits(const Operand &operand, char form) {
-  auto isNumber = [](const Operand &part) {
-    return part.kind == Operand::Kind::Register ||
-           part.kind == Operand::Kind::Immediate;
-  };
-  bool isAddress = operand.kind == Operand::Kind::Address;
-  switch (form) {
-  case 'r':
-    return isRegister(operand) || operand.kind == Operand::Kind::None;
-  case 'i':
-    return isNumber(operand);
-  case 'a':
-    return isAddress && operand.parts.size() == 1;
-  case 'v':
-    return hasRegisters(operand);
-  default:
-    return isAddress &&
-           operand.parts.size() == static_cast<size_t>(form - '0') + 1 &&
-           std::all_of(operand.parts.begin() + 1, operand.parts.end(),
-                       isNumber);
-  }
-}
-
-static std::string describe(char form) {
-  switch (form) {
-  case 'r':
-    return "a register or _";
-  case 'i':
-    return "a register or a number";
-  case 'a':
-    return "an address in brackets";
-  case 'v':
-    return "a vector of registers";
-  default:
-    return std::string("an address with ") + form + " coordinates";
-  }
-}
-
-void emulator::checkOperands(const ParsedInstruction &parsed,
-                             const std::vector<std::string> &forms) {
-  const std::vector<Operand> &operands = parsed.operands;
-  std::string counts, wrong;
-  size_t most = 0;
-  for (const std::string &form : forms) {
-    if (form.size() != operands.size()) {
-      counts += (counts.empty() ? "" : " or ") + std::to_string(form.size());
-      continue;
-    }
-    size_t fitting = 0;
-    while (fitting < form.size() && fits(operands[fitting], form[fitting]))
-      ++fitting;
-    if (fitting == form.size())
-      return;
-    // The form that fits the farthest is what was meant.
-    if (!wrong.empty() && fitting <= most)
-      continue;
-    most = fitting;
-    wrong = "operand " + std::to_string(fitting) + " of " +
-            parsed.opcode.front() + " has to be " + describe(form[fitting]);
-  }
-  if (wrong.empty())
-    wrong = parsed.opcode.front() + " has " + std::to_string(operands.size()) +
-            " operands, not " + counts;
-  throw std::runtime_error(wrong);
-}
-
-Space emulator::getSpace(const ParsedInstruction &parsed) {
-  Space space = Space::Generic;
-  for (const std::string &part : parsed.opcode) {
-    if (part == "shared" || part == "shared::cta")
-      space = Space::Own;
-    else if (part == "shared::cluster")
-      space = Space::Cluster;
-  }
-  return space;
-}
 
 //===----------------------------------------------------------------------===//
 // Places
@@ -148,16 +45,17 @@ Block &emulator::getBlockOf(Block &own, uint32_t address) {
   return block;
 }
 
-SharedPlace emulator::getPlace(const Thread &thread, Space space,
+SharedPlace emulator::getPlace(const Thread &thread, StateSpace space,
                                const Value &base, const Value &offset) {
   uint64_t address = thread.get(base) + thread.get(offset);
-  if (space == Space::Generic && (address & kSharedWindowMask) != kSharedWindow)
+  if (space == StateSpace::Generic &&
+      (address & kSharedWindowMask) != kSharedWindow)
     throw Fault(Fault::IllegalAddress, "generic address " +
                                            std::to_string(address) +
                                            " is not in shared memory");
   uint32_t shared = static_cast<uint32_t>(address);
   Block &block = getBlockOf(*thread.block, shared);
-  if (space == Space::Own && &block != thread.block)
+  if (space == StateSpace::Own && &block != thread.block)
     throw Fault(Fault::IllegalAddress,
                 "an address of block " + printBlock(block) +
                     " where only the own shared memory is allowed");

@@ -540,15 +540,28 @@ TEST(AsyncCopiesTest, RefusesFormsThatThereAreNot) {
     }
     return std::string();
   };
-  EXPECT_EQ("the emulator does not know .im2col of cp.async.bulk",
+  EXPECT_EQ("the emulator does not know cp.async.bulk with .im2col",
             refuse(replace(loadTensor("0, 0", 16), ".tile", ".im2col")));
-  EXPECT_EQ("copies to shared memory need .mbarrier::complete_tx::bytes",
+  const std::string needed = "copies to shared memory, and only those, need "
+                             ".mbarrier::complete_tx::bytes";
+  EXPECT_EQ(needed,
             refuse(replace(kLoad, ".mbarrier::complete_tx::bytes", "")));
+  EXPECT_EQ(needed,
+            refuse(replace(kStore, ".bulk_group",
+                           ".bulk_group.mbarrier::complete_tx::bytes")));
   EXPECT_EQ("the emulator does not know copies of .global.shared::cta",
             refuse(replace(kStore, ".bulk_group", "")));
   EXPECT_EQ("cp.async copies 16 bytes, with .ca also 4 or 8",
             refuse(replace(kPlain, "[%in], 16", "[%in], 8")));
-  EXPECT_EQ("cp has 5 operands, not 4",
+  EXPECT_EQ("the emulator does not know cp.async of .global.shared",
+            refuse("cp.async.cg.global.shared [%in], [memory], 16;"));
+  EXPECT_EQ("a prefetch with dimensions is one of a tensor",
+            refuse("cp.async.bulk.prefetch.2d.L2.global [%in], 16;"));
+  EXPECT_EQ("the emulator does not know cp.async.wait_group with .read",
+            refuse("cp.async.wait_group.read 0;"));
+  EXPECT_EQ("operand 0 of cp has to be a number",
+            refuse("cp.async.wait_group %r1;"));
+  EXPECT_EQ("cp has 5 operands here, expected 4",
             refuse(replace(kLoad, "32, [memory];", "32, [memory], %rd3;")));
 }
 

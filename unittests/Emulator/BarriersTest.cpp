@@ -465,12 +465,22 @@ TEST(BarriersTest, RefusesFormsThatThereAreNot) {
     }
     return std::string();
   };
-  EXPECT_EQ("line 13: the emulator does not know .sideways of bar",
+  EXPECT_EQ("line 13: the emulator does not know bar with .sideways",
             refuse("bar.sideways 0;"));
   EXPECT_EQ("line 13: an arrival with .shared::cluster gives no state but _",
             refuse("mbarrier.arrive.shared::cluster.b64 %rd1, [memory];"));
   EXPECT_EQ("", refuse("mbarrier.arrive.shared::cluster.b64 _, [memory];"));
-  EXPECT_EQ("line 13: bar has 1 operands, not 2", refuse("bar.arrive 0;"));
+  EXPECT_EQ("line 13: bar has 1 operands here, expected 2",
+            refuse("bar.arrive 0;"));
+  EXPECT_EQ("line 13: bar has 3 operands here, expected 1 or 2",
+            refuse("bar.sync 0, 32, 32;"));
+  EXPECT_EQ("line 13: bar has to be .sync, .arrive or .red", refuse("bar 0;"));
+  EXPECT_EQ("line 13: bar.red has to be .popc.u32, .and.pred or .or.pred",
+            refuse("bar.red.and.u32 %r1, 0, %p1;"));
+  EXPECT_EQ("line 13: operand 2 of bar has to be a predicate or a number",
+            refuse("bar.red.popc.u32 %r1, 0, %r2;"));
+  EXPECT_EQ("line 13: barrier.cluster has to be .arrive or .wait",
+            refuse("barrier.cluster.aligned;"));
 }
 
 } // namespace
