@@ -493,4 +493,9 @@ TEST_F(DriverTest, TellsTheStoryOfAFaultUntilTheContextGoes) {
     EXPECT_EQ(cuda.cuCtxPushCurrent(context), 0);
     EXPECT_EQ(cuda.cuCtxSynchronize(), 700);
   }).join();
+  // The next one knows nothing of it.
+  EXPECT_EQ(cuda.cuDevicePrimaryCtxRelease(0), 0);
+  EXPECT_EQ(cuda.cuDevicePrimaryCtxRetain(&context, 0), 0);
+  EXPECT_EQ(cuda.cuCtxPushCurrent(context), 0);
+  EXPECT_EQ(cuda.cuCtxSynchronize(), 0);
 }
