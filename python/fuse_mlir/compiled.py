@@ -175,14 +175,17 @@ class _Built:
                 and structure(self.plain, [], types=False) \
                 == structure(before.plain, [], types=False):
             self.kernels = before.kernels
-            return
-        for key, kernel in before.kernels.items():
-            try:
-                self.kernels[key] = self.make(kernel.compiled.inputs,
-                                              kernel.device, kernel)
-            except KernelError:
-                # A call with such inputs will say why.
-                continue
+        else:
+            for key, kernel in before.kernels.items():
+                try:
+                    self.kernels[key] = self.make(kernel.compiled.inputs,
+                                                  kernel.device, kernel)
+                except KernelError:
+                    # A call with such inputs will say why.
+                    continue
+        # What is compiled already does not come here to ask.
+        for kernel in self.kernels.values():
+            kernel.owner = weakref.WeakMethod(self.still_has)
 
 
 def _built(module: nn.Module, kind: Kind) -> _Built:

@@ -412,6 +412,22 @@ class Compiled(unittest.TestCase):
                 compiled(self.x)
             self.follows(lambda _block: compiled(self.x))
 
+    def test_children_after_what_changed_nothing(self):
+        self.addCleanup(torch._dynamo.reset)
+        compiled = torch.compile(lambda x: self.block(x), backend="eager",
+                                 fullgraph=True)
+        with torch.no_grad():
+            compiled(self.x)
+            # Another watch, of the same kernel.
+            self.block.note = "a text"
+            compiled(self.x)
+            self.assertIs(self.kernel().owner().__self__,
+                          self.block._fuse_kernels)
+            self.block.mlp.up = nn.Linear(8, 16, bias=False).eval()
+            with self.assertRaisesRegex(KernelError, "members of site 'Block' "
+                                        "changed after torch.compile saw"):
+                compiled(self.x)
+
     def test_modes_keep_the_kernel(self):
         before = self.kernel()
         self.block.train()(self.x)
