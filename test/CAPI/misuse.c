@@ -318,6 +318,67 @@ static void launchWrongly(const fuse_artifact *artifact) {
   fuse_device_destroy(device);
 }
 
+/* The function with its weights on a device, and a workspace for 8 tokens. */
+typedef struct {
+  fuse_instance *instance;
+  fuse_workspace *workspace;
+} ready;
+
+static ready prepare(const fuse_artifact *artifact, fuse_device *device,
+                     const DLTensor *x) {
+  fuse_program *program = NULL;
+  ready made = {NULL, NULL};
+  int64_t weights[2] = {64, 64};
+  DLTensor weight = view(0, weights, kDLCPU);
+  const DLTensor *inputs[1] = {x};
+  size_t bytes = 0;
+  expect(fuse_program_load(artifact, device, &program));
+  expect(fuse_instance_create(program, NULL, &made.instance));
+  fuse_program_destroy(program);
+  expect(fuse_instance_bind_parameter(made.instance, "up", &weight));
+  expect(fuse_instance_bind_parameter(made.instance, "down", &weight));
+  expect(fuse_instance_prepare(made.instance));
+  expect(fuse_instance_workspace_size(made.instance, inputs, 1, &bytes));
+  expect(fuse_workspace_create(made.instance, bytes, &made.workspace));
+  return made;
+}
+
+static void swapWorkspaces(const fuse_artifact *forGPU) {
+  fuse_artifact *forCPU = compile(mlp, NULL);
+  fuse_device *devices[2] = {NULL, NULL};
+  ready on[2];
+  int64_t tokens[2] = {8, 64};
+  int i;
+  expect(fuse_device_open_cpu(&devices[0]));
+  expect(fuse_device_open_cuda(0, &devices[1]));
+  for (i = 0; i < 2; ++i) {
+    DLTensor x = view(1, tokens, i ? kDLCUDA : kDLCPU);
+    on[i] = prepare(i ? forGPU : forCPU, devices[i], &x);
+  }
+  for (i = 0; i < 2; ++i) {
+    DLTensor x = view(1, tokens, i ? kDLCUDA : kDLCPU), y = x;
+    const DLTensor *inputs[1] = {&x}, *outputs[1] = {&y};
+    fuse_launch_args args = makeLaunch(inputs, outputs);
+    y.data = room[2].bytes;
+    args.workspace = on[i].workspace;
+    // CHECK: its own: FUSE_OK
+    // CHECK-NEXT: a GPU's: FUSE_ERROR_INVALID_ARGUMENT: the workspace is of
+    // CHECK-SAME: another device
+    // CHECK-NEXT: its own: FUSE_OK
+    // CHECK-NEXT: the CPU's: FUSE_ERROR_INVALID_ARGUMENT: the workspace is of
+    // CHECK-SAME: another device
+    report("its own", fuse_launch(on[i].instance, &args));
+    args.workspace = on[1 - i].workspace;
+    report(i ? "the CPU's" : "a GPU's", fuse_launch(on[i].instance, &args));
+  }
+  for (i = 0; i < 2; ++i) {
+    fuse_instance_destroy(on[i].instance);
+    fuse_workspace_destroy(on[i].workspace);
+    fuse_device_destroy(devices[i]);
+  }
+  fuse_artifact_destroy(forCPU);
+}
+
 int main(void) {
   fuse_artifact *artifact = NULL;
   compileWrongly();
@@ -325,6 +386,7 @@ int main(void) {
   artifact = compileForGPU(mlp);
   loadWrongly(artifact);
   launchWrongly(artifact);
+  swapWorkspaces(artifact);
   fuse_artifact_destroy(artifact);
   // CHECK: nobody: FUSE_ERROR_INVALID_ARGUMENT
   report("nobody", fuse_launch(NULL, NULL));

@@ -117,6 +117,9 @@ protected:
     return isScheduled ? getWorkspaceSize(getNumTokens(arguments)) : 0;
   }
   void launchCode(const Views &tensors, const LaunchOptions &options) override {
+    if (options.workspace && !dynamic_cast<CpuWorkspace *>(options.workspace))
+      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                    "the workspace is of another device");
     if (isScheduled)
       launchPhases(tensors, options);
     else
