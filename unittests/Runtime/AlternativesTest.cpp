@@ -223,9 +223,12 @@ TEST(AlternativesTest, RefusesRangesThatDoNotFollowEachOther) {
   EXPECT_EQ(refuse([](json &cuda) { cuda["max_tokens"] = 512; }),
             begin + "has alternatives for up to 256 tokens, and 'max_tokens' "
                     "= 512");
-  EXPECT_EQ(refuse([](json &cuda) { cuda["alternatives"] = json::array(); }),
-            begin + "has alternatives for up to 0 tokens, and 'max_tokens' = "
-                    "256");
+  for (int maxTokens : {0, 256})
+    EXPECT_EQ(refuse([&](json &cuda) {
+                cuda["alternatives"] = json::array();
+                cuda["max_tokens"] = maxTokens;
+              }),
+              begin + "has no alternative in 'alternatives'");
   EXPECT_EQ(refuse([](json &cuda) { cuda["tokens"] = json::array(); }),
             begin + "has alternatives by a number of tokens that it does not "
                     "name");

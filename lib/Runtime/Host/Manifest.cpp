@@ -411,6 +411,8 @@ static void readAlternatives(const Reader &reader, const Function &function,
     plan.upTo = alternative.getUnsigned("upto", 1 << 30);
     return plan;
   });
+  if (code.plans.empty())
+    reader.fail("has no alternative in 'alternatives'");
   int64_t before = 0;
   for (const LaunchPlan &plan : code.plans) {
     if (plan.upTo <= before)
