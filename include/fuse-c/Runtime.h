@@ -233,9 +233,9 @@ FUSE_C_EXPORT fuse_status fuse_instance_prepare(fuse_instance *instance);
 FUSE_C_EXPORT fuse_status fuse_instance_limit_tokens(fuse_instance *instance,
                                                      int64_t tokens);
 
-/* What several instances on one device read, such as variants of the kernels of
- * one block. Weights that were packed before are found again
- * by where they lie: after they changed, prepare with another handle. */
+/* What several instances read, such as variants of the kernels of one block;
+ * those of each device share theirs. Weights that were packed before are found
+ * again by where they lie: after they changed, prepare with another handle. */
 FUSE_C_EXPORT fuse_status
 fuse_shared_weights_create(fuse_shared_weights **shared);
 

@@ -228,17 +228,18 @@ void CpuInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
       operands.back().push_back(view.data);
     }
   }
+  constexpr DLDevice onCpu = {kDLCPU, 0};
   for (size_t i = 0; i < plan->packed.size(); ++i) {
     const PackedWeight &packed = plan->packed[i];
     std::shared_ptr<HostMemory> memory;
     if (shared)
       memory = std::static_pointer_cast<HostMemory>(
-          shared->find(packed, operands[i]));
+          shared->find(onCpu, packed, operands[i]));
     if (!memory) {
       memory = std::make_shared<HostMemory>(packed.bytes, "packed weights");
       packWeights(packed, function, operands[i], memory->get());
       if (shared)
-        shared->entries.push_back({packed, operands[i], memory});
+        shared->entries.push_back({onCpu, packed, operands[i], memory});
     }
     packedWeights.push_back(std::move(memory));
   }

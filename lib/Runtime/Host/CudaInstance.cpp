@@ -205,18 +205,20 @@ void CudaInstance::packAll(const Views &arguments, SharedWeights *shared) {
     CurrentContext current(*device);
     device->call(device->getDriver().cuCtxSynchronize(), "cuCtxSynchronize");
   }
+  DLDevice onDevice = {kDLCUDA, device->getOrdinal()};
   for (size_t i = 0; i < placed.size(); ++i) {
     const PackedWeight &packed = code.packed[i];
     Placed &place = placed[i];
     if (shared)
       place.memory = std::static_pointer_cast<DeviceMemory>(
-          shared->find(packed, place.sources));
+          shared->find(onDevice, packed, place.sources));
     if (place.memory)
       continue;
     place.memory = std::move(before[i].memory);
     pack(packed, arguments, place.memory);
     if (shared)
-      shared->entries.push_back({packed, place.sources, place.memory});
+      shared->entries.push_back(
+          {onDevice, packed, place.sources, place.memory});
   }
   packedWeights = std::move(placed);
 }

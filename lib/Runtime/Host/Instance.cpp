@@ -28,10 +28,12 @@ Device::~Device() = default;
 Instance::~Instance() = default;
 
 std::shared_ptr<void>
-SharedWeights::find(const PackedWeight &packed,
+SharedWeights::find(DLDevice place, const PackedWeight &packed,
                     const std::vector<const char *> &sources) const {
   for (const Entry &entry : entries)
-    if (entry.packed.recipe == packed.recipe &&
+    if (entry.place.device_type == place.device_type &&
+        entry.place.device_id == place.device_id &&
+        entry.packed.recipe == packed.recipe &&
         entry.packed.tiles == packed.tiles &&
         entry.packed.steps == packed.steps &&
         entry.packed.bytes == packed.bytes &&

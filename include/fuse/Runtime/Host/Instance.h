@@ -55,10 +55,12 @@ public:
   virtual Extent getExtent() const { return {}; }
 };
 
-/// Packed weights that instances on one device share. Entries live as long as
-/// an instance that was prepared with them.
+/// Packed weights that the instances on each device share. Entries live as long
+/// as an instance that was prepared with them.
 struct SharedWeights {
   struct Entry {
+    /// Where `memory` is: weights of the host may be packed for several.
+    DLDevice place;
     PackedWeight packed;
     /// Where the matrices lie that were packed; they have not changed since.
     std::vector<const char *> sources;
@@ -66,8 +68,8 @@ struct SharedWeights {
   };
   std::vector<Entry> entries;
 
-  /// What was packed of the same matrices in the same way, or null.
-  std::shared_ptr<void> find(const PackedWeight &packed,
+  /// What was packed on a device of the same matrices in the same way, or null.
+  std::shared_ptr<void> find(DLDevice place, const PackedWeight &packed,
                              const std::vector<const char *> &sources) const;
 };
 
