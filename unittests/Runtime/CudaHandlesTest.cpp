@@ -6,8 +6,55 @@
 
 #include "CudaFixture.h"
 
+#include <chrono>
+#include <thread>
+
 using namespace fuse;
 using namespace fuse::test;
+
+static void *makeStream(uintptr_t number) {
+  return reinterpret_cast<void *>(number);
+}
+
+/// A prepared instance of the artefact of a session on a device handle.
+static cxx::Instance prepare(CudaSession &session, cxx::Device &device) {
+  cxx::Program program(session.artifact, device);
+  cxx::Instance instance(program, nullptr);
+  for (int i : {1, 2})
+    instance.bind(i, session.getView(i, kDLCPU));
+  instance.prepare();
+  return instance;
+}
+
+// Handles of one device share its context, so that a workspace may serve
+// instances of both. What has ended there is counted once for all handles.
+TEST(CudaHandlesTest, CountsLaunchesOfOneDeviceTogether) {
+  (void)getFake();
+  CudaSession session;
+  cxx::Device first = cxx::Device::cuda(0), second = cxx::Device::cuda(0);
+  cxx::Instance one = prepare(session, first), other = prepare(session, second);
+  DLTensor input = session.getView(0, kDLCUDA),
+           output = session.getView(3, kDLCUDA);
+  cxx::Workspace shared = one.createWorkspace({&input}),
+                 own = other.createWorkspace({&input});
+  void *stream = makeStream(301), *another = makeStream(302);
+  auto launch = [&](cxx::Instance &instance, cxx::Workspace &workspace,
+                    void *on) {
+    return getStatus(
+        [&] { instance.launch({&input}, {&output}, workspace, on, 0); });
+  };
+  EXPECT_EQ(launch(other, own, stream).first, FUSE_OK);
+  second.wait(stream, /*timeoutMs=*/20);
+  // This one begins when that wait is over.
+  EXPECT_EQ(launch(one, shared, stream).first, FUSE_OK);
+  EXPECT_EQ(launch(other, shared, another),
+            std::pair(FUSE_ERROR_STATE,
+                      std::string("the workspace is in use by a launch on "
+                                  "another stream; wait for that stream, or "
+                                  "make a workspace for each")));
+  second.wait(stream, /*timeoutMs=*/20);
+  EXPECT_EQ(launch(other, shared, another).first, FUSE_OK);
+}
 
 // Weights of the host that two devices pack lie at the same place, and what
 // was packed on one is not there on the other.
@@ -36,4 +83,25 @@ TEST(CudaHandlesTest, SharesWeightsOfEachDeviceAlone) {
     EXPECT_EQ(countAllocations(1), 1);
   }
   fake.set("devices", 1);
+}
+
+// Who waits for ever does not give up at once.
+TEST(CudaHandlesTest, WaitsAsLongAsANumberSays) {
+  const FakeCuda &fake = getFake();
+  for (uint64_t timeoutMs : {uint64_t(60000), uint64_t(INT64_MAX) / 1000000 + 1,
+                             uint64_t(INT64_MAX), UINT64_MAX}) {
+    CudaSession session;
+    session.open();
+    session.prepare();
+    session.launch();
+    fake.set("ready", 0);
+    std::thread finish([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      fake.set("ready", 1);
+    });
+    auto outcome =
+        getStatus([&] { session.device.wait(session.stream, timeoutMs); });
+    finish.join();
+    EXPECT_EQ(outcome, std::pair(FUSE_OK, std::string())) << timeoutMs;
+  }
 }

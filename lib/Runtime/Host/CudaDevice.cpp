@@ -34,7 +34,7 @@ bool LastUse::enter(const CudaDevice &device, void *onStream, bool isOrdered) {
   void *next = identify(onStream);
   std::lock_guard<std::mutex> lock(mutex);
   if (!isOrdered && lastLaunch > 0 && stream != next &&
-      !device.hasEnded(stream, lastLaunch))
+      !device.getProgress().hasEnded(stream, lastLaunch))
     return false;
   stream = next;
   lastLaunch = UINT64_MAX;
@@ -43,7 +43,7 @@ bool LastUse::enter(const CudaDevice &device, void *onStream, bool isOrdered) {
 
 void LastUse::leave(const CudaDevice &device) {
   std::lock_guard<std::mutex> lock(mutex);
-  lastLaunch = device.countLaunch();
+  lastLaunch = device.getProgress().countLaunch();
 }
 
 bool LastUse::isOn(void *someStream) const {
@@ -54,6 +54,26 @@ bool LastUse::isOn(void *someStream) const {
 void LastUse::forget() {
   std::lock_guard<std::mutex> lock(mutex);
   lastLaunch = 0;
+}
+
+Progress &Progress::get(int ordinal) {
+  // Never destroyed: threads may wait while the process ends.
+  static auto &all = *new std::map<int, Progress>;
+  static std::mutex mutex;
+  std::lock_guard<std::mutex> lock(mutex);
+  return all[ordinal];
+}
+
+void Progress::end(void *stream, uint64_t launch) {
+  std::lock_guard<std::mutex> lock(mutex);
+  uint64_t &seen = ended[stream];
+  seen = std::max(seen, launch);
+}
+
+bool Progress::hasEnded(void *stream, uint64_t launch) const {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto it = ended.find(stream);
+  return it != ended.end() && it->second >= launch;
 }
 
 //===----------------------------------------------------------------------===//
@@ -69,6 +89,7 @@ CudaDevice::CudaDevice(int ordinal) : driver(Driver::get()), ordinal(ordinal) {
     throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
                   "there is no CUDA device " + std::to_string(ordinal) +
                       "; there are " + std::to_string(count));
+  progress = &Progress::get(ordinal);
   call(driver.cuDeviceGet(&device, ordinal), "cuDeviceGet");
   int major = 0, minor = 0;
   auto getAttribute = [&](int *value, int attribute) {
@@ -128,23 +149,24 @@ void CudaDevice::waitFor(void *stream, uint64_t timeoutMs) const {
   call(driver.cuEventCreate(&owned.event, kEventDisableTiming),
        "cuEventCreate");
   // Launches up to here are before the event, or on another stream.
-  uint64_t last = launches;
+  uint64_t last = progress->getNumLaunches();
   call(driver.cuEventRecord(owned.event, static_cast<Stream>(stream)),
        "cuEventRecord");
   using Clock = std::chrono::steady_clock;
+  // Larger numbers stand for ever: the clock counts in signed nanoseconds.
+  constexpr uint64_t most = INT64_MAX / 1000000;
+  std::chrono::milliseconds timeout(std::min(timeoutMs, most));
   Clock::time_point begin = Clock::now();
   auto elapsed = [&] { return Clock::now() - begin; };
   while (true) {
     int code = driver.cuEventQuery(owned.event);
     if (code == kSuccess) {
-      std::lock_guard<std::mutex> lock(waitMutex);
-      uint64_t &seen = ended[identify(stream)];
-      seen = std::max(seen, last);
+      progress->end(identify(stream), last);
       return;
     }
     if (code != kNotReady)
       call(code, "cuEventQuery");
-    if (elapsed() >= std::chrono::milliseconds(timeoutMs)) {
+    if (elapsed() >= timeout) {
       poison = -1;
       throw Failure(FUSE_ERROR_TIMEOUT, "the stream did not finish in " +
                                             std::to_string(timeoutMs) + " ms");
@@ -165,12 +187,6 @@ void CudaDevice::settle() const {
   // Far longer than any copy takes, behind whatever else is on the stream.
   constexpr uint64_t timeoutMs = 60000;
   waitFor(/*stream=*/nullptr, timeoutMs);
-}
-
-bool CudaDevice::hasEnded(void *stream, uint64_t launch) const {
-  std::lock_guard<std::mutex> lock(waitMutex);
-  auto it = ended.find(stream);
-  return it != ended.end() && it->second >= launch;
 }
 
 void CudaDevice::setExclusive(bool isExclusive) {

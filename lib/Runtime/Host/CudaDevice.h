@@ -38,6 +38,28 @@ private:
   uint64_t lastLaunch = 0;
 };
 
+/// What waiting has shown of the launches on a device. All handles of the
+/// device share it: what was launched through one of them may be waited for
+/// through another.
+class Progress {
+public:
+  /// That of the device with a number.
+  static Progress &get(int ordinal);
+
+  /// Counts a launch, and gives its number.
+  uint64_t countLaunch() { return ++launches; }
+  uint64_t getNumLaunches() const { return launches; }
+  /// Launches on a stream up to this one have ended.
+  void end(void *stream, uint64_t launch);
+  bool hasEnded(void *stream, uint64_t launch) const;
+
+private:
+  std::atomic<uint64_t> launches = 0;
+  mutable std::mutex mutex;
+  /// The last launch that a wait for a stream has seen the end of.
+  std::map<void *, uint64_t> ended;
+};
+
 /// The primary context of a device. All calls of the driver go through `call`,
 /// which notices when the context has become unusable.
 class CudaDevice : public Device {
@@ -65,10 +87,7 @@ public:
   /// and what it was to do.
   void call(int code, const char *function, const std::string &what = "") const;
 
-  /// Counts a launch, and gives its number.
-  uint64_t countLaunch() const { return ++launches; }
-  /// Whether a launch on a stream has ended, as far as waiting has shown.
-  bool hasEnded(void *stream, uint64_t launch) const;
+  Progress &getProgress() const { return *progress; }
 
   bool isExclusive() const { return exclusive; }
   /// Called before launches of blocks that wait for each other while the device
@@ -90,10 +109,7 @@ private:
   Context context = nullptr;
   /// The code that made the context unusable; -1 after a time-out.
   mutable std::atomic<int> poison = 0;
-  mutable std::atomic<uint64_t> launches = 0;
-  mutable std::mutex waitMutex;
-  /// The last launch that a wait for a stream has seen the end of.
-  mutable std::map<void *, uint64_t> ended;
+  Progress *progress = nullptr;
 
   std::atomic<bool> exclusive = false;
   mutable LastUse exclusiveUse;
