@@ -341,15 +341,13 @@ uint64_t getShared(uint64_t address, bool isGeneric) {
   return address ^ window;
 }
 
-/// The same place in another block. Detail: the address is generic.
+/// The same place in another block. Detail: the address is generic. That of a
+/// block which the cluster does not have may not be used: LLVM computes it
+/// ahead of the branch behind which it is.
 Outcome mapa(Thread &thread, const Instruction &in) {
   uint64_t shared = getShared(thread.get(in.operands[1]), in.detail);
-  auto rank = get<uint32_t>(thread, in, 2);
-  size_t count = thread.block->cluster->blocks.size();
-  if (rank >= count)
-    throw Fault(Fault::IllegalAddress, "block " + std::to_string(rank) +
-                                           " of a cluster of " +
-                                           std::to_string(count));
+  constexpr uint32_t none = UINT32_MAX >> kRankShift;
+  uint32_t rank = std::min(get<uint32_t>(thread, in, 2), none - 1);
   uint64_t result = getOffset(static_cast<uint32_t>(shared)) |
                     uint64_t(rank + 1) << kRankShift;
   thread.set(in.operands[0], in.detail ? result | kSharedWindow : result);

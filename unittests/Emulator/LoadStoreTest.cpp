@@ -162,7 +162,14 @@ TEST(LoadStoreTest, FindsOtherBlocksOfAClusterOnly) {
   };
   EXPECT_EQ("1111", run(1, text));
   EXPECT_EQ("0000", run(0, text));
-  EXPECT_EQ("block 2 of a cluster of 2", run(2, text));
+  // Others may be named, and not used.
+  const std::string none = " is in no block of a cluster of 2";
+  for (uint32_t rank : {2u, 254u, 255u, 4294967200u})
+    EXPECT_NE(std::string::npos, run(rank, text).find(none)) << rank;
+  std::string unused = text;
+  unused.insert(unused.find("  mapa"),
+                "  mapa.shared::cluster.u64 %rd2, %rd1, 4294967200;\n");
+  EXPECT_EQ("1111", run(1, unused));
   std::string own = text;
   own.replace(own.find("ld.shared::cluster"), 18, "ld.shared");
   EXPECT_NE(std::string::npos,
