@@ -5,7 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Every case runs twice from poisoned results and workspaces and has to give
-// the same bits, which are compared with what the CPU made of it. A child runs
+// the same bits, which are compared with what the CPU made of it. With
+// --launches it runs more often, and --results keeps what it gave. A child runs
 // the cases and this process watches, so that one that fails or hangs does not
 // end the rest. With --soak, streams that each have a thread of their own then
 // launch the cases for a time, and compare bits with those of the first time.
@@ -24,6 +25,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <mutex>
 #include <thread>
 
@@ -44,6 +46,10 @@ struct Options {
   size_t part = 0, parts = 1, limit = size_t(1) << 30;
   /// In this process: tools that watch one do not follow a child.
   bool inProcess = false;
+  /// How often each case runs, and 0 for twice without saying what each gave.
+  uint64_t launches = 0;
+  /// A folder for the results of first launches, or empty.
+  std::string results;
   /// Leave the workspace as memory comes, for tools that look for its reads.
   bool keepWorkspace = false;
   /// Seconds, and how many streams.
@@ -88,9 +94,26 @@ static std::unique_ptr<Call> makeCall(const std::shared_ptr<Gpu> &gpu,
 // Checks
 //===----------------------------------------------------------------------===//
 
+/// What tells the results of one launch from those of another.
+static std::string getDigest(const std::vector<std::string> &results) {
+  std::string all;
+  for (const std::string &result : results)
+    all += result;
+  return host::toHex(host::getDigest(all)).substr(0, 16);
+}
+
+/// Writes the results of a case as they lie in memory.
+static void keepResults(const std::string &folder, size_t index,
+                        const std::vector<std::string> &results) {
+  for (size_t i = 0; i < results.size(); ++i)
+    host::writeFileAtomically(folder + "/" + std::to_string(index) + "-" +
+                                  std::to_string(i) + ".bin",
+                              results[i]);
+}
+
 /// What became of a case: "status", and what was compared.
 static json checkCase(const std::shared_ptr<Gpu> &gpu, void *stream,
-                      const Case &item, const Options &options) {
+                      const Case &item, size_t index, const Options &options) {
   std::unique_ptr<Call> call = makeCall(gpu, item);
   auto run = [&] {
     call->poison(stream);
@@ -101,10 +124,23 @@ static json checkCase(const std::shared_ptr<Gpu> &gpu, void *stream,
     return call->download();
   };
   std::vector<std::string> first = run();
+  if (!options.results.empty())
+    keepResults(options.results, index, first);
+  std::vector<std::string> digests = {getDigest(first)};
+  uint64_t launches = options.launches ? options.launches : 2;
+  uint64_t differing = 0;
+  while (digests.size() < launches) {
+    digests.push_back(getDigest(run()));
+    differing += digests.back() != digests.front();
+  }
   json outcome = {{"status", "ok"}};
-  if (run() != first)
+  if (differing > 0)
     outcome = {{"status", "unstable"},
-               {"detail", "two launches do not give the same bits"}};
+               {"detail", std::to_string(differing) + " of " +
+                              std::to_string(launches) +
+                              " launches do not give the bits of the first"}};
+  if (options.launches)
+    outcome["digests"] = digests;
   const json &results = item.description->at("results");
   json compared = json::array();
   for (size_t i = 0; i < first.size(); ++i) {
@@ -142,13 +178,11 @@ static json checkCase(const std::shared_ptr<Gpu> &gpu, void *stream,
     if (outside.empty())
       continue;
     size_t place = outside[0] * bytes;
-    outcome = {
-        {"status", "wrong"},
-        {"detail", "result " + std::to_string(i) + " at " +
-                       std::to_string(outside[0]) + ": " +
-                       std::to_string(readValue(element, &first[i][place])) +
-                       ", expected " +
-                       std::to_string(readValue(element, &expected[place]))}};
+    outcome["status"] = "wrong";
+    outcome["detail"] =
+        "result " + std::to_string(i) + " at " + std::to_string(outside[0]) +
+        ": " + std::to_string(readValue(element, &first[i][place])) +
+        ", expected " + std::to_string(readValue(element, &expected[place]));
   }
   outcome["results"] = std::move(compared);
   return outcome;
@@ -165,7 +199,7 @@ static void checkCases(const Options &options, const std::vector<Case> &cases,
     send({{"begins", i}});
     try {
       send({{"ends", i},
-            {"outcome", checkCase(gpu, stream, cases[i], options)}});
+            {"outcome", checkCase(gpu, stream, cases[i], i, options)}});
     } catch (const Failure &failure) {
       bool hangs = failure.getStatus() == FUSE_ERROR_TIMEOUT;
       send({{"ends", i},
@@ -341,6 +375,8 @@ static json soak(const Options &options, const std::vector<Case> &cases) {
 static int runTool(const Options &options) {
   if (options.emulates)
     chooseEmulator();
+  if (!options.results.empty())
+    std::filesystem::create_directories(options.results);
   std::vector<std::unique_ptr<TrialFile>> files;
   std::vector<Case> cases;
   size_t index = 0;
@@ -397,6 +433,10 @@ static constexpr const char *kUsage =
     "  --part=I --parts=N  only each N-th case, from I on\n"
     "  --limit=N        at most so many cases\n"
     "  --in-process     no child, for tools that watch one process\n"
+    "  --launches=N     launch each case so often instead of twice, and write\n"
+    "                   the digest of what each launch gave\n"
+    "  --results=FOLDER write what the first launch of each case gave, as\n"
+    "                   CASE-RESULT.bin\n"
     "  --keep-workspace do not fill workspaces with NaN before launches, so\n"
     "                   that initcheck sees what is read of them\n"
     "  --soak=SECONDS --streams=N --soak-cases=N\n"
@@ -407,6 +447,7 @@ static constexpr const char *kUsage =
     "                   launch overlaps the one before it; needs --streams=1\n";
 
 static Options readOptions(int argc, char **argv) {
+  const std::string results = "--results=";
   Options options;
   for (int i = 1; i < argc; ++i) {
     std::string text = argv[i];
@@ -428,6 +469,10 @@ static Options readOptions(int argc, char **argv) {
       options.device = int(number);
     else if (read("--timeout-ms", number))
       options.timeoutMs = number;
+    else if (readNumber(text, "--launches", 1, 1000000, options.launches))
+      continue;
+    else if (text.rfind(results, 0) == 0)
+      options.results = text.substr(results.size());
     // A day.
     else if (readNumber(text, "--soak", 0, 86400, number))
       options.soak = double(number);
