@@ -40,8 +40,12 @@ def is_tracing() -> bool:
 
 
 def is_exporting() -> bool:
-    """Whether this thread exports a model that it calls."""
-    return is_tracing() and torch.compiler.is_exporting()
+    """Whether this thread exports a model that it calls.
+
+    In PyTorch 2.11, `torch.compiler.is_exporting` is true in all that
+    torch.compile traces.
+    """
+    return is_tracing() and torch.compiler._is_exporting_flag
 
 
 def plain(value: Any) -> Any:
