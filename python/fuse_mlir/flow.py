@@ -194,7 +194,7 @@ def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
 
 
 def observe(model: nn.Module, inputs: Any = None) -> Flow:
-    """Runs `model` once on fake tensors; its hooks do not run.
+    """Runs `model` once, on fake tensors where it can; its hooks do not run.
 
     Args:
         model: on any device, also meta.
@@ -210,6 +210,11 @@ def observe(model: nn.Module, inputs: Any = None) -> Flow:
                                 else inputs)
     if hasattr(getattr(model, "config", None), "use_cache"):
         kwargs.setdefault("use_cache", False)
+    on_meta = any(p.is_meta for p in model.parameters())
+    # What torch.jit compiled for a GPU reads memory that they do not have.
+    if not on_meta and any(isinstance(m, torch.jit.ScriptModule)
+                           for m in model.modules()):
+        return _observe_with_data(model, args, kwargs)
     mode = FakeTensorMode(allow_non_fake_inputs=True)
     try:
         fake = tree_map(lambda t: mode.from_tensor(t)
@@ -218,8 +223,12 @@ def observe(model: nn.Module, inputs: Any = None) -> Flow:
             return _run(model, *fake)
     # Models that look at values can not run without them.
     except Exception as error:
-        if any(p.is_meta for p in model.parameters()):
+        if on_meta:
             raise _failure(model, error) from error
+    return _observe_with_data(model, args, kwargs)
+
+
+def _observe_with_data(model: nn.Module, args: tuple, kwargs: dict) -> Flow:
     try:
         with emulated(model):
             return _run(model, args, kwargs)

@@ -6,6 +6,7 @@ from collections import OrderedDict
 
 import torch
 from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import tree_map_only
 
 import fuse_mlir
@@ -306,6 +307,21 @@ class Refusals(unittest.TestCase):
         with self.assertRaisesRegex(FuseError, "the model is a module of "
                                     "torch.jit"):
             fuse(torch.jit.script(MLP(8, 16)), x)
+
+    def test_modules_of_torch_jit_get_tensors_with_data(self):
+        class Looks(Norm):
+            def forward(self, x):
+                seen.append(isinstance(x, FakeTensor))
+                return super().forward(x)
+
+        for scripted in (True, False):
+            seen = []
+            model, x = net(2)
+            model.layers[0].norm = Looks(8)
+            if scripted:
+                model.layers[0].mlp = torch.jit.script(model.layers[0].mlp)
+            fuse_mlir.explain(model, inputs=x)
+            self.assertIs(seen[0], not scripted)
 
     def test_forwards_that_count(self):
         class CountingMLP(MLP):
