@@ -354,7 +354,8 @@ class LoadedKernel:
             raise KernelError("a kernel from a file has no backward pass, and "
                               "an input requires gradients; use "
                               "torch.no_grad()")
-        inputs = tuple(t.contiguous() for t in inputs)
+        inputs = tuple(t.contiguous() if self.device.type == "cpu"
+                       else native.aligned(t) for t in inputs)
         shape = self._instance.result_shape(inputs)
         result = self._program.signature().results[0]
         out = torch.empty(shape, dtype=result.dtype, device=self.device)

@@ -262,7 +262,8 @@ class Kernel:
 
     def run(self, inputs: Sequence[torch.Tensor],
             weights: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Launches on the current stream; no copy but of strided inputs.
+        """Launches on the current stream; no copy but of inputs that are strided, or
+        not where a GPU can read vectors.
 
         Raises:
             KernelError: members or weights are others than the kernel is for.
@@ -271,7 +272,8 @@ class Kernel:
             self._ask(inputs)
         _ASKED.kernel = None
         instance = self._check(weights)
-        inputs = [t.contiguous() for t in inputs]
+        inputs = [native.aligned(t) if self._flat else t.contiguous()
+                  for t in inputs]
         out = torch.empty(self.result_shape(inputs),
                           dtype=self.compiled.dtype, device=self.device)
         if out.numel() == 0:

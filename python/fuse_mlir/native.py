@@ -39,6 +39,9 @@ DLPACK_TYPES = {
 DLPACK_CPU, DLPACK_CUDA = 1, 2
 
 
+#: What kernels of GPUs read at once.
+VECTOR_BYTES = 16
+
 # Key of the workspace of captured graphs; streams are addresses.
 _GRAPHS = -1
 
@@ -197,6 +200,12 @@ def available() -> bool:
     except NativeError:
         return False
     return True
+
+
+def aligned(tensor: torch.Tensor) -> torch.Tensor:
+    """A contiguous tensor that kernels of GPUs can read vectors of."""
+    tensor = tensor.contiguous()
+    return tensor.clone() if tensor.data_ptr() % VECTOR_BYTES else tensor
 
 
 def _check(status: int) -> None:

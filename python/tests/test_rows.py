@@ -37,6 +37,7 @@ class _Recorder:
     def launch(self, inputs: Sequence[torch.Tensor],
                outputs: Sequence[torch.Tensor]) -> None:
         self.rows.append(len(inputs[0]))
+        self.behind = inputs[0].data_ptr() % native.VECTOR_BYTES
         outputs[0].copy_(2 * inputs[0])
 
 
@@ -100,6 +101,20 @@ class RowsTest(unittest.TestCase):
     def test_more_rows_than_the_code_takes_go_in_parts(self):
         self.assertEqual(self.rows_of_launches(1000, 1001), [1000, 1])
         self.assertEqual(self.rows_of_launches(8, 24), [8, 8, 8])
+
+    def test_inputs_are_copied_to_where_vectors_begin(self) -> None:
+        self.kernel._instance = instance = _Recorder(0)
+        room = torch.arange(2 * 16 + 1).bfloat16()
+        for first in (0, 1):
+            x = room[first:first + 2 * 16].view(1, 2, 16)
+            self.assertEqual(x.data_ptr() % native.VECTOR_BYTES, 2 * first)
+            out = self.kernel.run([x], self.kernel.weights())
+            self.assertTrue(torch.equal(out, 2 * x))
+            self.assertEqual(instance.behind, 0)
+        # Code for CPUs reads them where they are.
+        self.kernel._flat = False
+        self.kernel.run([x], self.kernel.weights())
+        self.assertEqual(instance.behind, 2)
 
     def test_portable_code_takes_any_number(self):
         self.assertEqual(self.rows_of_launches(0, 5000), [5000])
