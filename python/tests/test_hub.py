@@ -226,6 +226,12 @@ class Directories(unittest.TestCase):
                 # Only what follows a launch of its own overlaps one.
                 self.assertFalse(
                     driver.launch.call_args_list[0].kwargs["overlaps"])
+            odd = torch.randn(64 * 128 + 1).bfloat16()[1:].view(128, 64)
+            with self.assertRaisesRegex(RuntimeError, "parameter 'mlp.gate."
+                                        "weight' begins 2 bytes behind a "
+                                        "multiple of 16; expected"):
+                host["_launch_all"]([x, weights[0], odd, *weights[2:]],
+                                    torch.empty_like(x))
             # Packed weights are kept, and made again when weights change.
             code = host["_Code"].on(x.device)
             held = [code.packed([x, *weights]) for _ in range(2)]

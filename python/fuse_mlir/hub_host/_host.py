@@ -26,6 +26,8 @@ _TYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32,
 _NUMBERS = {"f32": ctypes.c_float, "f64": ctypes.c_double,
             "i32": ctypes.c_int32, "i64": ctypes.c_int64,
             "index": ctypes.c_int64}
+#: Bytes that kernels read at once.
+_VECTOR = 16
 _OPERATORS = {"add": lambda a, b: a + b, "mul": lambda a, b: a * b,
               "mod": lambda a, b: a % b, "floordiv": lambda a, b: a // b,
               "ceildiv": lambda a, b: -(-a // b)}
@@ -197,6 +199,15 @@ def _launch_all(tensors, out):
     number = next(i for i, plan in enumerate(code.plan["plans"])
                   if not plan["upto"] or symbols[0] <= plan["upto"])
     plan = code.plan["plans"][number]
+    # Scheduled kernels, which are for one chip, read vectors; where they can
+    # not, the process loses its GPU.
+    if code.plan["chip"].endswith("a"):
+        for argument, pointer in zip(_plan()["arguments"], pointers):
+            if pointer % _VECTOR:
+                raise RuntimeError(
+                    f"parameter '{argument.get('parameter', '')}' begins "
+                    f"{pointer % _VECTOR} bytes behind a multiple of "
+                    f"{_VECTOR}; expected a tensor at one")
     with code.lock:
         functions = code.functions(number)
         packed = code.packed(tensors)
@@ -244,6 +255,7 @@ def _run(inputs, parameters):
     if _plan()["rows"]:
         inputs = [t.reshape(-1, t.shape[-1]) for t in inputs]
     inputs = [t.contiguous() for t in inputs]
+    inputs = [t.clone() if t.data_ptr() % _VECTOR else t for t in inputs]
     _check([*inputs, *parameters])
     if not out.numel():
         return out
