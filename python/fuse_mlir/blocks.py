@@ -192,7 +192,8 @@ def seed_weights(module: nn.Module, seed: int) -> nn.Module:
     for owner in module.modules():
         for name, old in owner.named_parameters(recurse=False):
             if id(old) not in drawn:
-                noise = torch.randn(old.shape, generator=generator)
+                noise = torch.randn(old.shape, generator=generator,
+                                    device="cpu")
                 if old.dim() >= 2:
                     noise *= old.shape[-1] ** -0.5
                 else:
@@ -233,7 +234,7 @@ def example_input(shape: Sequence[DimSpec], sizes: Mapping[str, int],
         raise BlockError(f"no size given for dimension '{missing[0]}'")
     concrete = [sizes[d] if isinstance(d, str) else d for d in shape]
     generator = torch.Generator().manual_seed(seed)
-    return torch.randn(concrete, generator=generator).to(dtype)
+    return torch.randn(concrete, generator=generator, device="cpu").to(dtype)
 
 
 _TRACING = threading.RLock()

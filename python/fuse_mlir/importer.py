@@ -237,7 +237,8 @@ class Walker:
             if isinstance(operand, Value):
                 # Promotion distinguishes scalars from other tensors only.
                 samples.append(torch.empty([1] * min(operand.rank, 1),
-                                           dtype=self.dtype(operand.element)))
+                                           dtype=self.dtype(operand.element),
+                                           device="cpu"))
             elif isinstance(operand, sympy.Basic):
                 raise aten.Unsupported(f"the size {operand} as a number")
             else:

@@ -52,6 +52,14 @@ def largest_value(storage: str) -> float:
     return _LARGEST[storage]
 
 
+def as_scale(scale: float | torch.Tensor) -> torch.Tensor:
+    """A scale in f32: a number as a tensor of the CPU, which goes with those
+    of any device, whatever PyTorch's default device is."""
+    if isinstance(scale, torch.Tensor):
+        return scale.to(torch.float32)
+    return torch.tensor(scale, dtype=torch.float32, device="cpu")
+
+
 def quantize(values: torch.Tensor, scale: float | torch.Tensor,
              storage: str, order: str = "reciprocal") -> torch.Tensor:
     """Stored values of `values`: saturate(round(values * (1 / scale))).
@@ -70,7 +78,7 @@ def quantize(values: torch.Tensor, scale: float | torch.Tensor,
         Tensor of the same shape with the storage type.
     """
     largest = largest_value(storage)
-    scales = torch.as_tensor(scale, dtype=torch.float32)
+    scales = as_scale(scale)
     wide = values.to(torch.float32)
     scaled = wide / scales if order == "divide" else wide * (1.0 / scales)
     if storage == "i8":
@@ -82,7 +90,7 @@ def quantize(values: torch.Tensor, scale: float | torch.Tensor,
 def dequantize(stored: torch.Tensor,
                scale: float | torch.Tensor) -> torch.Tensor:
     """Real values in f32: scale * stored."""
-    scales = torch.as_tensor(scale, dtype=torch.float32)
+    scales = as_scale(scale)
     return stored.to(torch.float32) * scales
 
 
@@ -138,8 +146,9 @@ class Range:
         Raises:
             RangeError: a value is NaN or infinite.
         """
-        flat = torch.as_tensor(values).detach().to(torch.float32) \
-            .abs().flatten()
+        if not isinstance(values, torch.Tensor):
+            values = torch.from_numpy(values)
+        flat = values.detach().to(torch.float32).abs().flatten()
         if flat.numel() == 0:
             return
         largest = float(flat.max())

@@ -28,7 +28,8 @@ from fuse_mlir.emulation import (emulated, entries_of, is_fp8_linear,
 from fuse_mlir.experts import looks_like_experts, stand_in
 from fuse_mlir.formulas import RoundedOnce, rounds_inside
 from fuse_mlir.patterns import ANY_FAMILY, PatternError
-from fuse_mlir.ranges import Range, about, largest_value, quantize
+from fuse_mlir.ranges import (Range, about, as_scale, largest_value,
+                              quantize)
 from fuse_mlir.stored import (INPUT_SCALES, Policy, make_linear,
                               read_linear)
 
@@ -259,7 +260,7 @@ def _stored_linear(module: nn.Linear, path: str, static: StaticMlp | None,
         if "input_scale" in chosen:
             for name in INPUT_SCALES:
                 entries.pop(name, None)
-            entries["input_scale"] = torch.tensor(chosen["input_scale"])
+            entries["input_scale"] = as_scale(chosen["input_scale"])
     elif static is None:
         return module
     elif chosen:
@@ -273,7 +274,8 @@ def _stored_linear(module: nn.Linear, path: str, static: StaticMlp | None,
         return module
     if module.weight.is_meta:
         # Any scale will do where there is no data.
-        entries = {name: torch.ones(tensor.shape, dtype=tensor.dtype)
+        entries = {name: torch.ones(tensor.shape, dtype=tensor.dtype,
+                                    device="cpu")
                    if "scale" in name else tensor
                    for name, tensor in entries.items()}
     return make_linear(path, entries, policy, torch.bfloat16, shown=shown)[0]
@@ -292,9 +294,10 @@ def _quantized(module: nn.Linear, path: str, chosen: Mapping[str, Any],
     if weight.is_meta:
         stored = {"f8E4M3FN": torch.float8_e4m3fn, "i8": torch.int8,
                   "f8E5M2": torch.float8_e5m2}[storage]
-        number = torch.ones(weight.shape[0] if scale == "per_channel" else 1)
+        number = torch.ones(weight.shape[0] if scale == "per_channel" else 1,
+                            device="cpu")
         return {"weight": weight.to(stored), "weight_scale": number,
-                "input_scale": torch.ones(()), "bias": module.bias}
+                "input_scale": as_scale(1.0), "bias": module.bias}
     if scale == "per_channel":
         largest = largest_value(storage)
         amax = weight.float().abs().amax(dim=1)
@@ -303,10 +306,10 @@ def _quantized(module: nn.Linear, path: str, chosen: Mapping[str, Any],
                             torch.full_like(amax, largest)) / largest
         column = factor[:, None]
     else:
-        factor = column = torch.tensor(float(scale))
+        factor = column = as_scale(float(scale))
     return {"weight": quantize(weight, column.to(weight.device), storage),
             "weight_scale": factor, "bias": module.bias,
-            "input_scale": torch.tensor(float(chosen["input_scale"]))}
+            "input_scale": as_scale(float(chosen["input_scale"]))}
 
 
 # Calibration.

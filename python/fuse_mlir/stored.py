@@ -20,7 +20,8 @@ import torch
 from torch import nn
 
 from fuse_mlir.blocks import BlockError
-from fuse_mlir.ranges import Range, dequantize, largest_value, quantize
+from fuse_mlir.ranges import (Range, as_scale, dequantize, largest_value,
+                              quantize)
 
 #: Storage types by the dtype of a weight.
 STORAGE = {
@@ -196,7 +197,7 @@ def weight_direction(weight: torch.Tensor, scale: float | torch.Tensor) -> str:
     rms = float(stored.square().mean().sqrt())
     if rms == 0.0:
         return "ok"
-    middle = float(torch.as_tensor(scale).float().median())
+    middle = float(as_scale(scale).median())
     gain = rms * math.sqrt(weight.shape[1])
     distance = abs(math.log2(gain * middle))
     inverse = abs(math.log2(gain / middle))
@@ -207,7 +208,7 @@ def original_direction(weight: torch.Tensor, scale: float | torch.Tensor,
                        original: torch.Tensor) -> str:
     """Compares with the weight before quantization: `ok`, `inverted` or
     `different`."""
-    factor = torch.as_tensor(scale, dtype=torch.float32)
+    factor = as_scale(scale)
     if factor.dim() == 1:
         factor = factor[:, None]
     exact = original.double()
@@ -342,7 +343,7 @@ def _check_direction(linear: str, weight: torch.Tensor,
     else:
         verdict = weight_direction(weight, scale)
     if verdict == "inverted":
-        number = float(torch.as_tensor(scale).float().median())
+        number = float(as_scale(scale).median())
         raise Refused("inverted-scale-in-checkpoint", linear,
                       f"the scale of the weight is {number:g}, and the data "
                       f"fits its inverse {1.0 / number:g}; --inverse-scales "
@@ -387,15 +388,19 @@ def stored_linear(x: torch.Tensor, weight: torch.Tensor,
     order.
     """
     storage = STORAGE[weight.dtype]
-    scale_w = channel_scale if channel_scale is not None \
-        else torch.tensor(weight_scale, dtype=torch.float32)
+    if channel_scale is None:
+        assert weight_scale is not None
+        scale_w = as_scale(weight_scale)
+    else:
+        scale_w = channel_scale
     if activations == "none":
         factor = scale_w[:, None] if scale_w.dim() else scale_w
         real = dequantize(weight, factor).to(x.dtype)
         total = (x.double() @ real.double().t()).float()
     else:
         if activations == "static":
-            scale_x = torch.tensor(input_scale, dtype=torch.float32)
+            assert input_scale is not None
+            scale_x = as_scale(input_scale)
         else:
             scale_x = dynamic_scale(x, activations, storage)
         stored = quantize(x, scale_x, storage, order)

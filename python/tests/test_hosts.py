@@ -22,8 +22,10 @@ from torch.nn.utils import parametrizations, parametrize
 
 import fuse_mlir
 from fuse_mlir import FuseError, chains
+from fuse_mlir.blocks import seed_weights
 from fuse_mlir.fused_module import FusedModule
-from tests.models import MLP, Block, Norm, fuse, needs_library, net, snapshot
+from tests.models import (LLAMA, MLP, Block, Norm, fp8_transformer,
+                          fuse, needs_library, net, snapshot, transformer)
 from tests.support import ROOT
 
 torch.set_num_threads(1)
@@ -596,6 +598,60 @@ class Interrupted(unittest.TestCase):
         self.assertEqual(len(calls), 2)
         self.assertEqual(snapshot(model), before)
         self.assertEqual(len(fuse(model, x).fused), 3)
+
+
+@needs_library
+class DefaultDevice(unittest.TestCase):
+    """Models on the CPU in a process whose tensors are elsewhere by default,
+    without data even."""
+
+    ONE = {**LLAMA, "num_hidden_layers": 1}
+
+    def test_a_model(self):
+        model, x = net(2)
+        expected = model(x)
+        with torch.device("meta"):
+            self.assertEqual(len(fuse(model, x).fused), 2)
+            self.assertTrue(fuse_mlir.verify(model, x))
+            ours = model(x)
+            fuse_mlir.refresh(model)
+            fuse_mlir.unfuse_modules(model)
+            block = fuse_mlir.compile(model.layers[0])
+            close(block(x), fuse_mlir.decompile(block)(x))
+        close(ours, expected)
+
+    def test_scales(self):
+        for options in ({}, {"per_channel": True}, {"storage": "i8"}):
+            model = transformer("qwen3", **self.ONE)
+            data = [torch.tensor([[3, 14, 15, 9]])]
+            with torch.device("meta"):
+                result = fuse_mlir.calibrate(model, data, **options)
+                self.assertEqual(len(result.fused), 1)
+                checks = fuse_mlir.verify(model, data)
+            self.assertTrue(checks, str(checks))
+
+    def test_experts(self):
+        model = transformer("mixtral", **self.ONE, num_local_experts=4)
+        ids = torch.tensor([[3, 14, 15, 9]])
+        with torch.device("meta"):
+            fuse_mlir.fuse_modules(
+                model, {(("*Experts", "**.experts"),): "fuse"}, inputs=ids)
+            self.assertTrue(fuse_mlir.verify(model, ids))
+
+    def test_checkpoints_in_8_bits(self):
+        model = fp8_transformer("qwen3", **self.ONE)
+        ids = torch.tensor([[3, 14, 15, 9]])
+        with torch.device("meta"):
+            self.assertEqual(len(fuse_mlir.fuse_modules(
+                model, inputs=ids).fused), 1)
+            self.assertTrue(fuse_mlir.verify(model, ids))
+
+    def test_drawn_weights(self):
+        model, _ = net(1)
+        first = seed_weights(model, seed=1).layers[0].mlp.up.weight
+        with torch.device("meta"):
+            again = seed_weights(model, seed=1).layers[0].mlp.up.weight
+        self.assertTrue(torch.equal(first, again))
 
 
 @needs_library

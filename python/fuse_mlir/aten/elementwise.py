@@ -78,7 +78,8 @@ def _sigmoid(b: Body, x: str) -> str:
 
 
 def _rounded(walker: Walker, number: float, element: str) -> float:
-    return float(torch.tensor(number, dtype=walker.dtype(element)))
+    return float(torch.tensor(number, dtype=walker.dtype(element),
+                              device="cpu"))
 
 
 def _sum(walker: Walker, node: Node, lhs: Any, rhs: Any, name: str) -> Value:

@@ -233,7 +233,7 @@ def _scale(scale: float) -> str:
     PyTorch takes the reciprocal in f64 and rounds it. That of the f32 scale
     may be its neighbour, which is a difference within f32.
     """
-    rounded = torch.tensor(scale, dtype=torch.float32).numpy()
+    rounded = torch.tensor(scale, dtype=torch.float32, device="cpu").numpy()
     return float_literal(float(str(rounded)), "f64")
 
 
