@@ -78,14 +78,24 @@ def single_times(page):
             if row["protocol"] == "single" and "median_us" in row}
 
 
-LARGE = "2048/16384", "4096/12288"
-FEW = 1, 8, 16, 32, 50, 64, 96, 128
+def few_tokens(page):
+    """The table of single launches with few tokens."""
+    for row in page.rows("K/H", "type", "M", "us", "best peer"):
+        key = f"{row['K/H']} {row['type']} {row['M']}"
+        ours, _, _ = mlp_rows(page, row["K/H"], row["type"].lower(),
+                              int(row["M"]))
+        peer = best_peer(page, ours)
+        page.check(f"us of {key}", row["us"], ours["median_us"])
+        page.check(f"x floor of {key}", row["x floor"],
+                   ours["median_us"] / ours["floor_us"])
+        page.word(f"best peer of {key}", row["best peer"],
+                  peer["system"].removeprefix("torch-"))
+        ratios(page, key, row, ours, peer)
 
 
-def prefill(root):
-    page = Page(root, "docs/PrefillKernels.md", "mlp-h200")
-
-    for row in page.rows("K/H", "type", "M", "us"):
+def many_tokens(page):
+    """The table of single launches with many tokens."""
+    for row in page.rows("K/H", "type", "M", "us", "TFLOP/s"):
         key = f"{row['K/H']} {row['type']} {row['M']}"
         fuse, _, eager = mlp_rows(page, row["K/H"], row["type"].lower(),
                                   int(row["M"]))
@@ -101,6 +111,24 @@ def prefill(root):
         page.check(f"clock of {key}", row["MHz"], fuse["sm_mhz"])
         page.check(f"FP8 x bf16 eager of {key}", row["FP8 x bf16 eager"],
                    min(eager) / us)
+
+
+def chain_rate(page, shape, dtype, tokens, system="fuse"):
+    """TB/s of weights that a chain of layers reads."""
+    k, h = map(int, shape.split("/"))
+    ours = one(page.result["rows"], K=k, H=h, M=tokens, dtype=dtype,
+               protocol="chain", system=system)
+    return ours["weight_bytes"] / ours["median_us"] / 1e6
+
+
+LARGE = "2048/16384", "4096/12288"
+FEW = 1, 8, 16, 32, 50, 64, 96, 128
+
+
+def prefill(root):
+    page = Page(root, "docs/PrefillKernels.md", "mlp-h200")
+
+    many_tokens(page)
     seen = []
     for row in page.rows("K/H", "type", "M", "us, sustained"):
         key = f"{row['K/H']} {row['type']} {row['M']}"
@@ -195,24 +223,8 @@ def decode(root):
                                  else us / ours["floor_us"])
         return min(found), max(found)
 
-    def rate(shape, dtype, tokens, system="fuse"):
-        k, h = map(int, shape.split("/"))
-        ours = one(page.result["rows"], K=k, H=h, M=tokens, dtype=dtype,
-                   protocol="chain", system=system)
-        return ours["weight_bytes"] / ours["median_us"] / 1e6
-
     both = "fp8", "bf16"
-    for row in page.rows("K/H", "type", "M", "us"):
-        key = f"{row['K/H']} {row['type']} {row['M']}"
-        ours, _, _ = mlp_rows(page, row["K/H"], row["type"].lower(),
-                              int(row["M"]))
-        peer = best_peer(page, ours)
-        page.check(f"us of {key}", row["us"], ours["median_us"])
-        page.check(f"x floor of {key}", row["x floor"],
-                   ours["median_us"] / ours["floor_us"])
-        page.word(f"best peer of {key}", row["best peer"],
-                  peer["system"].removeprefix("torch-"))
-        ratios(page, key, row, ours, peer)
+    few_tokens(page)
     ones = [mlp_rows(page, shape, "bf16", 1)[0] for shape in LARGE]
     page.sentence("so that a read is # and # times as fast",
                   *(at_most(ours, best_peer(page, ours)) for ours in ones))
@@ -233,12 +245,12 @@ def decode(root):
     page.sentence(
         "In a chain, FP8 2048/16384 reads # TB/s of weights at M = 16 and # at "
         "M = 50, 4096/12288 # and #; bf16 # and # at M = 50.",
-        *(rate(shape, "fp8", m) for shape in LARGE for m in (16, 50)),
-        *(rate(shape, "bf16", 50) for shape in LARGE))
+        *(chain_rate(page, shape, "fp8", m) for shape in LARGE for m in (16, 50)),
+        *(chain_rate(page, shape, "bf16", 50) for shape in LARGE))
     page.sentence(
         "rows `fuse-exclusive`, FP8 2048/16384 reads # at M = 16 and # at "
         "M = 50, bf16 # and #; 4096/12288 reads # and #, bf16 # and #.", *(
-            rate(shape, dtype, m, "fuse-exclusive")
+            chain_rate(page, shape, dtype, m, "fuse-exclusive")
             for shape in LARGE for dtype in both for m in (16, 50)))
     return page
 
