@@ -37,9 +37,9 @@ from statistics import median
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
 
 from kernel_figures import (  # noqa: E402
-    again, chain_stamps, checks, concurrent, decode, dirty_reads,
-    earlier_sweep, prefill, prefill_limits, prefill_variants, product, readme,
-    reads, row_checks, soak, stamps, stored, sweep, tuning, tuning_chains,
+    again, chain_stamps, checks, clocks, concurrent, decode, dirty_reads,
+    earlier_sweep, h100, prefill, prefill_limits, prefill_variants, product,
+    readme, reads, row_checks, soak, stamps, stored, sweep, tuning, tuning_chains,
     variants, widths)
 from quoting import Page, one  # noqa: E402
 
@@ -378,9 +378,9 @@ def promises(root):
     return page
 
 
-CHECKS = [prefill, prefill_limits, again, decode, widths, variants, stamps,
-          chain_stamps, reads, dirty_reads, prefill_variants, concurrent,
-          sum_error, slot_experts, slot_kernels, float8,
+CHECKS = [prefill, prefill_limits, again, h100, decode, widths, variants,
+          stamps, chain_stamps, reads, dirty_reads, prefill_variants, clocks,
+          concurrent, sum_error, slot_experts, slot_kernels, float8,
           sweep, earlier_sweep, tuning, tuning_chains, stored, distances,
           later_distances, host_cpu, host_launch, host_compile, accuracy,
           readme, models, steps, checks, row_checks, product, soak, experts,

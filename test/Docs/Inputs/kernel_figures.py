@@ -121,6 +121,22 @@ def chain_rate(page, shape, dtype, tokens, system="fuse"):
     return ours["weight_bytes"] / ours["median_us"] / 1e6
 
 
+def over_read(page, shapes, dtypes, tokens):
+    """Least and most time of single launches over that of a plain read."""
+    found = [ours["median_us"] / ours["floor_us"] for ours in (
+        mlp_rows(page, shape, dtype, m)[0]
+        for shape in shapes for dtype in dtypes for m in tokens)]
+    return min(found), max(found)
+
+
+def over_peer(page, shapes, dtypes, tokens):
+    """How many times as fast as the fastest peer, least and most."""
+    found = [min(peers) / ours["median_us"] for ours, peers, _ in (
+        mlp_rows(page, shape, dtype, m)
+        for shape in shapes for dtype in dtypes for m in tokens)]
+    return min(found), max(found)
+
+
 LARGE = "2048/16384", "4096/12288"
 FEW = 1, 8, 16, 32, 50, 64, 96, 128
 
@@ -212,17 +228,6 @@ def prefill_limits(root):
 def decode(root):
     page = Page(root, "docs/Kernels.md", "mlp-h200")
 
-    def ranges(shapes, dtypes, tokens, peer=False):
-        found = []
-        for shape in shapes:
-            for dtype in dtypes:
-                for m in tokens:
-                    ours, peers, _ = mlp_rows(page, shape, dtype, m)
-                    us = ours["median_us"]
-                    found.append(min(peers) / us if peer
-                                 else us / ours["floor_us"])
-        return min(found), max(found)
-
     both = "fp8", "bf16"
     few_tokens(page)
     ones = [mlp_rows(page, shape, "bf16", 1)[0] for shape in LARGE]
@@ -233,25 +238,87 @@ def decode(root):
         "of the weights with up to 16 tokens, # to # with 50 and # to # with "
         "128; with 1, 16, 50 and 128 it is # to # times as fast as the fastest "
         "peer in FP8, # to # in bf16.",
-        *ranges(LARGE, both, (1, 8, 16)), *ranges(LARGE, both, (50,)),
-        *ranges(LARGE, both, (128,)),
-        *ranges(LARGE, ("fp8",), (1, 16, 50, 128), True),
-        *ranges(LARGE, ("bf16",), (1, 16, 50, 128), True))
+        *over_read(page, LARGE, both, (1, 8, 16)),
+        *over_read(page, LARGE, both, (50,)),
+        *over_read(page, LARGE, both, (128,)),
+        *over_peer(page, LARGE, ("fp8",), (1, 16, 50, 128)),
+        *over_peer(page, LARGE, ("bf16",), (1, 16, 50, 128)))
     page.sentence(
         "2064/8208 takes # to # times the read in bf16 and # to # in FP8, "
-        "8192/28672 # to #.", *ranges(("2064/8208",), ("bf16",), FEW),
-        *ranges(("2064/8208",), ("fp8",), FEW),
-        *ranges(("8192/28672",), both, FEW))
+        "8192/28672 # to #.", *over_read(page, ("2064/8208",), ("bf16",), FEW),
+        *over_read(page, ("2064/8208",), ("fp8",), FEW),
+        *over_read(page, ("8192/28672",), both, FEW))
     page.sentence(
         "In a chain, FP8 2048/16384 reads # TB/s of weights at M = 16 and # at "
         "M = 50, 4096/12288 # and #; bf16 # and # at M = 50.",
-        *(chain_rate(page, shape, "fp8", m) for shape in LARGE for m in (16, 50)),
+        *(chain_rate(page, shape, "fp8", m)
+          for shape in LARGE for m in (16, 50)),
         *(chain_rate(page, shape, "bf16", 50) for shape in LARGE))
     page.sentence(
         "rows `fuse-exclusive`, FP8 2048/16384 reads # at M = 16 and # at "
         "M = 50, bf16 # and #; 4096/12288 reads # and #, bf16 # and #.", *(
             chain_rate(page, shape, dtype, m, "fuse-exclusive")
             for shape in LARGE for dtype in both for m in (16, 50)))
+    return page
+
+
+def h100(root):
+    page = Page(root, "docs/H100.md", "mlp-h100")
+    rows, found = page.result["rows"], page.result["checks"]
+    other = json.loads((root / "benchmarks/results/mlp-h200.json").read_text())
+    page.sentence("copies run at # TB/s, beside # on the H200s", *(
+        max(gpu["ceilings"]["copy_tb_per_s"]
+            for gpu in result["gpus"].values())
+        for result in (page.result, other)))
+    page.sentence("# of # checks against the bounds of the contract pass, of # "
+                  "kernels, # launches each with equal bits",
+                  sum(check["ok"] and not check["differing_repeats"]
+                      for check in found), len(found),
+                  len({(check["case"], check["tile"]) for check in found}),
+                  min(check["repeats"] for check in found))
+
+    def key(row):
+        return tuple(row[name] for name in ("K", "H", "M", "act", "dtype",
+                                            "protocol", "system"))
+    made = {key(row): row["digest"] for row in other["rows"]
+            if "digest" in row}
+    if any(made.get(key(row)) != row["digest"] for row in rows
+           if "digest" in row):
+        page.fail("the kernels of an H200 are others")
+    few_tokens(page)
+    many_tokens(page)
+    both = "fp8", "bf16"
+    page.sentence(
+        "a single launch takes # to # times a plain read of the weights with "
+        "up to 16 tokens, # to # with 50 and # to # with 128; it is # to # "
+        "times as fast as the fastest peer in FP8, # to # in bf16.",
+        *over_read(page, LARGE, both, (1, 8, 16)),
+        *over_read(page, LARGE, both, (50,)),
+        *over_read(page, LARGE, both, (128,)),
+        *over_peer(page, LARGE, ("fp8",), (1, 16, 50, 128)),
+        *over_peer(page, LARGE, ("bf16",), (1, 16, 50, 128)))
+    page.sentence(
+        "FP8 2048/16384 reads # TB/s of weights at M = 16 and # at M = 50, "
+        "bf16 # and #; 4096/12288 reads # and #, bf16 # and #.", *(
+            chain_rate(page, shape, dtype, m, "fuse-exclusive")
+            for shape in LARGE for dtype in both for m in (16, 50)))
+
+    def pairs(tokens):
+        """Rows of ours on both."""
+        for ours in rows:
+            if (ours["system"], ours["protocol"]) == ("fuse", "single") and \
+                    ours["M"] in tokens and \
+                    f"{ours['K']}/{ours['H']}" in LARGE:
+                yield ours, one(other["rows"], **{name: ours[name] for name in (
+                    "K", "H", "M", "dtype", "system", "protocol")})
+    slower = sorted(ours["median_us"] / its["median_us"] for ours, its in
+                    pairs((512, 1024, 2048, 4096, 8192)))
+    later = sorted(ours["floor_us"] - its["floor_us"]
+                   for ours, its in pairs((256,)))
+    page.sentence("takes # to # times as long as on an H200", slower[0],
+                  slower[-1])
+    page.sentence("the weights take # to # us longer to read", later[0],
+                  later[-1])
     return page
 
 
@@ -457,6 +524,40 @@ def prefill_variants(root):
             row["case"].startswith(case))
             for how in ("weights of zeros", "one after the other")
             for case in cases))
+    return page
+
+
+def clocks(root):
+    """What sets the clock of launches with many tokens."""
+    page = Page(root, "docs/PrefillExperiments.md", "prefill-variants-h200")
+    rows = next(run["rows"] for run in page.result["runs"]
+                if "with a rest before each launch" in run["what"])
+    zeros, rests = "weights of zeros in ours and in peers", \
+        "3 ms of rest before each launch"
+
+    def row(how, case, tokens=4096, system="fuse"):
+        return one(rows, how=how, case=case, M=tokens, system=system)
+    case = "2048x16384-fp8"
+    page.sentence(
+        "2048/16384 in FP8 run at # MHz, the products of the library at # and "
+        "the fastest peer, which does less at a time, at #. With weights of "
+        "zeros ours run at # MHz, while the products of the library, with "
+        "random ones in the same rounds, keep #.", *(
+            row(how, case, system=system)["sm_mhz"] for how, system in (
+                (rests, "fuse"), (rests, "cublas-products"),
+                (rests, "torch-compile"), (zeros, "fuse"),
+                (zeros, "cublas-products"))))
+    page.sentence(
+        "with them we are # times as fast as the fastest, without # "
+        "(4096/12288 # and #, bf16 # and #, and # and #).", *(
+            row(how, case, system="torch-compile")["over_fuse"]
+            for case in ("2048x16384-fp8", "4096x12288-fp8",
+                         "2048x16384-bf16", "4096x12288-bf16")
+            for how in (rests, "in turn")))
+    page.sentence(
+        "With 256 tokens in FP8 zeros take # us at # MHz, random weights # at "
+        "#:", *(row(how, case, 256)[key] for how in (zeros, "in turn")
+                for key in ("median_us", "sm_mhz")))
     return page
 
 
