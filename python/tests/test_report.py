@@ -77,6 +77,30 @@ class Sites(unittest.TestCase):
         for detail in failed.values():
             self.assertIn("1 values are not finite on one side", detail)
 
+    def test_sums_in_order(self):
+        model, x = net(1, lambda: Block(8, 2048))
+        mlp = model.layers[0].mlp
+        fuse(model, x)
+
+        def linear(x, weight):
+            total = torch.zeros(len(x), len(weight))
+            for i in range(x.shape[1]):
+                total += x[:, i:i + 1] * weight[:, i]
+            return total
+
+        def run(kernel, inputs, weights):
+            normed = model.layers[0].norm._member(inputs[0])
+            hidden = torch.nn.functional.silu(
+                linear(normed, mlp.gate.weight)) * linear(normed,
+                                                          mlp.up.weight)
+            return linear(hidden, mlp.down.weight) * factor
+
+        for factor, failed in ((1.0, []), (1 + 2.0 ** -18, ["V2"])):
+            with mock.patch.object(Kernel, "run", run):
+                found = fuse_mlir.verify(model, x)
+            self.assertEqual([c.rung for c in found.checks if not c.passed],
+                             failed, str(found))
+
     def test_what_overflows(self):
         model, x = net(1)
         model.half()
