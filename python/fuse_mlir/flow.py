@@ -193,6 +193,21 @@ def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     return (inputs,), {}
 
 
+def call_arguments(model: nn.Module, inputs: Any = None) \
+        -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of a call on example inputs, those of the config when None.
+    Nothing is kept for a call after it, which some models can not do.
+
+    Raises:
+        FlowError: no inputs are known.
+    """
+    args, kwargs = split_inputs(default_inputs(model) if inputs is None
+                                else inputs)
+    if hasattr(getattr(model, "config", None), "use_cache"):
+        kwargs.setdefault("use_cache", False)
+    return args, kwargs
+
+
 def observe(model: nn.Module, inputs: Any = None) -> Flow:
     """Runs `model` once, on fake tensors where it can; its hooks do not run.
 
@@ -206,10 +221,7 @@ def observe(model: nn.Module, inputs: Any = None) -> Flow:
     """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    args, kwargs = split_inputs(default_inputs(model) if inputs is None
-                                else inputs)
-    if hasattr(getattr(model, "config", None), "use_cache"):
-        kwargs.setdefault("use_cache", False)
+    args, kwargs = call_arguments(model, inputs)
     on_meta = any(p.is_meta for p in model.parameters())
     # What torch.jit compiled for a GPU reads memory that they do not have.
     if not on_meta and any(isinstance(m, torch.jit.ScriptModule)

@@ -18,7 +18,7 @@ from fuse_mlir import modules, native, static_mlp
 from fuse_mlir.arguments import require
 from fuse_mlir.chains import Chain
 from fuse_mlir.emulation import emulated
-from fuse_mlir.flow import default_inputs, split_inputs
+from fuse_mlir.flow import call_arguments
 from fuse_mlir.formulas import ROUNDINGS
 from fuse_mlir.fused_module import FusedModule
 from fuse_mlir.kernels import Kernel
@@ -181,8 +181,7 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
     if not fused_sites(model):
         with modules.fused(model, patterns, inputs=inputs):
             return verify(model, inputs, progress=progress)
-    args, kwargs = split_inputs(default_inputs(model) if inputs is None
-                                else inputs)
+    args, kwargs = call_arguments(model, inputs)
     seen: dict[str, list[torch.Tensor]] = {}
     result = Verification()
     with torch.no_grad():
@@ -388,8 +387,7 @@ def bench(model: nn.Module, inputs: Any = None, patterns: Any = None,
     if not fused_sites(model):
         with modules.fused(model, patterns, inputs=inputs):
             return bench(model, inputs, repeats=repeats)
-    args, kwargs = split_inputs(default_inputs(model) if inputs is None
-                                else inputs)
+    args, kwargs = call_arguments(model, inputs)
 
     def once() -> float:
         if torch.cuda.is_available():

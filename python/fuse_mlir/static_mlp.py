@@ -406,7 +406,7 @@ def _observe(model: nn.Module, linears: Mapping[str, nn.Linear],
              batches: list[Any],
              progress: Callable[[int, int, str], None] | None) \
         -> dict[str, Range]:
-    from fuse_mlir.flow import split_inputs
+    from fuse_mlir.flow import call_arguments
 
     ranges = {path: Range(seed=i) for i, path in enumerate(linears)}
 
@@ -421,7 +421,7 @@ def _observe(model: nn.Module, linears: Mapping[str, nn.Linear],
     try:
         with torch.no_grad():
             for done, batch in enumerate(batches, 1):
-                args, kwargs = split_inputs(batch)
+                args, kwargs = call_arguments(model, batch)
                 model(*args, **kwargs)
                 if progress is not None:
                     progress(done, len(batches), "calibration")

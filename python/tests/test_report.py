@@ -4,6 +4,7 @@
 import html.parser
 import json
 import unittest
+from types import SimpleNamespace
 from unittest import mock
 
 import torch
@@ -12,7 +13,7 @@ import fuse_mlir
 from fuse_mlir import report
 from fuse_mlir.kernels import Kernel
 from fuse_mlir.report import sites_html, sites_json, sites_text
-from tests.models import CHAIN, Block, fuse, needs_library, net
+from tests.models import CHAIN, Block, Net, fuse, needs_library, net
 
 INF, NAN = float("inf"), float("nan")
 
@@ -76,6 +77,22 @@ class Sites(unittest.TestCase):
         self.assertEqual(set(failed), {"V2", "V4"})
         for detail in failed.values():
             self.assertIn("1 values are not finite on one side", detail)
+
+    def test_nothing_is_cached(self):
+        class Caching(Net):
+            config = SimpleNamespace(use_cache=True)
+
+            def forward(self, x, use_cache=True):
+                seen.append(use_cache)
+                return super().forward(x)
+
+        _, x = net(1)
+        model, seen = Caching(1).eval(), []
+        self.assertTrue(fuse_mlir.verify(model, x))
+        fuse_mlir.bench(model, x, repeats=1)
+        self.assertEqual(set(seen), {False})
+        fuse_mlir.bench(model, {"x": x, "use_cache": True}, repeats=1)
+        self.assertIn(True, seen)
 
     def test_sums_in_order(self):
         model, x = net(1, lambda: Block(8, 2048))
