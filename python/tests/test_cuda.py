@@ -123,12 +123,12 @@ class Cuda(unittest.TestCase):
         variant = fuse_mlir.export_hub_kernel(model, directory.name,
                                               name="my-mlp")
         # The same code as here, with the runtime of fuse and without.
-        here = fused_sites(model)[0][1]
+        block = model.layers[0]
         examples = [torch.randn(rows, 64, device="cuda", dtype=dtype)
                     for rows in (1, 5, 16, 40, 128, 129, 700, 3000, 16500)]
-        fused = [here(x) for x in examples]
+        fused = [block.mlp(block.norm(x)) for x in examples]
         fuse_mlir.unfuse_modules(model)
-        layers, block = load(variant).layers, model.layers[0]
+        layers = load(variant).layers
         layout = layers.MyMlpLayout(block.norm, block.mlp)
 
         def layer(x):
@@ -249,7 +249,7 @@ class Cuda(unittest.TestCase):
                 args=["input0", "norm.weight", "result0", 1e-6, "columns"])
             fuse_mlir.fuse_modules(
                 model, {(("Norm", "layers.*.norm"),): kernel}, inputs=x)
-        checks = fuse_mlir.verify(model, x)
+            checks = fuse_mlir.verify(model, x)
         self.assertTrue(checks, str(checks))
 
     def test_exported_program(self):
