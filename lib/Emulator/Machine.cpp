@@ -319,6 +319,12 @@ void Machine::startCluster(Grid &grid, const std::vector<unsigned> &places) {
       multiprocessors[places[rank]][i] -= needs[i];
     block.shared.assign(header.dynamicShared + shape.dynamicShared, 0xff);
     block.numRunning = numThreads;
+    size_t ofWarp = size_t(header.numRegisters) * kWarpSize;
+    unsigned numWarps = (numThreads + kWarpSize - 1) / kWarpSize;
+    block.registers.reset(static_cast<uint64_t *>(
+        std::calloc(std::max<size_t>(ofWarp * numWarps, 1), sizeof(uint64_t))));
+    if (!block.registers)
+      throw std::bad_alloc();
     for (unsigned i = 0; i < numThreads; ++i) {
       if (i % kWarpSize == 0) {
         Warp &warp = block.warps.emplace_back();
@@ -331,7 +337,8 @@ void Machine::startCluster(Grid &grid, const std::vector<unsigned> &places) {
       thread.warp = &block.warps.back();
       thread.index = i;
       thread.place = unflatten(i, shape.block);
-      thread.registers.resize(header.numRegisters);
+      thread.registers = block.registers.get() + ofWarp * thread.warp->index +
+                         thread.getLane();
       thread.local.resize(header.localBytes, 0xff);
       thread.warp->threads[thread.getLane()] = &thread;
     }
@@ -393,6 +400,7 @@ void Machine::endBlock(Block &block) {
   block.underWay.clear();
   block.warps.clear();
   block.threads.clear();
+  block.registers.reset();
   change();
 }
 
@@ -547,14 +555,19 @@ bool Machine::runBlock(Block &block) {
   for (size_t i = 0; i < block.warps.size(); ++i) {
     Warp &warp = block.warps[(first + i) % block.warps.size()];
     uint64_t budget = kTurn - choose(kTurn);
+    // Lanes wait for the same most of the time. Others do not run in between,
+    // and what the warp adds to it is known to the warp.
+    const VectorClock *known = nullptr;
     for (Thread *thread : warp.threads) {
       if (!thread || thread->hasEnded || thread->isTogether)
         continue;
       if (thread->waiting.isOver) {
         if (!thread->waiting.isOver(*thread))
           continue;
-        if (thread->waiting.acquired)
-          Races::await(warp, *thread->waiting.acquired);
+        const VectorClock *acquired = thread->waiting.acquired;
+        if (acquired && acquired != known)
+          Races::await(warp, *acquired);
+        known = acquired;
         thread->waiting = {};
       }
       runThread(*thread, budget);

@@ -16,6 +16,7 @@
 #include "Instruction.h"
 #include "Races.h"
 
+#include <cstdlib>
 #include <deque>
 #include <list>
 #include <random>
@@ -73,7 +74,8 @@ struct Thread {
   Waiting waiting;
   /// The instruction that made it wait.
   uint32_t waitsAt = 0;
-  std::vector<uint64_t> registers;
+  /// Its own in Block::registers, of which the next is kWarpSize behind.
+  uint64_t *registers = nullptr;
   std::vector<uint8_t> local;
   /// What it found when it looked last, by instruction: a second look that
   /// finds the same, without a change by this thread between them, waits until
@@ -97,13 +99,15 @@ struct Thread {
   /// Registers are 64 bits; narrower values are extended with zeros, a
   /// predicate is 0 or 1, two halves are packed as PTX packs them.
   uint64_t get(const Value &value) const {
-    uint64_t bits = value.isRegister ? registers[value.index] : value.bits;
+    uint64_t bits = value.isRegister
+                        ? registers[size_t(value.index) * kWarpSize]
+                        : value.bits;
     return value.isNegated ? bits ^ 1 : bits;
   }
   /// Does nothing for `_`.
   void set(const Value &value, uint64_t bits) {
     if (value.isRegister)
-      registers[value.index] = bits;
+      registers[size_t(value.index) * kWarpSize] = bits;
   }
 
   /// Calls in handlers of loads that may wait for others (volatile, relaxed,
@@ -185,6 +189,10 @@ struct Block {
   std::vector<uint8_t> shared;
   std::deque<Thread> threads;
   std::deque<Warp> warps;
+  /// By warp, number and lane, and zero. PTX has thousands, and most blocks of
+  /// small shapes end early: pages that no warp has come to are not there.
+  std::unique_ptr<uint64_t[], decltype(&std::free)> registers{nullptr,
+                                                              std::free};
   std::unordered_map<uint32_t, Mbarrier> mbarriers;
   std::array<NamedBarrier, 16> barriers;
   /// By their id, and how many of them read and write parts of shared memory;

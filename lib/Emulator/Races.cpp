@@ -153,6 +153,10 @@ void Races::fenceProxy(Thread &thread) {
 Races::Cell &Races::getCell(uint64_t address) {
   uint64_t cell = address / kCellBytes;
   std::unique_ptr<Page> &page = pages[cell / kPageCells];
+  if (!page && !spare.empty()) {
+    page = std::move(spare.back());
+    spare.pop_back();
+  }
   if (!page)
     page = std::make_unique<Page>();
   return (*page)[cell % kPageCells];
@@ -161,20 +165,27 @@ Races::Cell &Races::getCell(uint64_t address) {
 void Races::forget(Place place, uint64_t bytes) {
   if (!isOn)
     return;
-  uint64_t address = place.address;
-  constexpr uint64_t pageBytes = uint64_t(kCellBytes) * kPageCells;
-  if (bytes / pageBytes > pages.size()) {
+  uint64_t address = place.address, end = address + bytes;
+  auto forgetPage = [&](auto page) {
+    uint64_t first = std::max(address, page->first * kPageBytes);
+    uint64_t last = std::min(end, (page->first + 1) * kPageBytes) - 1;
+    for (uint64_t i = first / kCellBytes; i <= last / kCellBytes; ++i)
+      (*page->second)[i % kPageCells] = {};
+    // Nothing else is in pages of the shared memory of a block.
+    if (!place.isShared() && last - first + 1 < kPageBytes)
+      return std::next(page);
+    spare.push_back(std::move(page->second));
+    return pages.erase(page);
+  };
+  uint64_t begin = address / kPageBytes, last = (end - 1) / kPageBytes;
+  if (last - begin > pages.size()) {
     for (auto page = pages.begin(); page != pages.end();)
-      if (page->first * pageBytes + pageBytes > address &&
-          page->first * pageBytes < address + bytes)
-        page = pages.erase(page);
-      else
-        ++page;
+      page = page->first >= begin && page->first <= last ? forgetPage(page)
+                                                         : std::next(page);
   } else {
-    for (uint64_t cell = address / kCellBytes;
-         cell <= (address + bytes - 1) / kCellBytes; ++cell)
-      if (auto page = pages.find(cell / kPageCells); page != pages.end())
-        (*page->second)[cell % kPageCells] = {};
+    for (uint64_t number = begin; number <= last; ++number)
+      if (auto page = pages.find(number); page != pages.end())
+        forgetPage(page);
   }
   for (auto entry = released.begin(); entry != released.end();)
     if (entry->first - address < bytes)

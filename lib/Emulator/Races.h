@@ -124,23 +124,24 @@ public:
   void forget(Place place, uint64_t bytes);
 
 private:
-  /// Who accessed, and when by its own clock.
+  /// Who accessed, and when by its own clock. There are as many of these as
+  /// words in memory, so that they are small.
   struct Access {
     uint32_t slot = 0, time = 0;
-    unsigned line = 0;
-    bool isWeak = false, isAsync = false;
+    unsigned line : 30, isWeak : 1, isAsync : 1;
   };
   using Readers = std::unordered_map<uint32_t, Access>;
   /// Four bytes.
   struct Cell {
-    Access writer, reader;
+    Access writer = {}, reader = {};
+    uint32_t grid = 0;
     uint64_t written = 0;
-    uint64_t grid = 0;
     uint8_t writtenBytes = 0, readBytes = 0;
     /// Where readers are in no order: the last time of each.
     std::unique_ptr<Readers> readers;
   };
-  static constexpr unsigned kCellBytes = 4, kPageCells = 1024;
+  static constexpr unsigned kCellBytes = 4, kPageCells = 1024,
+                            kPageBytes = kCellBytes * kPageCells;
   using Page = std::array<Cell, kPageCells>;
 
   uint32_t takeSlot(const std::string &name, const VectorClock &known);
@@ -155,6 +156,9 @@ private:
 
   bool isOn;
   std::unordered_map<uint64_t, std::unique_ptr<Page>> pages;
+  /// Pages of memory that was given back, all of whose cells are empty: blocks
+  /// that begin get them, without asking the system for memory again.
+  std::vector<std::unique_ptr<Page>> spare;
   std::unordered_map<uint64_t, VectorClock> released;
   /// By slot: how far it has come, when it executed fence.proxy.async last, in
   /// the time of the machine, and who has it.
