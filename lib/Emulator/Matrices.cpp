@@ -283,6 +283,12 @@ multiplyWith(const double *a, const double *b, unsigned rows, unsigned columns,
 }
 
 #if defined(__x86_64__)
+static bool hasFma() {
+  static const bool has =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return has;
+}
+
 __attribute__((target("avx2,fma"))) static void
 multiplyWithFma(const double *a, const double *b, unsigned rows,
                 unsigned columns, unsigned depth, double *result) {
@@ -295,9 +301,7 @@ void emulator::multiply(const double *a, const double *b, unsigned rows,
                         bool isSaturated, double *sums) {
   std::vector<double> products(size_t(rows) * columns);
 #if defined(__x86_64__)
-  static const bool hasFma =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  if (hasFma)
+  if (hasFma())
     multiplyWithFma(a, b, rows, columns, depth, products.data());
   else
 #endif
@@ -309,6 +313,124 @@ void emulator::multiply(const double *a, const double *b, unsigned rows,
   else
     for (size_t i = 0; i < count; ++i)
       sums[i] = roundSum(sums[i] + products[i], sum, isSaturated);
+}
+
+/// The least exponent of numbers that are not denormal, or nothing.
+static std::optional<int> getLeastExponent(Element element) {
+  switch (element) {
+  case Element::BF16:
+    return -126;
+  case Element::F16:
+  case Element::E5M2:
+    return -14;
+  case Element::E4M3:
+    return -6;
+  default:
+    return std::nullopt;
+  }
+}
+
+std::optional<Alignment> emulator::getAlignment(Element a, Element b, Sum sum) {
+  std::optional<int> leastA = getLeastExponent(a), leastB = getLeastExponent(b);
+  if (sum != Sum::F32 || !leastA || !leastB)
+    return std::nullopt;
+  if (getBytes(a) == 1)
+    return Alignment{13, 13, *leastA, *leastB};
+  return Alignment{25, 23, *leastA, *leastB};
+}
+
+/// Of a double, whose denormals no product comes near.
+static int getExponent(double value) {
+  return int(bitCast<uint64_t>(value) >> 52 & 0x7ff) - 1023;
+}
+
+static double powerOfTwo(int exponent) {
+  return bitCast<double>(uint64_t(exponent + 1023) << 52);
+}
+
+/// Infinities and NaN have none, since sums are what they are by themselves.
+static std::vector<int32_t> getExponents(const double *values, size_t count,
+                                         int least) {
+  constexpr int infinite = 1024;
+  std::vector<int32_t> exponents(count);
+  for (size_t i = 0; i < count; ++i) {
+    int exponent = getExponent(values[i]);
+    exponents[i] = exponent == infinite ? least : std::max(exponent, least);
+  }
+  return exponents;
+}
+
+/// A sum as it is in a register, towards zero.
+static double cutSum(double value, int digits) {
+  if (!std::isfinite(value) || value == 0)
+    return value;
+  constexpr int leastSum = -126;
+  int exponent = std::max(getExponent(value), leastSum);
+  return std::trunc(value * powerOfTwo(digits - exponent)) *
+         powerOfTwo(exponent - digits);
+}
+
+[[gnu::always_inline]] static inline void
+multiplyAlignedWith(const double *a, const double *b, const int32_t *exponentsA,
+                    const int32_t *exponentsB, unsigned rows, unsigned columns,
+                    unsigned depth, const Alignment &alignment, double *sums) {
+  constexpr unsigned width = 8;
+  for (unsigned row = 0; row < rows; ++row)
+    for (unsigned column = 0; column < columns; column += width) {
+      double *result = sums + size_t(row) * columns + column;
+      int32_t largest[width];
+      // The sum before has no exponent if it is zero.
+      for (unsigned j = 0; j < width; ++j)
+        largest[j] = std::isfinite(result[j]) ? getExponent(result[j]) : -1023;
+      for (unsigned k = 0; k < depth; ++k) {
+        int32_t exponent = exponentsA[size_t(row) * depth + k];
+        const int32_t *from = exponentsB + size_t(k) * columns + column;
+        for (unsigned j = 0; j < width; ++j)
+          largest[j] = std::max(largest[j], exponent + from[j]);
+      }
+      double scales[width], totals[width];
+      for (unsigned j = 0; j < width; ++j) {
+        scales[j] = powerOfTwo(alignment.digits - largest[j]);
+        totals[j] = std::trunc(result[j] * scales[j]);
+      }
+      for (unsigned k = 0; k < depth; ++k) {
+        double factor = a[size_t(row) * depth + k];
+        const double *from = b + size_t(k) * columns + column;
+        for (unsigned j = 0; j < width; ++j)
+          totals[j] += std::trunc(factor * from[j] * scales[j]);
+      }
+      for (unsigned j = 0; j < width; ++j)
+        result[j] =
+            cutSum(totals[j] * powerOfTwo(largest[j] - alignment.digits),
+                   alignment.sumDigits);
+    }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) static void
+multiplyAlignedWithFma(const double *a, const double *b,
+                       const int32_t *exponentsA, const int32_t *exponentsB,
+                       unsigned rows, unsigned columns, unsigned depth,
+                       const Alignment &alignment, double *sums) {
+  multiplyAlignedWith(a, b, exponentsA, exponentsB, rows, columns, depth,
+                      alignment, sums);
+}
+#endif
+
+void emulator::multiplyAligned(const double *a, const double *b, unsigned rows,
+                               unsigned columns, unsigned depth,
+                               const Alignment &alignment, double *sums) {
+  std::vector<int32_t> exponentsA =
+      getExponents(a, size_t(rows) * depth, alignment.leastA);
+  std::vector<int32_t> exponentsB =
+      getExponents(b, size_t(columns) * depth, alignment.leastB);
+#if defined(__x86_64__)
+  if (hasFma())
+    return multiplyAlignedWithFma(a, b, exponentsA.data(), exponentsB.data(),
+                                  rows, columns, depth, alignment, sums);
+#endif
+  multiplyAlignedWith(a, b, exponentsA.data(), exponentsB.data(), rows, columns,
+                      depth, alignment, sums);
 }
 
 uint32_t emulator::encodeSum(double value, Sum sum) {

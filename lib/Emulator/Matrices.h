@@ -15,6 +15,8 @@
 
 #include "Machine.h"
 
+#include <optional>
+
 namespace fuse::emulator {
 
 enum class Element : uint8_t { BF16, F16, TF32, E4M3, E5M2, S8, U8 };
@@ -70,6 +72,27 @@ decodeColumns(std::vector<uint8_t> bytes, Element element, unsigned count,
 /// multiples of four and eight.
 void multiply(const double *a, const double *b, unsigned rows, unsigned columns,
               unsigned depth, Sum sum, bool isSaturated, double *sums);
+
+/// How the tensor cores of sm_90 add up the products of a wgmma and the sum
+/// before in f32. With `e` the largest exponent among them, each is cut off,
+/// towards zero, behind the digit `digits` behind 2^e; so is their exact sum
+/// behind `sumDigits` of its own. The exponent of a product is the sum of its
+/// factors', which are not below `leastA` and `leastB`, zeros' neither.
+///
+/// An H100 has these bits, see docs/Emulator.md.
+struct Alignment {
+  int digits, sumDigits;
+  int leastA, leastB;
+};
+
+/// That of products of floats of 8 or 16 bits, in f32; nothing for others,
+/// which have not been looked at.
+std::optional<Alignment> getAlignment(Element a, Element b, Sum sum);
+
+/// The same as `multiply`, with the digits that are left.
+void multiplyAligned(const double *a, const double *b, unsigned rows,
+                     unsigned columns, unsigned depth,
+                     const Alignment &alignment, double *sums);
 
 /// A sum as bits of a register, and back.
 uint32_t encodeSum(double value, Sum sum);

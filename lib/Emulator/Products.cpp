@@ -9,7 +9,8 @@
 // good as any time: what it reads may not change until the wait that retires
 // its group. Registers get their sums there.
 //
-// Tensor cores keep fewer bits of 8-bit floats' sums than this does.
+// Sums of wgmma have the digits that an H100 keeps; those of mma, which no
+// kernel here has, are rounded once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -387,8 +388,13 @@ static void executeProduct(Warp &warp, uint32_t lanes,
       value = -value;
   auto b = decodeColumns(gather(block, chunks), form.b, columns,
                          form.isBTransposed, bBits);
-  multiply(rows.values.data(), b->data(), kRows, columns, depth, form.sum,
-           form.isSaturated, product.sums->values.data());
+  double *sums = product.sums->values.data();
+  if (auto alignment = getAlignment(form.a, form.b, form.sum))
+    multiplyAligned(rows.values.data(), b->data(), kRows, columns, depth,
+                    *alignment, sums);
+  else
+    multiply(rows.values.data(), b->data(), kRows, columns, depth, form.sum,
+             form.isSaturated, sums);
   ++product.sums->numPending;
   product.group = group;
   products.pending.push_back(std::move(product));

@@ -6,8 +6,12 @@
 
 #include "Emulate.h"
 #include "Formats.h"
+#include "Matrices.h"
 
 #include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
 
 using namespace fuse::emulator;
 
@@ -410,14 +414,87 @@ TEST(ProductsTest, WrapOrSaturateIntegers) {
   EXPECT_TRUE(hasOverflown);
 }
 
-TEST(ProductsTest, RoundOnce) {
+TEST(ProductsTest, AreCutOffOnce) {
   // 2^25 plus products that are less than the last bit, and more together.
   Case test;
   Emulation emulation(test, setSums(test, 0x4c000000) + kFence +
                                 printProduct(test) + kCommit + kWait);
-  for (unsigned row = 0; row < kRows; ++row)
-    EXPECT_EQ(encodeFloat(33554432.0 + getSum(test, row, 2), kSingle),
+  for (unsigned row = 0; row < kRows; ++row) {
+    double sum = 33554432.0 + getSum(test, row, 2);
+    double bit = sum < 33554432.0 ? 2 : 4;
+    EXPECT_EQ(encodeFloat(std::trunc(sum / bit) * bit, kSingle),
               emulation.get(test, row, 2));
+  }
+}
+
+/// The sum of products of one row and one column, behind the sum `before`.
+double addUp(Element element, std::vector<double> a, std::vector<double> b,
+             double before = 0) {
+  constexpr unsigned rows = 4, columns = 8;
+  size_t depth = a.size();
+  std::vector<double> values(rows * depth), others(columns * depth);
+  std::vector<double> sums(rows * columns, before);
+  for (size_t k = 0; k < depth; ++k) {
+    values[depth + k] = a[k];
+    others[k * columns + 2] = b[k];
+  }
+  auto alignment = getAlignment(element, element, Sum::F32);
+  multiplyAligned(values.data(), others.data(), rows, columns, unsigned(depth),
+                  *alignment, sums.data());
+  return sums[columns + 2];
+}
+
+TEST(ProductsTest, Keep25DigitsOfProductsOf16Bits) {
+  for (Element element : {Element::BF16, Element::F16}) {
+    auto add = [&](double value, unsigned count, double before) {
+      return addUp(element, std::vector<double>(count, std::fabs(value)),
+                   std::vector<double>(count, std::copysign(1, value)), before);
+    };
+    double bit = std::ldexp(1, -23);
+    EXPECT_EQ(1 + bit, add(bit / 4, 4, 1));
+    // Towards zero, as everything.
+    EXPECT_EQ(1, add(bit / 4, 3, 1));
+    EXPECT_EQ(-1, add(-bit / 4, 3, -1));
+    EXPECT_EQ(1 - bit, add(-bit / 4, 3, 1));
+    // Each is below the digits.
+    EXPECT_EQ(1, add(bit / 8, 16, 1));
+    // So is what was before.
+    EXPECT_EQ(5, add(4, 1, 1 + bit));
+  }
+}
+
+TEST(ProductsTest, Keep13DigitsOfProductsOf8Bits) {
+  double bit = std::ldexp(1, -13);
+  for (Element element : {Element::E4M3, Element::E5M2}) {
+    EXPECT_EQ(256 + 256 * bit, addUp(element, {256, 0.25}, {1, 1024 * bit}));
+    EXPECT_EQ(256, addUp(element, {256, 0.25}, {1, 512 * bit}));
+    // The sum is cut off as well, behind its own digits.
+    EXPECT_EQ(2, addUp(element, {1}, {1}, 1 + bit));
+  }
+}
+
+TEST(ProductsTest, HaveAnExponentWhereAFactorIsZero) {
+  double least = std::ldexp(1, -6);
+  EXPECT_EQ(least * least, addUp(Element::E4M3, {0, least}, {1, least}));
+  EXPECT_EQ(0, addUp(Element::E4M3, {0, least}, {448, least}));
+  EXPECT_EQ(least * least, addUp(Element::E4M3, {least}, {least}, 0));
+}
+
+TEST(ProductsTest, KeepWhatIsNotFinite) {
+  double infinity = std::numeric_limits<double>::infinity();
+  double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_EQ(infinity, addUp(Element::BF16, {1, infinity}, {1, 1}));
+  EXPECT_EQ(-infinity, addUp(Element::BF16, {1}, {1}, -infinity));
+  EXPECT_TRUE(std::isnan(addUp(Element::BF16, {infinity, infinity}, {1, -1})));
+  EXPECT_TRUE(std::isnan(addUp(Element::BF16, {nan}, {1})));
+  EXPECT_TRUE(std::isnan(addUp(Element::BF16, {1}, {1}, nan)));
+}
+
+TEST(ProductsTest, HaveDigitsThatWereLookedAt) {
+  EXPECT_TRUE(getAlignment(Element::E4M3, Element::E5M2, Sum::F32));
+  EXPECT_FALSE(getAlignment(Element::TF32, Element::TF32, Sum::F32));
+  EXPECT_FALSE(getAlignment(Element::F16, Element::F16, Sum::F16));
+  EXPECT_FALSE(getAlignment(Element::S8, Element::U8, Sum::S32));
 }
 
 //===----------------------------------------------------------------------===//
