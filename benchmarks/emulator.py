@@ -41,6 +41,7 @@ SANITIZERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "racecheck": (("--racecheck-report", "all"), ()),
     "synccheck": ((), ()),
     "initcheck": ((), ("--keep-workspace",))}
+STAGES = ("right", "broken")
 LAUNCHES = 20
 #: Cases of right kernels in one process.
 PART_CASES = 12
@@ -303,8 +304,10 @@ class Comparison:
         self.save()
 
     def run(self) -> int:
-        self.compare()
-        self.break_kernels()
+        if "right" in self.arguments.stages:
+            self.compare()
+        if "broken" in self.arguments.stages:
+            self.break_kernels()
         self.say("complete")
         return int(any(case["status"] != "ok" for case in self.data["cases"])
                    or not all(item["ok"] for item in self.data["contract"]))
@@ -340,6 +343,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--files", type=Path, default=FILES,
                         help="folder of what is prepared")
     parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--stages", nargs="+", choices=STAGES, default=STAGES)
     parser.add_argument("--sanitizer", default="compute-sanitizer")
     parser.add_argument("--jobs", type=int, default=8,
                         help="processes at a time, of right kernels and under "

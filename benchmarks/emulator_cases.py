@@ -315,16 +315,31 @@ PRODUCTS = {
     "f8E5M2": ("m64n8k32.f32.e5m2.e5m2", "")}
 #: Steps of a product, one and as many as make rounding visible.
 STEPS = (1, 2, 16)
-SPREADS = (0, 6)
+#: Exponents of the smallest normal values.
+LEAST = {"bf16": -126, "f16": -14, "f8E4M3FN": -6, "f8E5M2": -14}
+#: Values of a product, see `draw_product`.
+KINDS = ("normal", "spread", "sparse", "small", "special")
 
 
-def draw_spread(element: str, spread: int, seed: int) -> bytes:
-    """Values whose exponents differ, by up to `spread` more."""
+def draw_product(element: str, kind: str, seed: int) -> bytes:
+    """Values that make it visible how a sum is rounded: with exponents that
+    differ, zeros beside large ones, products that f32 has as denormals or that
+    are of denormals, sums beyond f32, infinities and NaN."""
     import torch
 
     generator = torch.Generator().manual_seed(seed)
-    values = torch.randn(POOL_VALUES, generator=generator) * torch.exp2(
-        torch.randint(-spread, 1, (POOL_VALUES,), generator=generator))
+    values = torch.randn(POOL_VALUES, generator=generator)
+    if kind in ("spread", "sparse"):
+        values *= torch.exp2(torch.randint(-8, 1, (POOL_VALUES,),
+                                           generator=generator))
+    if kind == "sparse":
+        values[::2] = 0
+    if kind == "small":
+        values *= 2.0**max(LEAST[element], -68)
+    if kind == "large":
+        values *= 2.0**61
+    if kind == "special":
+        values[:3] = torch.tensor([torch.inf, -torch.inf, torch.nan])
     return values.to(_dtypes()[element]).view(torch.uint8).numpy().tobytes()
 
 
@@ -357,13 +372,14 @@ def make_products(element: str, version: bytes) -> Trial:
                                "functions": functions}).encode()),
         (PTX, text.encode())]))
     for function in functions:
-        for spread in SPREADS:
+        # The range of others does not reach the end of f32's.
+        for kind in (*KINDS, *(["large"] if element == "bf16" else [])):
             trial.add_function(section, function, "product", 0)
             case = trial.cases[-1]
-            case["name"] += f" spread {spread}"
+            case["name"] += f" {kind}"
             for index, argument in enumerate(case["arguments"]):
                 argument["pool"] = trial.add(
-                    POOL, draw_spread(element, spread, 17 + index))
+                    POOL, draw_product(element, kind, 17 + index))
     return trial
 
 
