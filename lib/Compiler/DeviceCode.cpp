@@ -135,17 +135,35 @@ static SmallVector<LaunchRange> getRanges(func::FuncOp function) {
   return ranges;
 }
 
+/// The number of tokens of an argument, which has one in each row: a product of
+/// symbols, one for each dimension but the last, whose places are added.
+static json::Value countTokens(BlockArgument input, json::Array &symbols) {
+  int64_t rank = cast<RankedTensorType>(input.getType()).getRank();
+  json::Value tokens = 1;
+  for (int64_t dim = 0; dim + 1 < rank; ++dim) {
+    std::string symbol = ("s" + Twine(dim)).str();
+    symbols.push_back(json::Array{input.getArgNumber(), dim});
+    tokens = dim == 0 ? json::Value(symbol)
+                      : json::Array{"mul", std::move(tokens), symbol};
+  }
+  return tokens;
+}
+
 llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
                                            ArrayRef<LaunchRange> ranges) {
-  json::Array packed, alternatives;
+  json::Array packed, alternatives, symbols;
+  // The first operand has a row for each token.
+  tile::LaunchOp any = ranges[0].launches.back();
+  json::Value tokens =
+      countTokens(cast<BlockArgument>(any.getInputs()[0]), symbols);
   TilePlanWriter writer(packed);
   std::vector<size_t> modules;
-  int64_t first = 0, maxTokens = 0, zeroed = 0;
+  int64_t maxTokens = 0, zeroed = 0;
   for (const LaunchRange &range : ranges) {
     // What launches have in common is in each plan.
     tile::LaunchOp last = range.launches.back();
     WorkspaceParts parts(last.getPlanAttr(), zeroed);
-    json::Array sizes = parts.getSizes("s0");
+    json::Array sizes = parts.getSizes(tokens);
     json::Array entries;
     for (tile::LaunchOp launch : range.launches) {
       TilePlaces places;
@@ -160,15 +178,13 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
       for (int64_t i = 0, e = function.getNumResults(); i < e; ++i)
         places.tensors.push_back(
             json::Object{{"tensor", function.getNumArguments() + i}});
-      places.tokens = "s0";
+      places.tokens = tokens;
       json::Object entry =
           writer.write(launch.getKernel().getLeafReference().getValue(),
                        launch.getPlanAttr(), places);
       entry["module"] = useKernel(launch, modules);
       entries.push_back(std::move(entry));
     }
-    // The first operand has a row for each token.
-    first = cast<BlockArgument>(last.getInputs()[0]).getArgNumber();
     json::Object plan{{"launches", std::move(entries)}};
     if (range.upTo) {
       maxTokens = *range.upTo;
@@ -183,12 +199,9 @@ llvm::Error DeviceCompiler::writeScheduled(func::FuncOp function,
     }
     alternatives.push_back(std::move(plan));
   }
-  json::Object cuda{{"path", "scheduled"},
-                    {"symbols", json::Array{json::Array{first, 0}}},
-                    {"max_tokens", maxTokens},
-                    {"tokens", json::Array{"s0"}},
-                    {"zeroed_bytes", zeroed},
-                    {"packed", std::move(packed)}};
+  json::Object cuda{{"path", "scheduled"},     {"symbols", std::move(symbols)},
+                    {"max_tokens", maxTokens}, {"tokens", json::Array{tokens}},
+                    {"zeroed_bytes", zeroed},  {"packed", std::move(packed)}};
   if (ranges[0].upTo) {
     // All have the buffer of zeros, whose size is known only now.
     for (json::Value &plan : alternatives) {

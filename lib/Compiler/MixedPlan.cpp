@@ -177,6 +177,19 @@ static Value createResult(OpBuilder &builder, OpResult result, Value rows) {
   return memref::AllocOp::create(builder, result.getLoc(), type, sizes);
 }
 
+/// The number of tokens, of which each row has one.
+static Value countTokens(OpBuilder &builder, Location loc, Value rows) {
+  Value tokens;
+  int64_t rank = cast<MemRefType>(rows.getType()).getRank();
+  for (int64_t dim = 0; dim + 1 < rank; ++dim) {
+    Value size = memref::DimOp::create(builder, loc, rows, dim);
+    tokens = tokens ? arith::MulIOp::create(builder, loc, tokens, size) : size;
+  }
+  if (!tokens)
+    tokens = arith::ConstantIndexOp::create(builder, loc, 1);
+  return tokens;
+}
+
 /// Puts one launch in the place of an op. What ops made before is in `made` by
 /// the results that they had.
 static void lower(const TileOp &op, int64_t index, IRMapping &made) {
@@ -199,7 +212,7 @@ static void lower(const TileOp &op, int64_t index, IRMapping &made) {
   for (OpResult result : last->getResults())
     results.push_back(createResult(builder, result, rows));
   llvm::append_range(operands, results);
-  operands.push_back(memref::DimOp::create(builder, loc, rows, 0));
+  operands.push_back(countTokens(builder, loc, rows));
   Value one = arith::ConstantIndexOp::create(builder, loc, 1);
   // Any kernel stands for all.
   tile::LaunchOp any = op.ranges.back().second.back();

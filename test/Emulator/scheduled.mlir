@@ -6,6 +6,16 @@
 // RUN:   | FileCheck %s -DVALUES=20864
 // RUN: fuse-run %s --verify --chip=sm_90a --entry=norm_linear --dim=1,33,129 \
 // RUN:   | FileCheck %s -DVALUES=31296
+// RUN: fuse-run %s --verify --chip=sm_90a --entry=batched --dim=1,5,33 \
+// RUN:   | FileCheck %s -DVALUES=2496
+// RUN: fuse-run %s --verify --chip=sm_90a --entry=batches --dim=2,3 \
+// RUN:   | FileCheck %s -DVALUES=832
+// RUN: fuse-run %s --verify --chip=sm_90a --entry=batch \
+// RUN:   | FileCheck %s -DVALUES=288
+// RUN: fuse-run %s --verify --chip=sm_90a --entry=token \
+// RUN:   | FileCheck %s -DVALUES=32
+// RUN: fuse-run %s --verify --chip=sm_90a --entry=batched_rows --dim=1,5 \
+// RUN:   | FileCheck %s -DVALUES=576
 
 // Kernels of the scheduled path, decode and prefill, in three orders of their
 // threads and copies: at once, as late as possible, and at random.
@@ -59,4 +69,40 @@ func.func @norm_linear(%x: tensor<?x128xbf16>, %w: tensor<128xbf16>,
          : (tensor<?x128xbf16>, tensor<128xbf16>, tensor<128x128xbf16>,
             tensor<64x128xbf16>) -> (tensor<?x128xbf16>, tensor<?x64xbf16>)
   return %y#0, %y#1 : tensor<?x128xbf16>, tensor<?x64xbf16>
+}
+
+// Each row has a token, whatever the sizes before the last are.
+func.func @batched(%x: tensor<2x?x64xbf16>, %q: tensor<32x64xbf16>)
+    -> tensor<2x?x32xbf16> {
+  %y = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%q) rounding(exact)
+       : (tensor<2x?x64xbf16>, tensor<32x64xbf16>) -> tensor<2x?x32xbf16>
+  return %y : tensor<2x?x32xbf16>
+}
+
+func.func @batches(%x: tensor<?x?x2x64xbf16>, %q: tensor<32x64xbf16>)
+    -> tensor<?x?x2x32xbf16> {
+  %y = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%q) rounding(exact)
+       : (tensor<?x?x2x64xbf16>, tensor<32x64xbf16>) -> tensor<?x?x2x32xbf16>
+  return %y : tensor<?x?x2x32xbf16>
+}
+
+func.func @batch(%x: tensor<1x9x64xbf16>, %q: tensor<32x64xbf16>)
+    -> tensor<1x9x32xbf16> {
+  %y = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%q) rounding(exact)
+       : (tensor<1x9x64xbf16>, tensor<32x64xbf16>) -> tensor<1x9x32xbf16>
+  return %y : tensor<1x9x32xbf16>
+}
+
+func.func @token(%x: tensor<64xbf16>, %q: tensor<32x64xbf16>)
+    -> tensor<32xbf16> {
+  %y = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%q) rounding(exact)
+       : (tensor<64xbf16>, tensor<32x64xbf16>) -> tensor<32xbf16>
+  return %y : tensor<32xbf16>
+}
+
+func.func @batched_rows(%x: tensor<2x?x48xbf16>) -> tensor<2x?x48xf8E4M3FN> {
+  %y = fuse.norm_quantize %x norm(rms eps 1.0e-6)
+         scales(f8E4M3FN, input = 0.5) rounding(exact)
+       : (tensor<2x?x48xbf16>) -> tensor<2x?x48xf8E4M3FN>
+  return %y : tensor<2x?x48xf8E4M3FN>
 }

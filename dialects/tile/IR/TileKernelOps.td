@@ -113,10 +113,10 @@ def Tile_DispatchOp : Tile_Op<"dispatch", [
   let summary = "Launches for ranges of the number of tokens";
   let description = [{
     The host runs the first region whose bound is not below the number of
-    tokens, which is the first size of the operand. Ranges have neither gaps
-    nor overlaps, because each begins behind the bound of the one before; more
-    tokens than the last bound are an error of the caller. A region holds the
-    launches of its range and yields the results.
+    tokens, which is that of rows of the operand: the product of its sizes but
+    the last. Ranges have neither gaps nor overlaps, because each begins behind
+    the bound of the one before; more tokens than the last bound are an error of
+    the caller. A region holds the launches of its range and yields the results.
 
     Example:
 
