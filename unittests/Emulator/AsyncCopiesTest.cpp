@@ -18,8 +18,8 @@ namespace {
 /// other lanes, %r2 the rank of the block.
 std::string makeKernel(const std::string &body) {
   return R"(
-.visible .entry test(.param .align 64 .b8 map[128], .param .u64 in, .param .u64 out)
-{
+.visible .entry test(.param .align 64 .b8 map[128], .param .u64 in,
+                     .param .u64 out) {
   .reg .pred %p<8>;
   .reg .b32 %r<16>;
   .reg .b16 %h<4>;
@@ -156,7 +156,8 @@ std::string replace(std::string text, const std::string &from,
 
 const std::string kLoad = R"(
   mbarrier.arrive.expect_tx.shared.b64 %rd2, [memory], 32;
-  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [memory+1024], [%in+64], 32, [memory];
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+    [memory+1024], [%in+64], 32, [memory];
 )";
 
 TEST(AsyncCopiesTest, LoadsBytes) {
@@ -166,7 +167,7 @@ TEST(AsyncCopiesTest, LoadsBytes) {
     EXPECT_EQ(getWord(16 + i), emulation.words[i]);
   // What nobody has written.
   EXPECT_EQ(0xffffffffu, emulation.words[8]);
-  std::string hinted = replace(kLoad, "bytes [", "bytes.L2::cache_hint [");
+  std::string hinted = replace(kLoad, "bytes\n    [", "bytes.L2::cache_hint [");
   hinted = replace(hinted, "32, [memory];", "32, [memory], %rd3;");
   EXPECT_EQ(emulation.words, Emulation(hinted + kWait + store(1024, 9)).words);
   std::string own = replace(kLoad, "shared::cluster", "shared::cta");
@@ -214,7 +215,8 @@ TEST(AsyncCopiesTest, CountsBytes) {
                replace(kLoad, "[memory], 32;", "[memory], 16;") + kWait);
   // Bytes may land before they are expected.
   EXPECT_EQ("", Emulation(R"(
-  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [memory+1024], [%in], 16, [memory];
+  cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes
+    [memory+1024], [%in], 16, [memory];
   mbarrier.arrive.expect_tx.shared.b64 %rd2, [memory], 16;)" +
                           std::string(kWait))
                     .fault);
@@ -254,8 +256,11 @@ const std::string kMulticast = R"(
   mov.b16 %h1, 3;
   setp.eq.u32 %p3, %r2, 1;
   mbarrier.arrive.expect_tx.shared.b64 %rd2, [memory], 32;
-  @%p3 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [memory+1024], [%in], 32, [memory], %h1;
-)";
+  @%p3 )"
+                               "cp.async.bulk.shared::cluster.global"
+                               ".mbarrier::complete_tx::bytes"
+                               ".multicast::cluster "
+                               "[memory+1024], [%in], 32, [memory], %h1;\n";
 
 TEST(AsyncCopiesTest, LoadsForAllBlocks) {
   Emulation emulation(kMulticast + kWait + store(1024, 8), 2);
@@ -278,7 +283,8 @@ const std::string kToOther = R"(
   st.shared.v4.u32 [memory+512], {1, 2, 3, 4};
   fence.proxy.async.shared::cta;
   mbarrier.complete_tx.shared::cta.b64 [memory], 16;
-  cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%r4+1024], [memory+512], 16, [%r4];
+  cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes
+    [%r4+1024], [memory+512], 16, [%r4];
 )";
 
 TEST(AsyncCopiesTest, CopiesToAnotherBlock) {
@@ -468,7 +474,8 @@ TEST(AsyncCopiesTest, StoresBoxes) {
             std::to_string(i + 1) + ";\n";
   body += R"(
   fence.proxy.async.shared::cta;
-  cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%map, {20, -1}], [memory+1024];
+  cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group
+    [%map, {20, -1}], [memory+1024];
   cp.async.bulk.commit_group;
   cp.async.bulk.wait_group 0;
 )";

@@ -162,8 +162,8 @@ std::string printProduct(const Case &test, const std::string &sums = "%s",
 std::string makeKernel(const Case &test, const std::string &body,
                        unsigned count) {
   std::string text = R"(
-.visible .entry test(.param .u64 a, .param .u64 b, .param .u64 fragments, .param .u64 out, .param .u64 da, .param .u64 db)
-{
+.visible .entry test(.param .u64 a, .param .u64 b, .param .u64 fragments,
+                     .param .u64 out, .param .u64 da, .param .u64 db) {
   .reg .pred %p<4>, %wait;
   .reg .b32 %r<8>, %s<160>, %t<160>, %a<4>;
   .reg .b64 %rd<8>, %da, %db;
