@@ -1,7 +1,10 @@
-// RUN: not fuse-run %S/../Target/ptx-families.mlir --verify --chip=sm_90a \
-// RUN:   --portable --orders=2 --dim=tokens=17 | FileCheck %s
+// DEFINE: %{verify} = not fuse-run %S/../Target/ptx-families.mlir --verify \
+// DEFINE:   --portable --orders=2
+// RUN: %{verify} --chip=sm_90a --dim=tokens=17 | FileCheck %s
+// RUN: %{verify} --chip=sm_80 --dim=tokens=0,1,33 | FileCheck %s
 
-// Every family and type on the portable path. The last three functions have
+// Every family and type on the portable path, with other instructions for
+// chips that have no arithmetic of bfloats. The last three functions have
 // nothing to fuse, which V0 does not like.
 
 // CHECK-NOT: V2 {{.*}} FAILED
