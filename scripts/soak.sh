@@ -42,7 +42,8 @@ step() {
 
 # fuzz TARGET: a program of fuzzers/ for its share of the time.
 fuzz() {
-  local corpus=build/fuzz/corpus/$1
+  local corpus=build/fuzz/corpus/$1 words=()
+  [ ! -f "fuzzers/$1.dict" ] || words=("-dict=fuzzers/$1.dict")
   mkdir -p "$corpus" build/fuzz/findings
   # LLVM's arenas are marked by code of ours and not by the libraries of LLVM,
   # which have no sanitizer.
@@ -50,7 +51,7 @@ fuzz() {
   ASAN_OPTIONS=$asan:allocator_may_return_null=1 \
     "build/fuzz/bin/fuzz-$1" -max_total_time="$share" -timeout=5 \
     -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1 \
-    -artifact_prefix="build/fuzz/findings/$1-" "$corpus"
+    -artifact_prefix="build/fuzz/findings/$1-" "${words[@]}" "$corpus"
 }
 
 printf 'random modules start at seed %s\n' "$seed"
