@@ -197,7 +197,7 @@ typedef struct fuse_explain_options {
   size_t num_libraries;
   /* What declared kernels must run on: cpu or a chip; any when "" (default). */
   const char *target;
-  /* What dynamic dimensions count as, 1 by default. */
+  /* What dynamic dimensions count as, 1 (default) to 1048576. */
   int64_t tokens;
 } fuse_explain_options;
 

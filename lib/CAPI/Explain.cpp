@@ -48,10 +48,10 @@ static fuse_status convert(const fuse_explain_options *options,
     return fail(FUSE_ERROR_INVALID_ARGUMENT,
                 "'size' is " + Twine(options->size) + ", expected " +
                     Twine(sizeof(*options)));
-  if (options->tokens < 1)
-    return fail(FUSE_ERROR_INVALID_ARGUMENT, "'tokens' is " +
-                                                 Twine(options->tokens) +
-                                                 ", expected 1 or more");
+  if (options->tokens < 1 || options->tokens > ExplainOptions::kMaxTokens)
+    return fail(FUSE_ERROR_INVALID_ARGUMENT,
+                "'tokens' is " + Twine(options->tokens) + ", expected 1 to " +
+                    Twine(ExplainOptions::kMaxTokens));
   chosen.tokens = options->tokens;
   if (options->target)
     chosen.target = options->target;

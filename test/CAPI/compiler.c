@@ -160,9 +160,12 @@ int main(void) {
   // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: 'libraries' is null
   options.libraries = NULL;
   explain(module, &options, FUSE_EXPLAIN_TEXT);
-  // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: 'tokens' is 0, expected 1 or
+  // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: 'tokens' is 0, expected 1 to
   options.num_libraries = 0;
   options.tokens = 0;
+  explain(module, &options, FUSE_EXPLAIN_TEXT);
+  // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: 'tokens' is 1048577, expected
+  options.tokens = 1048577;
   explain(module, &options, FUSE_EXPLAIN_TEXT);
   // CHECK: explain: FUSE_ERROR_INVALID_ARGUMENT: 'size' is 0, expected
   options.size = 0;

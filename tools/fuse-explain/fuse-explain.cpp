@@ -83,9 +83,10 @@ int main(int argc, char **argv) {
   llvm::cl::HideUnrelatedOptions(category);
   llvm::cl::ParseCommandLineOptions(
       argc, argv, "Says of every site whether it is fused, or why not\n");
-  if (tokens < 1) {
-    llvm::errs() << "fuse-explain: error: --tokens must be positive, got "
-                 << tokens << "\n";
+  if (tokens < 1 || tokens > fuse::ExplainOptions::kMaxTokens) {
+    llvm::errs() << "fuse-explain: error: --tokens must be from 1 to "
+                 << fuse::ExplainOptions::kMaxTokens << ", got " << tokens
+                 << "\n";
     return 2;
   }
 

@@ -62,8 +62,10 @@ struct ExplainOptions {
   std::string target;
   /// Files with patterns and kernels, as in `fuse-match-modules`.
   std::vector<std::string> libraries = {};
-  /// What dynamic dimensions count as.
+  /// What dynamic dimensions count as, up to what two of them can be of a
+  /// tensor whose bytes are counted.
   int64_t tokens = 1;
+  static constexpr int64_t kMaxTokens = int64_t(1) << 20;
 };
 
 /// Fuses a copy of `root` and reports on every site.

@@ -13,8 +13,11 @@
 // RUN: not fuse-explain %s -o /dev/full 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=FULL
 // FULL: fuse-explain: error: /dev/full: No space left on device
+// RUN: fuse-explain %s --tokens=1048576 -o /dev/null
 // RUN: not fuse-explain %s --tokens=0 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=TOKENS
+// RUN: not fuse-explain %s --tokens=1048577 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=MANY
 // RUN: fuse-explain %s --target=sm_80 -o /dev/null \
 // RUN:   --patterns='((RMSNorm,*.norm),(MLP,*.mlp))->mlp'
 // RUN: not fuse-explain %s --target=sm_1 \
@@ -60,7 +63,8 @@
 
 // NONE: note: without --patterns, modules of models are no sites
 // PATTERN: error: pattern '((RMSNorm,x))->mlp': FUSE-N201 no-module-matches
-// TOKENS:  error: --tokens must be positive, got 0
+// TOKENS:  error: --tokens must be from 1 to 1048576, got 0
+// MANY:    error: --tokens must be from 1 to 1048576, got 1048577
 // FILE:    error: cannot open input file
 
 fuse.model @m class "M" {
