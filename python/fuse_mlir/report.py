@@ -159,7 +159,7 @@ class Verification:
 
 
 def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
-           progress: Any = None) -> Verification:
+           progress: Any = None, *, rounding: str = "exact") -> Verification:
     """Holds every fused site of `model` against what it replaces.
 
     - V0: undoing the kernel in the IR gives the layers, letter by letter.
@@ -172,14 +172,16 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
     Args:
         model: fused or not; when not, it is fused for the check only.
         inputs: example inputs with data; those of the config when None.
-        patterns: as for `fuse_modules`, when the model is not fused.
+        patterns, rounding: as for `fuse_modules`, when the model is not
+            fused.
         progress: as for `fuse_modules`, called after each site.
 
     Raises:
         As `fuse_modules`; FuseError also when the inputs reach no site.
     """
+    modules.check_option("rounding", rounding, ROUNDINGS)
     if not fused_sites(model):
-        with modules.fused(model, patterns, inputs=inputs):
+        with modules.fused(model, patterns, inputs=inputs, rounding=rounding):
             return verify(model, inputs, progress=progress)
     args, kwargs = call_arguments(model, inputs)
     seen: dict[str, list[torch.Tensor]] = {}
@@ -373,7 +375,7 @@ class Timing:
 
 
 def bench(model: nn.Module, inputs: Any = None, patterns: Any = None,
-          repeats: int = 20) -> Timing:
+          repeats: int = 20, *, rounding: str = "exact") -> Timing:
     """Times calls of the model, fused and not, in turns.
 
     Args and errors are those of `verify`.
@@ -384,8 +386,9 @@ def bench(model: nn.Module, inputs: Any = None, patterns: Any = None,
     require(repeats, int, "argument 'repeats'", "a number of calls")
     if repeats < 1:
         raise ValueError(f"expected 1 repeat or more, got {repeats}")
+    modules.check_option("rounding", rounding, ROUNDINGS)
     if not fused_sites(model):
-        with modules.fused(model, patterns, inputs=inputs):
+        with modules.fused(model, patterns, inputs=inputs, rounding=rounding):
             return bench(model, inputs, repeats=repeats)
     args, kwargs = call_arguments(model, inputs)
 

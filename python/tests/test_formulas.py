@@ -5,6 +5,7 @@ import copy
 import math
 import pickle
 import unittest
+from unittest import mock
 
 import torch
 from torch import nn
@@ -130,6 +131,19 @@ class Relaxed(unittest.TestCase):
         site, _ = self.fuse(rounding="relaxed")
         self.assertEqual((site.families, site.note), (("mlp",), ""))
 
+    def test_for_a_check_only(self):
+        with mock.patch("fuse_mlir.report.modules.fused",
+                        side_effect=fuse_mlir.modules.fused) as fused:
+            for rounding in ("exact", "relaxed"):
+                self.assertTrue(fuse_mlir.verify(self.model, self.x,
+                                                 rounding=rounding))
+                fuse_mlir.bench(self.model, self.x, repeats=1,
+                                rounding=rounding)
+                self.assertEqual([c.kwargs["rounding"]
+                                  for c in fused.call_args_list[-2:]],
+                                 [rounding] * 2)
+        self.assertFalse(fused_sites(self.model))
+
     def test_another_type_later(self):
         self.fuse(rounding="relaxed")
         kernel = fused_sites(self.model)[0][1]
@@ -150,7 +164,8 @@ class Relaxed(unittest.TestCase):
             rtol=5e-2)
 
     def test_unknown(self):
-        for call in (fuse_mlir.fuse_modules, fuse_mlir.explain):
+        for call in (fuse_mlir.fuse_modules, fuse_mlir.explain,
+                     fuse_mlir.verify, fuse_mlir.bench):
             with self.assertRaisesRegex(
                     PatternError, "unknown rounding 'loose'; expected exact "
                     "or relaxed"):
