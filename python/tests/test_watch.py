@@ -161,6 +161,21 @@ class Fused(unittest.TestCase):
         self.assertEqual(self.model.layers[0].norm.factor, 3.0)
         self.follows(lambda b: setattr(b.norm, "off", True))
 
+    def test_values_elsewhere_that_a_forward_reads(self):
+        class ScaledMLP(MLP):
+            config = types.SimpleNamespace(scale=2.0)
+
+            def forward(self, x):
+                return super().forward(x) * self.config.scale
+
+        self.model.layers[0].mlp.__class__ = ScaledMLP
+        self.fuse()
+        self.assertTrue(fuse_mlir.verify(self.model, self.x))
+        ScaledMLP.config.scale = 3.0
+        failed = [c.rung for c in fuse_mlir.verify(self.model, self.x).checks
+                  if not c.passed]
+        self.assertIn("V2", failed)
+
     def test_tensors_that_a_forward_reads(self):
         class ListNorm(Norm):
             def forward(self, x):
