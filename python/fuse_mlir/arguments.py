@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.fx
 from torch import nn
 
 
@@ -41,6 +42,15 @@ def require_tensors(values: Any, what: str) -> None:
         # This is on the way of calls.
         if not isinstance(value, torch.Tensor):
             require(value, torch.Tensor, f"argument {i} of {what}", "a tensor")
+
+
+def no_tensor(value: Any) -> str:
+    """What a call got where a kernel reads a tensor, and what to do."""
+    kind = type(value).__name__
+    if not isinstance(value, torch.fx.Proxy):
+        return kind
+    return (f"{kind}: torch.fx.symbolic_trace sees no kernel; trace the model "
+            "before it is fused, or use torch.export")
 
 
 def require_device(device: Any) -> torch.device:

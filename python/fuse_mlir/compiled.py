@@ -14,7 +14,8 @@ from torch import nn
 from torch.nn.utils import parametrize
 
 from fuse_mlir import chains, kernels, native
-from fuse_mlir.arguments import require, require_device, require_tensors
+from fuse_mlir.arguments import (no_tensor, require, require_device,
+                                 require_tensors)
 from fuse_mlir.chains import Chain, KernelError, require_dense, structure
 from fuse_mlir.derived import Derived, Kind
 from fuse_mlir.fused_module import (check_autocast, check_members,
@@ -62,6 +63,10 @@ def compile(target: Target) -> Target:  # pylint: disable=redefined-builtin
 def _methods(kind: Kind) -> dict[str, Any]:
     def forward(self: nn.Module, *inputs: torch.Tensor,
                 **named: torch.Tensor) -> torch.Tensor:
+        # It is one thing, and not a mapping, where torch.fx traces a call.
+        if not isinstance(named, dict):
+            raise KernelError(f"the compiled {kind.__name__} expects tensors, "
+                              f"got {no_tensor(named)}")
         if named:
             bound = inspect.signature(kind.forward).bind(self, *inputs,
                                                          **named)
@@ -84,10 +89,16 @@ def _methods(kind: Kind) -> dict[str, Any]:
             "weights that are here; use DistributedDataParallel, or decompile "
             "the module")
 
+    def prepare_scriptable(self: nn.Module) -> Any:
+        raise FuseError(f"torch.jit.script sees no kernel, and {kind.__name__} "
+                        "is compiled to one; decompile it before, or use "
+                        "torch.export")
+
     # Hosts ask for it to know which arguments they can pass.
     setattr(forward, "__signature__", inspect.signature(kind.forward))
     return {"_replicate_for_data_parallel": replicate, "forward": forward,
-            "__getstate__": getstate}
+            "__getstate__": getstate,
+            "__prepare_scriptable__": prepare_scriptable}
 
 
 def _restore(kind: Kind) -> nn.Module:

@@ -13,6 +13,7 @@ from torch import nn
 from torch.autograd import forward_ad
 
 from fuse_mlir import chains, kernels, native
+from fuse_mlir.arguments import no_tensor
 from fuse_mlir.chains import Chain, Compiled, KernelError
 from fuse_mlir.experts import UnknownExperts
 from fuse_mlir.kernels import Kernel
@@ -290,7 +291,7 @@ class FusedModule(FusedPlace):
                 continue
             if not isinstance(value, torch.Tensor):
                 raise FuseError(f"site '{self.site}' expects a tensor as "
-                                f"{named(name)}, got {type(value).__name__}")
+                                f"{named(name)}, got {no_tensor(value)}")
             inputs[source.index] = value
         return [inputs[i] for i in range(len(self.plan.inputs))]
 

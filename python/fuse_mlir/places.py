@@ -74,6 +74,11 @@ class FusedPlace(nn.Module):
     def __reduce_ex__(self, _protocol: Any) -> tuple:
         return _new, (self._kind,), state_of(self)
 
+    def __prepare_scriptable__(self) -> Any:
+        raise FuseError(
+            f"torch.jit.script sees no kernel, and {self._get_name()} is part "
+            f"of site '{self.site}'; unfuse it before, or use torch.export")
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         object.__setattr__(self, "__class__",

@@ -432,6 +432,33 @@ class Changes(unittest.TestCase):
                                     "but no autograd formula"):
             traced(x).sum().backward()
 
+    def test_what_reads_the_code_of_forwards_is_refused(self):
+        model, x = net(1)
+        block = copy.deepcopy(model.layers[0])
+        fuse(model, x)
+        with self.assertRaisesRegex(
+                FuseError, r"site 'norm\+mlp#0' expects a tensor as argument "
+                "0, got Proxy: torch.fx.symbolic_trace sees no kernel; trace "
+                "the model before it is fused, or use torch.export"):
+            torch.fx.symbolic_trace(model)
+        with self.assertRaisesRegex(
+                FuseError, "torch.jit.script sees no kernel, and Fused.* is "
+                r"part of site 'norm\+mlp#0'; unfuse it before, or use "
+                "torch.export"):
+            torch.jit.script(model)
+        fuse_mlir.compile(block)
+        with self.assertRaisesRegex(
+                chains.KernelError, "the compiled Block expects tensors, got "
+                "Proxy: torch.fx.symbolic_trace sees no kernel"):
+            torch.fx.symbolic_trace(block)
+        with self.assertRaisesRegex(
+                FuseError, "torch.jit.script sees no kernel, and Block is "
+                "compiled to one; decompile it before, or use torch.export"):
+            torch.jit.script(block)
+        for each in (fuse_mlir.decompile(block), model):
+            fuse_mlir.unfuse_modules(each)
+            close(torch.fx.symbolic_trace(each)(x), each(x))
+
     def test_traced_programs_run_in_another_process(self):
         model, x = net(1)
         fuse(model, x)
