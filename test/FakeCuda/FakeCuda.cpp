@@ -32,12 +32,13 @@ using GraphExec = void *;
 ///   us <time>       they take so long, instead of 10
 ///   overlaps <time> so long where they may begin before what goes before ends
 ///   joins <time>    so long where their blocks may begin one by one then
+///   warms <time>    all later launches take so much longer
 ///   fails <code>    launching fails
 ///   hangs           nothing after them ends
 ///   dies            the process ends
 ///   writes <index>  they change the first bytes behind a parameter
 struct Rule {
-  double us = 10;
+  double us = 10, warms = 0;
   std::optional<double> overlapping, joining;
   int failCode = 0;
   bool hangs = false, dies = false;
@@ -70,6 +71,8 @@ struct Script {
         file >> rule.overlapping.emplace();
       else if (action == "joins")
         file >> rule.joining.emplace();
+      else if (action == "warms")
+        file >> rule.warms;
       else if (action == "fails")
         file >> rule.failCode;
       else if (action == "writes")
@@ -82,6 +85,8 @@ struct Script {
 
 struct State {
   Script script;
+  /// Microseconds by which launches take longer than at first.
+  double warmth = 0;
   /// Microseconds since the start on the one queue that there is.
   double clock = 0;
   bool hangs = false;
@@ -426,7 +431,8 @@ static int cuGraphInstantiateWithFlags(GraphExec *executable, Graph graph,
 
 /// What a kernel does when it runs.
 static void execute(State &state, const Captured &kernel) {
-  state.clock += kernel.rule.us;
+  state.clock += kernel.rule.us + state.warmth;
+  state.warmth += kernel.rule.warms;
   state.hangs |= kernel.rule.hangs;
   if (kernel.target)
     std::memset(kernel.target, 0x11, 4);

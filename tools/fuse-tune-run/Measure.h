@@ -58,6 +58,8 @@ private:
                  const MeasureEvents &events);
   void takeTimes(std::vector<Candidate *> chosen, int rounds,
                  const MeasureEvents &events);
+  static void compareTimes(const std::vector<Candidate *> &chosen,
+                           const Candidate &reference);
   void reportTimes(std::vector<Candidate> &candidates,
                    const MeasureEvents &events);
 

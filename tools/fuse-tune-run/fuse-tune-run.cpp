@@ -175,18 +175,16 @@ static json makeReport(const Options &options, const TrialFile &file,
 
 static void printSummary(const json &report) {
   for (const json &op : report["ops"]) {
-    const json *best = nullptr;
+    const json *best = findFastest(op["candidates"]);
     size_t dropped = 0;
     for (const json &candidate : op["candidates"]) {
-      if (candidate["status"] != kStatusOk) {
-        ++dropped;
-        std::printf("  %s: %s: %s\n",
-                    candidate["status"].get<std::string>().c_str(),
-                    candidate["schedule"].get<std::string>().c_str(),
-                    candidate["detail"].get<std::string>().c_str());
-      } else if (!best || candidate["median_us"] < (*best)["median_us"]) {
-        best = &candidate;
-      }
+      if (candidate["status"] == kStatusOk)
+        continue;
+      ++dropped;
+      std::printf("  %s: %s: %s\n",
+                  candidate["status"].get<std::string>().c_str(),
+                  candidate["schedule"].get<std::string>().c_str(),
+                  candidate["detail"].get<std::string>().c_str());
     }
     std::string first = "not measured";
     const json &choice = op["candidates"][0];

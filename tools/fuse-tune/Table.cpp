@@ -32,19 +32,14 @@ static double getTime(const json &candidate) {
 /// The row of an op of `report`, or null when none of its candidates was
 /// measured.
 static json makeRow(const json &op, const json &report, double margin) {
-  const json *best = nullptr, *choice = nullptr;
   const json &candidates = op.at("candidates");
-  for (const json &candidate : candidates) {
-    if (candidate.at("status") != trial::kStatusOk)
-      continue;
-    if (&candidate == &candidates.front())
-      choice = &candidate;
-    if (!best || getTime(candidate) < getTime(*best))
-      best = &candidate;
-  }
+  const json *best = trial::findFastest(candidates);
   if (!best)
     return nullptr;
-  if (choice && getTime(*best) > getTime(*choice) * (1 - margin))
+  const json *choice = &candidates.front();
+  if (choice->at("status") != trial::kStatusOk)
+    choice = nullptr;
+  else if (best->at("over_choice").get<double>() > 1 - margin)
     best = choice;
   json row;
   for (const char *name : kKey)

@@ -8,6 +8,9 @@
 #include "CudaDevice.h"
 #include "fuse/Runtime/Host/Failure.h"
 
+#include <algorithm>
+#include <numeric>
+#include <random>
 #include <utility>
 
 using namespace fuse;
@@ -241,12 +244,16 @@ Gpu::time(const std::vector<const GpuGraph *> &graphs, int rounds,
     begins.emplace_back(getCuda(*this));
     ends.emplace_back(getCuda(*this));
   }
+  // What ran before a graph has set the clock that it finds, so that who comes
+  // after whom changes from round to round.
+  std::vector<size_t> order(graphs.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::minstd_rand random;
   // Turns that are not counted bring clocks and caches of code up.
   constexpr int warmUp = 2;
   for (int round = 0; round < rounds + warmUp; ++round) {
-    for (size_t turn = 0; turn < graphs.size(); ++turn) {
-      // Who comes after whom changes from round to round.
-      size_t i = (turn + size_t(round)) % graphs.size();
+    std::shuffle(order.begin(), order.end(), random);
+    for (size_t i : order) {
       flush.set(uint8_t(round), stream);
       begins[i].record(stream);
       graphs[i]->launch(stream);
@@ -255,8 +262,7 @@ Gpu::time(const std::vector<const GpuGraph *> &graphs, int rounds,
     try {
       wait(stream, timeoutMs);
     } catch (const Failure &) {
-      for (size_t turn = 0; turn < graphs.size(); ++turn) {
-        size_t i = (turn + size_t(round)) % graphs.size();
+      for (size_t i : order) {
         if (!ends[i].isDone()) {
           failed(i);
           break;

@@ -117,6 +117,24 @@
 // RUN: FileCheck %s --check-prefix=ANY < %t.any.table
 // ANY: "schedule":"#tile.schedule<tokens = 8, blocks = 3,
 
+// A GPU gets slower while it is busy. The fastest and the model's choice have
+// later turns than the others, whose earlier times do not count.
+// RUN: echo "grid 1 us 30 grid 2 us 20 grid 3 us 12 grid 3 warms 1 grid 4 us 13 grid 5 us 25" > %t.warm
+// RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.warm \
+// RUN:   fuse-tune-run %t.fusetune -o %t.warm.json --rounds=3 --final-rounds=9 \
+// RUN:   --finalists=1 --flush-mb=1 | FileCheck %s --check-prefix=WARM
+// WARM: best 24.00 us, the model's choice {{4[0-9]}}.00 us, 0 of 5 dropped
+// RUN: FileCheck %s --check-prefix=WARM-TIMES < %t.warm.json
+// WARM-TIMES: "median_us": 24.0,
+// WARM-TIMES: "over_choice": 0.5
+// WARM-TIMES: blocks = 3,
+// WARM-TIMES: "median_us": {{1[0-9]}}.0,
+// WARM-TIMES-NOT: "over_choice"
+// WARM-TIMES: blocks = 4,
+// RUN: fuse-tune table %t.warm.json -o %t.warm.table
+// RUN: FileCheck %s --check-prefix=WARM-TABLE < %t.warm.table
+// WARM-TABLE: "schedule":"#tile.schedule<tokens = 8, blocks = 3,
+
 // All on one machine.
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.fast \
 // RUN:   fuse-tune %s --pipeline= -o %t.one --tokens=8 --candidates=2 --no-assemble

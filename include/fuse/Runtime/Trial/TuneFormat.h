@@ -6,7 +6,7 @@
 //
 // Candidates, a trial file of the compiler:
 //
-//   {"format": "fuse-tune-candidates", "version": 1, "compiler", "chip",
+//   {"format": "fuse-tune-candidates", "version": 2, "compiler", "chip",
 //    "multiprocessors", "ops": [
 //      {"family", "element", "widths", "tokens", "relaxed", "text",
 //       "arguments": [...],
@@ -19,7 +19,9 @@
 //   "device": {"name", "driver", "multiprocessors"},
 //   "protocol": {"name": one of kProtocols, "launches", ...},
 //   and in each candidate "status", and "median_us", "min_us", "max_us" of a
-//   launch, "rounds" or "detail"
+//   launch, "rounds" or "detail"; where it was among the fastest and measured
+//   again, "over_choice", the median ratio of its time to that of the model's
+//   choice in the same round, or of whatever was fastest before if that is out
 //
 // The first candidate of an op is the choice of the compiler's cost model.
 //
@@ -30,6 +32,8 @@
 
 #include "fuse/Runtime/Host/Failure.h"
 
+#include "nlohmann/json.hpp"
+
 #include <algorithm>
 #include <iterator>
 #include <string>
@@ -39,7 +43,7 @@ namespace fuse::trial {
 
 constexpr const char *kCandidatesFormat = "fuse-tune-candidates";
 constexpr const char *kMeasurementsFormat = "fuse-tune-measurements";
-constexpr int kTuneVersion = 1;
+constexpr int kTuneVersion = 2;
 
 /// How launches are measured: alone, or several with weights of their own, each
 /// of which may begin while the one before it ends. In exclusive chains blocks
@@ -67,6 +71,21 @@ constexpr const char *kStatusWrong = "wrong";
 constexpr const char *kStatusFailed = "failed";
 /// It did not end.
 constexpr const char *kStatusTimeout = "timeout";
+
+/// The fastest candidate of those that were measured again, or null. Times of
+/// other rounds do not compare: the clock falls while a GPU is busy.
+inline const nlohmann::json *findFastest(const nlohmann::json &candidates) {
+  const nlohmann::json *fastest = nullptr;
+  auto getRatio = [](const nlohmann::json &candidate) {
+    return candidate.at("over_choice").get<double>();
+  };
+  for (const nlohmann::json &candidate : candidates)
+    if (candidate.at("status") == kStatusOk &&
+        candidate.contains("over_choice") &&
+        (!fastest || getRatio(candidate) < getRatio(*fastest)))
+      fastest = &candidate;
+  return fastest;
+}
 
 } // namespace fuse::trial
 
