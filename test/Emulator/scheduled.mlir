@@ -16,6 +16,8 @@
 // RUN:   | FileCheck %s -DVALUES=32
 // RUN: fuse-run %s --verify --chip=sm_90a --entry=batched_rows --dim=1,5 \
 // RUN:   | FileCheck %s -DVALUES=576
+// RUN: fuse-run %s --verify --chip=sm_90a --entry=relaxed --dim=1,33 \
+// RUN:   | FileCheck %s -DVALUES=8704
 
 // Kernels of the scheduled path, decode and prefill, in three orders of their
 // threads and copies: at once, as late as possible, and at random.
@@ -105,4 +107,13 @@ func.func @batched_rows(%x: tensor<2x?x48xbf16>) -> tensor<2x?x48xf8E4M3FN> {
          scales(f8E4M3FN, input = 0.5) rounding(exact)
        : (tensor<2x?x48xbf16>) -> tensor<2x?x48xf8E4M3FN>
   return %y : tensor<2x?x48xf8E4M3FN>
+}
+
+// From 33 tokens on, parts of the last sums are rounded to bf16.
+func.func @relaxed(%x: tensor<?x256xbf16>, %up: tensor<256x256xbf16>,
+                   %down: tensor<256x256xbf16>) -> tensor<?x256xbf16> {
+  %y = fuse.mlp %x up(%up) down(%down) act(relu) rounding(relaxed)
+       : (tensor<?x256xbf16>, tensor<256x256xbf16>, tensor<256x256xbf16>)
+         -> tensor<?x256xbf16>
+  return %y : tensor<?x256xbf16>
 }

@@ -207,8 +207,11 @@ public:
   }
 
   Tensor linear(const Tensor &x, StringRef inputName, Value weight, Value bias,
-                const Twine &weightName, Rounding rounding) {
+                const Twine &weightName, Rounding rounding,
+                bool isLast = false) {
     LinearParts parts;
+    parts.mayRoundParts = isLast && parent.mayRoundParts &&
+                          contract.getMode() == RoundingMode::Relaxed;
     parts.bias = parent.getIf(bias);
     parts.isBiasAfterRounding =
         bias && contract.getBiasPlace() == BiasPlace::AfterRounding;
@@ -240,7 +243,8 @@ public:
     bool isAdded = op.getAddStream() || op.getOutputResidual();
     Tensor y = linear(quantizeInput(hidden, "hidden"), "hidden", op.getDown(),
                       op.getDownBias(), "down",
-                      isAdded ? at("down") : getRounding(result));
+                      isAdded ? at("down") : getRounding(result),
+                      /*isLast=*/true);
     if (isAdded)
       y = addTensors(op.getAddStream() ? stream : get(op.getOutputResidual()),
                      y, getRounding(result));
@@ -298,7 +302,7 @@ bool Interpreter::runFusedOp(Operation *op) {
             bias = fused.getBiases()[numBiases++];
           set(result,
               inner.linear(x, "input", weight, bias, "weight" + Twine(index),
-                           getRounding(result)));
+                           getRounding(result), /*isLast=*/true));
         }
         inner.setExtras(fused.getWeights().size());
         return true;

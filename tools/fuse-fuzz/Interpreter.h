@@ -21,9 +21,12 @@ namespace fuse {
 /// says; fused ops are not decomposed, and nothing is lowered.
 class Interpreter {
 public:
-  /// `accumulator` is what fused ops sum products of 8-bit floats in.
-  explicit Interpreter(Accumulator accumulator = Accumulator::Single)
-      : accumulator(accumulator) {}
+  /// `accumulator` is what fused ops sum products of 8-bit floats in. With
+  /// `mayRoundParts`, relaxed ones may round parts of their last sums to bf16,
+  /// as scheduled kernels do.
+  explicit Interpreter(Accumulator accumulator = Accumulator::Single,
+                       bool mayRoundParts = false)
+      : accumulator(accumulator), mayRoundParts(mayRoundParts) {}
 
   /// The results of `function` on `inputs`. Fails on an op that has no meaning
   /// here.
@@ -56,6 +59,7 @@ private:
   }
 
   Accumulator accumulator;
+  bool mayRoundParts;
   struct Less {
     bool operator()(mlir::Value lhs, mlir::Value rhs) const {
       return lhs.getAsOpaquePointer() < rhs.getAsOpaquePointer();

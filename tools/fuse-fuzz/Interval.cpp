@@ -243,6 +243,16 @@ Interval Sum::get() const {
   return isAligned ? f32(align(sum)) : sum;
 }
 
+Interval Sum::getOfParts() const {
+  Interval sum = get();
+  // Nothing is lost where any part has 8 bits at most.
+  if (!sum.isFinite() ||
+      (isPoint && lowest >= -133 && magnitude <= std::ldexp(1.0, lowest + 8)))
+    return sum;
+  double room = magnitude * 0x1p-9 * 1.01 + double(count) * 0x1p-134;
+  return f32(Interval(sum.lo - room, sum.hi + room));
+}
+
 /// What is lost is lost towards zero: of a product all of it, or less than the
 /// last bit that is kept at the largest exponent there may be, and of the sum
 /// as much twice for 32 products, once when it is aligned and once behind.

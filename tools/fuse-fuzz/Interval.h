@@ -117,6 +117,8 @@ public:
   void add(Interval value) { add(value, 1.0); }
   /// The sum of f32. A single number where no order rounds.
   Interval get() const;
+  /// The sum of parts that are each rounded to bf16, whatever the parts are.
+  Interval getOfParts() const;
   /// The sum of integers that never overflow, in f32.
   Interval getInteger() const {
     return isAnything ? Interval::anything() : f32(Interval(lo, hi));

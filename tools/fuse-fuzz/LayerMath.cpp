@@ -165,7 +165,9 @@ Tensor fuse::multiplyWeights(const Tensor &x, const Tensor &weight,
       Sum sum(parts.accumulator);
       for (int64_t k = 0; k < inputs; ++k)
         sum.add(x[row * inputs + k], weight[channel * inputs + k]);
-      Interval value = parts.isInteger ? sum.getInteger() : sum.get();
+      Interval value = parts.isInteger       ? sum.getInteger()
+                       : parts.mayRoundParts ? sum.getOfParts()
+                                             : sum.get();
       Interval alpha = 1.0;
       if (isScaled) {
         Interval ofInput =

@@ -61,6 +61,8 @@ struct LinearParts {
   bool isInteger = false;
   /// What sums of stored floats are kept in.
   Accumulator accumulator = Accumulator::Single;
+  /// Whether parts of these sums may be rounded to bf16.
+  bool mayRoundParts = false;
   /// Scales of stored operands: one number, one per token or output channel,
   /// or none.
   std::optional<double> inputScale, weightScale;

@@ -131,9 +131,15 @@ static bool isTooLarge(ArrayRef<HostTensor> inputs,
 /// What values may be by the contract, or nothing where that is not known.
 static std::optional<std::vector<Tensor>>
 getContract(func::FuncOp function, ArrayRef<HostTensor> inputs,
-            bool isAligned) {
+            bool isScheduled) {
+  // Tensor cores sum products of 8-bit floats in a way of their own.
+  bool isAligned =
+      isScheduled && llvm::any_of(inputs, [](const HostTensor &input) {
+        return input.getType() == ElementType::F8E4M3FN;
+      });
   Interpreter interpreter(isAligned ? Accumulator::Aligned
-                                    : Accumulator::Single);
+                                    : Accumulator::Single,
+                          /*mayRoundParts=*/isScheduled);
   auto contract = interpreter.run(function, inputs);
   if (contract)
     return std::move(*contract);
@@ -222,14 +228,9 @@ void GpuChecks::check(ArrayRef<HostTensor> inputs,
   }
   Difference difference = compare(first, reference);
   worst.merge(difference);
-  // Tensor cores sum products of 8-bit floats in a way of their own.
-  bool isAligned = program.getPath() != "portable" &&
-                   llvm::any_of(inputs, [](const HostTensor &input) {
-                     return input.getType() == ElementType::F8E4M3FN;
-                   });
   std::optional<std::vector<Tensor>> contract;
   if (!isTooLarge(inputs, reference))
-    contract = getContract(function, inputs, isAligned);
+    contract = getContract(function, inputs, program.getPath() != "portable");
   if (contract) {
     numContracts += difference.numValues;
     if (std::string what = findOutside(*contract, first); !what.empty())

@@ -68,3 +68,26 @@ TEST(AlignedSumTest, GrowsWithTheNumberOfProducts) {
   // Far less than all of the products even so.
   EXPECT_LT(getWidth(512), 0.1 * 512);
 }
+
+/// The sum of parts that are rounded to bf16.
+static Interval addParts(std::initializer_list<double> list) {
+  Sum sum;
+  for (double value : list)
+    sum.add(value);
+  return sum.getOfParts();
+}
+
+TEST(PartsTest, LoseNothingOf8Bits) {
+  EXPECT_TRUE(addParts({100, 27, -3}).isPoint());
+  EXPECT_EQ(addParts({100, 27, -3}).lo, 124);
+  EXPECT_TRUE(addParts({std::nan(""), 1}).isNaN());
+}
+
+TEST(PartsTest, AreRoundedEach) {
+  // 257 becomes 256 in bf16, and 255 stays.
+  EXPECT_TRUE(addParts({257, 255}).contains(511));
+  EXPECT_FALSE(addParts({257, 255}).contains(509));
+  // Parts may be larger than their sum.
+  EXPECT_TRUE(addParts({257, -255}).contains(1));
+  EXPECT_FALSE(addParts({257, -255}).contains(5));
+}
