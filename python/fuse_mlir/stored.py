@@ -157,7 +157,8 @@ def _read_scale(linear: str, name: str, tensor: torch.Tensor,
         if problem is not None:
             raise Refused("unusable-scale", linear,
                           f"'{name}' {problem}, got {value:g}")
-    return 1.0 / values if inverse else values
+    # One for each channel is read by kernels, beside the weight.
+    return (1.0 / values if inverse else values).to(tensor.device)
 
 
 def _is_number(shape: torch.Size) -> bool:
