@@ -13,7 +13,7 @@ from fuse_mlir import slots
 from fuse_mlir.emulation import emulated
 from fuse_mlir.modules import fused_sites
 from tests.models import (CHAIN, LLAMA, SIZES, Block, Net, fp8_transformer,
-                          needs_library)
+                          needs_library, transformer)
 from tests.test_hub import load
 
 #: One thread for each row.
@@ -199,6 +199,21 @@ class Cuda(unittest.TestCase):
                 fuse_mlir.unfuse_modules(model)
                 self.assertTrue(torch.equal(model(ids).logits, before))
 
+    def test_calibrated(self):
+        data = [torch.arange(1 + i, 13 + i, device="cuda").view(2, 6)
+                for i in range(3)]
+        for options in ({}, {"per_channel": True}, {"storage": "i8"},
+                        {"storage": "i8", "per_channel": True}):
+            with self.subTest(options):
+                model = transformer("qwen3", **LLAMA).cuda()
+                before = model(data[0]).logits
+                result = fuse_mlir.calibrate(model, data, **options)
+                self.assertEqual(len(result.fused), 4)
+                checks = fuse_mlir.verify(model, data[0])
+                self.assertTrue(checks, str(checks))
+                fuse_mlir.unfuse_modules(model)
+                self.assertTrue(torch.equal(model(data[0]).logits, before))
+
     def test_experts(self):
         from transformers import Qwen3MoeConfig
         from transformers.models.qwen3_moe.modeling_qwen3_moe import (
@@ -251,6 +266,41 @@ class Cuda(unittest.TestCase):
                 model, {(("Norm", "layers.*.norm"),): kernel}, inputs=x)
             checks = fuse_mlir.verify(model, x)
         self.assertTrue(checks, str(checks))
+
+    def test_inputs_that_begin_anywhere(self):
+        model, x = self.net(torch.bfloat16)
+        expected = [model(x), model(x[:1])]
+        fuse_mlir.fuse_modules(model, {CHAIN: "fuse"}, inputs=x)
+        room = torch.empty(x.numel() + 1, device="cuda", dtype=x.dtype)
+        x = room[1:].view(x.shape).copy_(x)
+        for rows, before in ((x, expected[0]), (x[:1], expected[1])):
+            torch.testing.assert_close(model(rows), before, atol=5e-2,
+                                       rtol=2e-2)
+
+    def test_modules_of_torch_jit(self):
+        model, x = self.net()
+        model.layers[0].mlp = torch.jit.script(model.layers[0].mlp)
+        # What torch.jit has fused reads memory that fake tensors do not have.
+        expected = [model(x) for _ in range(4)][-1]
+        fuse_mlir.fuse_modules(
+            model, {(("*", "layers.*.norm"), ("*", "layers.*.mlp")): "fuse"},
+            inputs=x, strict=False)
+        torch.cuda.synchronize()
+        torch.testing.assert_close(model(x), expected)
+
+    def test_gradients_under_torch_compile(self):
+        model, x = self.net()
+        model.requires_grad_(True)
+        fuse_mlir.fuse_modules(model, {CHAIN: "fuse"}, inputs=x)
+        with torch.enable_grad():
+            torch.compile(model, fullgraph=True)(x).square().sum().backward()
+            ours = [p.grad.clone() for p in model.parameters()]
+            model.zero_grad()
+            fuse_mlir.unfuse_modules(model)
+            model(x).square().sum().backward()
+        for gradient, parameter in zip(ours, model.parameters()):
+            torch.testing.assert_close(gradient, parameter.grad, atol=1e-3,
+                                       rtol=1e-3)
 
     def test_exported_program(self):
         model, x = self.net(torch.bfloat16)
