@@ -249,7 +249,7 @@ Interval Sum::getOfParts() const {
   if (!sum.isFinite() ||
       (isPoint && lowest >= -133 && magnitude <= std::ldexp(1.0, lowest + 8)))
     return sum;
-  double room = magnitude * 0x1p-9 * 1.01 + double(count) * 0x1p-134;
+  double room = magnitude * 0x1p-8 * 1.01 + double(count) * 0x1p-134;
   return f32(Interval(sum.lo - room, sum.hi + room));
 }
 

@@ -86,6 +86,7 @@ TEST(PartsTest, LoseNothingOf8Bits) {
 TEST(PartsTest, AreRoundedEach) {
   // 257 becomes 256 in bf16, and 255 stays.
   EXPECT_TRUE(addParts({257, 255}).contains(511));
+  EXPECT_TRUE(addParts({257, 257, 257, 257}).contains(1024));
   EXPECT_FALSE(addParts({257, 255}).contains(509));
   // Parts may be larger than their sum.
   EXPECT_TRUE(addParts({257, -255}).contains(1));
