@@ -8,7 +8,8 @@ The first step writes trial files to out/emulator, which expect the results of
 the emulator. The second one runs them on the GPU and counts the values that
 have other bits; runs the kernels of test/Emulator/broken.test, which have a
 mistake each, by themselves and under the tools of compute-sanitizer; and writes
-benchmarks/results/emulator-h200.json.
+benchmarks/results/emulator-h100.json, of which the step `table` prints what
+finds which mistake.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from .environment import (add_budget_option, read_commit, require_gpu,
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = ROOT / "out/emulator"
-RESULTS = ROOT / "benchmarks/results/emulator-h200.json"
+RESULTS = ROOT / "benchmarks/results/emulator-h100.json"
 #: Tools of compute-sanitizer, with their options and those of fuse-trial-run.
 #: What fills memory writes it, for initcheck.
 SANITIZERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
@@ -313,6 +314,55 @@ class Comparison:
                    or not all(item["ok"] for item in self.data["contract"]))
 
 
+# Tables.
+
+#: What tells the emulator's sentences apart.
+PHRASES = ("in no order", "all threads wait", "still reads it",
+           "there is no wgmma.fence before it", "bytes more than expected",
+           "without fence.proxy.async in between")
+
+
+def describe_tool(found: dict[str, Any]) -> str:
+    """A cell of the table: what a tool says, and what became of the launch."""
+    words = []
+    errors = re.search(r"(\d+) errors", found["summary"])
+    if errors and errors[1] != "0":
+        words.append(f"{int(errors[1]):,} errors")
+    if found.get("wrong"):
+        words.append("wrong bits")
+    if found["status"] in ("timeout", "ended"):
+        words.append("hangs")
+    return ", ".join(words) or "–"
+
+
+def describe_alone(row: dict[str, Any]) -> str:
+    """The same for launches without a tool."""
+    if "wrong" not in row:
+        return "hangs" if row["alone"] in ("timeout", "ended") \
+            else row["alone"]
+    return f"{row['wrong']} of {row['launches']} wrong"
+
+
+def make_table(data: dict[str, Any]) -> str:
+    """What finds which mistake, in Markdown."""
+    found = {(row["mistake"], row["tool"]): describe_tool(row)
+             for row in data["sanitizers"]}
+    lines = ["| mistake | emulator | H100 | " + " | ".join(SANITIZERS) + " |",
+             "|---" * (3 + len(SANITIZERS)) + "|"]
+    for row in data["broken"]:
+        phrase = next((f"\"{text}\"" for text in PHRASES
+                       if text in row["says"]), "–")
+        lines.append("| " + " | ".join(
+            (row["mistake"], phrase, describe_alone(row),
+             *(found[row["mistake"], tool] for tool in SANITIZERS))) + " |")
+    return "\n".join(lines)
+
+
+def table(arguments: argparse.Namespace) -> int:
+    print(make_table(json.loads(arguments.output.read_text())))
+    return 0
+
+
 def prepare(arguments: argparse.Namespace) -> int:
     # What is imported there, the GPU's machine does not need.
     from . import emulator_cases as cases
@@ -338,7 +388,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("step", choices=("prepare", "run"))
+    steps = {"prepare": prepare, "run": run, "table": table}
+    parser.add_argument("step", choices=steps)
     parser.add_argument("--bin", type=Path, default=ROOT / "build/dev/bin")
     parser.add_argument("--files", type=Path, default=FILES,
                         help="folder of what is prepared")
@@ -350,7 +401,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                         "compute-sanitizer")
     add_budget_option(parser, "what still runs is ended")
     options = parser.parse_args(arguments)
-    return {"prepare": prepare, "run": run}[options.step](options)
+    return steps[options.step](options)
 
 
 if __name__ == "__main__":

@@ -85,6 +85,41 @@ class Reports(unittest.TestCase):
         self.assertEqual((row["energy"], row["ulps"]), (0.5, [7, 1]))
 
 
+class Tables(unittest.TestCase):
+
+    def cells(self, row, **tools):
+        """Of a mistake of which tools say something, without its name."""
+        silent = {"summary": "ERROR SUMMARY: 0 errors", "status": "ok",
+                  "wrong": 0}
+        found = emulator.make_table({
+            "broken": [{"mistake": "a", "says": "", **row}],
+            "sanitizers": [{"mistake": "a", "tool": name, **silent,
+                            **tools.get(name, {})}
+                           for name in emulator.SANITIZERS]})
+        line = found.split("\n")[-1]
+        return [cell.strip() for cell in line.split("|")[2:-1]]
+
+    def test_nothing_is_found(self):
+        self.assertEqual(
+            self.cells({"alone": "ok", "wrong": 0, "launches": 20}),
+            ["–", "0 of 20 wrong", "–", "–", "–", "–"])
+
+    def test_what_is_found(self):
+        self.assertEqual(
+            self.cells({"alone": "timeout", "says": "reads shared memory at "
+                        "0, in no order with line 1"},
+                       memcheck={"wrong": 2},
+                       racecheck={"wrong": 1, "summary":
+                                  "RACECHECK SUMMARY: 9 hazards displayed "
+                                  "(1234 errors, 5 warnings)"},
+                       synccheck={"status": "timeout", "summary": ""}),
+            ['"in no order"', "hangs", "wrong bits",
+             "1,234 errors, wrong bits", "hangs", "–"])
+
+    def test_a_launch_that_fails(self):
+        self.assertEqual(self.cells({"alone": "failed"})[1], "failed")
+
+
 class Trials(unittest.TestCase):
 
     def test_sections_that_no_case_names_are_left_out(self):

@@ -35,6 +35,7 @@ import sys
 from statistics import median
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent / "Inputs"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
 from kernel_figures import (  # noqa: E402
     again, chain_stamps, checks, clocks, concurrent, decode, dirty_reads,
@@ -42,6 +43,8 @@ from kernel_figures import (  # noqa: E402
     readme, reads, row_checks, soak, stamps, stored, sweep, tuning, tuning_chains,
     variants, widths)
 from quoting import Page, one  # noqa: E402
+
+from benchmarks.emulator import make_table  # noqa: E402
 
 
 def sum_error(root):
@@ -378,13 +381,38 @@ def promises(root):
     return page
 
 
+def emulator(root):
+    page = Page(root, "docs/Emulator.md", "emulator-h100")
+    for line in make_table(page.result).split("\n"):
+        page.says(line)
+    def total(key, path, operands=""):
+        return sum(row[key] for row in page.result["rows"]
+                   if row["path"] in path
+                   and row["operands"].startswith(operands))
+    if total("different", ["portable"]) or total("outside", ["portable"]):
+        page.fail(f"not all portable results of {page.file} are the same")
+    page.sentence("all # values of # results are the same",
+                  *(total(key, ["portable"]) for key in ("values", "results")))
+    page.sentence("# of # values with operands of 16 bits were others, and # "
+                  "of # with operands of 8 bits",
+                  *(total(key, ["scheduled", "mixed"], operands)
+                    for operands in ("bf16", "f8")
+                    for key in ("different", "values")))
+    later = page.result["later"]["rows"]
+    if any(row["different"] for row in later):
+        page.fail(f"not all later sums of {page.file} are the same")
+    page.sentence("the bits of all # sums",
+                  sum(row["values"] for row in later))
+    return page
+
+
 CHECKS = [prefill, prefill_limits, again, h100, decode, widths, variants,
           stamps, chain_stamps, reads, dirty_reads, prefill_variants, clocks,
           concurrent, sum_error, slot_experts, slot_kernels, float8,
           sweep, earlier_sweep, tuning, tuning_chains, stored, distances,
           later_distances, host_cpu, host_launch, host_compile, accuracy,
           readme, models, steps, checks, row_checks, product, soak, experts,
-          architectures, scaling, promises]
+          architectures, scaling, promises, emulator]
 
 
 def main(argv):
