@@ -119,9 +119,16 @@ def build_from_config(config: Any, dtype: torch.dtype,
     device."""
     try:
         with torch.device(device), _default_dtype(dtype):
-            return _auto_class(config).from_config(config)
+            model = _auto_class(config).from_config(config)
     except Exception as error:
         raise _settings_error(config.model_type, error) from error
+    # What is made by torch.Tensor(size) knows no default device.
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            if parameter.device.type != torch.device(device).type:
+                setattr(module, name, nn.Parameter(
+                    parameter.to(device), parameter.requires_grad))
+    return model
 
 
 def _settings_error(architecture: str, error: Exception) -> BlockError:

@@ -88,6 +88,14 @@ class Weights(unittest.TestCase):
                                   ["post_attention_layernorm", "mlp"])
         return blocks.seed_weights(chain, seed).state_dict()
 
+    def test_parameters_that_know_no_default_device(self):
+        # Its norms make theirs by torch.Tensor(size).
+        model = blocks.build_model(
+            "imagegpt", {"n_embd": 16, "n_layer": 1, "n_head": 2},
+            torch.float32)
+        self.assertEqual({p.device.type for p in model.parameters()},
+                         {"meta"})
+
     def test_names_are_those_of_the_model(self):
         names = set(blocks.build_model("qwen3", SMALL,
                                        torch.bfloat16).state_dict())
