@@ -151,14 +151,18 @@ void Races::fenceProxy(Thread &thread) {
 //===----------------------------------------------------------------------===//
 
 Races::Cell &Races::getCell(uint64_t address) {
-  uint64_t cell = address / kCellBytes;
-  std::unique_ptr<Page> &page = pages[cell / kPageCells];
+  uint64_t cell = address / kCellBytes, number = cell / kPageCells;
+  Recent &last = recent[number % recent.size()];
+  if (last.page && last.number == number)
+    return (*last.page)[cell % kPageCells];
+  std::unique_ptr<Page> &page = pages[number];
   if (!page && !spare.empty()) {
     page = std::move(spare.back());
     spare.pop_back();
   }
   if (!page)
     page = std::make_unique<Page>();
+  last = {number, page.get()};
   return (*page)[cell % kPageCells];
 }
 
@@ -174,6 +178,7 @@ void Races::forget(Place place, uint64_t bytes) {
     // Nothing else is in pages of the shared memory of a block.
     if (!place.isShared() && last - first + 1 < kPageBytes)
       return std::next(page);
+    recent[page->first % recent.size()] = {};
     spare.push_back(std::move(page->second));
     return pages.erase(page);
   };

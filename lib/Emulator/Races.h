@@ -156,6 +156,12 @@ private:
 
   bool isOn;
   std::unordered_map<uint64_t, std::unique_ptr<Page>> pages;
+  /// Those that were looked up last, by the lowest bits of their number.
+  struct Recent {
+    uint64_t number = 0;
+    Page *page = nullptr;
+  };
+  std::array<Recent, 64> recent;
   /// Pages of memory that was given back, all of whose cells are empty: blocks
   /// that begin get them, without asking the system for memory again.
   std::vector<std::unique_ptr<Page>> spare;
