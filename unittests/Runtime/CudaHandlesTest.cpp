@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaFixture.h"
+#include "nlohmann/json.hpp"
 
 #include <chrono>
 #include <thread>
@@ -104,4 +105,29 @@ TEST(CudaHandlesTest, WaitsAsLongAsANumberSays) {
     finish.join();
     EXPECT_EQ(outcome, std::pair(FUSE_OK, std::string())) << timeoutMs;
   }
+}
+
+/// What a host that serves the function is told where a value of its code is
+/// another, or nothing.
+static std::string serve(const char *pointer, const nlohmann::json &value) {
+  nlohmann::json manifest = nlohmann::json::parse(kManifest);
+  nlohmann::json &cuda = manifest["functions"][0]["cuda"];
+  cuda[nlohmann::json::json_pointer(pointer)] = value;
+  (void)getFake();
+  return getStatus([&] { CudaSession(manifest.dump()).runAll(); }).second;
+}
+
+// What only a launch can tell of a plan.
+TEST(CudaHandlesTest, RefusesPlansThatDoNotFitTheirLaunch) {
+  EXPECT_EQ(serve("/symbols/0", {0, 0}), "");
+  EXPECT_EQ(serve("/symbols/0", {3, 0}),
+            "a size of f depends on one of its results");
+  EXPECT_EQ(serve("/launches/0/args/2/map/element", "f16"), "");
+  EXPECT_EQ(serve("/launches/0/args/2/map/element", "f64"),
+            "there is no tensor map of f64 with a swizzle of 128 bytes");
+  EXPECT_EQ(serve("/launches/0/args/2/map/swizzle", 96),
+            "there is no tensor map of bf16 with a swizzle of 96 bytes");
+  EXPECT_EQ(serve("/launches/1/grid/1", 65536),
+            "second would have 65536 blocks in one dimension");
+  EXPECT_EQ(serve("/workspace/1", -1), "a workspace buffer of f has -1 bytes");
 }

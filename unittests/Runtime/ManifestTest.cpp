@@ -153,6 +153,10 @@ TEST(ManifestTest, SaysWhichValueIsWrong) {
             ".cuda.packed0 packs an argument that does not exist");
   EXPECT_EQ(change("/functions/0/cuda/workspace", json::array()),
             ".cuda zeroes a workspace that it does not have");
+  EXPECT_EQ(change("/functions/0/cuda/launches/0/module", 1),
+            launch + " has 'module' = 1, there are 1");
+  EXPECT_EQ(change("/functions/0/cuda/modules/0", json::object()),
+            ".cuda.modules0 has neither 'ptx' nor 'cubin'");
 }
 
 TEST(ManifestTest, RefusesDeepAndBrokenText) {
@@ -248,6 +252,14 @@ TEST(ManifestTest, RefusesPlansThatDoNotFit) {
     many += R"(, {"tensor": 0})";
   EXPECT_EQ(breakHostManifest(R"({"tensor": 0})", many),
             where + ".phases0 has 32 arguments, more than 30");
+  const std::string host = R"("host": {"arch": "x86_64", "level": "x86-64"},)";
+  EXPECT_EQ(breakHostManifest(host, ""),
+            "the manifest is malformed: it has code for a host that it does "
+            "not name");
+  EXPECT_EQ(breakHostManifest(R"("level": "x86-64")",
+                              R"("level": "native", "cpuid": [4294967296])"),
+            "the manifest is malformed: it.host has a word of 'cpuid' that is "
+            "no number of 32 bits");
 }
 
 /// Tries `replacements` everywhere and counts what was refused and taken.
