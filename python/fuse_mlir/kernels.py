@@ -262,8 +262,8 @@ class Kernel:
 
     def run(self, inputs: Sequence[torch.Tensor],
             weights: Sequence[torch.Tensor]) -> torch.Tensor:
-        """Launches on the current stream; no copy but of inputs that are strided, or
-        not where a GPU can read vectors.
+        """Launches on the current stream; no copy but of inputs that are
+        strided, or not where a GPU can read vectors.
 
         Raises:
             KernelError: members or weights are others than the kernel is for.

@@ -45,7 +45,9 @@ def is_exporting() -> bool:
     In PyTorch 2.11, `torch.compiler.is_exporting` is true in all that
     torch.compile traces.
     """
-    return is_tracing() and torch.compiler._is_exporting_flag
+    flag = getattr(torch.compiler, "_is_exporting_flag", None)
+    return is_tracing() and (torch.compiler.is_exporting() if flag is None
+                             else flag)
 
 
 def plain(value: Any) -> Any:
