@@ -29,6 +29,25 @@ static double getTime(const json &candidate) {
   return candidate.at("median_us").get<double>();
 }
 
+/// Says of an op of version 1 what later ones say themselves. There only the
+/// number of rounds tells what was measured again, all in the same rounds.
+static void addRatios(json &op) {
+  std::vector<json *> again;
+  for (json &candidate : op.at("candidates")) {
+    if (candidate.at("status") != trial::kStatusOk)
+      continue;
+    uint64_t rounds = candidate.at("rounds").get<uint64_t>();
+    uint64_t most = again.empty() ? 0 : again[0]->at("rounds").get<uint64_t>();
+    if (rounds > most)
+      again.clear();
+    if (rounds >= most)
+      again.push_back(&candidate);
+  }
+  // The model's choice is the first one, and is measured again if it is right.
+  for (json *candidate : again)
+    (*candidate)["over_choice"] = getTime(*candidate) / getTime(*again[0]);
+}
+
 /// The row of an op of `report`, or null when none of its candidates was
 /// measured.
 static json makeRow(const json &op, const json &report, double margin) {
@@ -87,9 +106,10 @@ static llvm::Error addMeasurements(const std::string &file,
       report.value("format", "") != trial::kMeasurementsFormat)
     return createStringError(file +
                              ": not measurements, which fuse-tune-run makes");
-  if (int version = report.value("version", 0); version != trial::kTuneVersion)
+  int version = report.value("version", 0);
+  if (version < 1 || version > trial::kTuneVersion)
     return createStringError(file + ": has version " + std::to_string(version) +
-                             ", expected " +
+                             ", expected 1 to " +
                              std::to_string(trial::kTuneVersion));
   json &context = all.context;
   for (const char *name : kContext) {
@@ -104,7 +124,9 @@ static llvm::Error addMeasurements(const std::string &file,
     return createStringError(file + ": was measured with kernels of " +
                              context["compiler"].dump() + ", this is '" +
                              ScheduleTable::getCompiler().str() + "'");
-  for (const json &op : report.at("ops")) {
+  for (json &op : report.at("ops")) {
+    if (version == 1)
+      addRatios(op);
     json row = makeRow(op, report, margin);
     if (row.is_null()) {
       llvm::errs() << file << ": warning: no candidate of '"

@@ -135,6 +135,11 @@
 // RUN: FileCheck %s --check-prefix=WARM-TABLE < %t.warm.table
 // WARM-TABLE: "schedule":"#tile.schedule<tokens = 8, blocks = 3,
 
+// Measurements of version 1 tell those turns by their number.
+// RUN: sed -e 's/"version": 2/"version": 1/' -e '/"over_choice"/d' %t.warm.json > %t.first.json
+// RUN: fuse-tune table %t.first.json -o %t.first.table
+// RUN: FileCheck %s --check-prefix=WARM-TABLE < %t.first.table
+
 // All on one machine.
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.fast \
 // RUN:   fuse-tune %s --pipeline= -o %t.one --tokens=8 --candidates=2 --no-assemble
