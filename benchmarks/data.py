@@ -9,6 +9,12 @@ from torch import Tensor
 from .problem import ROW_OPERANDS, Problem
 from .reference import E4M3_MAX, activate
 
+#: By the names of element types in IR.
+TORCH_TYPES = {
+    "f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16,
+    "f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2,
+    "i8": torch.int8, "i32": torch.int32, "i64": torch.int64}
+
 _MATRICES = ("gate", "up", "down")
 
 

@@ -19,6 +19,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
+from .data import TORCH_TYPES
 from .plan import evaluate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -181,17 +184,8 @@ def _infinities(values: int) -> bytes:
     return np.tile(np.array([np.inf, -np.inf]), values).tobytes()
 
 
-def _dtypes() -> dict[str, Any]:
-    import torch
-
-    return {"f32": torch.float32, "f16": torch.float16,
-            "bf16": torch.bfloat16, "f8E4M3FN": torch.float8_e4m3fn,
-            "f8E5M2": torch.float8_e5m2, "i8": torch.int8,
-            "i32": torch.int32, "i64": torch.int64}
-
-
 def element_bytes(element: str) -> int:
-    return _dtypes()[element].itemsize
+    return TORCH_TYPES[element].itemsize
 
 
 def narrowest(case: dict[str, Any]) -> str:
@@ -205,8 +199,6 @@ def draw(element: str, shape: Sequence[int], seed: int) -> bytes:
     """Values of which a tensor is drawn: weights as large as keeps the size of
     what they are multiplied with, values of 8 bits in all of their range, and
     scales of channels such as these need."""
-    import torch
-
     values = torch.randn(POOL_VALUES,
                          generator=torch.Generator().manual_seed(seed))
     if element_bytes(element) == 1:
@@ -217,7 +209,7 @@ def draw(element: str, shape: Sequence[int], seed: int) -> bytes:
         values = 1 + 0.1 * values
     elif seed:
         values = values / shape[-1]**0.5
-    return values.to(_dtypes()[element]).view(torch.uint8).numpy().tobytes()
+    return values.to(TORCH_TYPES[element]).view(torch.uint8).numpy().tobytes()
 
 
 # What the compiler and the emulator make of them.
@@ -325,8 +317,6 @@ def draw_product(element: str, kind: str, seed: int) -> bytes:
     """Values that make it visible how a sum is rounded: with exponents that
     differ, zeros beside large ones, products that f32 has as denormals or that
     are of denormals, sums beyond f32, infinities and NaN."""
-    import torch
-
     generator = torch.Generator().manual_seed(seed)
     values = torch.randn(POOL_VALUES, generator=generator)
     if kind in ("spread", "sparse"):
@@ -340,7 +330,7 @@ def draw_product(element: str, kind: str, seed: int) -> bytes:
         values *= 2.0**61
     if kind == "special":
         values[:3] = torch.tensor([torch.inf, -torch.inf, torch.nan])
-    return values.to(_dtypes()[element]).view(torch.uint8).numpy().tobytes()
+    return values.to(TORCH_TYPES[element]).view(torch.uint8).numpy().tobytes()
 
 
 def make_products(element: str, version: bytes) -> Trial:

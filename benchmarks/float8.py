@@ -88,29 +88,27 @@ def codes_as_floats(element: str) -> np.ndarray:
     """The number of every code, in f32, for the CPU path."""
     import torch
 
+    from .data import TORCH_TYPES
+
     width = BITS[element]
     codes = np.arange(1 << width).astype(f"u{width // 8}")
-    types = {"bf16": torch.bfloat16, "f16": torch.float16,
-             "f8E4M3FN": torch.float8_e4m3fn, "f8E5M2": torch.float8_e5m2,
-             "i8": torch.int8}
     bits = torch.from_numpy(codes.view(f"i{width // 8}").copy())
-    return bits.view(types[element]).float().numpy().reshape(-1, 64)
+    return bits.view(TORCH_TYPES[element]).float().numpy().reshape(-1, 64)
 
 
 def expected_bytes(case: Case, tools: Path, folder: Path) -> bytes:
     """What the CPU path makes of all codes of the source."""
     import torch
 
-    types = {"bf16": torch.bfloat16, "f16": torch.float16,
-             "f32": torch.float32, "f8E4M3FN": torch.float8_e4m3fn,
-             "f8E5M2": torch.float8_e5m2, "i8": torch.int8}
+    from .data import TORCH_TYPES
+
     source, x, y = (folder / n for n in ("f.mlir", "x.npy", "y.npy"))
     source.write_text(case.text())
     values = codes_as_floats(case.source)
     np.save(x, values.astype(np.int8) if case.source == "i8" else values)
     subprocess.run([tools / "fuse-run", source, f"--input={x}",
                     f"--output={y}"], check=True)
-    result = torch.from_numpy(np.load(y)).to(types[case.target])
+    result = torch.from_numpy(np.load(y)).to(TORCH_TYPES[case.target])
     return result.view(torch.uint8).numpy().tobytes()
 
 
@@ -208,6 +206,8 @@ class Checker:
                                dtype=self.torch.uint8, device="cuda")
 
     def is_nan(self, element: str, data: Any) -> Any:
+        from .data import TORCH_TYPES
+
         torch = self.torch
         if element == "i8":
             return torch.zeros(data.shape, dtype=torch.bool, device="cuda")
@@ -215,9 +215,7 @@ class Checker:
         if element in masks:
             mask, largest = masks[element]
             return (data & mask) > largest
-        types = {"bf16": torch.bfloat16, "f16": torch.float16,
-                 "f32": torch.float32}
-        return data.view(types[element]).isnan()
+        return data.view(TORCH_TYPES[element]).isnan()
 
     def compare(self, case: Case, result: Any, expected: Any) -> list[int]:
         """Mismatches, and NaN that differ."""
