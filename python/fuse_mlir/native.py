@@ -38,7 +38,6 @@ DLPACK_TYPES = {
 }
 DLPACK_CPU, DLPACK_CUDA = 1, 2
 
-
 #: What kernels of GPUs read at once.
 VECTOR_BYTES = 16
 

@@ -230,8 +230,8 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
     Option<"rounding", "rounding", "std::string", /*default=*/"\"exact\"",
            "Rounding contract of new kernels: exact or relaxed">,
     ListOption<"disable", "disable", "std::string",
-               "Site ids that are left alone; each function looks at its own, so "
-               "that a name of no function says nothing here, but in "
+               "Site ids that are left alone; each function looks at its own, "
+               "so that a name of no function says nothing here, but in "
                "fuse-check-unfuse">
   ];
   let statistics = [
