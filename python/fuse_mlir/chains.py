@@ -19,12 +19,14 @@ from typing import Any
 import torch
 from torch import nn
 from torch.export import Dim
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from fuse_mlir import native
 from fuse_mlir.blocks import quiet
 from fuse_mlir.clones import clone
 from fuse_mlir.importer import ImportFailure, import_program, storage_key
 from fuse_mlir.ptx import PtxError, PtxKernel, compile_ptx
+from fuse_mlir.refusals import Refusal, first_line, refusal
 from fuse_mlir.sites import Plan, Source
 from fuse_mlir.stored import Policy
 from fuse_mlir.watch import STANDARD, leaves, plain
@@ -42,7 +44,16 @@ CACHE_SIZE = 64
 
 
 class KernelError(RuntimeError):
-    """A chain for which there is no kernel; the text says why."""
+    """A chain for which there is no kernel; the text says why.
+
+    Attributes:
+        refusal: the same with its id; None where the call is what is wrong,
+            and not the members.
+    """
+
+    def __init__(self, reason: str | Refusal) -> None:
+        self.refusal = reason if isinstance(reason, Refusal) else None
+        super().__init__(str(reason))
 
 
 class Chain(nn.Module):
@@ -144,9 +155,9 @@ class Compiled:
                         self.formed).compile(chip=chip,
                                              portable=self.portable)
                 except native.NativeError as error:
-                    raise KernelError("no code for "
-                                      f"{chip or 'the CPU'}: {error}") \
-                        from error
+                    raise KernelError(refusal(
+                        "no-code", "the compiler makes no code for "
+                        f"{chip or 'the CPU'}: {error}")) from error
             return self._artifacts[chip]
 
     def instance(self, device: torch.device) -> native.Instance:
@@ -219,8 +230,9 @@ def from_artifact(compiled: Compiled, chain: Chain, path: str,
     if compiled.by_rows and theirs == native.Module(
             compiled.for_rows(chain).formed).text():
         return with_code(compiled, artifact, rows=True)
-    raise KernelError(f"'{path}' is the kernel of another function: its IR is "
-                      "not that of the members")
+    raise KernelError(refusal(
+        "other-family", f"'{path}' is the kernel of another function than "
+        "that of the members; export one from a model with these members"))
 
 
 def from_ptx(compiled: Compiled, chain: Chain, kernel: PtxKernel,
@@ -233,14 +245,16 @@ def from_ptx(compiled: Compiled, chain: Chain, kernel: PtxKernel,
         NativeError: the file is missing, or lacks the kernel.
     """
     if device.type != "cuda":
-        raise KernelError(f"'{kernel}' is PTX, which runs on CUDA; the model "
-                          f"is on {device}")
+        raise KernelError(refusal(
+            "kernel-not-for-target", f"'{kernel}' is PTX, which runs on CUDA; "
+            f"the model is on {device}"))
     rows = compiled.by_rows
     code = compiled.for_rows(chain) if rows else compiled
     try:
         artifact = compile_ptx(kernel, code.formed, gpu_chip(device))
     except PtxError as error:
-        raise KernelError(str(error)) from error
+        raise KernelError(refusal("layout-does-not-fit", str(error))) \
+            from error
     return with_code(compiled, artifact, rows)
 
 
@@ -325,8 +339,9 @@ def require_dense(tensors: Sequence[torch.Tensor], what: str) -> None:
         if not is_dense(tensor):
             kind = "a nested tensor" if tensor.is_nested \
                 else f"of layout {tensor.layout}"
-            raise KernelError(f"an input of {what} is {kind}; expected a "
-                              "dense tensor")
+            raise KernelError(refusal(
+                "unsupported-argument", f"an input of {what} is {kind}; "
+                "expected a dense tensor"))
 
 
 def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
@@ -338,8 +353,9 @@ def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
     require_dense(examples, "the chain")
     for tensor in examples:
         if tensor.dim() < 1:
-            raise KernelError("an input of the chain has rank 0; expected "
-                              "rows of features")
+            raise KernelError(refusal(
+                "unsupported-argument", "an input of the chain has no "
+                "dimension; expected rows of features"))
     return tuple(InputType(t.dim(), int(t.shape[-1]), t.dtype)
                  for t in examples)
 
@@ -353,7 +369,7 @@ def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
     try:
         function = import_program(program, "main")
     except ImportFailure as error:
-        raise KernelError(str(error)) from error
+        raise KernelError(_untranslated(chain, inputs, error)) from error
     result, dtype = _result_type(program)
     try:
         module = native.Module(function.text)
@@ -362,7 +378,8 @@ def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
         module.run(FORM)
         formed = module.text()
     except native.NativeError as error:
-        raise KernelError(f"the compiler refuses the members: {error}") \
+        raise KernelError(refusal(
+            "no-code", f"the compiler refuses the members: {error}")) \
             from error
     families = tuple(dict.fromkeys(FUSED_OP.findall(formed)))
     # The cache must not keep parameters of a model alive.
@@ -378,6 +395,22 @@ def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
                     module.remarks, tuple(inputs), result, dtype,
                     aliases=aliases, by_rows=by_rows, ops=tuple(ops),
                     clones=clones)
+
+
+def _untranslated(chain: nn.Module, inputs: Sequence[InputType],
+                  error: ImportFailure) -> Refusal:
+    """Why a program has no IR: its types, if they are the reason, or an op."""
+    tensors = [("an input", t.dtype) for t in inputs]
+    tensors += [(f"'{name}'", t.dtype) for name, t in itertools.chain(
+        chain.named_parameters(), chain.named_buffers())]
+    for name, dtype in tensors:
+        if dtype.is_complex or dtype is torch.float64:
+            return refusal("unsupported-type", f"{name} is {dtype}, and "
+                           "kernels compute in bfloat16, float16 or float32; "
+                           "convert the model with model.to(torch.float32)")
+    return refusal("no-translation", f"{error}; leave this module out of the "
+                   "chain, or write that line with ops that "
+                   "docs/Importing.md lists")
 
 
 def rows_of(name: str) -> tuple[str, slice | None]:
@@ -424,8 +457,9 @@ def _export(chain: nn.Module, inputs: Sequence[InputType]) -> Any:
     sizes = (5, 7, 3, 11, 13)
     depth = max(t.rank for t in inputs) - 1
     if depth > len(sizes):
-        raise KernelError(f"an input has rank {depth + 1}; expected at most "
-                          f"{len(sizes) + 1}")
+        raise KernelError(refusal(
+            "unsupported-argument", f"an input has {depth + 1} dimensions; "
+            f"expected at most {len(sizes) + 1}"))
     dims = [Dim(f"d{i}", min=1) for i in range(depth)]
     examples, dynamic = [], []
     for type_ in inputs:
@@ -438,16 +472,22 @@ def _export(chain: nn.Module, inputs: Sequence[InputType]) -> Any:
                                        dynamic_shapes=(tuple(dynamic),))
     # Whatever a module or the tracer raises is about the module.
     except Exception as error:
-        first = str(error).strip().split("\n")[0]
-        raise KernelError("PyTorch cannot export the members: "
-                          f"{type(error).__name__}: {first}") from error
+        why = "they branch on the values of a tensor; compute both results " \
+            "and choose with torch.where" \
+            if isinstance(error, GuardOnDataDependentSymNode) \
+            else first_line(error)
+        raise KernelError(refusal(
+            "not-traceable",
+            f"torch.export cannot trace the members: {why}")) from error
 
 
 def _result_type(program: Any) -> tuple[tuple, torch.dtype]:
     spec = program.call_spec.out_spec
     if not spec.is_leaf():
         kind = "None" if spec.type is None else spec.type.__name__
-        raise KernelError(f"the members return a {kind}; expected a tensor")
+        raise KernelError(refusal(
+            "unsupported-argument",
+            f"the members return a {kind}; expected a tensor"))
     nodes = list(program.graph.nodes)
     users = {s.arg.name for s in program.graph_signature.input_specs
              if s.kind is torch.export.graph_signature.InputKind.USER_INPUT}
@@ -467,6 +507,7 @@ def _result_type(program: Any) -> tuple[tuple, torch.dtype]:
         elif size.node.expr in holders:
             dims.append(holders[size.node.expr])
         else:
-            raise KernelError(f"the result has size {size.node.expr}; "
-                              "expected a number or a size of an input")
+            raise KernelError(refusal(
+                "unsupported-argument", f"the result has size "
+                f"{size.node.expr}; expected a number or a size of an input"))
     return tuple(dims), value.dtype

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 from torch import nn
@@ -21,6 +21,7 @@ from fuse_mlir.patterns import ARTIFACT, FAMILIES
 from fuse_mlir.places import (OWN, FusedIdentity, FusedPlace, FuseError,
                               Pending, arguments_of, check_constant, named)
 from fuse_mlir.ptx import PtxKernel
+from fuse_mlir.refusals import compiler_refusal, refusal
 from fuse_mlir.sites import Plan, distributed, hook_on, hook_on_all
 from fuse_mlir.static_mlp import Copies, StaticMlp, stored_members
 from fuse_mlir.stored import Refused
@@ -159,7 +160,8 @@ class FusedModule(FusedPlace):
                 self.names, self.members, self.static,
                 self.rounding == "relaxed" and inputs[0].element_size() == 2)
         except UnknownExperts as error:
-            raise KernelError(str(error)) from error
+            raise KernelError(refusal("unknown-experts", str(error))) \
+                from error
         compiled = chains.compile_chain(
             self.names, copies.members, self.plan,
             chains.input_types(inputs))
@@ -411,32 +413,25 @@ def is_transformed(inputs: Sequence[torch.Tensor]) -> bool:
         forward_ad.unpack_dual(t).tangent is not None for t in inputs)
 
 
+#: Families of whole MLPs, beyond which there is no larger kernel.
+_WHOLE = ("gated_mlp", "mlp", "moe_experts")
+
+
 def check_family(compiled: Compiled, wanted: str) -> None:
     """Whether the kernel is what was asked for.
 
     Raises:
-        KernelError: no kernel formed, with the compiler's reasons, or another.
+        KernelError: no kernel formed, with the compiler's reason, or another.
     """
-    missed = _missed(compiled)
     if not compiled.families:
         ops = ", ".join(op.removeprefix("fuse.") for op in compiled.ops
-                        if op.startswith("fuse.")) or "no op of a layer"
-        raise KernelError("no kernel forms: " + (
-            missed or f"the members are {ops}, and no family is that "
-            f"({', '.join(FAMILIES)})"))
+                        if op.startswith("fuse.")) or "no layer"
+        raise KernelError(compiler_refusal(compiled.remarks) or refusal(
+            "no-kernel", f"the members are {ops}, and no kernel consists of "
+            f"these; there are {', '.join(FAMILIES)}"))
     if wanted in FAMILIES and wanted not in compiled.families:
-        raise KernelError(f"the members form {', '.join(compiled.families)}, "
-                          f"the pattern asks for {wanted}"
-                          + (f": {missed}" if missed else ""))
-
-
-def _missed(compiled: Compiled) -> str:
-    """Why there is no kernel, or no larger one, in the compiler's words."""
-    stopped = "Remark=a larger kernel stopped"
-    return "; ".join(
-        f"{r.name}: {r.text.removeprefix('Remark=')}"
-        for r in compiled.remarks
-        if r.kind == "Missed" or r.text.startswith(stopped))
+        _refuse_families(compiled, f"the pattern asks for {wanted}",
+                         f"ask for 'fuse' or 'fuse:{compiled.families[0]}'")
 
 
 def check_static(compiled: Compiled, static: StaticMlp) -> None:
@@ -444,16 +439,27 @@ def check_static(compiled: Compiled, static: StaticMlp) -> None:
     asked for.
 
     Raises:
-        KernelError: it is not, with the compiler's reasons.
+        KernelError: it is not, with the compiler's reason.
     """
-    reasons = _missed(compiled)
-    missed = f": {reasons}" if reasons else ""
-    other = [f for f in compiled.families if f not in static.families]
-    if other:
-        raise KernelError(f"the members form {', '.join(other)}; the "
-                          "fusion_config has kernels for "
-                          f"{', '.join(static.families)}{missed}")
+    if any(f not in static.families for f in compiled.families):
+        _refuse_families(
+            compiled, "the fusion_config asks for "
+            + " or ".join(static.families), "name its kernel in the "
+            "fusion_config, or leave the fusion_config out")
     left = re.search(r"fuse\.(linear|quantize|dequantize)\b",
                      compiled.formed)
     if left or " scales(" not in compiled.formed:
-        raise KernelError(f"no kernel with static scales forms{missed}")
+        raise KernelError(compiler_refusal(compiled.remarks) or refusal(
+            "no-kernel", "the members form no kernel that has all of their "
+            "linears with static scales; fuse them without a fusion_config"))
+
+
+def _refuse_families(compiled: Compiled, asked: str, advice: str) -> NoReturn:
+    """Says why kernels are not of the families that were asked for: something
+    keeps a larger one from forming, or the members form a whole other one."""
+    formed = " and ".join(compiled.families)
+    forms = "form" if len(compiled.families) > 1 else "forms"
+    stopped = None if any(f in _WHOLE for f in compiled.families) else \
+        compiler_refusal(compiled.remarks, f"only {formed} {forms}, and {asked}")
+    raise KernelError(stopped or refusal(
+        "other-family", f"the members form {formed}, and {asked}; {advice}"))

@@ -28,7 +28,8 @@ from fuse_mlir.patterns import (KernelConfig, ModuleSpec, Pattern,
                                 PatternError, check_specs, declared_patterns,
                                 resolve)
 from fuse_mlir.places import FusedPlace, FuseError
-from fuse_mlir.sites import (Refusal, Site, candidates, find_sites, join,
+from fuse_mlir.refusals import IDS, Refusal, refusal
+from fuse_mlir.sites import (Site, candidates, find_sites, join,
                              looks_like_mlp, shorter_sites)
 from fuse_mlir.static_mlp import StaticMlp
 from fuse_mlir.stored import Refused
@@ -140,14 +141,15 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
         raise FuseError(
             f"site '{join(first.parent, first.id)}' is refused: "
             f"{first.reason}" + (f" (and {more} more)" if more else "")
-            + "; pass strict=False to fuse the others")
+            + ("; pass strict=False to fuse the others" if planned else ""))
     if not planned and patterns is None:
         why = f": {results.refused[0].reason}" if results.refused else ""
         itself = "" if results.refused or not looks_like_mlp(model) else \
             "; fuse_mlir.compile(model) makes one kernel of the module itself"
         raise FuseError(
-            f"{type(model).__name__} has no chain to fuse{why}; "
-            f"fuse_mlir.explain(model) lists all reasons{itself}")
+            f"{type(model).__name__} has no chain to fuse{why}"
+            + ("; fuse_mlir.explain lists all reasons"
+               if len(results) != 1 else "") + itself)
     _put_all(model, planned)
     for result in results:
         if result.status == "could fuse":
@@ -225,9 +227,9 @@ def _refuse_kinds(model: nn.Module) -> None:
     without data fails, or leaves its parameters without data."""
     if isinstance(model, torch.jit.ScriptModule):
         raise FuseError(
-            "FUSE-N212 member-without-body: the model is a module of "
-            "torch.jit, whose forward is no code of Python; fuse the model "
-            "that it was made of")
+            str(refusal("not-traceable", "the model is a "
+                        "torch.jit.ScriptModule, which has no Python forward "
+                        "to trace; fuse the model that it was made of")))
     for path, module in model.named_modules():
         kind = type(module)
         if hasattr(kind, "_fuse_compiled_from"):
@@ -252,9 +254,10 @@ def _refuse_convolutions(site: Site) -> None:
     for path, member in zip(site.paths, site.members):
         for below, module in member.named_modules():
             if isinstance(module, nn.modules.conv._ConvNd):
-                site.refuse("FUSE-N212", "member-without-body",
+                site.refuse(IDS["convolution"], "convolution",
                             f"'{join(path, below) if below else path}' is a "
-                            f"{type(module).__name__}, which no kernel has")
+                            f"{type(module).__name__}, and no kernel has "
+                            "convolutions; leave it out of the chain")
                 return
 
 
@@ -266,7 +269,7 @@ def _hold_back_experts(site: Site) -> None:
     try:
         activation_of(site.members[0], path)
     except UnknownExperts as error:
-        site.refuse("FUSE-N212", "member-without-body", str(error))
+        site.refuse(IDS["unknown-experts"], "unknown-experts", str(error))
         return
     weights = dict(site.members[0].named_parameters())["down_proj"]
     if weights.is_cuda and weights.element_size() == 2 \
@@ -331,18 +334,17 @@ def plan_site(site: Site, gradients: str = "recompute",
             left = _formulas(site, str(compiled.remarks))
             result.note += f"without {left}, which rounding='relaxed' takes" \
                 if left else ""
-    except Refused as refusal:
-        result.refusal = Refusal(refusal.id, refusal.name, refusal.text)
+    except Refused as error:
+        result.refusal = Refusal(error.id, error.name, error.text)
         return result, None
     except KernelError as error:
         left = _formulas(site, str(error)) if rounding == "exact" else ""
-        result.refusal = Refusal(
-            "FUSE-N212", "member-without-body", str(error)
-            + (f"; rounding='relaxed' takes {left}" if left else ""))
+        found = error.refusal or refusal("no-code", str(error))
+        result.refusal = Refusal(found.id, found.name, found.text + (
+            f"; rounding='relaxed' takes {left}" if left else ""))
         return result, None
     except native.NativeError as error:
-        result.refusal = Refusal("FUSE-N212", "member-without-body",
-                                 f"no code for the members: {error}")
+        result.refusal = refusal("no-code", str(error))
         return result, None
     result.status = "could fuse"
     return result, module

@@ -6,9 +6,10 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import re
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import (CFUNCTYPE, POINTER, Structure, byref, c_char_p, c_int32,
                     c_int64, c_size_t, c_uint8, c_uint16, c_uint32, c_uint64,
                     c_void_p, sizeof)
@@ -49,7 +50,14 @@ _ORDERED = 2
 
 
 class NativeError(RuntimeError):
-    """A call into libfuse that failed; the text is the library's sentence."""
+    """A call into libfuse that failed; the text is the library's sentence.
+
+    Attributes:
+        status: name of the library's status, such as `FUSE_ERROR_TENSOR`;
+            empty where the call did not come to it.
+    """
+
+    status = ""
 
 
 class _Device(Structure):
@@ -111,6 +119,10 @@ class _Remark(Structure):
 
 
 _RemarkHandler = CFUNCTYPE(None, POINTER(_Remark), c_void_p)
+_DiagnosticHandler = CFUNCTYPE(None, c_int32, c_char_p, c_char_p, c_void_p)
+
+# FUSE_ERROR of fuse_severity.
+_SEVERITY_ERROR = 2
 
 
 @dataclass(frozen=True)
@@ -135,13 +147,61 @@ class Signature:
 
 @dataclass(frozen=True)
 class Remark:
-    """What a pass says of one site: fused, or why not."""
+    """What a pass says of one site: fused, or why not.
+
+    Attributes:
+        kind: Passed, Missed, Failure or Analysis.
+        category: of the pass.
+        name: id of the site.
+        location: of its first op, file:line:column.
+        text: "Key=value; Key=value".
+    """
 
     kind: str
     category: str
     name: str
     location: str
     text: str
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The values of `text` by their keys."""
+        parts = _KEY.split(self.text)
+        return dict(zip(parts[1::2], parts[2::2]))
+
+    @property
+    def refusal(self) -> str | None:
+        """Id of the predicate that kept a kernel, or a larger one, from
+        forming."""
+        if self.kind not in ("Missed", "Analysis"):
+            return None
+        found = _REASON.search(self.text)
+        return found and found[1]
+
+    @property
+    def named_reason(self) -> tuple[str, str]:
+        """Name of that predicate, and its sentence."""
+        found = _REASON.search(self.fields.get("Reason", ""))
+        return (found[2], found[3]) if found else ("", self.text)
+
+    @property
+    def place(self) -> str:
+        """File and line of the model; empty where they are not known."""
+        return source_line(self.location)
+
+
+# Keys of remarks are words in capitals; the compiler's sentences have none.
+_KEY = re.compile(r"(?:^|; )([A-Z]\w*)=")
+_REASON = re.compile(r"(FUSE-N\d+) ([\w-]+)(?:: (.*))?")
+
+
+def source_line(location: str) -> str:
+    """File and line of "file:line:column", unless it is a line of IR, which
+    is in no file."""
+    file, _, rest = location.partition(":")
+    line = rest.partition(":")[0]
+    return f"{file}:{line}" if file not in ("", "-") and line.isdigit() \
+        and line != "0" else ""
 
 
 def _candidates() -> list[Path]:
@@ -207,10 +267,16 @@ def aligned(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.clone() if tensor.data_ptr() % VECTOR_BYTES else tensor
 
 
-def _check(status: int) -> None:
+def _check(status: int, text: str = "") -> None:
+    """Raises the error of a call.
+
+    Args:
+        text: instead of the library's sentence.
+    """
     if status:
-        name = library().fuse_status_name(status).decode()
-        raise NativeError(f"{_last_error()} ({name})")
+        error = NativeError(text or _last_error())
+        error.status = library().fuse_status_name(status).decode()
+        raise error
 
 
 def _last_error() -> str:
@@ -263,6 +329,53 @@ def _views(tensors: Sequence[torch.Tensor]):
     return array
 
 
+class _Diagnostics:
+    """Errors of a context, as the compiler gives them.
+
+    Args:
+        context: a handle; the handler lives as long as this object.
+    """
+
+    def __init__(self, context: c_void_p) -> None:
+        self._errors: list[tuple[str, str]] = []
+        errors = self._errors
+
+        def collect(severity: int, location: bytes, message: bytes,
+                    _user_data: Any) -> None:
+            if severity == _SEVERITY_ERROR:
+                errors.append(((location or b"").decode(),
+                               (message or b"").decode()))
+
+        self._handler = _DiagnosticHandler(collect)
+        _check(library().fuse_context_set_diagnostic_handler(
+            context, self._handler, None))
+
+    def check(self, call: Callable[..., int], *arguments: Any) -> None:
+        """Calls a function of the library.
+
+        Raises:
+            NativeError: it failed. Lines of IR are named where it does not
+                parse; elsewhere the caller has not seen that IR.
+        """
+        self._errors.clear()
+        status = call(*arguments)
+        name = library().fuse_status_name(status).decode()
+        _check(status, "; ".join(dict.fromkeys(
+            _diagnostic(*error, name == "FUSE_ERROR_PARSE")
+            for error in self._errors)))
+
+
+def _diagnostic(location: str, message: str, parsing: bool) -> str:
+    """One error in a sentence."""
+    place = source_line(location)
+    if place:
+        return f"{message} ({place})"
+    found = re.fullmatch(r".*:(\d+):(\d+)", location)
+    if parsing and found and found[1] != "0":
+        return f"line {found[1]}, column {found[2]}: {message}"
+    return message
+
+
 class Module:
     """IR in a context of its own.
 
@@ -283,6 +396,7 @@ class Module:
         context = c_void_p()
         _check(lib.fuse_context_create(byref(context)))
         self._context = _Handle("context", context)
+        self._diagnostics = _Diagnostics(context)
         remarks = self.remarks
 
         def collect(remark, _user_data) -> None:
@@ -295,16 +409,16 @@ class Module:
                                                    None))
         data = text.encode()
         module = c_void_p()
-        _check(lib.fuse_module_parse(context, data, c_size_t(len(data)),
-                                     byref(module)))
+        self._diagnostics.check(lib.fuse_module_parse, context, data,
+                                c_size_t(len(data)), byref(module))
         self._module = _Handle("module", module)
 
     def run(self, pipeline: str) -> None:
         """Runs passes; when one fails the module is as it was before."""
         require(pipeline, str, "the pipeline", "a text such as "
                 "'builtin.module(canonicalize)'")
-        _check(library().fuse_module_run(self._module.pointer,
-                                         pipeline.encode()))
+        self._diagnostics.check(library().fuse_module_run,
+                                self._module.pointer, pipeline.encode())
 
     def text(self) -> str:
         """The module as it is printed."""
@@ -331,14 +445,16 @@ class Module:
         Raises:
             NativeError: there is no code for this IR and target.
         """
-        return compile_module(self._module.pointer, link, chip, tokens,
-                              portable, cpu)
+        return compile_module(self._module.pointer, self._diagnostics, link,
+                              chip, tokens, portable, cpu)
 
 
-def compile_module(module: c_void_p, link: bool = False, chip: str = "",
+def compile_module(module: c_void_p, diagnostics: _Diagnostics,
+                   link: bool = False, chip: str = "",
                    tokens: int = 0, portable: bool = False,
                    cpu: str = "native") -> "Artifact":
-    """`Module.compile` for a handle of the library."""
+    """`Module.compile` for a handle of the library, and its context's
+    errors."""
     for what, name in (("chip", chip), ("cpu", cpu)):
         require(name, str, f"the {what}", "its name")
     options = _CompileOptions()
@@ -351,8 +467,8 @@ def compile_module(module: c_void_p, link: bool = False, chip: str = "",
     if tokens:
         options.tokens = tokens
     artifact = c_void_p()
-    _check(library().fuse_module_compile(module, byref(options),
-                                         byref(artifact)))
+    diagnostics.check(library().fuse_module_compile, module, byref(options),
+                      byref(artifact))
     return Artifact(artifact)
 
 

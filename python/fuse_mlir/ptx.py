@@ -92,7 +92,8 @@ def compile_ptx(kernel: PtxKernel, function: str, chip: str) \
         f"  %r = fuse.call_slot @chain({given}) : {type_}\n"
         f"  return %r : {head[2]}\n}}\n")
     module.bind({"bind": {"chain": "ptx"}, "target": chip})
-    return native.compile_module(module._handle.pointer, chip=chip)
+    return native.compile_module(module._handle.pointer,
+                                 module._context._diagnostics, chip=chip)
 
 
 def _tensor_names(parameters: Sequence[str]) -> dict[str, str]:

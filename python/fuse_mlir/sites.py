@@ -19,19 +19,8 @@ from fuse_mlir.flow import Call, Flow
 from fuse_mlir.globs import PathGlob
 from fuse_mlir.patterns import (ANY_FAMILY, Member, Pattern, PatternError,
                                 class_name)
+from fuse_mlir.refusals import IDS, Refusal
 from fuse_mlir.watch import GLOBAL_HOOKS
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """The first predicate that a site failed."""
-
-    id: str
-    name: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.id} {self.name}: {self.text}"
 
 
 # Where an argument of a call is: a position or a keyword.
@@ -213,9 +202,10 @@ def _check_scripts(site: Site) -> None:
         for below, module in member.named_modules():
             if isinstance(module, torch.jit.ScriptModule):
                 where = join(path, below) if below else path
-                site.refuse("FUSE-N212", "member-without-body",
-                            f"'{where}' is a module of torch.jit, whose "
-                            "forward is no code of Python")
+                site.refuse(IDS["not-traceable"], "not-traceable",
+                            f"'{where}' is a torch.jit.ScriptModule, which "
+                            "has no Python forward to trace; put the module "
+                            "that it was made of in its place")
                 return
 
 
@@ -334,7 +324,7 @@ def _source(site: Site, path: str, slot: Slot, value: Any,
     if value is None or isinstance(value, (bool, int, float, str,
                                            torch.dtype)):
         return Source("constant", value=value)
-    site.refuse("FUSE-N212", "member-without-body",
+    site.refuse(IDS["unsupported-argument"], "unsupported-argument",
                 f"argument {_show(slot)} of '{path}' is a "
                 f"{type(value).__name__}; expected a tensor or a number")
     return None
@@ -434,9 +424,10 @@ def _check_attributes(site: Site, member: nn.Module, path: str,
     for below, _ in member.named_modules():
         where = join(path, below) if below else path
         if where in flow.changed:
-            site.refuse("FUSE-N212", "member-without-body",
+            site.refuse(IDS["changes-itself"], "changes-itself",
                         f"the forward of '{where}' changes its attribute "
-                        f"'{flow.changed[where]}', which no kernel does")
+                        f"'{flow.changed[where]}', which no kernel does; return "
+                        "the value, or leave this module out of the chain")
             return
 
 
@@ -475,9 +466,9 @@ def _check_names(site: Site, member: nn.Module, path: str) -> None:
     held = {*vars(member), *member._parameters, *member._buffers,
             *member._modules, *dir(type(member))}
     for name in sorted(PLACE_NAMES & held):
-        site.refuse("FUSE-N212", "member-without-body", f"'{path}' has an "
-                    f"attribute '{name}', as the module in its place has; "
-                    "rename it")
+        site.refuse(IDS["attribute-taken"], "attribute-taken",
+                    f"'{path}' has an attribute '{name}', as the module in its "
+                    "place has; rename it")
         return
 
 
@@ -488,9 +479,10 @@ def _check_tensors(site: Site, member: nn.Module, path: str) -> None:
         kind = type(tensor)
         if kind.__torch_dispatch__ \
                 is not torch._C._disabled_torch_dispatch_impl:
-            site.refuse("FUSE-N212", "member-without-body",
+            site.refuse(IDS["opaque-tensor"], "opaque-tensor",
                         f"'{join(path, name)}' is a {kind.__name__}, a tensor "
-                        "whose values no kernel can read")
+                        "whose values no kernel can read; fuse the model "
+                        "before a package replaces its tensors")
             return
 
 

@@ -42,14 +42,20 @@ class SlotError(native.NativeError):
     """A slot that can not be bound or called as asked."""
 
 
-def _call(name: str, *arguments: Any) -> None:
-    native._check(getattr(native.library(), name)(*arguments))
+def _call(name: str, *arguments: Any,
+          context: Context | None = None) -> None:
+    """Calls the library; `context` is whose errors a failure is told by."""
+    function = getattr(native.library(), name)
+    if context is None:
+        native._check(function(*arguments))
+    else:
+        context._diagnostics.check(function, *arguments)
 
 
-def _take_text(name: str, *arguments: Any) -> str:
+def _take_text(name: str, *arguments: Any, context: Context) -> str:
     """A string that the last parameter of a function gives."""
     text = c_void_p()
-    _call(name, *arguments, byref(text))
+    _call(name, *arguments, byref(text), context=context)
     try:
         return ctypes.string_at(text).decode()
     finally:
@@ -67,6 +73,7 @@ class Context:
         pointer = c_void_p()
         _call("fuse_context_create", byref(pointer))
         self._handle = native._Handle("context", pointer)
+        self._diagnostics = native._Diagnostics(pointer)
 
     def register_kernels(self, kernels: str | Path,
                          directory: Path | None = None,
@@ -86,12 +93,13 @@ class Context:
         _call("fuse_context_register_kernels", self._handle.pointer, text,
               c_size_t(len(text)),
               c_char_p(str(directory).encode() if directory else None),
-              c_int32(force))
+              c_int32(force), context=self)
 
     def list_kernels(self) -> list[dict[str, Any]]:
         """Ops and variants, each with its kernels."""
         return json.loads(_take_text("fuse_context_list_kernels",
-                                     self._handle.pointer, c_int32(1)))
+                                     self._handle.pointer, c_int32(1),
+                                     context=self))
 
     def parse(self, text: str) -> Module:
         """A module of fuse IR."""
@@ -106,7 +114,7 @@ class Module:
         require(text, str, "the IR", "the text of a module")
         data, pointer = text.encode(), c_void_p()
         _call("fuse_module_parse", context._handle.pointer, data,
-              c_size_t(len(data)), byref(pointer))
+              c_size_t(len(data)), byref(pointer), context=context)
         #: Kernels live in the context.
         self._context = context
         self._handle = native._Handle("module", pointer)
@@ -123,14 +131,16 @@ class Module:
         """Binds slots; returns the report. After an error nothing is bound."""
         return json.loads(_take_text("fuse_module_bind_slots",
                                      self._handle.pointer,
-                                     json.dumps(config).encode()))
+                                     json.dumps(config).encode(),
+                                     context=self._context))
 
     def unbind(self, model: str | None = None) -> None:
         """Undoes the bindings of one model, or all."""
         require(model, (str, type(None)), "argument 'model'",
                 "the name of a fuse.model")
         _call("fuse_module_unbind_slots", self._handle.pointer,
-              c_char_p(model.encode() if model else None))
+              c_char_p(model.encode() if model else None),
+              context=self._context)
 
     def compile(self, device: torch.device = torch.device("cpu"),
                 chip: str = "") -> native.Instance:
@@ -140,7 +150,8 @@ class Module:
             device: where it will run, of the kind that its kernels are for.
             chip: that of a GPU, such as `sm_90a`; none for this CPU.
         """
-        artifact = native.compile_module(self._handle.pointer, chip=chip)
+        artifact = native.compile_module(
+            self._handle.pointer, self._context._diagnostics, chip=chip)
         instance = artifact.load_on(device).instance()
         instance.prepare()
         return instance

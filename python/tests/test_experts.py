@@ -204,7 +204,7 @@ class Fused(unittest.TestCase):
                             num_key_value_heads=1, num_local_experts=4,
                             head_dim=16)
         self.assertRegex(fuse_mlir.explain(model)[0].reason,
-                         "FUSE-N212 .*experts 'model.layers.0.mlp.experts' "
+                         "FUSE-N225 .*experts 'model.layers.0.mlp.experts' "
                          "have the tensors down_proj, down_proj_bias")
 
     def test_code_for_gpus(self):
@@ -219,7 +219,7 @@ class Fused(unittest.TestCase):
         self.assertEqual(len(fuse_mlir.fuse_modules(
             mixtral(), {pattern: "fuse:moe_experts"}).fused), 2)
         with self.assertRaisesRegex(fuse_mlir.FuseError, "the members form "
-                                    "moe_experts, the pattern asks for mlp"):
+                                    "moe_experts, and the pattern asks for mlp"):
             fuse_mlir.fuse_modules(mixtral(), {pattern: "fuse:mlp"})
 
 

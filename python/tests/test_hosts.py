@@ -580,7 +580,7 @@ class Attributes(unittest.TestCase):
             return f"{found.status} {found.reason}"
 
         for name in ("site", "names", "static", "_kernel", "build", "members"):
-            self.assertRegex(status(name), "refused FUSE-N212 .*: 'layers.0."
+            self.assertRegex(status(name), "refused FUSE-N226 .*: 'layers.0."
                              f"mlp' has an attribute '{name}', as the module")
         for name in ("size", "_names", "config"):
             self.assertEqual(status(name), "fused ")

@@ -88,8 +88,9 @@ class Fusing(unittest.TestCase):
         model.to(torch.bfloat16)
         with self.assertRaisesRegex(
                 KernelError, r"site 'norm\+mlp#0' has no kernel for its "
-                "members and inputs as they are now: the members form "
-                "norm_linear, the pattern asks for gated_mlp: .*; unfuse the"):
+                "members and inputs as they are now: FUSE-N101 extra-rounding: "
+                ".*only norm_linear forms, and the pattern asks for gated_mlp;"
+                ".*; unfuse the"):
             model(x.bfloat16())
         fuse_mlir.unfuse_modules(model)
         model(x.bfloat16())
@@ -692,8 +693,8 @@ class Candidates(unittest.TestCase):
         with mock.patch("torch.export.export") as export:
             found = fuse_mlir.explain(model, inputs=x)
         self.assertEqual([s.reason for s in found], [
-            "FUSE-N212 member-without-body: 'layers.0.mlp.conv' is a Conv1d, "
-            "which no kernel has"])
+            "FUSE-N224 convolution: 'layers.0.mlp.conv' is a Conv1d, and no "
+            "kernel has convolutions; leave it out of the chain"])
         export.assert_not_called()
 
     def test_packed_linears_are_named(self):
@@ -713,7 +714,7 @@ class Candidates(unittest.TestCase):
             setattr(mlp, name, PackedLinear(getattr(mlp, name)))
         found = fuse_mlir.explain(model, inputs=x)
         self.assertEqual([s.id for s in found], ["norm+mlp#0"])
-        self.assertRegex(found[0].reason, r"FUSE-N212 .*module 'mlp.gate'\): "
+        self.assertRegex(found[0].reason, r"FUSE-N219 .*module 'mlp.gate'\): "
                          "no translation for 'aten.to.dtype' with .*i8")
 
     def test_models_of_sound_need_no_inputs(self):

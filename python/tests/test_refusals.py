@@ -236,9 +236,10 @@ class Refusals(unittest.TestCase):
         store(model)
         result = fuse(model, x, strict=False)
         self.assertEqual(
-            result[0].reason, "FUSE-N212 member-without-body: "
+            result[0].reason, "FUSE-N227 opaque-tensor: "
             "'layers.0.mlp.up.weight' is a Stored, a tensor whose values no "
-            "kernel can read")
+            "kernel can read; fuse the model before a package replaces its "
+            "tensors")
 
         # One that comes later is computed before the kernel reads it.
         model, x = net(1)
@@ -261,12 +262,14 @@ class Refusals(unittest.TestCase):
         with self.assertRaisesRegex(PatternError, "unknown kernel 'org/r:K'; "
                                     "expected 'fuse', a family"):
             fuse(model, x, {CHAIN: "org/r:K"})
-        with self.assertRaisesRegex(FuseError, "form gated_mlp, the pattern "
-                                    "asks for mlp"):
+        with self.assertRaisesRegex(FuseError, "FUSE-N218 other-family: the "
+                                    "members form gated_mlp, and the pattern "
+                                    "asks for mlp; ask for 'fuse' or "
+                                    "'fuse:gated_mlp'"):
             fuse(model, x, {CHAIN: "fuse:mlp"})
 
     def test_bodies(self):
-        self.refused(r"FUSE-N212 .*test_refusals.py:\d+ \(module 'mlp'\): no "
+        self.refused(r"FUSE-N219 .*test_refusals.py:\d+ \(module 'mlp'\): no "
                      "translation for 'aten.sort.default'", OddBlock)
 
     def test_arguments_without_a_translation(self):
@@ -299,13 +302,13 @@ class Refusals(unittest.TestCase):
             result = fuse(model, x, {(("*", "layers.*.norm"),
                                       ("*", "layers.*.mlp")): "fuse"},
                           strict=False)
-            self.assertIn(f"FUSE-N212 member-without-body: 'layers.0.{path}' "
-                          "is a module of torch.jit", result[0].reason)
+            self.assertIn(f"FUSE-N222 not-traceable: 'layers.0.{path}' is a "
+                          "torch.jit.ScriptModule", result[0].reason)
             # The other layer is as any.
             self.assertEqual([s.parent for s in result.fused], ["layers.1"])
             torch.testing.assert_close(model(x), expected)
-        with self.assertRaisesRegex(FuseError, "the model is a module of "
-                                    "torch.jit"):
+        with self.assertRaisesRegex(FuseError, "FUSE-N222 not-traceable: the model "
+                                    "is a torch.jit.ScriptModule"):
             fuse(torch.jit.script(MLP(8, 16)), x)
 
     def test_modules_of_torch_jit_get_tensors_with_data(self):
@@ -336,7 +339,7 @@ class Refusals(unittest.TestCase):
                 super().__init__()
                 self.mlp = CountingMLP(8, 16)
 
-        model, _ = self.refused("FUSE-N212 .*the forward of 'layers.0.mlp' "
+        model, _ = self.refused("FUSE-N223 .*the forward of 'layers.0.mlp' "
                                 "changes its attribute 'calls'", Counting)
         self.assertEqual(model.layers[0].mlp.calls, 0)
 
@@ -411,9 +414,9 @@ class Refusals(unittest.TestCase):
     def test_linears_that_are_no_kernel(self):
         model = nn.Sequential(nn.Linear(8, 4), nn.Linear(4, 8)).eval()
         found = fuse_mlir.explain(model, inputs=torch.randn(3, 8))
-        self.assertRegex(found[0].reason, "FUSE-N212 member-without-body: no "
-                         "kernel forms: the members are linear, linear, and "
-                         r"no family is that \(gated_mlp, ")
+        self.assertRegex(found[0].reason, "FUSE-N221 no-kernel: the members "
+                         "are linear, linear, and no kernel consists of "
+                         "these; there are gated_mlp, ")
 
     def test_mlps_that_are_no_module(self):
         class Layer(nn.Module):

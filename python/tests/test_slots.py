@@ -209,7 +209,9 @@ class Errors(Slots):
         inputs = torch.randn(5, 48), model.weight
         bound, types = model.norm.bound_ir(inputs, [(-1, 48), (48,)])
         self.assertEqual(types, [torch.float32])
-        code = native.compile_module(bound._handle.pointer, chip="sm_90a")
+        code = native.compile_module(
+            bound._handle.pointer, self.context._diagnostics,
+            chip="sm_90a")
         self.assertIn(b".entry", code.bytes())
 
     def test_unknown_op_and_path(self):

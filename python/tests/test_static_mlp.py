@@ -147,13 +147,12 @@ class Checkpoints(unittest.TestCase):
         fails("FUSE-N303 weight-type: linear 'mlp.gate_proj': .*bfloat16",
               put("gate_proj", "weight", torch.ones(64, 32).bfloat16()))
         # Two input scales: the linears read two values then.
-        inputs = ("the members form norm_linear, act_quantize; the "
-                  "fusion_config has kernels for gated_mlp, mlp: .*a larger "
-                  "kernel stopped at fuse.linear: FUSE-N0")
-        fails(inputs + "19 input-scales-differ",
+        inputs = ("; only norm_linear and act_quantize form, and the "
+                  "fusion_config asks for gated_mlp or mlp; ")
+        fails("FUSE-N019 input-scales-differ: .*" + inputs,
               put("gate_proj", "activation_scale", torch.tensor(0.03)))
         weight = torch.zeros(64, 32)
-        fails(inputs + "04 gate-and-up-inputs-differ",
+        fails("FUSE-N004 gate-and-up-inputs-differ: .*" + inputs,
               put("gate_proj", "weight", weight.to(torch.float8_e5m2)))
         fails("FUSE-N303 weight-type: .* the weight is torch.float8_e4m3fnuz",
               put("gate_proj", "weight",
@@ -163,9 +162,9 @@ class Checkpoints(unittest.TestCase):
         model = fp8_transformer("gpt_neox", **SIZES)
         only = {"static_quantized_mlp": {"input_quant": "fuse",
                                          "gated_mlp": "fuse"}}
-        with self.assertRaisesRegex(fuse_mlir.FuseError, "the members form "
-                                    "mlp; the fusion_config has kernels for "
-                                    "gated_mlp"):
+        with self.assertRaisesRegex(fuse_mlir.FuseError, "FUSE-N218 other-family: "
+                                    "the members form mlp, and the "
+                                    "fusion_config asks for gated_mlp"):
             fuse_mlir.fuse_modules(model, fusion_config=only)
 
     def test_floating_point_is_refused(self):
