@@ -85,6 +85,15 @@ def build_model(architecture: str, settings: Mapping[str, Any],
     By default without storage: parameters are on the meta device until
     `seed_weights` draws them.
     """
+    return build_from_config(config_of(architecture, settings), dtype, device)
+
+
+def config_of(architecture: str, settings: Mapping[str, Any]) -> Any:
+    """The config of a model type with some settings.
+
+    Raises:
+        BlockError: the type or a setting is unknown.
+    """
     import transformers
 
     if architecture not in transformers.CONFIG_MAPPING:
@@ -98,13 +107,23 @@ def build_model(architecture: str, settings: Mapping[str, Any],
     try:
         config = transformers.AutoConfig.for_model(architecture, **settings)
     except Exception as error:
-        raise _settings_error(architecture, error) from error
-    unknown = [k for k in settings if k not in _config_fields(config)]
+        raise settings_error(architecture, error) from error
+    check_settings(config, settings)
+    return config
+
+
+def check_settings(config: Any, settings: Mapping[str, Any]) -> None:
+    """Whether a config knows all settings that a user gave.
+
+    Raises:
+        BlockError: one is unknown; with names that are similar.
+    """
+    known = _config_fields(config)
+    unknown = [k for k in settings if k not in known]
     if unknown:
         raise BlockError(f"{type(config).__name__} has no setting "
                          + ", ".join(f"'{k}'" for k in unknown)
-                         + _similar(unknown[0], _config_fields(config)))
-    return build_from_config(config, dtype, device)
+                         + _similar(unknown[0], known))
 
 
 def _similar(name: str, known: Iterable[str]) -> str:
@@ -119,9 +138,11 @@ def build_from_config(config: Any, dtype: torch.dtype,
     device."""
     try:
         with torch.device(device), _default_dtype(dtype):
-            model = _auto_class(config).from_config(config)
+            model = _make(config)
+    except BlockError:
+        raise
     except Exception as error:
-        raise _settings_error(config.model_type, error) from error
+        raise settings_error(config.model_type, error) from error
     # What is made by torch.Tensor(size) knows no default device.
     for module in model.modules():
         for name, parameter in module.named_parameters(recurse=False):
@@ -131,45 +152,81 @@ def build_from_config(config: Any, dtype: torch.dtype,
     return model
 
 
-def _settings_error(architecture: str, error: Exception) -> BlockError:
-    """Configs and models check settings with whatever error comes to hand."""
+def settings_error(architecture: str, error: Exception) -> BlockError:
+    """What transformers says of settings, as an error of ours.
+
+    Configs and models check settings with whatever error comes to hand.
+    """
     reason = error.__cause__ or error
     return BlockError(f"transformers cannot build '{architecture}' with these "
-                      f"settings: {_reason(reason)}")
+                      f"settings: {reason_of(reason)}")
 
 
 def _config_fields(config: Any) -> set[str]:
     return set(type(config)().to_dict())
 
 
-def load_model(path: str | Path, dtype: torch.dtype) -> nn.Module:
+def load_model(path: str | Path, dtype: torch.dtype,
+               config: Any = None) -> nn.Module:
     """A model with its weights from a local directory.
 
-    Where there is no GPU, FP8 checkpoints keep their stored weights and their
-    scales, and their linears are computed with PyTorch.
+    Checkpoints with weights in 8 bits keep them and their scales, and their
+    linears are computed with PyTorch, except for the FP8 layout of
+    transformers where there is a GPU.
+
+    Args:
+        path: directory with config.json and weights.
+        dtype: of parameters in floating point.
+        config: instead of that of the directory.
+
+    Raises:
+        BlockError: the directory, its format, a package or a weight is
+            missing or not supported.
     """
     import transformers
 
-    from fuse_mlir import checkpoint
+    from fuse_mlir import checkpoint, formats
 
     if not Path(path).is_dir():
         raise BlockError(f"no directory '{path}'")
-    quantization = checkpoint.quantization_of(path) or {}
-    if quantization.get("quant_method") == "fp8" \
-            and not torch.cuda.is_available():
+    method = (formats.quantization_of(path) or {}).get("quant_method")
+    if method == "fp8" and not torch.cuda.is_available():
         return checkpoint.load_fp8(path, dtype)
-    config = transformers.AutoConfig.from_pretrained(path)
-    return _auto_class(config).from_pretrained(path, dtype=dtype)
+    if method != "fp8" and checkpoint.is_stored_checkpoint(path):
+        return checkpoint.load_stored(path, dtype)
+    config = config or transformers.AutoConfig.from_pretrained(path)
+    return checkpoint.from_pretrained(model_class(config), path, dtype,
+                                      config)
 
 
-def _auto_class(config: Any) -> Any:
-    """The class with a language-model head where there is one, because its
-    module paths are the ones that checkpoints use."""
+def model_class(config: Any) -> Any:
+    """The class of transformers that a config's `architectures` names.
+
+    Without that, the class with a language-model head where there is one,
+    because its module paths are the ones that checkpoints use.
+
+    Raises:
+        BlockError: transformers has no class of that name.
+    """
     import transformers
 
+    for name in (getattr(config, "architectures", None) or ())[:1]:
+        kind = getattr(transformers, name, None)
+        if kind is None:
+            raise BlockError(
+                f"transformers {transformers.__version__} has no class "
+                f"'{name}', which the config's architectures name"
+                + _similar(name, dir(transformers)))
+        return kind
     if type(config) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
         return transformers.AutoModelForCausalLM
     return transformers.AutoModel
+
+
+def _make(config: Any) -> nn.Module:
+    kind = model_class(config)
+    make = getattr(kind, "from_config", None) or kind._from_config
+    return make(config)
 
 
 @contextlib.contextmanager
@@ -277,10 +334,11 @@ def export_module(module: nn.Module, shape: Sequence[DimSpec],
     # Whatever the module or the tracer raises is about the module.
     except Exception as error:
         raise BlockError("PyTorch cannot export the modules: "
-                         + _reason(error)) from error
+                         + reason_of(error)) from error
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
+    """The kind of an error and the first line of its text."""
     first = str(error).strip().split("\n")[0]
     return f"{type(error).__name__}: {first}"
 

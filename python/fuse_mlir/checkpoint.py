@@ -9,18 +9,24 @@ and only the parameters of the wanted modules are read, in their own types.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import safe_open
 from torch import nn
 
 from fuse_mlir.blocks import (BlockError, Chain, build_from_config,
-                              take_chain)
+                              model_class, take_chain)
 from fuse_mlir.emulation import emulate
-from fuse_mlir.stored import Kept, Policy, is_stored, make_linear
+from fuse_mlir.formats import quantization_of, refusal
+from fuse_mlir.stored import (WEIGHT_SCALES, Kept, Policy, Refused, is_stored,
+                              make_linear)
+
+#: Types of codes as safetensors files name them.
+_CODES = {"F8_E4M3", "F8_E5M2", "I8", "U8"}
 
 
 class Checkpoint:
@@ -44,6 +50,18 @@ class Checkpoint:
         if not self._files:
             raise BlockError(f"no safetensors file in '{directory}'")
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def types(self) -> dict[str, str]:
+        """The type of each tensor, as safetensors names it: "BF16"."""
+        found = {}
+        for name in sorted(set(self._files.values())):
+            with safe_open(self.directory / name, framework="pt") as file:
+                for entry in file.keys():
+                    found[entry] = file.get_slice(entry).get_dtype()
+        return found
+
     def find(self, name: str) -> str | None:
         """The entry for a parameter; a base model's have no `model.`."""
         for candidate in (name, name.removeprefix("model."), f"model.{name}"):
@@ -66,14 +84,6 @@ class Checkpoint:
                 for name in self._files
                 if name.startswith(prefix)
                 and "." not in name.removeprefix(prefix)}
-
-
-def quantization_of(directory: str | Path) -> dict | None:
-    """`quantization_config` of a directory's config.json, or None."""
-    path = Path(directory) / "config.json"
-    if not path.is_file():
-        return None
-    return json.loads(path.read_text()).get("quantization_config")
 
 
 def policy_of(directory: str | Path, policy: Policy,
@@ -103,16 +113,14 @@ def load_chain(directory: str | Path, parent: str, members: Sequence[str],
         The chain, and the linears that stay in floating point.
 
     Raises:
-        Refused: a linear that can not be expressed as it is stored.
-        BlockError: a parameter that the checkpoint does not have.
+        Refused: a linear that cannot be expressed as it is stored.
+        BlockError: a parameter that the checkpoint does not have, or a format
+            that no kernel reads.
     """
-    import transformers
-
     if not Path(directory).is_dir():
         raise BlockError(f"no directory '{directory}'")
-    config = transformers.AutoConfig.from_pretrained(directory)
-    if getattr(config, "quantization_config", None) is not None:
-        del config.quantization_config
+    check_format(directory)
+    config = _float_config(directory)
     chain = take_chain(build_from_config(config, dtype), parent, members,
                        residual)
     checkpoint = Checkpoint(directory)
@@ -136,15 +144,19 @@ def load_chain(directory: str | Path, parent: str, members: Sequence[str],
     return chain, kept
 
 
-def _fill(chain: nn.Module, checkpoint: Checkpoint,
-          dtype: torch.dtype) -> None:
-    """Reads the parameters that have no storage yet."""
+def _fill(chain: nn.Module, checkpoint: Checkpoint, dtype: torch.dtype,
+          wanted: Callable[[str, nn.Parameter], bool] = (
+              lambda _, parameter: parameter.is_meta)) -> None:
+    """Reads parameters, by default those that have no storage yet."""
+    tied = set(getattr(chain, "all_tied_weights_keys", None) or ())
     for path, owner in chain.named_modules():
         for name, parameter in list(owner.named_parameters(recurse=False)):
-            if not parameter.is_meta:
+            if not wanted(path, parameter):
                 continue
             full = f"{path}.{name}" if path else name
             entry = checkpoint.find(full)
+            if entry is None and full in tied:
+                continue
             if entry is None:
                 raise BlockError(f"'{checkpoint.directory}' has no '{full}'")
             tensor = checkpoint.read(entry)
@@ -154,6 +166,89 @@ def _fill(chain: nn.Module, checkpoint: Checkpoint,
                     f"wants {list(parameter.shape)}")
             setattr(owner, name, nn.Parameter(tensor.to(dtype),
                                               requires_grad=False))
+
+
+def is_stored_checkpoint(directory: str | Path) -> bool:
+    """Whether a directory has weights in 8 bits, whatever its config says."""
+    if quantization_of(directory) is not None:
+        return True
+    path = Path(directory)
+    if not any(path.glob("*.safetensors")):
+        return False
+    return any(entry.endswith("weight") and kind in _CODES
+               for entry, kind in Checkpoint(path).types().items())
+
+
+def check_format(directory: str | Path) -> None:
+    """Whether kernels can read the weights of a directory.
+
+    Raises:
+        BlockError: they cannot; with the name of the format.
+    """
+    quantization = quantization_of(directory)
+    reason = None if quantization is None else refusal(quantization)
+    if reason is not None:
+        raise BlockError(f"'{directory}': {reason}")
+
+
+def _float_config(directory: str | Path) -> Any:
+    """The config of a directory, for a model in floating point."""
+    import transformers
+
+    config = transformers.AutoConfig.from_pretrained(directory)
+    if getattr(config, "quantization_config", None) is not None:
+        del config.quantization_config
+    return config
+
+
+def load_stored(directory: str | Path, dtype: torch.dtype) -> nn.Module:
+    """A whole model whose linears keep their stored weights and scales.
+
+    Linears get the entries of the checkpoint by their names: `weight` in its
+    own type, `weight_scale`, `input_scale`. `emulate` lets the model run in
+    PyTorch. The packages that wrote the checkpoint are not needed.
+
+    Args:
+        directory: safetensors files of compressed-tensors, ModelOpt, or
+            anything else that puts scales beside weights.
+        dtype: of all other parameters.
+
+    Raises:
+        Refused: a stored weight has no scale.
+        BlockError: a parameter that the checkpoint does not have, or a format
+            that no kernel reads.
+    """
+    from transformers.initialization import no_init_weights
+
+    check_format(directory)
+    checkpoint = Checkpoint(directory)
+    with no_init_weights():
+        model = build_from_config(_float_config(directory), dtype, "cpu")
+    read = set()
+    for path, module in model.named_modules():
+        if not isinstance(module, nn.Linear):
+            continue
+        entries = checkpoint.entries(path)
+        if not is_stored(entries):
+            continue
+        if not any(name in entries for name in WEIGHT_SCALES):
+            raise Refused("weight-scale-missing", path,
+                          f"the weight is {entries['weight'].dtype}; expected "
+                          "one of " + ", ".join(WEIGHT_SCALES))
+        read.add(path)
+        module.weight = nn.Parameter(entries.pop("weight"),
+                                     requires_grad=False)
+        bias = entries.pop("bias", None)
+        if bias is not None:
+            module.bias = nn.Parameter(bias.to(dtype), requires_grad=False)
+        for name, tensor in entries.items():
+            module.register_buffer(name, tensor)
+    _fill(model, checkpoint, dtype,
+          lambda path, _: path not in read)
+    tie: Callable[[], None] = getattr(model, "tie_weights")
+    tie()
+    emulate(model)
+    return model.eval()
 
 
 def load_fp8(directory: str | Path, dtype: torch.dtype) -> nn.Module:
@@ -168,11 +263,54 @@ def load_fp8(directory: str | Path, dtype: torch.dtype) -> nn.Module:
     from transformers.quantizers.quantizer_finegrained_fp8 import (
         FineGrainedFP8HfQuantizer)
 
-    from fuse_mlir.blocks import _auto_class
-
     config = transformers.AutoConfig.from_pretrained(directory)
     # The check of the environment is what asks for multiplied weights.
     with mock.patch.object(FineGrainedFP8HfQuantizer, "validate_environment"):
-        model = _auto_class(config).from_pretrained(directory, dtype=dtype)
+        model = from_pretrained(model_class(config), directory, dtype)
     emulate(model)
     return model.eval()
+
+
+def from_pretrained(kind: Any, directory: str | Path, dtype: torch.dtype,
+                    config: Any = None) -> nn.Module:
+    """A model as transformers loads it, with all of its weights.
+
+    Args:
+        kind: class of transformers.
+        config: instead of that of the directory.
+
+    Raises:
+        BlockError: transformers cannot load it, a package is missing, or
+            weights of the model are not in the directory; transformers would
+            draw those.
+    """
+    more = {} if config is None else {"config": config}
+    try:
+        model, info = kind.from_pretrained(
+            directory, dtype=dtype, output_loading_info=True,
+            local_files_only=True, **more)
+    except ImportError as error:
+        raise BlockError(f"loading '{directory}' needs a package that is not "
+                         f"installed: {_first_line(error)}") from error
+    except Exception as error:
+        raise BlockError(f"transformers cannot load '{directory}': "
+                         f"{type(error).__name__}: "
+                         + _first_line(error)) from error
+    missing = sorted(map(str, info.get("missing_keys") or ()))
+    wrong = sorted(str(k[0] if isinstance(k, tuple) else k)
+                   for k in info.get("mismatched_keys") or ())
+    for names, what in ((missing, "does not have"),
+                        (wrong, "has in another shape")):
+        if names:
+            more_names = f" and {len(names) - 4} more" if len(names) > 4 \
+                else ""
+            raise BlockError(
+                f"'{directory}' {what} {len(names)} weights of "
+                f"{type(model).__name__}, which transformers would draw: "
+                + ", ".join(names[:4]) + more_names)
+    return model
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().split("\n")
+    return lines[0] or f"{type(error).__name__} without a message"

@@ -14,7 +14,7 @@ from fuse_mlir.model_arguments import (DTYPES, add_model, add_stored,
 from fuse_mlir.model_arguments import settings as _settings
 
 if TYPE_CHECKING:
-    from fuse_mlir.report import Timing, Verification
+    from fuse_mlir.report import Check, Timing, Verification
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -27,9 +27,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return options.run(options)
     # Errors of kernels and of the library are runtime errors.
-    except (BlockError, CalibrationError, ImportFailure, OSError,
+    except (BlockError, CalibrationError, ImportError, ImportFailure, OSError,
             RuntimeError, ValueError) as error:
         text = str(error)
+        if isinstance(error, ImportError) \
+                and not isinstance(error, ImportFailure):
+            first = text.strip().partition("\n")[0]
+            text = f"a package is missing: {first}"
         if isinstance(error, OSError) and error.filename is not None:
             text = f"{error.filename}: {error.strerror}"
         print(f"error: {text}", file=sys.stderr)
@@ -409,13 +413,15 @@ def _add_model_commands(commands: Any) -> None:
             f"transformers: {summary}.")
         command.add_argument(
             "model", metavar="MODEL_OR_CONFIG",
-            help="directory with a model, a config.json, or a model type "
-            "such as qwen3; the last two get drawn weights")
+            help="directory with config.json and weights, a config.json, or "
+            "a model type such as qwen3; the last two get drawn weights")
         command.add_argument(
             "--set", metavar="KEY=VALUE", action="append", default=[],
             help="setting of the config, such as num_hidden_layers=4; may "
-            "repeat")
-        command.add_argument("--dtype", choices=DTYPES, default="bfloat16")
+            "repeat; with weights only where it changes none of them")
+        command.add_argument(
+            "--dtype", choices=DTYPES, help="default: that of the config, "
+            "else that of the weights, else bfloat16")
         command.add_argument("--device", default="cpu",
                              help="cpu (default) or cuda")
         command.add_argument(
@@ -480,34 +486,23 @@ def _check(options: argparse.Namespace) -> None:
 def _model(options: argparse.Namespace, weights: bool = True) -> Any:
     import torch
     import transformers
-    from fuse_mlir import blocks
+    from fuse_mlir.model_source import open_source
 
-    transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
+    # What transformers says of weights is for the user; a config cut down to
+    # one block makes it warn of tokens that are not there.
+    if not Path(options.model).is_dir():
+        transformers.logging.set_verbosity_error()
     _check(options)
-    dtype = getattr(torch, options.dtype)
     device = torch.device(options.device).type
     if device not in ("cpu", "cuda"):
         raise ValueError(f"--device: expected cpu or cuda, got '{device}'")
     if device == "cuda" and not torch.cuda.is_available():
         raise ValueError("--device: PyTorch finds no GPU of CUDA here")
-    path, settings = Path(options.model), _settings(options.set)
-    if path.is_dir() and not path.joinpath("config.json").is_file():
-        raise ValueError(f"no config.json in '{path}'")
-    if path.is_dir() and weights and not settings:
-        return blocks.load_model(path, dtype).to(options.device).eval()
-    kind = options.model
-    if path.exists():
-        config = transformers.AutoConfig.from_pretrained(path)
-        kind = config.model_type
-        settings = {**config.to_diff_dict(), **settings}
-        for name in ("model_type", "architectures", "transformers_version",
-                     "dtype", "torch_dtype"):
-            settings.pop(name, None)
-    if not weights:
-        return blocks.build_model(kind, settings, dtype).eval()
-    model = blocks.build_model(kind, settings, dtype, device=options.device)
-    return blocks.seed_weights(model.eval(), seed=0)
+    source = open_source(options.model, _settings(options.set), options.dtype)
+    if not weights and not source.is_stored:
+        return source.skeleton()
+    return source.build(options.device, None if options.quiet else _say)
 
 
 def _progress(options: argparse.Namespace) -> Any:
@@ -583,8 +578,21 @@ def _run_verify(options: argparse.Namespace) -> int:
                          progress=_progress(options),
                          rounding=options.rounding)
     checks = report.verify(model, progress=_progress(options))
+    checks.checks += _check_files(model, Path(options.model))
     _write(options, _printed(checks, options.format))
     return 0 if checks else 1
+
+
+def _check_files(model: Any, path: Path) -> list[Check]:
+    """Whether the weights are those of the model's directory, where it has
+    one with safetensors files."""
+    from fuse_mlir.checkpoint_check import compare_with_files
+    from fuse_mlir.report import Check
+
+    if not path.is_dir() or next(path.glob("*.safetensors"), None) is None:
+        return []
+    found = compare_with_files(model, path)
+    return [Check("model", "files", bool(found), str(found))]
 
 
 def _run_bench(options: argparse.Namespace) -> int:

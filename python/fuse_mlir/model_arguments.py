@@ -8,7 +8,10 @@ import ast
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fuse_mlir.model_source import ModelSource
 
 DTYPES = ("bfloat16", "float16", "float32")
 
@@ -32,8 +35,8 @@ def add_model(command: argparse.ArgumentParser, required: bool) -> None:
     source = command.add_mutually_exclusive_group(required=required)
     source.add_argument(
         "--architecture", metavar="NAME",
-        help="model type of transformers, built from its config with drawn "
-        "weights, such as qwen3")
+        help="model type of transformers, such as qwen3, or a config.json; "
+        "weights are drawn")
     source.add_argument(
         "--pretrained", metavar="DIR", type=Path,
         help="local directory with a model and its weights")
@@ -52,7 +55,9 @@ def add_model(command: argparse.ArgumentParser, required: bool) -> None:
     command.add_argument(
         "--shape", metavar="DIMS", required=required,
         help="input shape; a name is a dynamic dimension: tokens,1024")
-    command.add_argument("--dtype", choices=DTYPES, default="bfloat16")
+    command.add_argument(
+        "--dtype", choices=DTYPES, help="default: that of the config, else "
+        "that of the weights, else bfloat16")
     command.add_argument("--name", default="main",
                          help="name of the function (default: main)")
     command.add_argument("--seed", type=int, default=0,
@@ -94,38 +99,48 @@ def make_chain(options: argparse.Namespace) -> tuple[Any, Any, list[Any]]:
     Linears that stay in floating point because the user allowed it are
     listed on the standard error.
     """
-    import torch
     import transformers
     from fuse_mlir import blocks
+    from fuse_mlir.model_source import open_source
 
-    # A config cut down to one block warns about parts that are not there.
-    transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    dtype = getattr(torch, options.dtype)
+    # A config cut down to one block warns of tokens that are not there.
+    if not options.pretrained:
+        transformers.logging.set_verbosity_error()
     shape = blocks.parse_shape(options.shape)
     members = options.members.split(",")
     if options.pretrained:
         if options.set:
             raise ValueError("--set needs --architecture")
-        return _pretrained_chain(options, members, dtype), dtype, shape
-    model = blocks.build_model(options.architecture, settings(options.set),
-                               dtype)
-    chain = blocks.take_chain(model, options.parent, members,
+        source = open_source(str(options.pretrained), {}, options.dtype)
+        if source.directory is None:
+            raise ValueError(f"--pretrained: no directory "
+                             f"'{options.pretrained}'")
+        return (_pretrained_chain(options, members, source), source.dtype,
+                shape)
+    source = open_source(options.architecture, settings(options.set),
+                         options.dtype)
+    if source.directory is not None:
+        raise ValueError(f"--architecture: '{options.architecture}' is a "
+                         "directory; --pretrained takes its weights, "
+                         f"'{options.architecture}/config.json' stands for "
+                         "drawn ones")
+    chain = blocks.take_chain(source.skeleton(), options.parent, members,
                               options.residual)
     blocks.seed_weights(chain, options.seed)
-    return chain, dtype, shape
+    return chain, source.dtype, shape
 
 
 def _pretrained_chain(options: argparse.Namespace, members: Sequence[str],
-                      dtype: Any) -> Any:
+                      source: ModelSource) -> Any:
     from fuse_mlir import blocks
-    from fuse_mlir.checkpoint import load_chain, policy_of, quantization_of
+    from fuse_mlir.checkpoint import check_format, load_chain, policy_of
     from fuse_mlir.stored import Policy
 
-    if quantization_of(options.pretrained) is None:
-        model = blocks.load_model(options.pretrained, dtype)
-        return blocks.take_chain(model, options.parent, members,
-                                 options.residual)
+    check_format(options.pretrained)
+    if not source.is_stored:
+        return blocks.take_chain(source.build(say=_say), options.parent,
+                                 members, options.residual)
     if not hasattr(options, "activations"):
         raise ValueError(f"'{options.pretrained}' is quantized already; import "
                          "takes it with the scales that it has")
@@ -136,8 +151,12 @@ def _pretrained_chain(options: argparse.Namespace, members: Sequence[str],
                unsupported=options.unsupported, inverse=inverse),
         options.bias_place)
     chain, kept = load_chain(options.pretrained, options.parent, members,
-                             options.residual, dtype, policy,
+                             options.residual, source.dtype, policy,
                              options.original)
     for left in kept:
-        print(f"kept in floating point: {left.refusal}", file=sys.stderr)
+        _say(f"kept in floating point: {left.refusal}")
     return chain
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)

@@ -310,7 +310,10 @@ def _read_weight_scale(linear: str, weight: torch.Tensor,
         rows, columns = -(-out // shape[0]), -(-features // shape[1])
         raise Refused("block-scale", linear,
                       f"'{name}' has shape {list(shape)}, one entry per block "
-                      f"of {rows}x{columns} of the weight")
+                      f"of {rows}x{columns} of the weight; load the model "
+                      "dequantized to fuse it in 16 bits, for example with "
+                      "FineGrainedFP8Config(dequantize=True) of transformers, "
+                      "or import it with --unsupported dequantize")
     raise Refused("scale-shape", linear,
                   f"'{name}' has shape {list(shape)}; expected one number, "
                   f"[{out}] or [{out}, 1]")
@@ -321,7 +324,10 @@ def _read_input_scale(linear: str, entries: Mapping[str, torch.Tensor],
     found = _pick(linear, entries, INPUT_SCALES, policy)
     if found is None:
         raise Refused("input-scale-missing", linear,
-                      "expected one of " + ", ".join(INPUT_SCALES))
+                      "expected one of " + ", ".join(INPUT_SCALES)
+                      + "; its activations are quantized dynamically, and "
+                      "fuse_mlir.calibrate(model, inputs) measures static "
+                      "scales for them")
     name, values = found
     if not _is_number(values.shape):
         raise Refused("scale-shape", linear,

@@ -130,7 +130,7 @@ class Commands(unittest.TestCase):
 
     def test_wrong_options_come_before_the_model(self):
         with tempfile.NamedTemporaryFile() as file, mock.patch.object(
-                blocks, "build_model",
+                blocks, "build_from_config",
                 side_effect=AssertionError("the model is built")):
             for arguments, message in (
                     (("verify", "llama", "--pattern=MLP"), "bad pattern"),
@@ -146,7 +146,7 @@ class Commands(unittest.TestCase):
                     self.assertIn(message, error)
 
     def test_interrupted(self):
-        with mock.patch.object(blocks, "build_model",
+        with mock.patch.object(blocks, "build_from_config",
                                side_effect=KeyboardInterrupt):
             self.assertEqual(run("explain", "llama"),
                              (130, "", "error: interrupted\n"))

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Formats of quantized checkpoints, by the names that publishers use.
+
+A checkpoint says how its weights are stored in `quantization_config` of
+config.json, or in hf_quant_config.json, which ModelOpt writes beside it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Union
+
+Json = Union[None, bool, int, float, str, list["Json"], dict[str, "Json"]]
+Quantization = Mapping[str, Json]
+
+#: Methods whose weights no kernel reads, and what they store.
+_UNSUPPORTED = {
+    "awq": "AWQ",
+    "gptq": "GPTQ",
+    "bitsandbytes": "bitsandbytes",
+    "bitnet": "BitNet",
+    "aqlm": "AQLM",
+    "quip": "QuIP#",
+    "hqq": "HQQ",
+    "eetq": "EETQ",
+    "quanto": "Quanto",
+    "torchao": "torchao",
+    "spqr": "SpQR",
+    "vptq": "VPTQ",
+    "higgs": "HIGGS",
+    "auto-round": "AutoRound",
+    "fp_quant": "FP-Quant",
+    "mxfp4": "MXFP4",
+    "gguf": "GGUF",
+    "fbgemm_fp8": "FBGEMM FP8",
+}
+#: Width of codes where a configuration does not say it.
+_BITS = {"awq": 4, "gptq": 4, "mxfp4": 4, "eetq": 8, "bitnet": 2,
+         "quip": 2, "fbgemm_fp8": 8}
+#: Formats of compressed-tensors with one code of 8 bits per element.
+_COMPRESSED_8BIT = ("float-quantized", "int-quantized", "naive-quantized")
+
+
+def quantization_of(directory: str | Path) -> dict[str, Json] | None:
+    """How the weights of a checkpoint are stored, or None where no file of
+    the directory says so.
+
+    Args:
+        directory: with config.json, and hf_quant_config.json for ModelOpt.
+
+    Returns:
+        `quantization_config` of config.json. Where that is missing, the
+        `quantization` of hf_quant_config.json with `quant_method` set to
+        "modelopt".
+    """
+    config = _read(Path(directory) / "config.json")
+    for name in ("quantization_config", "compression_config"):
+        found = config.get(name)
+        if isinstance(found, dict):
+            return found
+    found = _read(Path(directory) / "hf_quant_config.json").get("quantization")
+    if isinstance(found, dict) and found.get("quant_algo"):
+        return {"quant_method": "modelopt", **found}
+    return None
+
+
+def _read(path: Path) -> dict[str, Json]:
+    if not path.is_file():
+        return {}
+    content = json.loads(path.read_text(encoding="utf-8"))
+    return content if isinstance(content, dict) else {}
+
+
+def describe(quantization: Quantization) -> str:
+    """A format as its users call it, such as "4-bit AWQ"."""
+    method = str(quantization.get("quant_method") or "unknown")
+    if method == "modelopt":
+        return f"ModelOpt {quantization.get('quant_algo') or 'FP8'}"
+    if method == "compressed-tensors":
+        bits = _bits_of_groups(quantization)
+        name = quantization.get("format") or "compressed"
+        return f"{bits}-bit compressed-tensors ({name})" if bits \
+            else f"compressed-tensors ({name})"
+    if method == "fp8":
+        block = quantization.get("weight_block_size")
+        scheme = quantization.get("activation_scheme") or "dynamic"
+        return "fine-grained FP8 (" + (
+            f"blocks of {'x'.join(map(str, block))}, "
+            if isinstance(block, list) else "") + f"{scheme} activations)"
+    bits = _bits(method, quantization)
+    name = _UNSUPPORTED.get(method, method)
+    return f"{bits}-bit {name}" if bits else name
+
+
+def _bits(method: str, quantization: Quantization) -> int | None:
+    if method == "bitsandbytes":
+        return 4 if quantization.get("load_in_4bit") \
+            or quantization.get("_load_in_4bit") else 8
+    for name in ("bits", "nbits", "w_bit", "wbits"):
+        value = quantization.get(name)
+        if isinstance(value, int):
+            return value
+    return _BITS.get(method)
+
+
+def _bits_of_groups(quantization: Quantization) -> int | None:
+    groups = quantization.get("config_groups")
+    if isinstance(groups, dict):
+        for group in groups.values():
+            weights = group.get("weights") if isinstance(group, dict) else None
+            bits = weights.get("num_bits") if isinstance(weights, dict) \
+                else None
+            if isinstance(bits, int):
+                return bits
+    return None
+
+
+def is_supported(quantization: Quantization) -> bool:
+    """Whether the weights of a format are codes of 8 bits, each of which
+    stands for one element, with scales beside them."""
+    method = quantization.get("quant_method")
+    if method == "fp8":
+        return True
+    if method == "modelopt":
+        return str(quantization.get("quant_algo") or "FP8").upper() in (
+            "FP8", "FP8_PER_CHANNEL_PER_TOKEN", "FP8_PB_WO", "INT8_SQ")
+    if method == "compressed-tensors":
+        bits = _bits_of_groups(quantization)
+        return quantization.get("format") in _COMPRESSED_8BIT \
+            and bits in (None, 8)
+    return False
+
+
+def refusal(quantization: Quantization) -> str | None:
+    """Why no kernel reads a checkpoint of this format, or None."""
+    if is_supported(quantization):
+        return None
+    return (f"FUSE-N313 unsupported-format: {describe(quantization)} weights, "
+            "which no kernel reads; supported are fine-grained FP8, "
+            "compressed-tensors and ModelOpt checkpoints with 8 bits per "
+            "element, and unquantized ones")
