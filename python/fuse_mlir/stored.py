@@ -55,6 +55,7 @@ REFUSALS = {
     "scale-conflict": "FUSE-N310",
     "unknown-scale-name": "FUSE-N311",
     "weight-scale-missing": "FUSE-N312",
+    "unsupported-format": "FUSE-N313",
 }
 #: Refusals after which the real weight is still known.
 CAN_DEQUANTIZE = ("block-scale", "input-scale-missing",
