@@ -288,7 +288,7 @@ def fused(kind: str, settings: dict[str, Any], sites: int,
         if kind in EXPERTS and DEVICE == "cpu" else None
     if kind in EXPERTS:
         routers = forced(model, tokens)
-    found = fuse_mlir.fuse_modules(model, patterns)
+    found = fuse_mlir.fuse_modules(model, patterns, only_faster=False)
     checks = fuse_mlir.verify(model, inputs)
     row |= {"sites": len(found.fused), "expected_sites": sites,
             "families": sorted({f for s in found.fused for f in s.families}),
@@ -377,7 +377,7 @@ def generated(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
                               pad_token_id=0)[0, PROMPT:].tolist()
 
     theirs = tokens()
-    fuse_mlir.fuse_modules(model)
+    fuse_mlir.fuse_modules(model, only_faster=False)
     # Makes the kernels for one row, which a compiled call can not.
     model(prompt[:, :1])
     ours = tokens()

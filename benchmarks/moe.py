@@ -150,7 +150,8 @@ def main(path: str, seconds: float = 120.0, only: str = "") -> int:
         if only and kind not in only.split(","):
             continue
         layer = Layer(kind).eval()
-        fuse_mlir.fuse_modules(layer, inputs=draw(kind, 1)[0])
+        fuse_mlir.fuse_modules(layer, inputs=draw(kind, 1)[0],
+                               only_faster=False)
         for tokens in TOKENS[kind]:
             inputs = draw(kind, tokens)
             expected = reference(layer, *inputs[0])

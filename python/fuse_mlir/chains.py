@@ -27,7 +27,7 @@ from fuse_mlir.clones import clone
 from fuse_mlir.importer import ImportFailure, import_program, storage_key
 from fuse_mlir.ptx import PtxError, PtxKernel, compile_ptx
 from fuse_mlir.refusals import Refusal, first_line, refusal
-from fuse_mlir.sites import Plan, Source
+from fuse_mlir.sites import Plan, Source, Step
 from fuse_mlir.stored import Policy
 from fuse_mlir.watch import STANDARD, leaves, plain
 
@@ -74,23 +74,28 @@ class Chain(nn.Module):
             self.add_module(name, member)
 
     def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
-        results: list[torch.Tensor] = []
+        return run_chain([getattr(self, name) for name in self._names],
+                         self._steps, inputs)
 
-        def value(source: Source) -> Any:
-            if source.kind == "input":
-                return inputs[source.index]
-            if source.kind == "step":
-                return results[source.index]
-            return source.value
 
-        for name, step in zip(self._names, self._steps):
-            member = getattr(self, name)
-            # Pre-hooks of the first member ran before the fused module.
-            call = member.forward if member._forward_pre_hooks else member
-            results.append(call(
-                *map(value, step.args),
-                **{k: value(s) for k, s in step.kwargs.items()}))
-        return results[-1]
+def run_chain(members: Sequence[nn.Module], steps: Sequence[Step],
+              inputs: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The result of members that are called as the model calls them."""
+    results: list[torch.Tensor] = []
+
+    def value(source: Source) -> Any:
+        if source.kind == "input":
+            return inputs[source.index]
+        if source.kind == "step":
+            return results[source.index]
+        return source.value
+
+    for member, step in zip(members, steps):
+        # Pre-hooks of the first member ran before the fused module.
+        call = member.forward if member._forward_pre_hooks else member
+        results.append(call(*map(value, step.args),
+                            **{k: value(s) for k, s in step.kwargs.items()}))
+    return results[-1]
 
 
 @dataclass(frozen=True)

@@ -556,7 +556,8 @@ def _run_fuse(options: argparse.Namespace) -> int:
     model = _model(options)
     results = modules.fuse_modules(model, _patterns(options.pattern),
                                    progress=_progress(options),
-                                   rounding=options.rounding)
+                                   rounding=options.rounding,
+                                   only_faster=False)
     files = compiled.export_all(model, options.output, options.chip)
     (options.output / "sites.json").write_text(report.sites_json(results))
     print(_sites(options, results), end="")
@@ -576,7 +577,7 @@ def _run_verify(options: argparse.Namespace) -> int:
     model = _model(options)
     modules.fuse_modules(model, _patterns(options.pattern),
                          progress=_progress(options),
-                         rounding=options.rounding)
+                         rounding=options.rounding, only_faster=False)
     checks = report.verify(model, progress=_progress(options))
     checks.checks += _check_files(model, Path(options.model))
     _write(options, _printed(checks, options.format))
@@ -601,7 +602,7 @@ def _run_bench(options: argparse.Namespace) -> int:
     model = _model(options)
     modules.fuse_modules(model, _patterns(options.pattern),
                          progress=_progress(options),
-                         rounding=options.rounding)
+                         rounding=options.rounding, only_faster=False)
     timing = report.bench(model, repeats=options.repeats)
     _write(options, _printed(timing, options.format))
     return 0

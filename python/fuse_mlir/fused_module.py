@@ -5,26 +5,28 @@ from __future__ import annotations
 
 import re
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import torch
 from torch import nn
 from torch.autograd import forward_ad
 
-from fuse_mlir import chains, kernels, native
+from fuse_mlir import chains, kernels, native, timing
 from fuse_mlir.arguments import no_tensor
-from fuse_mlir.chains import Chain, Compiled, KernelError
+from fuse_mlir.chains import Chain, Compiled, KernelError, run_chain
 from fuse_mlir.experts import UnknownExperts
 from fuse_mlir.kernels import Kernel
 from fuse_mlir.patterns import ARTIFACT, FAMILIES
 from fuse_mlir.places import (OWN, FusedIdentity, FusedPlace, FuseError,
-                              Pending, arguments_of, check_constant, named)
+                              Pending, arguments_of, check_constant,
+                              mark_unfused, named)
 from fuse_mlir.ptx import PtxKernel
 from fuse_mlir.refusals import compiler_refusal, refusal
 from fuse_mlir.sites import Plan, distributed, hook_on, hook_on_all
 from fuse_mlir.static_mlp import Copies, StaticMlp, stored_members
 from fuse_mlir.stored import Refused
+from fuse_mlir.timing import RowRanges, Verdict
 from fuse_mlir.watch import Watch, is_exporting, is_tracing
 
 
@@ -44,15 +46,17 @@ class FusedModule(FusedPlace):
         rounding: `relaxed` rounds activations in 16 bits once, also where
             the members write them out as formulas that round in between.
 
-    Calls with more rows than `Kernel.most_rows`, which experts on a GPU have,
-    run the member as it is.
+        rows: numbers of rows to measure, so that calls run the members where
+            they are faster; none to run the kernel for any number, or for
+            those of `Kernel.most_rows`, which experts have.
     """
 
     def __init__(self, site: str, names: Sequence[str],
                  members: Sequence[nn.Module], plan: Plan,
                  kernel: str | PtxKernel,
                  gradients: str, static: StaticMlp | None = None,
-                 rounding: str = "exact") -> None:
+                 rounding: str = "exact",
+                 rows: Sequence[int] | None = None) -> None:
         super().__init__(site, members[0])
         self.__dict__["members"] = list(members)
         self.names = tuple(names)
@@ -64,7 +68,9 @@ class FusedModule(FusedPlace):
         self.__dict__["plan"] = Plan(plan.inputs, [], plan.steps,
                                      plan.eval_only)
         self.__dict__.update(_kernel=None, _file=None, _watch=None,
-                             _built=None, _parent=None)
+                             _built=None, _parent=None, _verdict=None,
+                             _eager_rows=None, _traced_rows=None,
+                             _counts=None if rows is None else tuple(rows))
         self._mode_matters = plan.eval_only or any(
             isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0
             or isinstance(m, nn.modules.batchnorm._BatchNorm)
@@ -131,7 +137,7 @@ class FusedModule(FusedPlace):
             KernelError: there is none; with the reason.
         """
         copies, compiled = self._compile_again(inputs)
-        return self.bind(copies, compiled, inputs[0].device)
+        return self.bind(copies, compiled, inputs)
 
     def _compile_again(self, inputs: Sequence[torch.Tensor]) \
             -> tuple[Copies, Compiled]:
@@ -182,14 +188,130 @@ class FusedModule(FusedPlace):
         return copies, compiled
 
     def bind(self, copies: Copies, compiled: Compiled,
-             device: torch.device) -> Kernel:
-        """The kernel with the weights of `copies`, for the calls to come."""
+             inputs: Sequence[torch.Tensor],
+             slow: Callable[[str], None] | None = None) -> Kernel:
+        """The kernel with the weights of `copies`, for the calls to come.
+
+        Args:
+            inputs: as in a call; their values do not matter.
+            slow: as for `timing.measured`.
+        """
         chain = Chain(self.names, copies.members, self.plan)
-        kernel = Kernel(self.site, chain, compiled, device, copies)
+        kernel = Kernel(self.site, chain, compiled, inputs[0].device, copies)
         kernel.owner = weakref.WeakMethod(self.still_has)
         self.__dict__.update(_kernel=kernel, _built=self._structure(),
                              _watch=Watch(self.members))
+        limit = kernel.most_rows and RowRanges.up_to(kernel.most_rows)
+        self.__dict__.update(_eager_rows=limit, _traced_rows=limit,
+                             _verdict=None)
+        if self._counts is not None:
+            self._use(self._measure(kernel, inputs, slow))
         return kernel
+
+    def verdict_for(self, compiled: Compiled,
+                    device: torch.device) -> Verdict | None:
+        """What was measured before of a site of this structure."""
+        return None if self._counts is None \
+            else timing.known(self._key(compiled, device))
+
+    def _key(self, compiled: Compiled, device: torch.device) -> object:
+        """What sites that take the same time have in common."""
+        return (compiled.formed, self.plan.structure(), str(device),
+                tuple(type(m) for member in self.members
+                      for m in member.modules()), self._counts,
+                torch.get_num_threads(), native.num_threads())
+
+    def _measure(self, kernel: Kernel, inputs: Sequence[torch.Tensor],
+                 slow: Callable[[str], None] | None) -> Verdict | None:
+        """Holds the kernel against the members, once for each structure.
+
+        Returns:
+            None where the members do not run.
+        """
+        if self.training and self._mode_matters:
+            return None
+        device = kernel.device
+        key = self._key(kernel.compiled, device)
+        verdict = timing.known(key)
+        if verdict is not None:
+            return verdict
+        members = Chain(self.names, self.members, self.plan)
+        by_kernel = self._trial(kernel, self.members, None)
+        # What is asked before members run takes as long for any members, and
+        # is seen best where these do nothing.
+        idle = [timing.Idle() for _ in self.members]
+        asked = self._trial(kernel, idle, RowRanges())
+        not_asked = Chain(self.names, idle, self.plan)
+        largest = kernel.experts
+
+        def run(chain: nn.Module, count: int) -> Callable[[], object]:
+            values = timing.example_inputs(inputs, count, device, largest)
+            return lambda: chain(*values)
+
+        def eager(count: int, watch: timing.Stopwatch) -> timing.Times:
+            return timing.Times(count, *watch.compare(
+                run(members, count), run(by_kernel, count)))
+
+        def overhead(count: int) -> float:
+            plain, through = timing.Stopwatch(torch.device("cpu")).compare(
+                run(not_asked, count), run(asked, count))
+            return max(through - plain, 0.0)
+
+        try:
+            with torch.no_grad():
+                run(members, 1)()
+        # Those of FP8Linear have no code for a CPU, for one.
+        except Exception:
+            return None
+        return timing.remember(key, timing.measured(
+            self._counts, eager, overhead, device, slow))
+
+    def _trial(self, kernel: Kernel, members: Sequence[nn.Module],
+               rows: RowRanges | None) -> nn.Module:
+        """A chain with places of its own, as calls of the model have it.
+
+        Args:
+            rows: those that run the kernel; None for any.
+        """
+        place = FusedModule(self.site, self.names, members, self.plan,
+                            self.kernel_name, "recompute", self.static,
+                            self.rounding)
+        place.__dict__.update(_kernel=kernel, _built=self._built,
+                              _watch=self._watch, _eager_rows=rows,
+                              _traced_rows=rows)
+        chain = Chain(self.names, members, self.plan)
+        place.put_into(chain)
+        return chain
+
+    def _use(self, verdict: Verdict | None) -> None:
+        """Runs the members where that is faster."""
+        self.__dict__["_verdict"] = verdict
+        if verdict is None:
+            self.__dict__.update(_eager_rows=None, _traced_rows=None)
+            return
+        eager = verdict.eager.rows
+        traced = verdict.traced.rows if verdict.traced else eager
+        self.__dict__.update(_eager_rows=None if eager.all else eager,
+                             _traced_rows=None if traced.all else traced)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What was measured of the kernel; None where nothing was."""
+        return self._verdict
+
+    @property
+    def note(self) -> str:
+        """What differs from the members, and when calls run them instead;
+        empty when nothing does."""
+        kernel = self._kernel
+        if kernel is None:
+            return ""
+        if self._counts is None:
+            return kernel.note
+        return "; ".join(filter(None, (
+            kernel.copies_note, self._verdict.note() if self._verdict else
+            "its speed was not measured, because the members do not run "
+            "here")))
 
     def still_has(self, kernel: Kernel, inputs: Sequence[torch.Tensor]) \
             -> bool:
@@ -211,23 +333,30 @@ class FusedModule(FusedPlace):
                      for m in self.members)
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
-        inputs = self.inputs(args, kwargs)
+        first = self._first_input(args, kwargs)
         if self.training and self._mode_matters:
             raise FuseError(
                 f"site '{self.site}' has dropout or batch statistics and is "
                 "in training mode; call eval(), or unfuse it")
-        check_autocast(f"site '{self.site}'", inputs[0])
+        check_autocast(f"site '{self.site}'", first)
         tracing = is_tracing()
+        if not tracing and self._kernel is not None \
+                and self._prefers_members(first, self._kernel):
+            return self._member_alone(args, kwargs)
+        inputs = self.inputs(args, kwargs)
         if not tracing:
             self._check_places()
             if is_transformed(inputs):
-                return self._tag(Chain(self.names, self.members,
-                                       self.plan)(*inputs), inputs)
+                return self._tag(run_chain(self.members, self.plan.steps,
+                                           inputs), inputs)
             if self._watch is None or not self._watch.same():
                 self._look_again(inputs)
             kernel = self._kernel
             if kernel is None or not kernel.matches(inputs):
                 kernel = self.build(inputs)
+                # What is faster is known with the kernel.
+                if self._prefers_members(first, kernel):
+                    return self._member_alone(args, kwargs)
         else:
             kernel = self._kernel
         if kernel is None:
@@ -240,12 +369,53 @@ class FusedModule(FusedPlace):
                 f"site '{self.site}' is fused with gradients='error' and "
                 "this call needs gradients; use torch.no_grad(), "
                 "gradients='recompute', or unfuse it")
-        if kernel.most_rows and not is_exporting() \
-                and inputs[0].shape[:-1].numel() > kernel.most_rows:
-            return self._member.forward(*args, **kwargs)
         if tracing:
+            # Identities pass on what comes here, so that all members run.
+            if not is_exporting() and self._prefers_members(first, kernel,
+                                                            traced=True):
+                return run_chain(self.members, self.plan.steps, inputs)
             return kernels.call(kernel, inputs)
         return self._tag(kernels.call_asked(kernel, inputs), inputs)
+
+    def _first_input(self, args: tuple, kwargs: dict[str, Any]) \
+            -> torch.Tensor:
+        """The first of `inputs`, without a look at the others."""
+        slot = self.plan.inputs[0]
+        value = kwargs.get(slot) if isinstance(slot, str) \
+            else args[slot] if slot < len(args) else None
+        return value if isinstance(value, torch.Tensor) \
+            else self.inputs(args, kwargs)[0]
+
+    def _prefers_members(self, first: torch.Tensor, kernel: Kernel,
+                         traced: bool = False) -> bool:
+        """Whether the members are faster for a call.
+
+        Args:
+            first: input of the call.
+            traced: whether the call is compiled.
+        """
+        ranges = self._eager_rows
+        if traced or first.is_cuda \
+                and torch.cuda.is_current_stream_capturing():
+            ranges = self._traced_rows
+        if ranges is not None and not ranges.has(first.shape[:-1].numel()):
+            if self.gradients != "error":
+                return True
+            # Such calls are refused whatever runs.
+            return not torch.is_grad_enabled()
+        # The backward pass of a kernel runs the members once more.
+        return self._verdict is not None and torch.is_grad_enabled() \
+            and self.gradients != "error" and (
+                first.requires_grad
+                or any(t.requires_grad for t in kernel.weights()))
+
+    def _member_alone(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """The result of the first member, after which the others run in
+        their places."""
+        result = self._member.forward(*args, **kwargs)
+        if len(self.names) > 1:
+            mark_unfused(result, self.site)
+        return result
 
     def _tag(self, result: torch.Tensor, inputs: Sequence[torch.Tensor]) \
             -> torch.Tensor:
@@ -338,7 +508,7 @@ class FusedModule(FusedPlace):
             if kernel.computes(compiled, same):
                 self.__dict__["_built"] = self._structure()
             else:
-                self.bind(copies, compiled, inputs[0].device)
+                self.bind(copies, compiled, inputs)
         self.__dict__["_watch"] = Watch(self.members)
 
 
@@ -346,7 +516,8 @@ class FusedModule(FusedPlace):
 PLACE_NAMES = frozenset(
     name for name in {*OWN, *dir(FusedModule), *dir(FusedIdentity), "members",
                       "plan", "_member", "_kernel", "_file", "_watch",
-                      "_built", "_parent"}.difference(dir(nn.Module()))
+                      "_built", "_parent", "_counts", "_verdict",
+                      "_eager_rows", "_traced_rows"}.difference(dir(nn.Module()))
     if not name.startswith("__"))
 
 

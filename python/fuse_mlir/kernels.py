@@ -107,7 +107,7 @@ class Kernel:
         self._limit = sys.maxsize
         self._packed: Packed = shared._packed if shared else Packed()
         #: Most rows that it is faster for than the members; none for any.
-        self.most_rows = _most_rows(compiled, device)
+        self.most_rows = _most_rows(compiled)
         #: The kernel with residual adds, where `inductor_options` made one.
         self.residual: Kernel | None = None
         #: What says whether the members still are what it is of.
@@ -173,11 +173,21 @@ class Kernel:
     @property
     def note(self) -> str:
         """What differs from the members, and when calls run them instead;
-        empty when nothing does."""
+        empty when nothing does. Nothing was measured."""
         rows = "" if self.most_rows is None else (
             f"for up to {self.most_rows} rows; calls with more run the "
             "experts as they are, which is faster")
         return "; ".join(filter(None, (self._copies.note, rows)))
+
+    @property
+    def copies_note(self) -> str:
+        """What differs from the members."""
+        return self._copies.note
+
+    @property
+    def experts(self) -> int:
+        """How many there are; 0 of what is no mixture."""
+        return _experts(self.compiled)
 
     def _find(self, name: str) \
             -> tuple[nn.Module, str, slice | None] | torch.Tensor:
@@ -401,15 +411,17 @@ def wait_for_writes(site: str, device: torch.device) -> None:
     torch.cuda.current_stream(device).synchronize()
 
 
-def _most_rows(compiled: Compiled, device: torch.device) -> int | None:
+def _experts(compiled: Compiled) -> int:
+    return max(shape[0] for _, shape in compiled.parameters.values()) \
+        if "moe_experts" in compiled.families else 0
+
+
+def _most_rows(compiled: Compiled) -> int | None:
     """Experts are read again for each token that is routed to them. That is
-    what a GPU has to read anyway while most tokens have other experts."""
-    if device.type != "cuda" or compiled.given is not None \
-            or "moe_experts" not in compiled.families:
+    what has to be read anyway while most tokens have other experts."""
+    if compiled.given is not None or "moe_experts" not in compiled.families:
         return None
-    experts = max(shape[0] for _, shape in compiled.parameters.values())
-    choices = compiled.inputs[1].features
-    return max(1, experts // choices)
+    return max(1, _experts(compiled) // compiled.inputs[1].features)
 
 
 @functools.lru_cache(maxsize=None)

@@ -8,14 +8,14 @@ The first member's place holds a `FusedModule`, the others hold identities
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
-from fuse_mlir import native, static_mlp
+from fuse_mlir import native, static_mlp, timing
 from fuse_mlir.arguments import require, require_module
 from fuse_mlir.chains import KernelError
 from fuse_mlir.experts import (UnknownExperts, activation_of,
@@ -37,6 +37,8 @@ from fuse_mlir.stored import Refused
 #: Elements that the kernel for experts reads at once.
 _VECTOR = 8
 GRADIENTS = ("recompute", "error")
+#: Of sites whose members are faster.
+SLOWER = "FUSE-N024"
 
 
 @dataclass
@@ -63,6 +65,8 @@ class FusionResult(list[SiteResult]):
 
     #: What scales were made from, where `calibrate` made them.
     calibration: Any = None
+    #: What holds of all sites, in a sentence without an end.
+    note: str = ""
 
     @property
     def fused(self) -> list[SiteResult]:
@@ -82,7 +86,7 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
                  specs: Sequence[ModuleSpec] | None = None, *,
                  inputs: Any = None, strict: bool | None = None,
                  gradients: str = "recompute", fusion_config: Any = None,
-                 rounding: str = "exact",
+                 rounding: str = "exact", only_faster: bool | None = None,
                  progress: Any = None) -> FusionResult:
     """Replaces chains of modules of `model` by kernels, in place.
 
@@ -107,6 +111,12 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
             scales for all linears of a site and takes sites of the named
             kinds; `scales` gives those of linears in floating point.
         rounding: `exact` or `relaxed`, see `FusedModule`.
+        only_faster: measure each kind of site once, on its weights, and fuse
+            what is faster than its members for the rows of some call. Calls
+            with other numbers of rows run the members, as do those that need
+            gradients; sites that gain nowhere are refused. None does so where
+            no patterns are given or declared and there is no `fusion_config`.
+            Models on the meta device are not measured.
         progress: called after each site with how many are done, how many
             there are, and a line about it.
 
@@ -131,7 +141,9 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
     sites, flow = select(model, patterns, inputs)
     if specs is not None:
         _check_specs(sites, specs)
-    results, planned = _plan_all(sites, gradients, static, rounding,
+    rows = rows_to_measure(
+        prefers_faster(model, patterns, fusion_config, only_faster), inputs)
+    results, planned = _plan_all(sites, gradients, static, rounding, rows,
                                  progress)
     if strict is None:
         strict = patterns is not None or bool(declared_patterns(model))
@@ -142,7 +154,8 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
             f"site '{join(first.parent, first.id)}' is refused: "
             f"{first.reason}" + (f" (and {more} more)" if more else "")
             + ("; pass strict=False to fuse the others" if planned else ""))
-    if not planned and patterns is None:
+    if not planned and patterns is None and not any(
+            r.refusal and r.refusal.id == SLOWER for r in results):
         why = f": {results.refused[0].reason}" if results.refused else ""
         itself = "" if results.refused or not looks_like_mlp(model) else \
             "; fuse_mlir.compile(model) makes one kernel of the module itself"
@@ -157,6 +170,40 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
     return results
 
 
+#: What results of models on the meta device say.
+NOT_MEASURED = ("nothing was measured, because the model has no weights here: "
+                "sites that are slower on its device would be left out")
+
+
+def prefers_faster(model: nn.Module, patterns: Any, fusion_config: Any,
+                   only_faster: bool | None) -> bool:
+    """What `only_faster` means where it is None.
+
+    Raises:
+        TypeError: it is none of None, True and False.
+    """
+    if only_faster is None:
+        return patterns is None and fusion_config is None \
+            and not declared_patterns(model)
+    require(only_faster, bool, "argument 'only_faster'",
+            "None, True or False")
+    return only_faster
+
+
+def rows_to_measure(only_faster: bool, inputs: Any) \
+        -> Callable[[Site], tuple[int, ...] | None]:
+    """For a site, the numbers of rows that it is measured with; None where it
+    is not."""
+    def rows(site: Site) -> tuple[int, ...] | None:
+        if not only_faster or site.plan is None:
+            return None
+        found = set(timing.ROWS)
+        if inputs is not None:
+            found.add(max(1, site.plan.examples[0].shape[:-1].numel()))
+        return tuple(sorted(found))
+    return rows
+
+
 def check_option(what: str, value: Any, known: Sequence[str]) -> None:
     """Refuses the value of an option that there is not."""
     if value not in known:
@@ -165,12 +212,20 @@ def check_option(what: str, value: Any, known: Sequence[str]) -> None:
 
 
 def _plan_all(sites: Sequence[Site], gradients: str, static: StaticMlp | None,
-              rounding: str, progress: Any) \
+              rounding: str,
+              rows: Callable[[Site], tuple[int, ...] | None],
+              progress: Any) \
         -> tuple[FusionResult, list[tuple[Site, FusedModule]]]:
     """What becomes of all sites, and the modules of those that can fuse."""
     results, planned = FusionResult(), []
     for done, site in enumerate(sites, 1):
-        result, module = plan_site(site, gradients, static, rounding)
+        def slow(line: str) -> None:
+            if progress is not None:
+                progress(done - 1, len(sites),
+                         f"{join(site.parent, site.id)}: {line}")
+
+        result, module = plan_site(site, gradients, static, rounding,
+                                   rows(site), slow)
         results.append(result)
         if module is not None:
             planned.append((site, module))
@@ -306,9 +361,17 @@ def _check_specs(sites: Sequence[Site], specs: Sequence[ModuleSpec]) -> None:
 
 
 def plan_site(site: Site, gradients: str = "recompute",
-              static: StaticMlp | None = None, rounding: str = "exact") \
+              static: StaticMlp | None = None, rounding: str = "exact",
+              rows: Sequence[int] | None = None,
+              slow: Callable[[str], None] | None = None) \
         -> tuple[SiteResult, FusedModule | None]:
-    """The fused module of a site, which is not put in place yet."""
+    """The fused module of a site, which is not put in place yet.
+
+    Args:
+        rows: numbers of rows to measure, so that it is refused where the
+            members are faster.
+        slow: as for `timing.measured`.
+    """
     result = SiteResult(site.id, site.parent, site.paths, "refused",
                         refusal=site.refusal)
     plan = site.plan
@@ -322,18 +385,30 @@ def plan_site(site: Site, gradients: str = "recompute",
         raise FuseError(str(error)) from error
     module = FusedModule(site.id, site.names, site.members, plan,
                          site.pattern.kernel, gradients,
-                         static and static.below(site.parent), rounding)
+                         static and static.below(site.parent), rounding, rows)
     try:
         copies, compiled = module.compile_for(plan.examples)
         result.families = compiled.families
         device = plan.examples[0].device
         result.note = copies.note
         if device.type != "meta":
-            result.note = module.bind(copies, compiled, device).note
+            verdict = module.verdict_for(compiled, device)
+            # Packing weights takes time and memory.
+            if verdict is None or not verdict.slower:
+                module.bind(copies, compiled, plan.examples, slow)
+                verdict = module.verdict
+                result.note = module.note
+            if verdict is not None and verdict.slower:
+                result.refusal = Refusal(
+                    SLOWER, "slower-here", verdict.reason()
+                    + "; only_faster=False fuses it all the same")
+                result.note = ""
+                return result, None
         if rounding == "exact":
             left = _formulas(site, str(compiled.remarks))
-            result.note += f"without {left}, which rounding='relaxed' takes" \
-                if left else ""
+            result.note = "; ".join(filter(None, (
+                result.note, left and f"without {left}, which "
+                "rounding='relaxed' takes")))
     except Refused as error:
         result.refusal = Refusal(error.id, error.name, error.text)
         return result, None

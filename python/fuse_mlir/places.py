@@ -334,6 +334,20 @@ class Pending(torch.Tensor):
             "fuse the model with inputs that take this way")
 
 
+def mark_unfused(result: Any, site: str) -> None:
+    """Says of the result of a member that the next one has to run."""
+    if isinstance(result, torch.Tensor):
+        marked: Any = result
+        marked._fuse_unfused = site
+
+
+def _is_unfused(site: str, args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether the member before ran, and not the kernel."""
+    return any(type(value) is not Pending
+               and getattr(value, "_fuse_unfused", None) == site
+               for value in (*args, *kwargs.values()))
+
+
 class FusedIdentity(FusedPlace):
     """Passes the fused result on, with the interface of its member.
 
@@ -355,6 +369,11 @@ class FusedIdentity(FusedPlace):
             if len(step.args) + len(step.kwargs) == 1 else None
 
     def forward(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        if not is_tracing() and _is_unfused(self.site, args, kwargs):
+            result = self._member.forward(*args, **kwargs)
+            if not self.last:
+                mark_unfused(result, self.site)
+            return result
         slot = self.alone
         if slot is not None and len(args) == len(self.step.args) \
                 and len(kwargs) == len(self.step.kwargs):

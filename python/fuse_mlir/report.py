@@ -40,7 +40,8 @@ FLOOR_ORDER = 0.25
 
 def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
             progress: Any = None, *, fusion_config: Any = None,
-            rounding: str = "exact") -> FusionResult:
+            rounding: str = "exact",
+            only_faster: bool | None = None) -> FusionResult:
     """Says what `fuse_modules` would do with every site, and changes nothing.
 
     Args:
@@ -49,7 +50,7 @@ def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
             MLP and form no chain are listed as well, with the reason.
         inputs: as for `fuse_modules`.
         progress: as for `fuse_modules`.
-        fusion_config, rounding: as for `fuse_modules`.
+        fusion_config, rounding, only_faster: as for `fuse_modules`.
 
     Returns:
         Sites that are fused, could be fused, or are refused.
@@ -60,19 +61,25 @@ def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
     results = FusionResult(
         SiteResult(m.site, parent, [join(parent, n) for n in m.names],
                    "fused", m._kernel.compiled.families if m._kernel else (),
-                   note=m._kernel.note if m._kernel else "")
+                   note=m.note)
         for parent, m in fused_sites(model))
     done = {path for site in results for path in site.members}
     modules.check_option("rounding", rounding, ROUNDINGS)
     static = static_mlp.parse(fusion_config)
     static_mlp.check_paths(static, model)
+    rows = modules.rows_to_measure(modules.prefers_faster(
+        model, patterns, fusion_config, only_faster), inputs)
     selected, flow = modules.select(model, patterns, inputs)
     sites = [s for s in selected if not done.intersection(s.paths)]
     for number, site in enumerate(sites, 1):
         results.append(modules.plan_site(site, static=static,
-                                         rounding=rounding)[0])
+                                         rounding=rounding,
+                                         rows=rows(site))[0])
         if progress is not None:
             progress(number, len(sites), join(site.parent, site.id))
+    if any(rows(site) for site in sites if site.refusal is None
+           and site.plan is not None and site.plan.examples[0].is_meta):
+        results.note = modules.NOT_MEASURED
     if patterns is None:
         for site in missed_chains(model, flow, selected):
             results.append(SiteResult(site.id, site.parent, site.paths,
@@ -92,6 +99,8 @@ def sites_text(results: Sequence[SiteResult]) -> str:
              for status in ("fused", "could fuse", "refused")}
     lines.append(", ".join(f"{n} {status}" for status, n in count.items()
                            if n) or "no sites")
+    if isinstance(results, FusionResult) and results.note:
+        lines.append(results.note)
     return "\n".join(lines) + "\n"
 
 
@@ -170,7 +179,8 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
     - V4: how far results of the fused model are from those of the unfused.
 
     Args:
-        model: fused or not; when not, it is fused for the check only.
+        model: fused or not; when not, it is fused for the check only, with
+            all sites whether they are faster or not.
         inputs: example inputs with data; those of the config when None.
         patterns, rounding: as for `fuse_modules`, when the model is not
             fused.
@@ -181,7 +191,8 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
     """
     modules.check_option("rounding", rounding, ROUNDINGS)
     if not fused_sites(model):
-        with modules.fused(model, patterns, inputs=inputs, rounding=rounding):
+        with modules.fused(model, patterns, inputs=inputs, rounding=rounding,
+                           only_faster=False):
             return verify(model, inputs, progress=progress)
     args, kwargs = call_arguments(model, inputs)
     seen: dict[str, list[torch.Tensor]] = {}
@@ -388,7 +399,8 @@ def bench(model: nn.Module, inputs: Any = None, patterns: Any = None,
         raise ValueError(f"expected 1 repeat or more, got {repeats}")
     modules.check_option("rounding", rounding, ROUNDINGS)
     if not fused_sites(model):
-        with modules.fused(model, patterns, inputs=inputs, rounding=rounding):
+        with modules.fused(model, patterns, inputs=inputs, rounding=rounding,
+                           only_faster=False):
             return bench(model, inputs, repeats=repeats)
     args, kwargs = call_arguments(model, inputs)
 

@@ -58,7 +58,7 @@ class Architectures(unittest.TestCase):
         before = [(p, id(m)) for p, m in model.named_modules()]
         keys = list(model.state_dict())
         expected = logits(model)
-        result = fuse_mlir.fuse_modules(model)
+        result = fuse_mlir.fuse_modules(model, only_faster=False)
         self.assertEqual(
             [f"{s.parent}.{s.id}" for s in result.fused],
             [f"{parent.format(i)}.{members}#{i}" for i in range(4)]
@@ -88,7 +88,7 @@ class Architectures(unittest.TestCase):
                     kind, text_config={**one, "vocab_size": 64},
                     vision_config={**one, "image_size": 16, "patch_size": 8})
                 expected = logits(model)
-                result = fuse_mlir.fuse_modules(model)
+                result = fuse_mlir.fuse_modules(model, only_faster=False)
                 # Both are read, or one would have no sites.
                 self.assertEqual(
                     [path.removesuffix(".encoder.layers.0.layer_norm2")
@@ -130,7 +130,7 @@ class Architectures(unittest.TestCase):
 
         model = transformer("llama", **LLAMA)
         expected = {k: v.clone() for k, v in model.state_dict().items()}
-        fuse_mlir.fuse_modules(model)
+        fuse_mlir.fuse_modules(model, only_faster=False)
         with tempfile.TemporaryDirectory() as directory:
             model.save_pretrained(directory)
             loaded = AutoModelForCausalLM.from_pretrained(
@@ -145,7 +145,8 @@ class Architectures(unittest.TestCase):
 class Explanations(unittest.TestCase):
 
     def explain(self, kind, **settings):
-        return fuse_mlir.explain(transformer(kind, **settings))
+        return fuse_mlir.explain(transformer(kind, **settings),
+                                 only_faster=False)
 
     def test_op_without_a_translation_is_named_with_its_line(self):
         model = transformer("mixtral", **SIZES, num_key_value_heads=1,
@@ -185,7 +186,7 @@ class Explanations(unittest.TestCase):
         fuse_mlir.fuse_modules(model, {
             tuple((c, g.replace("*", "2")) for c, g in next(iter(NORM_MLP))):
             "fuse"})
-        found = fuse_mlir.explain(model)
+        found = fuse_mlir.explain(model, only_faster=False)
         self.assertEqual(sorted(s.status for s in found),
                          ["could fuse"] * 3 + ["fused"])
         self.assertTrue(str(found).endswith("1 fused, 3 could fuse\n"))
@@ -200,7 +201,7 @@ class Verification(unittest.TestCase):
 
     def test_a_wrong_kernel_is_found(self):
         model = transformer("llama", **LLAMA)
-        fuse_mlir.fuse_modules(model)
+        fuse_mlir.fuse_modules(model, only_faster=False)
         first = fused_sites(model)[0][1]._kernel
         # The kernel reads other weights than the members have.
         wrong = first.chain.mlp.up_proj.weight.clone().neg_()

@@ -136,7 +136,8 @@ class Forms(unittest.TestCase):
                     model.requires_grad_(False)
                     x = torch.randn(2, 9, SIZE).bfloat16()
                     expected = model(x)
-                    result = fuse_mlir.fuse_modules(model, inputs=x)
+                    result = fuse_mlir.fuse_modules(model, inputs=x,
+                                                    only_faster=False)
                     self.assertEqual(len(result.fused), 1)
                     self.assertTrue(torch.equal(model(x), expected))
                     self.assertTrue(fuse_mlir.verify(model, x))
@@ -173,7 +174,8 @@ class Forms(unittest.TestCase):
         model = Block(Form(norm_after), FormMLP(gated).bfloat16()).eval()
         x = torch.randn(2, 9, SIZE).bfloat16()
         expected = model(x)
-        fuse_mlir.fuse_modules(model, inputs=x)
+        fuse_mlir.fuse_modules(model, inputs=x,
+                                                    only_faster=False)
         # New memory is full of NaN then.
         torch.use_deterministic_algorithms(True)
         try:

@@ -118,7 +118,7 @@ class Fusing(unittest.TestCase):
 
     def test_without_patterns_every_chain_is_found(self):
         model, x = net()
-        result = fuse_mlir.fuse_modules(model, inputs=x)
+        result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         self.assertEqual([s.id for s in result.fused],
                          ["norm+mlp#0", "norm+mlp#1"])
 
@@ -727,7 +727,7 @@ class Candidates(unittest.TestCase):
                 intermediate_size=64, conv_dim=(32,) * 7,
                 num_conv_pos_embedding_groups=2,
                 num_conv_pos_embeddings=8)).eval(), seed=0)
-        found = fuse_mlir.fuse_modules(model)
+        found = fuse_mlir.fuse_modules(model, only_faster=False)
         self.assertEqual([s.id for s in found.fused], ["feed_forward#0"])
         self.assertTrue(fuse_mlir.verify(model))
 
@@ -800,7 +800,8 @@ class MergedProjections(unittest.TestCase):
 
     def test_rows_stay_where_they_are(self):
         expected = self.block(self.x)
-        result = fuse_mlir.fuse_modules(self.block, inputs=self.x)
+        result = fuse_mlir.fuse_modules(self.block, inputs=self.x,
+                                        only_faster=False)
         self.assertEqual(result[0].families, ("gated_mlp",))
         kernel = fused_sites(self.block)[0][1]._kernel
         weight = self.block[1].gate_up.weight
@@ -821,13 +822,13 @@ class MergedProjections(unittest.TestCase):
         weight = self.block[1].gate_up.weight
         expected = weight.grad.clone()
         self.block.zero_grad()
-        fuse_mlir.fuse_modules(self.block, inputs=self.x)
+        fuse_mlir.fuse_modules(self.block, inputs=self.x, only_faster=False)
         self.block(self.x).square().sum().backward()
         torch.testing.assert_close(weight.grad, expected, atol=1e-4,
                                    rtol=1e-4)
 
     def test_files(self):
-        fuse_mlir.fuse_modules(self.block, inputs=self.x)
+        fuse_mlir.fuse_modules(self.block, inputs=self.x, only_faster=False)
         with tempfile.TemporaryDirectory() as directory:
             path = fuse_mlir.export(self.block, Path(directory) / "m.fuse")
             kernel = fuse_mlir.load(path).bind(self.block.state_dict())

@@ -126,7 +126,8 @@ class Intermediates(unittest.TestCase):
         torch.manual_seed(0)
         model = nn.Sequential(Block(), Block(), Block()).eval()
         plain = copy.deepcopy(model)
-        fused = fuse_mlir.fuse_modules(model, inputs=self.x)
+        fused = fuse_mlir.fuse_modules(model, inputs=self.x,
+                                       only_faster=False)
         self.assertEqual(fused[0].id, "0+1+2#0")
         close(model(self.x), plain(self.x))
         with self.assertRaisesRegex(FuseError, "'add' reads the result of "):
@@ -137,7 +138,7 @@ class Intermediates(unittest.TestCase):
         plain = copy.deepcopy(model)
         for m in (model, plain):
             m.requires_grad_(True)
-        result = fuse_mlir.fuse_modules(model, inputs=x)
+        result = fuse_mlir.fuse_modules(model, inputs=x, only_faster=False)
         self.assertEqual(result[0].id, "norm+up+act+down#0")
         for m in (model, plain):
             m(x).square().sum().backward()

@@ -94,7 +94,7 @@ class Checkpoints(unittest.TestCase):
     def test_patterns_take_stored_linears_too(self):
         model = fp8_transformer("llama", **SMALL)
         expected = self.logits(model)
-        result = fuse_mlir.fuse_modules(model)
+        result = fuse_mlir.fuse_modules(model, only_faster=False)
         self.assertIn("scales(f8E4M3FN", kernel(model).compiled.formed)
         self.assertEqual(len(result.fused), 2)
         self.assertTrue(torch.equal(self.logits(model), expected))
@@ -106,7 +106,7 @@ class Checkpoints(unittest.TestCase):
 
     def test_scales_that_change_make_a_new_kernel(self):
         model = fp8_transformer("llama", **SMALL)
-        fuse_mlir.fuse_modules(model)
+        fuse_mlir.fuse_modules(model, only_faster=False)
         before = self.logits(model)
         first = kernel(model)
         self.logits(model)
@@ -203,7 +203,7 @@ class Checkpoints(unittest.TestCase):
     def test_gradients_are_refused_by_name(self):
         model = fp8_transformer("llama", **SMALL)
         model.model.layers[0].post_attention_layernorm.requires_grad_()
-        fuse_mlir.fuse_modules(model)
+        fuse_mlir.fuse_modules(model, only_faster=False)
         with self.assertRaisesRegex(fuse_mlir.KernelError, "site 'post_.*' "
                                     "has weights that are stored in 8 bits"):
             model(IDS).logits.sum().backward()
