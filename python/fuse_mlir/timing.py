@@ -42,6 +42,8 @@ REFINEMENTS = 2
 CALLS = 8
 #: Verdicts that a process keeps.
 KEPT = 256
+#: Seconds, of which differences count.
+CLOCK = time.perf_counter
 
 Run = Callable[[], object]
 
@@ -263,7 +265,7 @@ class Stopwatch:
     def __init__(self, device: torch.device,
                  clock: Callable[[], float] | None = None) -> None:
         self.device = device
-        self.clock = clock or time.perf_counter
+        self.clock = clock or CLOCK
 
     def once(self, *runs: Run) -> float:
         """Seconds of calls after each other."""
@@ -393,11 +395,11 @@ def measured(rows: Sequence[int], eager: Callable[[int, Stopwatch], Times],
         overhead: as for `decide`.
         slow: gets a line before what follows a second of measuring.
     """
-    start = time.perf_counter()
+    start = CLOCK()
 
     def by(watch: Stopwatch) -> Callable[[int], Times]:
         def measure(count: int) -> Times:
-            if slow is not None and time.perf_counter() - start > 1.0:
+            if slow is not None and CLOCK() - start > 1.0:
                 slow(f"measuring calls with {count} rows")
             return eager(count, watch)
         return measure
