@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fuse_mlir import native
+from fuse_mlir import native, slot_check
 from fuse_mlir.arguments import require, require_module
 from fuse_mlir.chains import gpu_chip
 from fuse_mlir.emitter import float_literal, quote
@@ -231,8 +231,42 @@ def call_slot(inputs: list[Tensor], program: int) -> list[Tensor]:
 
 @call_slot.register_fake
 def _fake_slot(inputs, program):
+    # Kernels write results without gaps, whatever strides the eager function
+    # passes on from its inputs.
     results = _results(_Program._all[program].eager(*inputs))
-    return [torch.empty_like(tensor) for tensor in results]
+    return [inputs[0].new_empty(tensor.shape, dtype=tensor.dtype)
+            for tensor in results]
+
+
+def _save(ctx: Any, inputs: tuple, output: list[Tensor]) -> None:
+    tensors, program = inputs
+    # A slot may be bound again before the backward pass.
+    ctx.eager = _Program._all[program].eager
+    ctx.save_for_backward(*tensors)
+
+
+def _backward(ctx: Any, gradients: list[Tensor]) -> tuple:
+    """Gradients of the eager function, which is computed again."""
+    # With create_graph, gradients have gradients themselves, through views
+    # that tell apart what is read twice.
+    twice = torch.is_grad_enabled()
+    with torch.enable_grad():
+        leaves = [t.view_as(t) if twice else
+                  t.detach().requires_grad_(t.is_floating_point())
+                  for t in ctx.saved_tensors]
+        results = _results(ctx.eager(*leaves))
+        pairs = [(result, gradient)
+                 for result, gradient in zip(results, gradients)
+                 if result.requires_grad and gradient is not None]
+        wanted = [t for t in leaves if t.requires_grad]
+        found = torch.autograd.grad([r for r, _ in pairs], wanted,
+                                    [g for _, g in pairs],
+                                    create_graph=twice, allow_unused=True)
+    by_leaf = iter(found)
+    return [next(by_leaf) if t.requires_grad else None for t in leaves], None
+
+
+call_slot.register_autograd(_backward, setup_context=_save)
 
 
 def _results(value: Any) -> list[Tensor]:
@@ -289,6 +323,12 @@ class OpSlot:
         """`eager`, the name of a kernel, or None while it is unbound."""
         return self._kernel
 
+    @property
+    def has_kernel(self) -> bool:
+        """Whether calls run a kernel: the slot is bound, and not to `eager`.
+        torch.compile takes it as a constant."""
+        return self._kernel not in (None, "eager")
+
     def __repr__(self) -> str:
         return (f"OpSlot({self.op}/{self.variant}: "
                 f"{self._kernel or 'unbound'})")
@@ -337,9 +377,6 @@ class OpSlot:
                     f"kernel '{self._kernel}' of op={self.op} is bound for "
                     f"{self._target}, and an input is on {tensor.device}; "
                     "bind the slot again where its inputs are, with rebind")
-        if torch.is_grad_enabled() and any(t.requires_grad for t in inputs):
-            raise SlotError(f"kernel '{self._kernel}' of op={self.op} gives no "
-                            "gradients; bind the slot to eager for training")
         kind = inputs[0].device.type
         if torch.is_autocast_enabled(kind) and not is_tracing() \
                 and self._is_cast(kind, inputs):
@@ -519,6 +556,7 @@ def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
     if not isinstance(model, nn.Module):
         raise SlotError(f"the model is of type {type(model).__name__}; "
                         "expected a torch.nn.Module")
+    _refuse_globals(model)
     if not isinstance(config, Mapping):
         raise SlotError(f"the configuration is a {type(config).__name__}; "
                         "expected a mapping such as {'bind': {'rms_norm': "
@@ -547,16 +585,185 @@ def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
                 f"'{kernel}' set rebind")
         chosen[id(slot)] = kernel
         changes.append((slot, kernel))
+    unchecked = []
+    for place in places:
+        if chosen.get(id(place.slot), "eager") != "eager":
+            reason = _check_eager(model, place)
+            if reason is not None:
+                unchecked.append({"path": place.path, "slot": place.name,
+                                  "reason": reason})
     for slot, kernel in changes:
         slot._set(kernel, context, config.get("mode", ""), target)
-    return report
+    return {**report, "unchecked": unchecked}
+
+
+def _check_eager(model: nn.Module, place: _Place) -> str | None:
+    """Why the eager function of a slot was not compared, or None.
+
+    Raises:
+        SlotError: it is not what the slot says.
+    """
+    slot = place.slot
+    try:
+        return slot_check.check(slot.op, slot.variant, slot.params,
+                                slot.eager, _device(model))
+    except slot_check.Mismatch as mismatch:
+        raise SlotError(
+            f"slot {place.name} (op={slot.op}, variant={slot.variant}) of "
+            f"{_at(place.path)} is not what it says: {mismatch}") from None
+
+
+@dataclass(frozen=True)
+class SlotCheck:
+    """What `verify` found of one slot."""
+
+    path: str
+    slot: str
+    #: `eager`, the name of a kernel, or None while it is unbound.
+    kernel: str | None
+    passed: bool
+    detail: str
+
+
+class SlotChecks(list[SlotCheck]):
+    """All slots of a model; true when none failed."""
+
+    def __bool__(self) -> bool:
+        return all(check.passed for check in self)
+
+    def __str__(self) -> str:
+        return "".join(
+            f"{'ok' if c.passed else 'FAILED':6}  {c.path}.{c.slot}  "
+            f"{c.kernel or 'unbound'}  {c.detail}\n" for c in self)
+
+
+def verify(model: nn.Module, *inputs: Any) -> SlotChecks:
+    """Compares every slot with its definition and with its kernel.
+
+    The eager function is held against the op, variant and params on small
+    inputs. With inputs of the model, the kernel is held against the eager
+    function on what the slot gets in that call.
+
+    Args:
+        model: bound or not.
+        inputs: positional arguments of one call; none for the first
+            comparison alone.
+
+    Returns:
+        One entry per slot. A kernel passes where it is at most as far from
+        the eager function in f64 as three times the eager function in its own
+        type, or two units in the last place of that type.
+
+    Raises:
+        SlotError: a slot is a global of a module.
+    """
+    require_module(model)
+    _refuse_globals(model)
+    places = list(_find(model))
+    seen = _inputs_of(model, places, inputs) if inputs else {}
+    found = SlotChecks()
+    for place in places:
+        slot = place.slot
+        try:
+            reason = _check_eager(model, place)
+            detail = (f"not compared with its definition: {reason}" if reason
+                      else "the eager function is what the slot says")
+            passed = True
+        except SlotError as error:
+            detail, passed = str(error), False
+        if passed and slot.has_kernel and id(slot) in seen:
+            passed, more = _compare_kernel(slot, seen[id(slot)])
+            detail += f"; {more}"
+        elif passed and slot.has_kernel:
+            detail += "; the kernel did not run: pass inputs that reach it"
+        found.append(SlotCheck(place.path, place.name, slot.kernel, passed,
+                               detail))
+    return found
+
+
+def _inputs_of(model: nn.Module, places: Sequence[_Place],
+               inputs: Sequence[Any]) -> dict[int, tuple[Tensor, ...]]:
+    """What each slot is called with first."""
+    seen: dict[int, tuple[Tensor, ...]] = {}
+    wrapped = {}
+    for place in places:
+        slot = place.slot
+        if id(slot) not in wrapped:
+            wrapped[id(slot)] = slot, slot.eager, slot._kernel
+
+            def record(*args: Tensor, _of: OpSlot = slot,
+                       _eager: Callable[..., Any] = slot.eager) -> Any:
+                seen.setdefault(id(_of), tuple(t.detach().clone()
+                                               for t in args))
+                return _eager(*args)
+
+            slot.eager, slot._kernel = record, "eager"
+    try:
+        with torch.no_grad():
+            model(*inputs)
+    finally:
+        for slot, eager, kernel in wrapped.values():
+            slot.eager, slot._kernel = eager, kernel
+    return seen
+
+
+def _compare_kernel(slot: OpSlot,
+                    inputs: tuple[Tensor, ...]) -> tuple[bool, str]:
+    with torch.no_grad():
+        ours = _results(slot(*inputs))
+        eager = _results(slot.eager(*inputs))
+        exact = _results(slot.eager(*(
+            t.double() if t.is_floating_point() else t for t in inputs)))
+    worst, bound = 0.0, 0.0
+    for a, b, c in zip(ours, eager, exact):
+        scale = max(float(c.double().norm()), 1e-300)
+        off = float((a.double() - c.double()).norm()) / scale
+        own = float((b.double() - c.double()).norm()) / scale
+        limit = 3 * own + 2 * torch.finfo(a.dtype).eps
+        if off / limit >= worst / max(bound, 1e-300):
+            worst, bound = off, limit
+    return worst <= bound, (f"kernel '{slot.kernel}' is off by {worst:.2e} of "
+                            f"at most {bound:.2e}")
+
+
+def _refuse_globals(model: nn.Module) -> None:
+    """Refuses slots that are globals of the file of a module's class: one
+    binding would be that of every model of the process."""
+    for path, module in model.named_modules():
+        for kind in type(module).__mro__:
+            if not issubclass(kind, nn.Module):
+                continue
+            for name in _globals_of(kind):
+                raise SlotError(
+                    f"slot '{name}' is a global of '{kind.__module__}', which "
+                    f"{kind.__name__} ({_at(path)}) reads; a binding belongs to "
+                    "one model, so assign the slot in __init__: self."
+                    f"{name.lower()} = OpSlot(...)")
+
+
+def _at(path: str) -> str:
+    return f"'{path}'" if path else "the model"
+
+
+def _globals_of(kind: type) -> Iterator[str]:
+    """Names of slots that methods of a class read as globals."""
+    for method in vars(kind).values():
+        code = getattr(method, "__code__", None)
+        if code is None:
+            continue
+        for name in code.co_names:
+            if isinstance(method.__globals__.get(name), OpSlot):
+                yield name
+
+
+def _device(model: nn.Module) -> torch.device:
+    tensor = next(itertools.chain(model.parameters(), model.buffers()), None)
+    return torch.device("cpu") if tensor is None else tensor.device
 
 
 def _target(model: nn.Module) -> str:
-    tensor = next(itertools.chain(model.parameters(), model.buffers()), None)
-    if tensor is None or tensor.device.type != "cuda":
-        return "cpu"
-    return gpu_chip(tensor.device)
+    device = _device(model)
+    return gpu_chip(device) if device.type == "cuda" else "cpu"
 
 
 def unbind(model: nn.Module) -> None:

@@ -280,16 +280,201 @@ class Errors(Slots):
         with self.assertRaisesRegex(slots.SlotError, "model is of type str"):
             slots.bind("model", {}, slots.Context())
 
-    def test_kernels_give_no_gradients(self):
+
+class Gradients(Slots):
+
+    def test_gradients_are_those_of_the_eager_function(self):
         model = Norm(8)
-        self.bind(model, {"rms_norm": "fuse"})
-        with self.assertRaisesRegex(slots.SlotError, "gives no gradients"):
-            model(torch.randn(3, 8))
+        reference = copy.deepcopy(model)
+        self.bind(model, {"rms_norm": "fuse"}, mode="training")
+        self.bind(reference, {"rms_norm": "eager"})
+        torch.manual_seed(0)
+        x = torch.randn(3, 8, requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        # The slot's result is used twice.
+        for m, t in ((model, x), (reference, y)):
+            r = m(t)
+            (r.sin() + r.square()).sum().backward()
+        torch.testing.assert_close(x.grad, y.grad)
+        torch.testing.assert_close(model.weight.grad, reference.weight.grad)
         with torch.no_grad():
-            model(torch.randn(3, 8))
-        # Also when there is code for such inputs.
-        with self.assertRaisesRegex(slots.SlotError, "gives no gradients"):
-            model(torch.randn(3, 8))
+            self.assertFalse(model(x).requires_grad)
+
+    def test_rotary_in_training_takes_strided_inputs(self):
+        model, reference = Attention("fuse"), Attention("eager")
+        torch.manual_seed(0)
+        x = torch.randn(1, 7, 32, requires_grad=True)
+        y = x.detach().clone().requires_grad_()
+        angles = torch.randn(1, 7, 4).repeat(1, 1, 2)
+        model(x, angles.cos(), angles.sin()).sum().backward()
+        reference(y, angles.cos(), angles.sin()).sum().backward()
+        torch.testing.assert_close(x.grad, y.grad)
+
+
+def rotate_half(x):
+    low, high = x.chunk(2, -1)
+    return torch.cat((-high, low), -1)
+
+
+def rotary(q, k, cos, sin):
+    cos, sin = cos.unsqueeze(1), sin.unsqueeze(1)
+    return (q * cos + rotate_half(q) * sin, k * cos + rotate_half(k) * sin)
+
+
+class Attention(nn.Module):
+    """q and k as attention of transformers makes them."""
+
+    def __init__(self, kernel):
+        super().__init__()
+        self.rotary = slots.OpSlot("apply_rotary_pos_emb", "full",
+                                   eager=rotary)
+        slots.bind(self, {"bind": {"apply_rotary_pos_emb": kernel}},
+                   slots.Context())
+
+    def forward(self, x, cos, sin):
+        q = x.view(1, -1, 4, 8).transpose(1, 2)
+        k = x.view(1, -1, 4, 8).transpose(1, 2)
+        q, k = self.rotary(q, k, cos, sin)
+        return (q @ k.transpose(2, 3)).sum(1)
+
+
+GLOBAL = slots.OpSlot("rms_norm", params={"eps": EPS}, eager=rms_norm)
+
+
+class ReadsGlobal(nn.Module):
+
+    def forward(self, x):
+        return GLOBAL(x, x[0])
+
+
+class Meanings(Slots):
+    """Slots are held to their op, variant and params."""
+
+    def slot(self, op, eager, variant="standard", **params):
+        model = nn.Module()
+        model.slot = slots.OpSlot(op, variant, params=params, eager=eager)
+        return model
+
+    def test_finding_06_compile_and_export_take_strided_inputs(self):
+        model = Attention("fuse").eval()
+        x = torch.randn(1, 7, 32)
+        angles = torch.randn(1, 7, 4).repeat(1, 1, 2)
+        inputs = x, angles.cos(), angles.sin()
+        with torch.inference_mode():
+            expected = model(*inputs)
+        with torch.no_grad():
+            compiled = torch.compile(model, fullgraph=True,
+                                     backend="aot_eager")
+            torch.testing.assert_close(compiled(*inputs), expected)
+            program = torch.export.export(model, inputs)
+            torch.testing.assert_close(program.module()(*inputs), expected)
+
+    def test_finding_07_wrong_eps_is_refused_at_bind(self):
+        def norm(x, weight):
+            return nn.functional.rms_norm(x, x.shape[-1:], weight, 1e-3)
+
+        model = self.slot("rms_norm", norm, eps=0.1)
+        self.fails("slot slot (op=rms_norm, variant=standard) of the model is "
+                   "not what it says: its eager function is off by", model,
+                   {"rms_norm": "fuse"})
+        self.fails("it computes variant 'standard' with eps=0.001", model,
+                   {"rms_norm": "fuse"})
+        self.assertIsNone(model.slot.kernel)
+        # The eager function is what the model means.
+        self.bind(model, {"rms_norm": "eager"})
+
+    def test_finding_07_wrong_variants_are_refused_at_bind(self):
+        def gated(gate, up, **kind):
+            return nn.functional.gelu(gate, **kind) * up
+
+        def split(q, k, cos, sin):
+            return rotary(q, k, sin, cos)
+
+        for model, op, text in (
+                (self.slot("rms_norm", lambda x, w: rms_norm(x, 1 + w),
+                           eps=EPS), "rms_norm", "variant 'offset1_f32'"),
+                (self.slot("rms_norm", rms_norm, "offset1_f32", eps=EPS),
+                 "rms_norm", "variant 'standard'"),
+                (self.slot("act_and_mul", gated, "gelu_tanh"), "act_and_mul",
+                 "it computes variant 'gelu'"),
+                (self.slot("apply_rotary_pos_emb", split, "full"),
+                 "apply_rotary_pos_emb", "is off by"),
+                (self.slot("rms_norm", lambda x, w: nn.functional.dropout(
+                    rms_norm(x, w)), eps=EPS), "rms_norm",
+                 "gives other results for the same inputs")):
+            with self.subTest(text):
+                state = torch.random.get_rng_state()
+                self.fails(text, model, {op: "fuse"})
+                self.assertTrue(torch.equal(state,
+                                            torch.random.get_rng_state()))
+
+    def test_right_functions_are_bound(self):
+        def norm(x, weight, bias):
+            return nn.functional.layer_norm(x, x.shape[-1:], weight, bias,
+                                            1e-5)
+
+        def mlp(x, gate, up, down):
+            return (nn.functional.silu(x @ gate.T) * (x @ up.T)) @ down.T
+
+        def loss(logits, labels):
+            return nn.functional.cross_entropy(
+                logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+
+        for model, op, variant in (
+                (self.slot("layer_norm", norm, eps=1e-5), "layer_norm", None),
+                (self.slot("layer_norm", lambda x, weight: norm(
+                    x, weight, None), eps=1e-5), "layer_norm", None),
+                (self.slot("swiglu_mlp", mlp), "swiglu_mlp", None),
+                (self.slot("cross_entropy_loss", loss, "causal"),
+                 "cross_entropy_loss", None),
+                (self.slot("apply_rotary_pos_emb", rotary, "full"),
+                 "apply_rotary_pos_emb", None)):
+            with self.subTest(op):
+                report = self.bind(model, {op: "fuse"})
+                self.assertEqual(report["unchecked"], [])
+                self.assertTrue(model.slot.has_kernel)
+
+    def test_what_was_not_compared_is_in_the_report(self):
+        report = self.bind(Scale(), {"scale": "rough"})
+        self.assertEqual(report["unchecked"], [
+            {"path": "", "slot": "scale", "reason": "op=scale, "
+             "variant=standard is not one of fuse's own"}])
+
+    def test_verify_on_request(self):
+        model = Norm(8)
+        self.assertIn("the eager function is what the slot says",
+                      str(slots.verify(model)))
+        self.bind(model, {"rms_norm": "fuse"})
+        self.assertIn("pass inputs that reach it", str(slots.verify(model)))
+        found = slots.verify(model, torch.randn(3, 8))
+        self.assertTrue(found)
+        self.assertRegex(str(found), r"ok .* kernel 'fuse' is off by \S+ of")
+        self.assertEqual(model.norm.kernel, "fuse")
+        scale = Scale()
+        self.bind(scale, {"scale": "rough"})
+        self.assertFalse(slots.verify(scale, self.x))
+        model.norm.params["eps"] = 0.5
+        self.assertFalse(slots.verify(model))
+
+    def test_finding_13_global_slots_are_refused_by_name(self):
+        for call in (lambda m: self.bind(m, {}), slots.verify):
+            with self.assertRaisesRegex(
+                    slots.SlotError, "slot 'GLOBAL' is a global of "
+                    f"'{__name__}', which ReadsGlobal \\('0'\\) reads; a "
+                    "binding belongs to one model"):
+                call(nn.Sequential(ReadsGlobal()))
+
+    def test_has_kernel_traces_without_a_break(self):
+        model = Norm(8)
+        self.assertFalse(model.norm.has_kernel)
+        self.bind(model, {"rms_norm": "eager"})
+        self.assertFalse(model.norm.has_kernel)
+
+        def forward(x):
+            return x + 1 if model.norm.has_kernel else x - 1
+
+        compiled = torch.compile(forward, fullgraph=True, backend="eager")
+        self.assertEqual(float(compiled(torch.zeros(()))), -1.0)
 
 
 class Sizes(Slots):
