@@ -43,24 +43,32 @@ static void writeDescriptor(const TensorView &view, size_t rank,
 
 /// Memory at an address that suits vectors, in large pages where it is large:
 /// weights are read from end to end, and the tables of small pages with them.
+/// Large memory is mapped, so that all of it goes back to the system with its
+/// owner: what malloc has given once it may keep for other requests.
 class HostMemory {
 public:
   HostMemory() = default;
   HostMemory(size_t bytes, const std::string &what) : bytes(bytes) {
-    size_t alignment = bytes < kLargePage ? 64 : kLargePage;
-    if (::posix_memalign(&data, alignment, std::max<size_t>(bytes, 64)) != 0)
+    if (bytes >= kLargePage)
+      map();
+    else if (::posix_memalign(&data, 64, std::max<size_t>(bytes, 64)) != 0)
+      data = nullptr;
+    if (!data)
       throw Failure(FUSE_ERROR_OUT_OF_MEMORY, "no memory for " + what + " of " +
                                                   std::to_string(bytes) +
                                                   " bytes");
-    if (alignment == kLargePage)
-      (void)::madvise(data, bytes, MADV_HUGEPAGE);
   }
   HostMemory(HostMemory &&other) noexcept { swap(other); }
   HostMemory &operator=(HostMemory &&other) noexcept {
     swap(other);
     return *this;
   }
-  ~HostMemory() { std::free(data); }
+  ~HostMemory() {
+    if (mapped)
+      (void)::munmap(mapped, mappedBytes);
+    else
+      std::free(data);
+  }
 
   char *get() const { return static_cast<char *>(data); }
   size_t size() const { return bytes; }
@@ -68,13 +76,34 @@ public:
 private:
   static constexpr size_t kLargePage = 2 << 20;
 
+  /// Maps one large page more than is needed: pages that nobody touches are
+  /// no memory.
+  void map() {
+    if (bytes > SIZE_MAX - kLargePage)
+      return;
+    mappedBytes = bytes + kLargePage;
+    void *found = ::mmap(nullptr, mappedBytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (found == MAP_FAILED)
+      return;
+    mapped = found;
+    uintptr_t address = reinterpret_cast<uintptr_t>(found);
+    size_t past = address % kLargePage;
+    data = static_cast<char *>(found) + (past ? kLargePage - past : 0);
+    (void)::madvise(data, bytes, MADV_HUGEPAGE);
+  }
   void swap(HostMemory &other) noexcept {
     std::swap(data, other.data);
     std::swap(bytes, other.bytes);
+    std::swap(mapped, other.mapped);
+    std::swap(mappedBytes, other.mappedBytes);
   }
 
   void *data = nullptr;
   size_t bytes = 0;
+  /// What was mapped around `data`, if it was.
+  void *mapped = nullptr;
+  size_t mappedBytes = 0;
 };
 
 struct CpuWorkspace : Workspace {
