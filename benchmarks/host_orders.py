@@ -88,9 +88,10 @@ def expect_refusal(text: str, body: Callable[[], object]) -> str:
     try:
         body()
     except native.NativeError as error:
-        if text in str(error):
-            return str(error)
-        raise AssertionError(f"expected '{text}', got '{error}'") from error
+        found = f"{error} ({error.status})"
+        if text in found:
+            return found
+        raise AssertionError(f"expected '{text}', got '{found}'") from error
     raise AssertionError(f"expected '{text}', got no error")
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import io
 import logging
 import re
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -304,18 +306,34 @@ def example_input(shape: Sequence[DimSpec], sizes: Mapping[str, int],
 _TRACING = threading.RLock()
 
 
+#: Logs of PyTorch that tell of failures before they are raised.
+_LOGS = ("torch._subclasses.fake_tensor",
+         "torch.fx.experimental.symbolic_shapes")
+
+
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """For what traces modules: one thread at a time, because PyTorch has one
-    state for all of them, and without the log of failures that are dealt
-    with."""
-    log = logging.getLogger("torch._subclasses.fake_tensor")
+    state for all of them, and without the log and the printed graph of
+    failures that are dealt with."""
+    logs = [logging.getLogger(name) for name in _LOGS]
+    printed, graph = io.StringIO(), ""
     with _TRACING:
-        before, log.disabled = log.disabled, True
+        before = [log.disabled for log in logs]
         try:
-            yield
+            for log in logs:
+                log.disabled = True
+            with contextlib.redirect_stderr(printed):
+                yield
+        except Exception as error:
+            graph = str(getattr(error, "partial_fx_graph", ""))
+            raise
         finally:
-            log.disabled = before
+            for log, disabled in zip(logs, before):
+                log.disabled = disabled
+            # What others print meanwhile is not lost.
+            sys.stderr.write(printed.getvalue().replace(f"{graph}\n", "")
+                             if graph else printed.getvalue())
 
 
 def export_module(module: nn.Module, shape: Sequence[DimSpec],

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 
 from fuse_mlir import range_cache
+from fuse_mlir.messages import tool_error
 from fuse_mlir.page import histogram, page, preformatted
 from fuse_mlir.ranges import (Range, ScaleChoice, about, choose_scale,
                               dequantize, largest_value, quantize)
@@ -90,7 +91,8 @@ class Tools:
         done = subprocess.run(command, capture_output=True, text=True,
                               check=False)
         if done.returncode != 0:
-            raise CalibrationError(f"{name} failed: {done.stderr.strip()}")
+            raise CalibrationError(f"{name} failed: "
+                                   f"{tool_error(done.stderr)}")
         return done.stdout
 
 

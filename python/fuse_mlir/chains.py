@@ -25,8 +25,9 @@ from fuse_mlir import native
 from fuse_mlir.blocks import quiet
 from fuse_mlir.clones import clone
 from fuse_mlir.importer import ImportFailure, import_program, storage_key
+from fuse_mlir.messages import first_line
 from fuse_mlir.ptx import PtxError, PtxKernel, compile_ptx
-from fuse_mlir.refusals import Refusal, first_line, refusal
+from fuse_mlir.refusals import Refusal, refusal
 from fuse_mlir.sites import Plan, Source, Step
 from fuse_mlir.stored import Policy
 from fuse_mlir.watch import STANDARD, leaves, plain

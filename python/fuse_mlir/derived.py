@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Subclasses that stand for classes of modules.
+"""Subclasses that override methods of a live module.
 
-A module gets other methods by another class, so that its names, parameters and
-hooks stay what they were.
+The module's `__class__` is replaced, so that its names, parameters and hooks
+stay what they were.
 """
 
 from __future__ import annotations

@@ -19,6 +19,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from fuse_mlir.derived import Derived, Kind
+from fuse_mlir.messages import first_line
 from fuse_mlir.watch import is_exporting
 
 #: Names of activations in fuse.
@@ -149,10 +150,9 @@ def _difference(module: nn.Module, path: str, act: str,
             return float((ours - theirs).abs().max() / theirs.abs().max())
     # Whatever the forward raises is about the module.
     except Exception as error:
-        first = str(error).strip().split("\n")[0]
         raise UnknownExperts(
             f"experts '{path}' do not run with rows, indices and factors: "
-            f"{type(error).__name__}: {first}") from error
+            f"{first_line(error)}") from error
 
 
 def stand_in(module: nn.Module, path: str) -> nn.Module:

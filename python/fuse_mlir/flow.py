@@ -22,6 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from fuse_mlir.blocks import quiet
 from fuse_mlir.emulation import emulated
+from fuse_mlir.messages import first_line
 from fuse_mlir.watch import SCALARS, STANDARD
 
 # Calls that read the shape or type of a tensor and not its values.
@@ -34,7 +35,7 @@ METADATA = frozenset({
 
 
 class FlowError(ValueError):
-    """A model that can not be run to see its flow; the text says why."""
+    """A model that cannot be run to see its flow; the text says why."""
 
 
 @dataclass
@@ -129,8 +130,9 @@ def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
     config = getattr(model, "config", None)
     name = getattr(model, "main_input_name", None)
     if config is None or name is None:
-        raise FlowError(f"{type(model).__name__} does not say what it takes; "
-                        "pass inputs=, a tuple or dict of example inputs")
+        raise FlowError("cannot infer example inputs for "
+                        f"{type(model).__name__}; pass inputs=, a tuple or "
+                        "dict of tensors")
     device = _device(model)
     if name == "input_ids":
         # Not 0, which often pads and is embedded as zeros.
@@ -157,8 +159,9 @@ def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
         return {name: torch.zeros(2, config.num_mel_bins, frames,
                                   device=device, dtype=_dtype(model)),
                 "decoder_input_ids": ids}
-    raise FlowError(f"no example for input '{name}' of "
-                    f"{type(model).__name__}; pass inputs=")
+    raise FlowError(f"cannot infer an example of input '{name}' for "
+                    f"{type(model).__name__}; pass inputs=, a tuple or dict "
+                    "of tensors")
 
 
 def _pixels(model: Any) -> torch.Tensor:
@@ -249,14 +252,13 @@ def _observe_with_data(model: nn.Module, args: tuple, kwargs: dict) -> Flow:
 
 
 def _failure(model: nn.Module, error: Exception) -> FlowError:
-    first = str(error).strip().split("\n")[0]
-    advice = "inputs= gives others"
+    advice = "pass others as inputs="
     if any("_hf_hook" in vars(module) for module in model.modules()):
         advice = ("hooks of accelerate move its weights, and do not run here; "
                   "load it without a device map or offloading")
     return FlowError(f"{type(model).__name__} fails on its example inputs, so "
                      "that its data flow is unknown: "
-                     f"{type(error).__name__}: {first}; {advice}")
+                     f"{first_line(error)}; {advice}")
 
 
 def _run(model: nn.Module, args: tuple, kwargs: dict) -> Flow:

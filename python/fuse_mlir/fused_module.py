@@ -477,10 +477,9 @@ class FusedModule(FusedPlace):
         parent = self._parent and self._parent()
         if parent is None and len(self.names) > 1:
             raise FuseError(
-                f"FUSE-N206 not-a-chain: the kernel of site '{self.site}' is "
-                "without the other members, because it was copied alone, or "
-                "the module that has them is gone; copy that module, or unfuse "
-                "the site before")
+                f"FUSE-N206 not-a-chain: the fused module of site "
+                f"'{self.site}' was copied without its parent, or its parent "
+                "is gone; copy the parent, or unfuse the site before")
         for name in self.names[1:]:
             place = parent._modules.get(name)
             if not isinstance(place, FusedPlace) or place.site != self.site:

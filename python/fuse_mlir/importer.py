@@ -16,6 +16,7 @@ from torch.export.graph_signature import InputKind, OutputKind
 
 from fuse_mlir import aten
 from fuse_mlir.emitter import Dim, Emitter, Value, is_static, quote, tensor_type
+from fuse_mlir.messages import first_line
 from fuse_mlir.shapes import reassociate
 
 Node = torch.fx.Node
@@ -330,10 +331,9 @@ class Walker:
         # Translations are for arguments that layers have: another one must
         # not keep the other layers of a model from being fused.
         except Exception as error:
-            first = str(error).strip().split("\n")[0]
             raise ImportFailure(
                 f"{self._place(node)}: no translation for '{target}' with "
-                f"these arguments: {type(error).__name__}: {first}") from error
+                f"these arguments: {first_line(error)}") from error
 
     def _resolve(self, item: Any) -> Any:
         if isinstance(item, Node):

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fuse_mlir.messages import tool_error
+
 
 class ExplainError(Exception):
     """The program or a pattern can not be used; the text says why."""
@@ -119,7 +121,7 @@ def _run(command: list[str], text: str | None) -> str:
     done = subprocess.run(command, input=text, capture_output=True, text=True,
                           check=False)
     if done.returncode != 0:
-        raise ExplainError(done.stderr.strip())
+        raise ExplainError(tool_error(done.stderr))
     return done.stdout
 
 

@@ -34,7 +34,7 @@ from fuse_mlir.watch import is_exporting
 FEW_ROWS = 128
 
 
-#: The kernel for which this thread has asked what its call would ask.
+#: The kernel that this thread validated, so that its call need not again.
 _ASKED = threading.local()
 
 
@@ -106,11 +106,11 @@ class Kernel:
         #: Most rows whose kernels are loaded.
         self._limit = sys.maxsize
         self._packed: Packed = shared._packed if shared else Packed()
-        #: Most rows that it is faster for than the members; none for any.
+        #: Rows above which the members are faster; None if never.
         self.most_rows = _most_rows(compiled)
         #: The kernel with residual adds, where `inductor_options` made one.
         self.residual: Kernel | None = None
-        #: What says whether the members still are what it is of.
+        #: Callback: whether the members are those that it was made from.
         self.owner: weakref.WeakMethod | None = None
         self._base = weakref.ref(shared or self)
         self._names = list(compiled.parameters)
@@ -463,7 +463,7 @@ def call(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
         if kernel.described is None:
             raise KernelError(
                 f"the kernel of site '{kernel.site}' is code from a file, "
-                "which an exported program can not have; fuse it with 'fuse', "
+                "which an exported program cannot contain; fuse it with 'fuse', "
                 "or unfuse it")
         return torch.ops.fuse_mlir.exported(inputs, kernel.weights(),
                                             kernel.described)

@@ -52,7 +52,7 @@ class SiteResult:
     status: str
     families: tuple[str, ...] = ()
     refusal: Refusal | None = None
-    #: When the kernel does not run although it could.
+    #: Conditions under which the members run instead of the kernel.
     note: str = ""
 
     @property
@@ -205,7 +205,7 @@ def rows_to_measure(only_faster: bool, inputs: Any) \
 
 
 def check_option(what: str, value: Any, known: Sequence[str]) -> None:
-    """Refuses the value of an option that there is not."""
+    """Raises PatternError if `value` is not one of `known`."""
     if value not in known:
         raise PatternError(f"unknown {what} '{value}'; expected "
                            + " or ".join(known))

@@ -39,7 +39,7 @@ DLPACK_TYPES = {
 }
 DLPACK_CPU, DLPACK_CUDA = 1, 2
 
-#: What kernels of GPUs read at once.
+#: Alignment in bytes that vector loads of GPUs need.
 VECTOR_BYTES = 16
 
 # Key of the workspace of captured graphs; streams are addresses.
@@ -526,9 +526,9 @@ class Artifact:
             byref(program)))
         return Program(program)
 
-    # Behind all that speak of the type.
+    # Defined last: it shadows the builtin in annotations.
     def bytes(self) -> bytes:
-        """The bytes of the file, for which all code is compiled.
+        """The contents of the file, for which all code is compiled.
 
         Raises:
             NativeError: a kernel does not compile.

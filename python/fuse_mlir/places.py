@@ -40,7 +40,7 @@ OWN = STANDARD | {"site", "step", "alone", "last", "names",
 
 
 class FuseError(RuntimeError):
-    """A model that can not be fused, unfused or called; the text says why."""
+    """A model that cannot be fused, unfused or called; the text says why."""
 
 
 class FusedPlace(nn.Module):
@@ -99,7 +99,7 @@ class FusedPlace(nn.Module):
         if name in ("forward", "_hf_hook", "_old_forward") \
                 or name == "__class__" and issubclass(value, FusedPlace):
             raise FuseError(
-                f"FUSE-N208 has-hooks: '{name}' of {self._get_name()} can not "
+                f"FUSE-N208 has-hooks: '{name}' of {self._get_name()} cannot "
                 f"be set while it is part of site '{self.site}': it would be "
                 "gone after unfusing; unfuse the site before")
         if name in OWN or name in self._parameters or name in self._buffers \
@@ -118,7 +118,7 @@ class FusedPlace(nn.Module):
         if caller == parametrize.__name__ and name in {**self._parameters,
                                                        **self._buffers}:
             raise FuseError(
-                f"'{name}' of {self._get_name()} can not be parametrized "
+                f"'{name}' of {self._get_name()} cannot be parametrized "
                 f"while it is part of site '{self.site}': that would be gone "
                 "after unfusing; unfuse the site before")
         if name in self._parameters or name in self._buffers \
@@ -328,10 +328,10 @@ class Pending(torch.Tensor):
             if result is pending or not isinstance(result, torch.Tensor):
                 return result
         raise FuseError(
-            f"FUSE-N206 not-a-chain: in this call '{name}' reads the result "
-            f"of site '{site}' beside its last member, "
-            "which was not so when the model was fused; unfuse this site, or "
-            "fuse the model with inputs that take this way")
+            f"FUSE-N206 not-a-chain: op '{name}' reads an intermediate of "
+            f"fused site '{site}', which it did not when the model was fused; "
+            "unfuse the site, or fuse the model with example inputs that take "
+            "this path")
 
 
 def mark_unfused(result: Any, site: str) -> None:

@@ -8,7 +8,6 @@ in the words of a model, with advice for somebody who has one.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -133,13 +132,12 @@ COMPILER: Mapping[str, _Words] = {
         "find one static scale with fuse_mlir.calibrate"),
     "FUSE-N019": _Words(
         "input-scales-differ",
-        "the gate and up projections quantize their input with different "
-        "scales",
-        "find one scale with fuse_mlir.calibrate, or give both the larger one "
-        "as 'input_scale' in the 'scales' of a fusion_config"),
+        "gate and up quantize their input with different scales",
+        "calibrate one with fuse_mlir.calibrate, or give both the larger "
+        "'input_scale' in the 'scales' of a fusion_config"),
     "FUSE-N020": _Words(
         "storage-types-differ",
-        "the projections store their weights in different types",
+        "the linears compute on different storage types",
         "store all weights of the MLP in one type, such as float8_e4m3fn"),
     "FUSE-N021": _Words(
         "division-orders-differ",
@@ -197,17 +195,3 @@ def compiler_refusal(remarks: Sequence[Remark],
         if remark.place and id_ not in _OF_VALUES else ""
     parts = [f"{words.reason}{place}", context, words.advice]
     return Refusal(id_, words.name, "; ".join(filter(None, parts)))
-
-
-_LINE = re.compile(r"\s+")
-
-
-def first_line(error: BaseException, limit: int = 160) -> str:
-    """The type of an error and the first line of its text, which may be long
-    and go on with code."""
-    text = str(error).strip().split("\n")[0]
-    text = _LINE.sub(" ", text)
-    if len(text) > limit:
-        text = text[:limit].rpartition(" ")[0] + " ..."
-    return f"{type(error).__name__}: {text}" if text else \
-        type(error).__name__

@@ -167,7 +167,7 @@ _Shape = tuple[int, ...]
 def _check_type(tensor: Tensor) -> None:
     require(tensor, Tensor, "an input of a slot", "a tensor")
     if tensor.dtype not in _TYPES:
-        raise SlotError(f"a slot can not take {tensor.dtype}; expected one of "
+        raise SlotError(f"a slot cannot take {tensor.dtype}; expected one of "
                         f"{', '.join(map(str, _TYPES))}")
 
 

@@ -120,7 +120,7 @@ def _read_scales(path: str | Path) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise PatternError(f"can not read the scales '{path}': "
+        raise PatternError(f"cannot read the scales '{path}': "
                            f"{error.strerror}") from error
     except ValueError as error:
         raise PatternError(f"the scales '{path}' are not JSON: {error}") \

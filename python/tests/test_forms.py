@@ -156,7 +156,7 @@ class Forms(unittest.TestCase):
     def test_what_is_near_a_form_is_none(self):
         model = Block(Form(norm_after), FormMLP(limited).bfloat16()).eval()
         with self.assertRaisesRegex(fuse_mlir.FuseError, "FUSE-N005 "
-                                    "no-down-projection: .*an op between the "
+                                    "no-down-projection: .*the step between the "
                                     "activation and the down projection"):
             fuse_mlir.fuse_modules(model,
                                    inputs=torch.randn(2, 9, SIZE).bfloat16())

@@ -298,7 +298,7 @@ class Changes(unittest.TestCase):
                 lambda m: parametrizations.weight_norm(m.layers[0].norm,
                                                        dim=None)):
             with self.assertRaisesRegex(
-                    FuseError, r"'weight' of FusedModule\[Norm\] can not be "
+                    FuseError, r"'weight' of FusedModule\[Norm\] cannot be "
                     "parametrized while it is part of site 'norm"):
                 register(model)
         close(model(x), plain(x))
@@ -332,12 +332,12 @@ class Changes(unittest.TestCase):
         fuse(model, x)
         layer = model.layers[0]
         place, copied = layer.norm, copy.deepcopy(layer.norm)
-        with self.assertRaisesRegex(FuseError, r"kernel of site 'norm\+mlp#0' "
-                                    "is without the other members"):
+        with self.assertRaisesRegex(FuseError, r"fused module of site 'norm\+mlp#0' "
+                                    "was copied without its parent"):
             copied(x)
         close(copy.deepcopy(layer)(x), expected)
         del model, layer
-        with self.assertRaisesRegex(FuseError, "the module that has them is "
+        with self.assertRaisesRegex(FuseError, "or its parent is "
                                     "gone"):
             place(x)
 

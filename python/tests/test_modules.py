@@ -368,7 +368,7 @@ assert torch.equal(program(x), expected)
             fuse_mlir.unfuse_modules(self.model)
             fuse_mlir.fuse_modules(self.model, {CHAIN: path}, inputs=self.x)
         with self.assertRaisesRegex(KernelError, "is code from a file, which "
-                                    "an exported program can not have"):
+                                    "an exported program cannot contain"):
             torch.export.export(self.model, (self.x,))
 
     def test_inference_mode(self):

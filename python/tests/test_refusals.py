@@ -392,8 +392,8 @@ class Refusals(unittest.TestCase):
 
     def test_models_without_known_inputs(self):
         model, _ = net(1)
-        with self.assertRaisesRegex(FlowError, "Net does not say what it "
-                                    "takes; pass inputs="):
+        with self.assertRaisesRegex(FlowError, "cannot infer example inputs for "
+                                    "Net; pass inputs="):
             fuse_mlir.fuse_modules(model, {CHAIN: "fuse"})
         with self.assertRaisesRegex(FlowError, "Net fails on its example "
                                     "inputs, so that its data flow is"):
@@ -446,7 +446,7 @@ class Refusals(unittest.TestCase):
 
     def test_inputs_that_a_model_fails_on(self):
         with self.assertRaisesRegex(FlowError, "Linear fails on its example "
-                                    "inputs, .*; inputs= gives others"):
+                                    "inputs, .*; pass others as inputs="):
             fuse_mlir.explain(nn.Linear(8, 8), inputs=torch.randn(3, 9))
 
     def test_models_without_chains(self):

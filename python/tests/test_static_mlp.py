@@ -395,7 +395,7 @@ class Calibration(unittest.TestCase):
         fails({"layers.0.mlp.up_proj": {}}, "there are scales for 'layers.0."
               "mlp.up_proj', which is no module of LlamaForCausalLM; its "
               "linears are model.layers.0.self_attn.q_proj, ")
-        fails("no.json", "can not read the scales 'no.json': No such file")
+        fails("no.json", "cannot read the scales 'no.json': No such file")
         with tempfile.TemporaryDirectory() as directory:
             file = Path(directory) / "scales.json"
             file.write_text("{")

@@ -276,7 +276,7 @@ class Fused(unittest.TestCase):
             for attribute in ("forward", "_hf_hook"):
                 with self.assertRaisesRegex(
                         FuseError, f"FUSE-N208 has-hooks: '{attribute}' of "
-                        "Fused.* can not be set while it is part of site"):
+                        "Fused.* cannot be set while it is part of site"):
                     setattr(place, attribute, types.MethodType(print, place))
 
     def test_hooks_on_all_modules(self):

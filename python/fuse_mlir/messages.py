@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Errors of PyTorch and of the command line tools in one line."""
+
+from __future__ import annotations
+
+import re
+
+#: Characters of a foreign error that fit into one of ours.
+_LIMIT = 160
+
+_DIAGNOSTIC = re.compile(r"(?P<file>[^:\n]+):(?P<line>\d+):\d+: error: (.*)")
+_TOOL = re.compile(r"(?:fuse-[\w-]+: )?error: (.*)")
+
+
+def first_line(error: BaseException) -> str:
+    """The type of an error and the first line of its text, which may be long
+    and go on with code."""
+    text = re.sub(r"\s+", " ", str(error).strip().split("\n")[0])
+    if len(text) > _LIMIT:
+        text = text[:_LIMIT].rpartition(" ")[0] + " ..."
+    kind = type(error).__name__
+    return f"{kind}: {text}" if text else kind
+
+
+def tool_error(output: str) -> str:
+    """What a tool printed about its failure, without the lines of IR.
+
+    Text that was piped to the tool has line numbers and no name. Output without
+    an error in it comes back as it is.
+    """
+    found = []
+    for line in output.strip().splitlines():
+        if match := _DIAGNOSTIC.fullmatch(line):
+            file, number, text = match.groups()
+            piped = file in ("-", "<stdin>")
+            place = f"line {number}" if piped else f"{file}:{number}"
+            found.append(text if number == "0" else f"{place}: {text}")
+        elif match := _TOOL.fullmatch(line):
+            found.append(match[1])
+    return "; ".join(dict.fromkeys(found)) or output.strip()
