@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from fuse_mlir.hub import export_hub_kernel
     from fuse_mlir.inductor import inductor_options
     from fuse_mlir.ir_report import explain_ir
+    from fuse_mlir.model_source import load_model
     from fuse_mlir.modules import fuse_modules, fused, unfuse_modules
     from fuse_mlir.native import NativeError
     from fuse_mlir.patterns import (KernelConfig, ModuleSpec, PatternError,
@@ -58,6 +59,7 @@ _EXPORTS = {
     "fused": "modules",
     "inductor_options": "inductor",
     "load": "compiled",
+    "load_model": "model_source",
     "refresh": "updates",
     "register_fusion_patterns": "patterns",
     "unfuse_modules": "modules",
@@ -70,8 +72,8 @@ __all__ = [
     "KernelError", "ModuleSpec", "NativeError", "PatternError", "PtxKernel",
     "bench", "calibrate", "compile", "decompile", "explain", "explain_ir",
     "export", "export_hub_kernel", "fuse_modules", "fused",
-    "inductor_options", "load", "refresh", "register_fusion_patterns",
-    "unfuse_modules", "verify",
+    "inductor_options", "load", "load_model", "refresh",
+    "register_fusion_patterns", "unfuse_modules", "verify",
 ]
 
 

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Union
 
+from torch import nn
+
 Json = Union[None, bool, int, float, str, list["Json"], dict[str, "Json"]]
 Quantization = Mapping[str, Json]
 
@@ -141,3 +143,37 @@ def refusal(quantization: Quantization) -> str | None:
             "which no kernel reads; supported are fine-grained FP8, "
             "compressed-tensors and ModelOpt checkpoints with 8 bits per "
             "element, and unquantized ones")
+
+
+#: Packages whose modules hold weights that no kernel reads, and what they are.
+_PACKED = {
+    "awq": "4-bit AWQ", "gptqmodel": "GPTQ or AWQ", "auto_gptq": "GPTQ",
+    "bitsandbytes": "bitsandbytes", "hqq": "HQQ", "aqlm": "AQLM",
+    "eetq": "8-bit EETQ", "optimum": "Quanto", "quanto": "Quanto",
+    "vptq": "VPTQ", "auto_round": "AutoRound",
+}
+
+
+def packed_format(module: nn.Module) -> str | None:
+    """The format of a loaded module's weights where no kernel reads them, by
+    the package of its class or of its weight's class; None for others.
+
+    No package is imported for it.
+    """
+    weight = getattr(module, "weight", None)
+    for kind in (*type(module).__mro__, type(weight)):
+        package = kind.__module__.partition(".")[0]
+        if package in _PACKED:
+            return f"{_PACKED[package]} ({kind.__name__})"
+        if package == "torchao":
+            return f"torchao ({kind.__name__})"
+    return None
+
+
+def compressed_forward(module: nn.Module) -> bool:
+    """Whether compressed-tensors replaced the forward of a module. It wraps
+    the forward of the class, so only its code tells."""
+    own = getattr(module.__dict__.get("forward"), "__func__", None)
+    code = getattr(own, "__code__", None)
+    return code is not None \
+        and "compressed_tensors" in Path(code.co_filename).parts

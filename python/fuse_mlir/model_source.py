@@ -163,6 +163,43 @@ def open_source(name: str, settings: Mapping[str, Any],
     return ModelSource(name, *chosen, directory, bool(settings))
 
 
+def load_model(path: str | Path, dtype: torch.dtype | None = None,
+               device: str = "cpu") -> nn.Module:
+    """A model of transformers from a directory, with its weights as stored.
+
+    Weights of fine-grained FP8, compressed-tensors and ModelOpt checkpoints
+    stay codes of 8 bits with their scales, and the packages that wrote them
+    are not needed; `fuse_modules` makes kernels with static scales of those
+    that have them. Other models are what `from_pretrained` gives.
+
+    Args:
+        path: directory with config.json and weights.
+        dtype: of parameters in floating point; that of the config, or of the
+            weights, when None.
+        device: cpu or cuda.
+
+    Returns:
+        The model in eval mode, of the class that the config's
+        `architectures` name.
+
+    Raises:
+        BlockError: the directory, its format, a package or a weight is
+            missing or not supported, or memory does not suffice.
+
+    Example:
+        >>> model = fuse_mlir.load_model("path/to/model-FP8")  # doctest: +SKIP
+        >>> fuse_mlir.fuse_modules(model)                      # doctest: +SKIP
+    """
+    names = {kind: name for name, kind in DTYPES.items()}
+    if dtype is not None and dtype not in names:
+        raise BlockError(f"dtype is {dtype}; expected one of "
+                         + ", ".join(map(str, names)))
+    if not Path(path).is_dir():
+        raise BlockError(f"no directory '{path}'")
+    return open_source(str(path), {}, None if dtype is None
+                       else names[dtype]).build(device)
+
+
 def _has_weights(directory: Path) -> bool:
     return any(next(directory.glob(pattern), None) is not None
                for pattern in ("*.safetensors", "pytorch_model*.bin"))

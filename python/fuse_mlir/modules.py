@@ -21,6 +21,7 @@ from fuse_mlir.chains import KernelError
 from fuse_mlir.experts import (UnknownExperts, activation_of,
                                looks_like_experts)
 from fuse_mlir.flow import Flow, observe
+from fuse_mlir.formats import compressed_forward, packed_format
 from fuse_mlir.formulas import ROUNDINGS, formulas_in
 from fuse_mlir.fused_module import FusedModule
 from fuse_mlir.globs import match
@@ -156,7 +157,8 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
             + ("; pass strict=False to fuse the others" if planned else ""))
     if not planned and patterns is None and not any(
             r.refusal and r.refusal.id == SLOWER for r in results):
-        why = f": {results.refused[0].reason}" if results.refused else ""
+        why = f": {results.refused[0].reason}" if results.refused \
+            else _packed(model)
         itself = "" if results.refused or not looks_like_mlp(model) else \
             "; fuse_mlir.compile(model) makes one kernel of the module itself"
         raise FuseError(
@@ -202,6 +204,16 @@ def rows_to_measure(only_faster: bool, inputs: Any) \
             found.add(max(1, site.plan.examples[0].shape[:-1].numel()))
         return tuple(sorted(found))
     return rows
+
+
+def _packed(model: nn.Module) -> str:
+    """The first module whose weights no kernel reads, for a message."""
+    for path, module in model.named_modules():
+        found = packed_format(module)
+        if found is not None:
+            return (f": FUSE-N313 unsupported-format: '{path}' has {found} "
+                    "weights, which no kernel reads")
+    return ""
 
 
 def check_option(what: str, value: Any, known: Sequence[str]) -> None:
@@ -287,6 +299,14 @@ def _refuse_kinds(model: nn.Module) -> None:
                         "to trace; fuse the model that it was made of")))
     for path, module in model.named_modules():
         kind = type(module)
+        if compressed_forward(module):
+            raise FuseError(
+                f"FUSE-N208 has-hooks: '{path}' has a forward of "
+                "compressed-tensors, which multiplies its weight out at the "
+                "first call; load the directory with "
+                "fuse_mlir.load_model(path), which keeps stored weights and "
+                "their scales, or dequantized with "
+                "CompressedTensorsConfig(run_compressed=False)")
         if hasattr(kind, "_fuse_compiled_from"):
             where = f"'{path}'" if path else "the model"
             raise FuseError(f"FUSE-N213 already-fused: {where} is one kernel "

@@ -3,6 +3,7 @@
 
 import json
 import tempfile
+import types
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -11,6 +12,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+import fuse_mlir
 from fuse_mlir import blocks, checkpoint, formats, model_source
 from fuse_mlir.checkpoint_check import compare_with_files
 from tests.models import needs_library
@@ -302,6 +304,52 @@ class Quantized(Directories):
             status, _, error = run(*command)
             self.assertEqual(status, 1)
             self.assertIn("4-bit AWQ weights", error)
+
+    def test_finding_04_models_that_compressed_tensors_loaded(self):
+        weights = modelopt_weights()
+        group = {"targets": ["Linear"], "weights": {"num_bits": 8}}
+        path = self.write("ct", {**QWEN3, "quantization_config": {
+            "quant_method": "compressed-tensors", "format": "float-quantized",
+            "config_groups": {"group_0": group}}}, weights)
+        model = fuse_mlir.load_model(path)
+        ids = torch.tensor([[3, 14, 15, 9]])
+        with torch.no_grad():
+            before = model(ids).logits
+            sites = fuse_mlir.fuse_modules(model, only_faster=False)
+            self.assertEqual([s.families for s in sites], [("gated_mlp",)])
+            self.assertTrue(fuse_mlir.verify(model))
+            fuse_mlir.unfuse_modules(model)
+            self.assertTrue(torch.equal(model(ids).logits, before))
+        # The package puts such a forward on each linear.
+        code = compile("def forward(self, x):\n    return x\n",
+                       "site-packages/compressed_tensors/forward.py", "exec")
+        made = {}
+        exec(code, made)
+        linear = model.model.layers[0].mlp.gate_proj
+        linear.forward = types.MethodType(made["forward"], linear)
+        with self.assertRaisesRegex(
+                fuse_mlir.FuseError, "FUSE-N208 has-hooks: "
+                "'model.layers.0.mlp.gate_proj' has a forward of "
+                "compressed-tensors, .* fuse_mlir.load_model"):
+            fuse_mlir.fuse_modules(model)
+
+    def test_finding_16_modules_of_packages_by_their_format(self):
+        kind = type("WQLinear_GEMM", (torch.nn.Module,),
+                    {"__module__": "awq.modules.linear.gemm",
+                     "forward": lambda self, x: x})
+        model = torch.nn.Sequential(kind())
+        with self.assertRaisesRegex(
+                fuse_mlir.FuseError, "FUSE-N313 unsupported-format: '0' has "
+                "4-bit AWQ .WQLinear_GEMM. weights"):
+            fuse_mlir.fuse_modules(model, inputs=torch.randn(2, 8))
+
+    def test_load_model_errors(self):
+        for arguments, text in (
+                (("/nowhere",), "no directory '/nowhere'"),
+                ((self.path, torch.float64),
+                 "dtype is torch.float64; expected one of torch.bfloat16")):
+            with self.assertRaisesRegex(blocks.BlockError, text):
+                fuse_mlir.load_model(*arguments)
 
     def test_supported_formats(self):
         eight = {"config_groups": {"g": {"weights": {"num_bits": 8}}},
