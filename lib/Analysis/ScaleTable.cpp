@@ -40,11 +40,19 @@ readLinear(StringRef linear, const llvm::json::Value &value, bool needsInput) {
   if (!entry)
     return createStringError("'%s' is not an object", linear.str().c_str());
   for (const auto &[key, ignored] : *entry)
-    if (StringRef(key) != "input_scale" && StringRef(key) != "weight_scale")
+    if (StringRef(key) != "input_scale" && StringRef(key) != "weight_scale" &&
+        StringRef(key) != "storage")
       return createStringError("unknown entry '%s' of '%s'; expected one of "
-                               "input_scale, weight_scale",
+                               "input_scale, weight_scale, storage",
                                key.str().c_str(), linear.str().c_str());
   LinearScales scales;
+  if (const llvm::json::Value *storage = entry->get("storage")) {
+    std::optional<StringRef> name = storage->getAsString();
+    if (!name)
+      return createStringError("'storage' of '%s' is not a string",
+                               linear.str().c_str());
+    scales.storage = name->str();
+  }
   if (needsInput || entry->get("input_scale")) {
     Expected<double> input = readScale(*entry, linear, "input_scale");
     if (!input)

@@ -81,6 +81,14 @@ struct QuantizeLinears : fuse::impl::QuantizeLinearsPassBase<QuantizeLinears> {
       auto entry = table->find(name);
       if (entry == table->end())
         continue;
+      const std::optional<std::string> &made = entry->second.storage;
+      if (made && *made != type) {
+        op->emitError() << "the scales of linear '" << name << "' are for "
+                        << *made << ", the pass stores " << type
+                        << "; calibrate for " << type << ", or set type="
+                        << *made;
+        return signalPassFailure();
+      }
       if (failed(quantize(cast<LinearOp>(op), name, entry->second)))
         return signalPassFailure();
       ++numQuantized;

@@ -52,7 +52,8 @@ class Calibration:
     """Scales of the linears of a function, and what they were made from."""
 
     storage: str
-    #: By linear: input_scale, and weight_scale as a number or "per_channel".
+    #: By linear: input_scale, weight_scale as a number or "per_channel", and
+    #: storage, the type that both were made for.
     scales: dict[str, dict[str, float | str]]
     #: Scales per output channel in f32, by parameter: `<linear>.weight_scale`.
     channel_scales: dict[str, torch.Tensor]
@@ -212,7 +213,8 @@ def calibrate(inputs: Mapping[str, Range],
         tensors.append(_tensor(f"{linear}.weight", weight_choice,
                                weights_seen))
         scales[linear] = {"input_scale": choice.scale,
-                          "weight_scale": weight_choice.scale}
+                          "weight_scale": weight_choice.scale,
+                          "storage": storage}
         if per_channel:
             amax = weight.float().abs().amax(dim=1)
             # A channel of zeros is stored as zeros with any scale, and so is

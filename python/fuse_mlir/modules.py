@@ -30,6 +30,7 @@ from fuse_mlir.patterns import (KernelConfig, ModuleSpec, Pattern,
                                 resolve)
 from fuse_mlir.places import FusedPlace, FuseError
 from fuse_mlir.refusals import IDS, Refusal, refusal
+from fuse_mlir.scale_check import check_scales
 from fuse_mlir.sites import (Site, candidates, find_sites, join,
                              looks_like_mlp, shorter_sites)
 from fuse_mlir.static_mlp import StaticMlp
@@ -285,8 +286,11 @@ def select(model: nn.Module, patterns: Any, inputs: Any) \
             base = site.id.rpartition("#")[0]
             site.id = f"{base}#{count.get(base, 0)}"
             count[base] = count.get(base, 0) + 1
-        return sites, flow
-    return find_sites(model, resolved, flow), flow
+    else:
+        sites = find_sites(model, resolved, flow)
+    with members_back(model):
+        check_scales(model, sites, inputs)
+    return sites, flow
 
 
 def _refuse_kinds(model: nn.Module) -> None:
@@ -441,6 +445,7 @@ def plan_site(site: Site, gradients: str = "recompute",
     except native.NativeError as error:
         result.refusal = refusal("no-code", str(error))
         return result, None
+    result.note = "; ".join(filter(None, (result.note, site.risk)))
     result.status = "could fuse"
     return result, module
 

@@ -83,6 +83,8 @@ class Site:
     members: list[nn.Module] = field(default_factory=list)
     plan: Plan | None = None
     refusal: Refusal | None = None
+    #: What nobody has checked, for the note of the result.
+    risk: str = ""
 
     @property
     def paths(self) -> list[str]:

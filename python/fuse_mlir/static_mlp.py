@@ -106,14 +106,43 @@ def parse(config: Mapping[str, Any] | None) -> StaticMlp | None:
                 f"'{ANY_FAMILY}', since kernels of the Hub for it are bound "
                 "by transformers")
     scales = options.get("scales", {})
-    storage = options.get("storage", "f8E4M3FN")
+    storage = options.get("storage")
+    source = ""
     if isinstance(scales, Calibration):
-        storage, scales = scales.storage, scales.scales
+        scales = scales.scales
     elif isinstance(scales, (str, Path)):
+        source = str(scales)
         scales = _read_scales(scales)
     _check_scales(scales)
+    storage = _storage_of(scales, storage, source)
     largest_value(storage)
     return StaticMlp(families, storage, scales)
+
+
+def _storage_of(scales: Scales, storage: str | None, source: str) -> str:
+    """The type that scales were made for.
+
+    Args:
+        storage: that of the `fusion_config`, if it names one.
+        source: the file that the scales are from, if they are from one.
+
+    Raises:
+        PatternError: scales are for another type, or a file does not say.
+    """
+    for path, entry in scales.items():
+        made = entry.get("storage")
+        if made is None and source and storage is None:
+            raise PatternError(
+                f"'{source}' does not say which type the scales of linear "
+                f"'{path}' were made for; name it as 'storage' of '{FUSION}': "
+                "f8E4M3FN, f8E5M2 or i8")
+        if made is not None and made != (storage or made):
+            raise PatternError(
+                f"the scales of linear '{path}' were made for {made}, and "
+                f"'{FUSION}' asks for {storage}; calibrate for {storage}, or "
+                f"ask for {made}")
+        storage = storage or made
+    return storage or "f8E4M3FN"
 
 
 def _read_scales(path: str | Path) -> Any:
@@ -137,10 +166,12 @@ def _check_scales(scales: Any) -> None:
                                "expected a mapping of input_scale and "
                                "weight_scale")
         for name, value in entry.items():
+            if name == "storage" and isinstance(value, str):
+                continue
             if name not in ("input_scale", "weight_scale"):
                 raise PatternError(f"the scales of linear '{path}' have the "
-                                   f"unknown '{name}'; expected input_scale "
-                                   "and weight_scale")
+                                   f"unknown '{name}'; expected input_scale, "
+                                   "weight_scale and storage")
             is_number = isinstance(value, (int, float)) \
                 and not isinstance(value, bool)
             if not is_number and (name, value) != ("weight_scale",

@@ -251,7 +251,9 @@ def check_input_scales(scales: Mapping[str, float],
                 "inverted-scale-in-checkpoint", linear,
                 f"the input scale {scale:g} reaches to {scale * largest:g}, "
                 f"the largest input is {seen[linear].largest:g}; the inverse "
-                f"reaches to {largest / scale:g}")
+                f"reaches to {largest / scale:g}, so invert the scale in the "
+                "checkpoint, or name it with --inverse-scales of python -m "
+                "fuse_mlir import")
 
 
 # One linear.
@@ -354,8 +356,9 @@ def _check_direction(linear: str, weight: torch.Tensor,
         number = float(as_scale(scale).median())
         raise Refused("inverted-scale-in-checkpoint", linear,
                       f"the scale of the weight is {number:g}, and the data "
-                      f"fits its inverse {1.0 / number:g}; --inverse-scales "
-                      "names entries that hold inverses")
+                      f"fits its inverse {1.0 / number:g}; invert it in the "
+                      "checkpoint, or name it with --inverse-scales of "
+                      "python -m fuse_mlir import")
 
 
 def dequantized_weight(entries: Mapping[str, torch.Tensor], policy: Policy,

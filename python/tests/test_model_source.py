@@ -343,6 +343,26 @@ class Quantized(Directories):
                 "4-bit AWQ .WQLinear_GEMM. weights"):
             fuse_mlir.fuse_modules(model, inputs=torch.randn(2, 8))
 
+    def test_finding_15_inverted_input_scales(self):
+        ids = torch.tensor([[3, 14, 15, 9], [2, 6, 5, 35]])
+        right = self.write("right", QWEN3, modelopt_weights())
+        weights = modelopt_weights()
+        name = "model.layers.0.mlp.down_proj.input_scale"
+        weights[name] = 1.0 / weights[name]
+        wrong = self.write("wrong", QWEN3, weights)
+        # Without data the risk is named, with data the scale is found.
+        sites = fuse_mlir.explain(fuse_mlir.load_model(wrong))
+        self.assertEqual(sites.refused, [])
+        self.assertIn("were not compared with data", str(sites))
+        for path, count in ((right, 0), (wrong, 1)):
+            model = fuse_mlir.load_model(path)
+            sites = fuse_mlir.explain(model, inputs=ids)
+            self.assertNotIn("not compared", str(sites))
+            self.assertEqual(len(sites.refused), count, str(sites))
+        self.assertIn("FUSE-N306 inverted-scale-in-checkpoint: linear "
+                      "'model.layers.0.mlp.down_proj': the input scale 74.6",
+                      str(sites))
+
     def test_load_model_errors(self):
         for arguments, text in (
                 (("/nowhere",), "no directory '/nowhere'"),

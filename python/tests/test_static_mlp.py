@@ -296,6 +296,38 @@ class Calibration(unittest.TestCase):
             with torch.no_grad():
                 self.assertTrue(torch.equal(made(IDS).logits, expected))
 
+    def test_finding_15_scales_are_for_one_storage_type(self):
+        model = transformer("llama", **SMALL)
+        result = fuse_mlir.calibrate(model, self.data)
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "scales.json"
+
+            def fuse(**more):
+                other = transformer("llama", **SMALL)
+                fuse_mlir.fuse_modules(other, fusion_config={
+                    "static_quantized_mlp": {
+                        **STATIC["static_quantized_mlp"], "scales": path,
+                        **more}})
+                return kernel(other).compiled.formed
+
+            path.write_text(json.dumps(result.calibration.scales))
+            self.assertIn("scales(f8E4M3FN", fuse())
+            with self.assertRaisesRegex(
+                    fuse_mlir.PatternError, "the scales of linear 'model.lay"
+                    ".*' were made for f8E4M3FN, and 'static_quantized_mlp' "
+                    "asks for i8"):
+                fuse(storage="i8")
+            bare = {linear: {name: value for name, value in entry.items()
+                             if name != "storage"}
+                    for linear, entry in result.calibration.scales.items()}
+            path.write_text(json.dumps(bare))
+            with self.assertRaisesRegex(
+                    fuse_mlir.PatternError, "does not say which type the "
+                    "scales of linear .* were made for; name it as "
+                    "'storage'"):
+                fuse()
+            self.assertIn("scales(f8E4M3FN", fuse(storage="f8E4M3FN"))
+
     def test_int8(self):
         model = transformer("llama", **SMALL)
         fuse_mlir.calibrate(model, self.data, storage="i8")
@@ -386,7 +418,7 @@ class Calibration(unittest.TestCase):
         fails([1], "scales are a list; expected a mapping of linears")
         fails({path: [1]}, "linear '.*up_proj' are \\[1\\]; expected a mapping")
         fails({path: {"scale": 1.0}}, "have the unknown 'scale'; expected "
-              "input_scale and weight_scale")
+              "input_scale, weight_scale and storage")
         for value in ("0.1", None, True, "per_channel"):
             fails({path: {"input_scale": value}}, "'input_scale' of linear "
                   f"'{path}' is {value!r}; expected a number")

@@ -23,6 +23,8 @@ struct LinearScales {
   /// One number for the whole weight, or nothing: one per output channel,
   /// which the model keeps as a parameter.
   std::optional<double> weight;
+  /// The storage type that the scales were made for, such as "f8E4M3FN".
+  std::optional<std::string> storage;
 };
 
 using ScaleTable = std::map<std::string, LinearScales>;
@@ -30,10 +32,13 @@ using ScaleTable = std::map<std::string, LinearScales>;
 /// Reads scales by linear, as calibration writes them:
 ///
 /// \code
-///   {"mlp.up_proj": {"input_scale": 0.021, "weight_scale": 0.0013},
-///    "mlp.down_proj": {"input_scale": 0.04, "weight_scale": "per_channel"}}
+///   {"mlp.up_proj": {"input_scale": 0.021, "weight_scale": 0.0013,
+///                    "storage": "f8E4M3FN"},
+///    "mlp.down_proj": {"input_scale": 0.04, "weight_scale": "per_channel",
+///                      "storage": "f8E4M3FN"}}
 /// \endcode
 ///
+/// `storage` may be left out.
 /// Without `needsInput`, entries need no `input_scale`. The error of a file
 /// that can not be used names the file and what is wrong in it.
 llvm::Expected<ScaleTable> readScaleTable(llvm::StringRef path,
