@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # What `__getattr__` finds, for type checkers and editors.
+    from fuse_mlir.at_load import fusion_at_load, fusion_result
     from fuse_mlir.chains import KernelError
     from fuse_mlir.compiled import compile, decompile, export, load
     from fuse_mlir.flow import FlowError
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
     from fuse_mlir.hub import export_hub_kernel
     from fuse_mlir.inductor import inductor_options
     from fuse_mlir.ir_report import explain_ir
+    from fuse_mlir.kernel_config import KernelConfig
     from fuse_mlir.model_source import load_model
     from fuse_mlir.modules import fuse_modules, fused, unfuse_modules
     from fuse_mlir.native import NativeError
-    from fuse_mlir.patterns import (KernelConfig, ModuleSpec, PatternError,
+    from fuse_mlir.patterns import (ModuleSpec, PatternError,
                                     register_fusion_patterns)
-    from fuse_mlir.places import FuseError
+    from fuse_mlir.places import FuseError, FusionWarning
     from fuse_mlir.ptx import PtxKernel
     from fuse_mlir.report import bench, explain, verify
     from fuse_mlir.static_mlp import calibrate
@@ -40,8 +42,9 @@ _EXPORTS = {
     "FlowError": "flow",
     "FuseError": "places",
     "FusedModule": "fused_module",
+    "FusionWarning": "places",
     "GlobError": "globs",
-    "KernelConfig": "patterns",
+    "KernelConfig": "kernel_config",
     "KernelError": "chains",
     "ModuleSpec": "patterns",
     "NativeError": "native",
@@ -57,6 +60,8 @@ _EXPORTS = {
     "export_hub_kernel": "hub",
     "fuse_modules": "modules",
     "fused": "modules",
+    "fusion_at_load": "at_load",
+    "fusion_result": "at_load",
     "inductor_options": "inductor",
     "load": "compiled",
     "load_model": "model_source",
@@ -68,12 +73,13 @@ _EXPORTS = {
 
 # Written out, because checkers read it too.
 __all__ = [
-    "FlowError", "FuseError", "FusedModule", "GlobError", "KernelConfig",
-    "KernelError", "ModuleSpec", "NativeError", "PatternError", "PtxKernel",
-    "bench", "calibrate", "compile", "decompile", "explain", "explain_ir",
-    "export", "export_hub_kernel", "fuse_modules", "fused",
-    "inductor_options", "load", "load_model", "refresh",
-    "register_fusion_patterns", "unfuse_modules", "verify",
+    "FlowError", "FuseError", "FusedModule", "FusionWarning", "GlobError",
+    "KernelConfig", "KernelError", "ModuleSpec", "NativeError", "PatternError",
+    "PtxKernel", "bench", "calibrate", "compile", "decompile", "explain",
+    "explain_ir", "export", "export_hub_kernel", "fuse_modules", "fused",
+    "fusion_at_load", "fusion_result", "inductor_options", "load",
+    "load_model", "refresh", "register_fusion_patterns", "unfuse_modules",
+    "verify",
 ]
 
 

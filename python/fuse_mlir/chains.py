@@ -30,7 +30,7 @@ from fuse_mlir.ptx import PtxError, PtxKernel, compile_ptx
 from fuse_mlir.refusals import Refusal, refusal
 from fuse_mlir.sites import Plan, Source, Step
 from fuse_mlir.stored import Policy
-from fuse_mlir.watch import STANDARD, leaves, plain
+from fuse_mlir.watch import STANDARD, has_own_forward, leaves, plain
 
 RAISE = "builtin.module(func.func(fuse-raise-layers),canonicalize)"
 FORM = "builtin.module(func.func(fuse-form-kernels))"
@@ -299,6 +299,8 @@ def structure(module: nn.Module, kept: list[Any],
                                             module._buffers.items()))
     own: list[tuple] = []
     for name, value in sorted(module.__dict__.items()):
+        if name == "forward" and not has_own_forward(module):
+            continue
         comparable = plain(value) if name not in STANDARD else None
         if isinstance(value, Policy):
             own.append((name, "Policy", value))

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -13,14 +14,15 @@ from torch import nn
 from torch.autograd import forward_ad
 
 from fuse_mlir import chains, kernels, native, timing
+from fuse_mlir.adapters import WHOLE, lost
 from fuse_mlir.arguments import no_tensor
 from fuse_mlir.chains import Chain, Compiled, KernelError, run_chain
 from fuse_mlir.experts import UnknownExperts
 from fuse_mlir.kernels import Kernel
 from fuse_mlir.patterns import ARTIFACT, FAMILIES
 from fuse_mlir.places import (OWN, FusedIdentity, FusedPlace, FuseError,
-                              Pending, arguments_of, check_constant,
-                              mark_unfused, named)
+                              FusionWarning, Pending, arguments_of,
+                              check_constant, mark_unfused, named)
 from fuse_mlir.ptx import PtxKernel
 from fuse_mlir.refusals import compiler_refusal, refusal
 from fuse_mlir.sites import Plan, distributed, hook_on, hook_on_all
@@ -69,7 +71,7 @@ class FusedModule(FusedPlace):
                                      plan.eval_only)
         self.__dict__.update(_kernel=None, _file=None, _watch=None,
                              _built=None, _parent=None, _verdict=None,
-                             _eager_rows=None, _traced_rows=None,
+                             _eager_rows=None, _traced_rows=None, lost="",
                              _counts=None if rows is None else tuple(rows))
         self._mode_matters = plan.eval_only or any(
             isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0
@@ -178,6 +180,8 @@ class FusedModule(FusedPlace):
         check_family(compiled, self.kernel_name)
         if self.static is not None:
             check_static(compiled, self.static)
+        self.__dict__["lost"] = lost(self.names, copies.members, self.plan,
+                                     compiled)
         if self.kernel_name.endswith(ARTIFACT):
             # Kernels for other types come later, when the file may be gone.
             if self._file is None:
@@ -307,9 +311,9 @@ class FusedModule(FusedPlace):
         if kernel is None:
             return ""
         if self._counts is None:
-            return kernel.note
+            return "; ".join(filter(None, (kernel.note, self.lost)))
         return "; ".join(filter(None, (
-            kernel.copies_note, self._verdict.note() if self._verdict else
+            kernel.copies_note, self.lost, self._verdict.note() if self._verdict else
             "its speed was not measured, because the members do not run "
             "here")))
 
@@ -508,14 +512,23 @@ class FusedModule(FusedPlace):
                 self.__dict__["_built"] = self._structure()
             else:
                 self.bind(copies, compiled, inputs)
+                self._tell_family(kernel.compiled.families, compiled.families)
         self.__dict__["_watch"] = Watch(self.members)
+
+    def _tell_family(self, before: Sequence[str], now: Sequence[str]) -> None:
+        if now != before:
+            warnings.warn(
+                f"the members of site '{self.site}' changed, and its kernel "
+                f"is {', '.join(now)}, which was {', '.join(before)}"
+                + (f": {self.lost}" if self.lost else ""), FusionWarning,
+                stacklevel=2)
 
 
 #: What places have for themselves and modules have not.
 PLACE_NAMES = frozenset(
     name for name in {*OWN, *dir(FusedModule), *dir(FusedIdentity), "members",
                       "plan", "_member", "_kernel", "_file", "_watch",
-                      "_built", "_parent", "_counts", "_verdict",
+                      "_built", "_parent", "_counts", "_verdict", "lost",
                       "_eager_rows", "_traced_rows"}.difference(dir(nn.Module()))
     if not name.startswith("__"))
 
@@ -542,16 +555,16 @@ def check_members(what: str, names: Sequence[str],
         for path, module in member.named_modules():
             name = names[index] + (f".{path}" if path else "")
             first = index == 0 and not path
-            hook = None if first and own_hooks else hook_on(module, first)
-            if hook is not None:
-                raise FuseError(
-                    f"FUSE-N208 has-hooks: '{name}' of {what} got {hook} "
-                    f"after it was fused; {undo}, or remove the hook")
             spread = distributed(module)
             if spread is not None:
                 raise FuseError(
                     f"FUSE-N209 tensor-parallel: '{name}{spread[0]}' of "
                     f"{what} {spread[1]} after it was fused; {undo}")
+            hook = None if first and own_hooks else hook_on(module, first)
+            if hook is not None:
+                raise FuseError(
+                    f"FUSE-N208 has-hooks: '{name}' of {what} got {hook} "
+                    f"after it was fused; {undo}, or remove the hook")
 
 
 def check_autocast(what: str, x: torch.Tensor) -> None:
@@ -583,8 +596,10 @@ def is_transformed(inputs: Sequence[torch.Tensor]) -> bool:
         forward_ad.unpack_dual(t).tangent is not None for t in inputs)
 
 
-#: Families of whole MLPs, beyond which there is no larger kernel.
-_WHOLE = ("gated_mlp", "mlp", "moe_experts")
+#: What is said of families of which a fusion_config names activations, and how
+#: it names them.
+_MLPS = {"gated_mlp": "a gated MLP", "mlp": "a dense MLP"}
+_NAMED = {"gated_mlp": "gated_mlp", "mlp": "dense_gelu_mlp"}
 
 
 def check_family(compiled: Compiled, wanted: str) -> None:
@@ -616,6 +631,17 @@ def check_static(compiled: Compiled, static: StaticMlp) -> None:
             compiled, "the fusion_config asks for "
             + " or ".join(static.families), "name its kernel in the "
             "fusion_config, or leave the fusion_config out")
+    for family, known in static.activations.items():
+        for act in re.findall(rf"fuse\.{family} .*? act\((\w+)\)",
+                              compiled.formed):
+            if act not in known:
+                raise KernelError(refusal(
+                    "activation-not-asked-for",
+                    f"the members are {_MLPS[family]} with the activation "
+                    f"{act}, and the fusion_config asks for "
+                    f"{' or '.join(known)}; 'any_mlp' in place of "
+                    f"'{_NAMED[family]}' takes every activation, as does "
+                    "fusion_config={}"))
     left = re.search(r"fuse\.(linear|quantize|dequantize)\b",
                      compiled.formed)
     if left or " scales(" not in compiled.formed:
@@ -629,7 +655,7 @@ def _refuse_families(compiled: Compiled, asked: str, advice: str) -> NoReturn:
     keeps a larger one from forming, or the members form a whole other one."""
     formed = " and ".join(compiled.families)
     forms = "form" if len(compiled.families) > 1 else "forms"
-    stopped = None if any(f in _WHOLE for f in compiled.families) else \
+    stopped = None if any(f in WHOLE for f in compiled.families) else \
         compiler_refusal(compiled.remarks, f"only {formed} {forms}, and {asked}")
     raise KernelError(stopped or refusal(
         "other-family", f"the members form {formed}, and {asked}; {advice}"))

@@ -8,6 +8,7 @@ The first member's place holds a `FusedModule`, the others hold identities
 from __future__ import annotations
 
 import contextlib
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,14 +26,14 @@ from fuse_mlir.formats import compressed_forward, packed_format
 from fuse_mlir.formulas import ROUNDINGS, formulas_in
 from fuse_mlir.fused_module import FusedModule
 from fuse_mlir.globs import match
-from fuse_mlir.patterns import (KernelConfig, ModuleSpec, Pattern,
-                                PatternError, check_specs, declared_patterns,
-                                resolve)
-from fuse_mlir.places import FusedPlace, FuseError
+from fuse_mlir.kernel_config import KernelConfig
+from fuse_mlir.patterns import (ModuleSpec, Pattern, PatternError, check_specs,
+                                declared_patterns, resolve)
+from fuse_mlir.places import FusedPlace, FuseError, FusionWarning
 from fuse_mlir.refusals import IDS, Refusal, refusal
 from fuse_mlir.scale_check import check_scales
-from fuse_mlir.sites import (Site, candidates, find_sites, join,
-                             looks_like_mlp, shorter_sites)
+from fuse_mlir.sites import (Site, candidates, distributed, find_sites, join,
+                             lacks_reduction, looks_like_mlp, shorter_sites)
 from fuse_mlir.static_mlp import StaticMlp
 from fuse_mlir.stored import Refused
 
@@ -111,7 +112,8 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
         fusion_config: `{"static_quantized_mlp": {"input_quant": "fuse",
             "gated_mlp": "fuse", "dense_gelu_mlp": "fuse"}}` demands static
             scales for all linears of a site and takes sites of the named
-            kinds; `scales` gives those of linears in floating point.
+            kinds; `scales` gives those of linears in floating point. None
+            takes `model.config.fusion_config`, and `{}` nothing.
         rounding: `exact` or `relaxed`, see `FusedModule`.
         only_faster: measure each kind of site once, on its weights, and fuse
             what is faster than its members for the rows of some call. Calls
@@ -134,10 +136,9 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
     check_option("gradients", gradients, GRADIENTS)
     check_option("rounding", rounding, ROUNDINGS)
     if isinstance(patterns, KernelConfig) and patterns.layers:
-        raise PatternError(
-            "KernelConfig has layers for kernels of the Hub ("
-            + ", ".join(map(str, patterns.layers)) + "); give "
-            "KernelConfig.hub_config() to from_pretrained of transformers")
+        _tell_of_hub(model, patterns)
+    if fusion_config is None:
+        fusion_config = static_mlp.config_of(model)
     static = static_mlp.parse(fusion_config)
     static_mlp.check_paths(static, require_module(model))
     sites, flow = select(model, patterns, inputs)
@@ -215,6 +216,27 @@ def _packed(model: nn.Module) -> str:
             return (f": FUSE-N313 unsupported-format: '{path}' has {found} "
                     "weights, which no kernel reads")
     return ""
+
+
+def _tell_of_hub(model: nn.Module, config: KernelConfig) -> None:
+    """Says that kernels of the Hub are not loaded here, unless transformers
+    has loaded them with the model.
+
+    Raises:
+        PatternError: there is nothing else to do.
+    """
+    names = ", ".join(map(str, config.layers))
+    if not config.fusions:
+        raise PatternError(
+            f"KernelConfig has kernels of the Hub alone ({names}), which "
+            "transformers loads; give it to from_pretrained as kernel_config")
+    loaded = getattr(model, "kernel_config", None)
+    if getattr(loaded, "layers", None) != config.layers:
+        warnings.warn(
+            f"the kernels of the Hub for {names} are not loaded, but the "
+            "chains of this KernelConfig are fused; give it to from_pretrained "
+            "of transformers as kernel_config for both", FusionWarning,
+            stacklevel=3)
 
 
 def check_option(what: str, value: Any, known: Sequence[str]) -> None:
@@ -320,6 +342,10 @@ def _refuse_kinds(model: nn.Module) -> None:
                     "below it; fuse a model without it")
         elif hasattr(kind, "set_reshard_after_forward"):
             what = "was given to fully_shard; fuse the model before that"
+        elif any(lacks_reduction(module, p)
+                 for p in module.parameters(recurse=False)):
+            where, how = distributed(module) or ("", "")
+            raise FuseError(f"FUSE-N209 tensor-parallel: '{path}{where}' {how}")
         else:
             continue
         raise FuseError(f"FUSE-N209 tensor-parallel: '{path}' {what}")
@@ -433,6 +459,8 @@ def plan_site(site: Site, gradients: str = "recompute",
             result.note = "; ".join(filter(None, (
                 result.note, left and f"without {left}, which "
                 "rounding='relaxed' takes")))
+        if module.lost and module.lost not in result.note:
+            result.note = "; ".join(filter(None, (result.note, module.lost)))
     except Refused as error:
         result.refusal = Refusal(error.id, error.name, error.text)
         return result, None

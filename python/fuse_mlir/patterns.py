@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What to fuse: patterns, their declaration, and KernelConfig."""
+"""What to fuse: patterns, and their declaration."""
 
 from __future__ import annotations
 
 import fnmatch
 import inspect
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -191,8 +190,7 @@ def resolve(model: nn.Module, patterns: Any) -> list[Pattern]:
     if patterns is None:
         declared = declared_patterns(model)
         return [_pattern(model, names, ANY_FAMILY) for names in declared]
-    if isinstance(patterns, KernelConfig):
-        patterns = patterns.fusions
+    patterns = getattr(patterns, "fusions", patterns)
     if isinstance(patterns, (Mapping, list)) and not patterns:
         raise PatternError("there are no patterns; expected one or more, or "
                            "None for those that the model declares or its "
@@ -209,7 +207,7 @@ def resolve(model: nn.Module, patterns: Any) -> list[Pattern]:
     return [_pattern(model, patterns, ANY_FAMILY)]
 
 
-def _is_inline(key: Any) -> bool:
+def is_inline(key: Any) -> bool:
     return isinstance(key, tuple) and bool(key) and all(
         isinstance(k, tuple) and len(k) == 2 for k in key)
 
@@ -217,7 +215,7 @@ def _is_inline(key: Any) -> bool:
 def _of_globs(globs: Sequence[str], kernel: Any) -> Pattern:
     """A chain of members of any class."""
     return Pattern(tuple(Member("*", PathGlob(g)) for g in globs),
-                   _kernel(kernel))
+                   kernel_of(kernel))
 
 
 def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
@@ -231,7 +229,7 @@ def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
         raise PatternError(f"pattern {key!r} is {what}; expected a tuple of "
                            "names, or of (name, glob)")
     pairs = key
-    if not _is_inline(key):
+    if not is_inline(key):
         globs, kernel = _declared(model, key, kernel)
         pairs = tuple(zip(key, globs))
     for pair in pairs:
@@ -239,7 +237,7 @@ def _pattern(model: nn.Module, key: Any, kernel: Any) -> Pattern:
             raise PatternError(f"member {pair!r} of a pattern; expected the "
                                "name of a class and a glob of paths")
     return Pattern(tuple(Member(name, PathGlob(glob))
-                         for name, glob in pairs), _kernel(kernel))
+                         for name, glob in pairs), kernel_of(kernel))
 
 
 def _declared(model: nn.Module, names: tuple[str, ...],
@@ -247,7 +245,7 @@ def _declared(model: nn.Module, names: tuple[str, ...],
     """Globs that a model declares for members of these names, and the kernel
     without the name of a declaration, `fuse:RMSNormMLP` for one."""
     declared = declared_patterns(model)
-    wanted = _declaration(kernel)
+    wanted = declaration(kernel)
     if wanted in declared:
         globs = declared[wanted]
         if len(globs) != len(names):
@@ -273,7 +271,7 @@ def _undeclared(model: nn.Module, key: Any) -> PatternError:
         "class")
 
 
-def _declaration(kernel: Any) -> str | None:
+def declaration(kernel: Any) -> str | None:
     """The name of a declared pattern that a kernel is spelled with."""
     if not isinstance(kernel, str) or not kernel.startswith("fuse:"):
         return None
@@ -281,7 +279,7 @@ def _declaration(kernel: Any) -> str | None:
     return name if name.isidentifier() and name not in FAMILIES else None
 
 
-def _kernel(kernel: Any) -> str | PtxKernel:
+def kernel_of(kernel: Any) -> str | PtxKernel:
     """`fuse`, a family, the path of an artefact, or PTX."""
     if isinstance(kernel, PtxKernel):
         if not Path(kernel.path).is_file():
@@ -303,85 +301,6 @@ def _kernel(kernel: Any) -> str | PtxKernel:
         "PtxKernel, 'fuse:' and the name of a declared pattern, or in a "
         "KernelConfig a kernel of the Hub "
         "('org/repo:Layer')")
-
-
-def _is_hub(value: Any) -> bool:
-    """Whether a value is one that transformers takes for kernels of the Hub:
-    `org/repo:Layer` or a local `/path:Layer`, that with options, or these by
-    device."""
-    if isinstance(value, str):
-        return bool(re.fullmatch(r"[^:]+/[^:]+:\w+", value))
-    if isinstance(value, tuple):
-        return len(value) == 2 and _is_hub(value[0]) \
-            and isinstance(value[1], Mapping)
-    return isinstance(value, Mapping)
-
-
-class KernelConfig:
-    """Kernels by the modules that they take the place of.
-
-    Args:
-        kernels: a mapping whose keys are
-            - tuples of `(class, path glob)`: a chain, given in place;
-            - tuples of names: a chain that the model declares;
-            - names: single layers;
-            and whose values for chains are `fuse`, `fuse:<family>`,
-            `fuse:<name of the declared chain>`, the path of an artefact that
-            `export` wrote, or a `PtxKernel`. Values for
-            layers, and those of chains that are kernels of the Hub, are what
-            transformers takes: `org/repo:Layer`, that with a dict of version,
-            revision and trust_remote_code, these by device, or an empty text
-            for no kernel.
-        use_local_kernel: whether values for transformers are `/path:Layer`.
-
-    Raises:
-        PatternError: a key or value is of another form.
-    """
-
-    def __init__(self, kernels: Mapping[Any, Any], *,
-                 use_local_kernel: bool = False) -> None:
-        self.fusions: dict[tuple, str | PtxKernel] = {}
-        #: What transformers replaces.
-        self.layers: dict[str | tuple, Any] = {}
-        self.use_local_kernel = use_local_kernel
-        if not isinstance(kernels, Mapping):
-            raise PatternError(f"kernels are a {type(kernels).__name__}; "
-                               "expected a mapping of chains to kernels")
-        for key, value in kernels.items():
-            if isinstance(key, str):
-                if value != "" and not _is_hub(value):
-                    raise PatternError(
-                        f"the kernel of layer '{key}' is {value!r}; expected "
-                        "'org/repo:Layer', (that, options), or these by "
-                        "device")
-                self.layers[key] = value
-            elif isinstance(key, tuple) and key and _is_hub(value):
-                self.layers[key] = value
-            elif isinstance(key, tuple) and key:
-                # What a model declares is known with the model.
-                self.fusions[key] = value if not _is_inline(key) \
-                    and _declaration(value) else _kernel(value)
-            else:
-                raise PatternError(f"key {key!r} is a {type(key).__name__}; "
-                                   "expected a name or a tuple")
-
-    def hub_config(self) -> Any:
-        """What is for transformers, as its own `KernelConfig`.
-
-        Raises:
-            PatternError: the package `kernels`, which loads them, is not
-                installed.
-        """
-        import importlib.util
-
-        if importlib.util.find_spec("kernels") is None:
-            raise PatternError(
-                "kernels of the Hub need the package 'kernels', which is not "
-                "installed; asked for: " + ", ".join(map(str, self.layers)))
-        from transformers import KernelConfig as HubConfig
-
-        return HubConfig(dict(self.layers),
-                         use_local_kernel=self.use_local_kernel)
 
 
 def check_specs(modules: Sequence[nn.Module],

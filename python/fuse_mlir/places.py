@@ -43,6 +43,10 @@ class FuseError(RuntimeError):
     """A model that cannot be fused, unfused or called; the text says why."""
 
 
+class FusionWarning(UserWarning):
+    """Something is not fused, or not as before, and the model runs."""
+
+
 class FusedPlace(nn.Module):
     """Stands where a member of a fused chain was.
 

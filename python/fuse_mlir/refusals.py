@@ -43,6 +43,9 @@ IDS: Mapping[str, str] = {
     "opaque-tensor": "FUSE-N227",
     "unsupported-argument": "FUSE-N228",
     "no-code": "FUSE-N229",
+    "activation-not-asked-for": "FUSE-N230",
+    "endpoint-not-loaded": "FUSE-N231",
+    "endpoint-does-not-fit": "FUSE-N232",
 }
 
 

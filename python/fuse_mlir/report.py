@@ -65,6 +65,8 @@ def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
         for parent, m in fused_sites(model))
     done = {path for site in results for path in site.members}
     modules.check_option("rounding", rounding, ROUNDINGS)
+    if fusion_config is None:
+        fusion_config = static_mlp.config_of(model)
     static = static_mlp.parse(fusion_config)
     static_mlp.check_paths(static, model)
     rows = modules.rows_to_measure(modules.prefers_faster(

@@ -7,6 +7,7 @@ of docs/remarks.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Union
@@ -20,7 +21,7 @@ from fuse_mlir.globs import PathGlob
 from fuse_mlir.patterns import (ANY_FAMILY, Member, Pattern, PatternError,
                                 class_name)
 from fuse_mlir.refusals import IDS, Refusal
-from fuse_mlir.watch import GLOBAL_HOOKS
+from fuse_mlir.watch import GLOBAL_HOOKS, has_own_forward
 
 
 # Where an argument of a call is: a position or a keyword.
@@ -188,11 +189,11 @@ def _check(model: nn.Module, site: Site, flow: Flow,
         _check_flow(site, flow)
     for index, (module, path) in enumerate(zip(site.members, site.paths)):
         if site.refusal is None:
+            _check_distributed(site, module, path)
+        if site.refusal is None:
             _check_hooks(site, module, path, index == 0)
         if site.refusal is None:
             _check_attributes(site, module, path, flow)
-        if site.refusal is None:
-            _check_distributed(site, module, path)
         if site.refusal is None:
             _check_names(site, module, path)
         if site.refusal is None:
@@ -388,7 +389,7 @@ def hook_on(module: nn.Module, keep_pre_hooks: bool) -> str | None:
             return f"{kind}, {getattr(hook, '__name__', type(hook).__name__)}"
     if "_hf_hook" in module.__dict__:
         return f"a hook of accelerate, {type(module._hf_hook).__name__}"
-    if "forward" in module.__dict__:
+    if has_own_forward(module):
         return "a forward of its own, which replaces that of its class"
     return None
 
@@ -441,13 +442,50 @@ def distributed(module: nn.Module) -> tuple[str, str] | None:
     if getattr(module, "_is_fsdp_managed_module", False) \
             and not module._fsdp_use_orig_params:
         return "", "has parameters that FullyShardedDataParallel flattened"
+    style = _parallel_style(module)
     for name, parameter in module.named_parameters(recurse=False):
         if "DTensor" in (type(parameter).__name__,
                          type(parameter.data).__name__):
-            return f".{name}", "is a DTensor"
+            return f".{name}", _sharding(module, parameter, style)
         if hasattr(parameter, "ds_id"):
             return f".{name}", "is partitioned by ZeRO-3"
+    if style is not None:
+        return "", f"runs the forward of {style} of transformers, which " \
+            "communicates"
     return None
+
+
+def _parallel_style(module: nn.Module) -> str | None:
+    """The style by which transformers distributes a module: from 5.16 on its
+    forward is that of the style, which adds up or gathers results."""
+    forward = vars(module).get("forward")
+    if forward is None or not getattr(forward, "__qualname__", "") \
+            .startswith("TensorParallelLayer.install_forward."):
+        return None
+    found = inspect.getclosurevars(forward).nonlocals.get("self")
+    return type(found).__name__
+
+
+def lacks_reduction(module: nn.Module, parameter: nn.Parameter) -> bool:
+    """Whether a parameter is a shard, and nothing that runs with its module
+    can know it."""
+    return any(p.is_shard() for p in getattr(parameter, "placements", ())) \
+        and not has_own_forward(module) and not module._forward_hooks
+
+
+def _sharding(module: nn.Module, parameter: nn.Parameter,
+              style: str | None) -> str:
+    placements = getattr(parameter, "placements", ())
+    shown = "".join(f", {p}" for p in placements)
+    if style is not None:
+        return f"is a DTensor{shown}, distributed by {style} of " \
+            "transformers; load the model in one process to fuse it"
+    if lacks_reduction(module, parameter):
+        return (f"is a DTensor{shown}, and no forward or hook of its module "
+                "adds up or gathers the results, so that the model itself may "
+                "compute with a part of the weight; distribute it with a plan "
+                "that names the module")
+    return f"is a DTensor{shown}"
 
 
 def _check_distributed(site: Site, member: nn.Module, path: str) -> None:

@@ -23,6 +23,7 @@ from torch import nn
 from fuse_mlir.arguments import require_module
 from fuse_mlir.calibration import Calibration, CalibrationError
 from fuse_mlir.calibration import calibrate as choose_scales
+from fuse_mlir.endpoints import Endpoint, endpoint
 from fuse_mlir.emulation import (emulated, entries_of, is_fp8_linear,
                                  policy_for)
 from fuse_mlir.experts import looks_like_experts, stand_in
@@ -33,11 +34,18 @@ from fuse_mlir.ranges import (Range, about, as_scale, largest_value,
 from fuse_mlir.stored import (INPUT_SCALES, Policy, make_linear,
                               read_linear)
 
-#: The one fusion of a `fusion_config`, as transformers calls it.
+#: The one fusion of a `fusion_config` that is made here, as transformers calls
+#: it.
 FUSION = "static_quantized_mlp"
-#: Kernels that it names, and the family that each is of.
-ENDPOINTS = {"gated_mlp": "gated_mlp", "dense_gelu_mlp": "mlp"}
-_OPTIONS = ("input_quant", *ENDPOINTS, "scales", "storage")
+#: Fusions that transformers makes itself, before a model has weights.
+_OF_TRANSFORMERS = ("patch_embeddings",)
+#: Kernels that it names, with the families that each takes, and for each family
+#: the activations, or None for all.
+KERNELS: Mapping[str, Mapping[str, tuple[str, ...] | None]] = {
+    "gated_mlp": {"gated_mlp": ("silu", "gelu_tanh")},
+    "dense_gelu_mlp": {"mlp": ("gelu_tanh",)},
+    "any_mlp": {"gated_mlp": None, "mlp": None}}
+_OPTIONS = ("input_quant", *KERNELS, "scales", "storage")
 
 Scales = Mapping[str, Mapping[str, Any]]
 
@@ -51,11 +59,17 @@ class StaticMlp:
         storage: type of stored weights that are made.
         scales: by the path of a linear, `input_scale` and `weight_scale`,
             which is a number or "per_channel".
+        activations: of a family that sites may have; all of one that is not
+            named.
+        endpoints: kernels of the Hub, by their names in the config; all of
+            them, or none.
     """
 
     families: tuple[str, ...]
     storage: str = "f8E4M3FN"
     scales: Scales = field(default_factory=dict)
+    activations: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    endpoints: Mapping[str, Endpoint] = field(default_factory=dict)
 
     def below(self, parent: str) -> "StaticMlp":
         """The same with paths counted from `parent`."""
@@ -63,7 +77,29 @@ class StaticMlp:
         return StaticMlp(self.families, self.storage, {
             path.removeprefix(prefix): dict(entry)
             for path, entry in self.scales.items()
-            if path.startswith(prefix)})
+            if path.startswith(prefix)}, self.activations)
+
+
+def config_of(model: nn.Module) -> Mapping[str, Any] | None:
+    """`model.config.fusion_config` without what transformers does itself.
+
+    Raises:
+        PatternError: it has a fusion that nobody makes.
+    """
+    config = getattr(getattr(model, "config", None), "fusion_config", None)
+    if not isinstance(config, Mapping):
+        return config
+    return {name: options for name, options in config.items()
+            if name not in _OF_TRANSFORMERS}
+
+
+def asks_for_fusion(model: nn.Module) -> bool:
+    """Whether the config of a model asks for static MLPs.
+
+    Raises:
+        PatternError: in a way that can not be used.
+    """
+    return parse(config_of(model)) is not None
 
 
 def parse(config: Mapping[str, Any] | None) -> StaticMlp | None:
@@ -93,18 +129,23 @@ def parse(config: Mapping[str, Any] | None) -> StaticMlp | None:
     if unknown:
         raise PatternError(f"'{FUSION}' has no option '{unknown[0]}'; "
                            "expected " + ", ".join(_OPTIONS))
+    named = [name for name in KERNELS if options.get(name, False) is not False]
+    if not named:
+        raise PatternError(f"'{FUSION}' names no kernel for "
+                           + " or ".join(f"'{name}'" for name in KERNELS))
     if "input_quant" not in options:
         raise PatternError(f"'{FUSION}' names no kernel for 'input_quant'")
-    families = tuple(ENDPOINTS[name] for name in ENDPOINTS if name in options)
-    if not families:
-        raise PatternError(f"'{FUSION}' names no kernel for "
-                           + " or ".join(f"'{name}'" for name in ENDPOINTS))
-    for name in ("input_quant", *ENDPOINTS):
-        if options.get(name, ANY_FAMILY) != ANY_FAMILY:
-            raise PatternError(
-                f"'{name}' of '{FUSION}' is {options[name]!r}; expected "
-                f"'{ANY_FAMILY}', since kernels of the Hub for it are bound "
-                "by transformers")
+    endpoints = {name: found for name in ("input_quant", *named)
+                 if (found := endpoint(name, options[name])) is not None}
+    own = [name for name in ("input_quant", *named) if name not in endpoints]
+    if endpoints and own:
+        raise PatternError(
+            f"'{FUSION}' has kernels of the Hub for "
+            + ", ".join(endpoints) + f" and '{ANY_FAMILY}' for "
+            + ", ".join(own) + "; name the one or the other for all")
+    families: dict[str, tuple[str, ...] | None] = {}
+    for name in named:
+        families.update(KERNELS[name])
     scales = options.get("scales", {})
     storage = options.get("storage")
     source = ""
@@ -116,7 +157,9 @@ def parse(config: Mapping[str, Any] | None) -> StaticMlp | None:
     _check_scales(scales)
     storage = _storage_of(scales, storage, source)
     largest_value(storage)
-    return StaticMlp(families, storage, scales)
+    return StaticMlp(tuple(families), storage, scales, {
+        family: known for family, known in families.items()
+        if known is not None}, endpoints)
 
 
 def _storage_of(scales: Scales, storage: str | None, source: str) -> str:
@@ -411,8 +454,8 @@ def calibrate(model: nn.Module, data: Iterable[Any], patterns: Any = None, *,
     result = modules.fuse_modules(
         model, patterns, inputs=batches[0], strict=strict,
         rounding=rounding, progress=progress,
-        fusion_config={FUSION: {"input_quant": ANY_FAMILY, "scales": scales,
-                                **dict.fromkeys(ENDPOINTS, ANY_FAMILY)}})
+        fusion_config={FUSION: {"input_quant": ANY_FAMILY,
+                                "any_mlp": ANY_FAMILY, "scales": scales}})
     result.calibration = scales
     return result
 

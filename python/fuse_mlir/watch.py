@@ -50,6 +50,18 @@ def is_exporting() -> bool:
                              else flag)
 
 
+def has_own_forward(module: nn.Module) -> bool:
+    """Whether calls of a module run another forward than that of its class.
+
+    The package `kernels` sets the forward of every layer that it may replace,
+    also to that of its class.
+    """
+    own = vars(module).get("forward")
+    return own is not None and not (
+        getattr(own, "__self__", None) is module
+        and getattr(own, "__func__", None) is type(module).forward)
+
+
 def plain(value: Any) -> Any:
     """A value that can be compared, for numbers, texts, and lists and mappings
     of them; None for anything else, and as the value of None."""

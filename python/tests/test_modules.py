@@ -449,8 +449,9 @@ class Declared(unittest.TestCase):
         with self.assertRaisesRegex(PatternError, "expected a name or a"):
             KernelConfig({3: "fuse"})
         config = KernelConfig({"RMSNorm": "org/repo:Norm"})
-        with self.assertRaisesRegex(PatternError, "has layers for kernels of "
-                                    r"the Hub \(RMSNorm\); give .*hub_config"):
+        with self.assertRaisesRegex(
+                PatternError, r"has kernels of the Hub alone \(RMSNorm\), "
+                "which transformers loads; give it to from_pretrained"):
             fuse(model, x, config)
 
     def test_patterns_that_are_none(self):

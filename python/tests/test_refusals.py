@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Chains of modules that are not fused in place, and what is said of them."""
 
+import functools
 import unittest
 from collections import OrderedDict
 
@@ -11,8 +12,8 @@ from torch.utils._pytree import tree_map_only
 
 import fuse_mlir
 from fuse_mlir import FlowError, FuseError, PatternError
-from tests.models import (CHAIN, MLP, Block, Norm, fuse, needs_library, net,
-                          snapshot)
+from tests.models import (CHAIN, LLAMA, MLP, Block, Norm, fuse,
+                          needs_library, net, snapshot, transformer)
 
 torch.set_num_threads(1)
 
@@ -149,10 +150,14 @@ class Refusals(unittest.TestCase):
 
         def own_forward(model):
             mlp = model.layers[0].mlp
-            mlp.forward = mlp.forward
+            mlp.forward = functools.partial(mlp.forward)
 
         self.refused("'layers.0.mlp' has a forward of its own",
                      change=own_forward)
+        # That of the class is none, though it is set.
+        model, x = net(1)
+        model.layers[0].mlp.forward = model.layers[0].mlp.forward
+        self.assertEqual(len(fuse(model, x).fused), 1)
 
         def accelerate(model):
             model.layers[0].mlp._hf_hook = OrderedDict()
@@ -208,6 +213,40 @@ class Refusals(unittest.TestCase):
 
         self.refused("FUSE-N209 tensor-parallel: 'layers.0.mlp.up.weight' is "
                      "a DTensor", change=sharded)
+
+    def test_models_that_transformers_has_sharded(self):
+        import torch.distributed as dist
+        from torch.distributed.device_mesh import init_device_mesh
+        from transformers.distributed.tensor_parallel import (
+            apply_tensor_parallelism)
+
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0,
+                                world_size=1)
+        self.addCleanup(dist.destroy_process_group)
+        model = transformer("qwen3", torch.float32, **LLAMA)
+        mlp = "model.layers.1.mlp"
+        plan = {f"{mlp}.gate_proj": "colwise", f"{mlp}.up_proj": "colwise",
+                f"{mlp}.down_proj": "rowwise"}
+        apply_tensor_parallelism(
+            model, init_device_mesh("cpu", (1,)),
+            {**plan, **{f"{name}.weight": style
+                        for name, style in plan.items()}})
+        found = fuse_mlir.explain(model, only_faster=False)
+        self.assertEqual([s.status for s in found], [
+            "could fuse", "refused", "could fuse", "could fuse"])
+        self.assertRegex(
+            found[1].reason, "FUSE-N209 tensor-parallel: 'model.layers.1.mlp."
+            r"gate_proj.weight' is a DTensor, \S+\(.*0\), distributed by "
+            "ColwiseParallel of transformers; load the model in one process")
+        # What runs instead of the reduction leaves parts of sums.
+        down = model.get_submodule(mlp).down_proj
+        del down.__dict__["forward"]
+        for call in (fuse_mlir.fuse_modules, fuse_mlir.explain):
+            with self.assertRaisesRegex(
+                    FuseError, "FUSE-N209 .*'model.layers.1.mlp.down_proj."
+                    r"weight' is a DTensor, \S+\(.*1\), and no forward or "
+                    "hook of its module adds up or gathers"):
+                call(model)
 
     def test_tensors_that_compute_their_values(self):
         class Stored(torch.Tensor):

@@ -25,6 +25,7 @@ torch.set_num_threads(1)
 
 STATIC = {"static_quantized_mlp": {"input_quant": "fuse", "gated_mlp": "fuse",
                                    "dense_gelu_mlp": "fuse"}}
+ANY = {"static_quantized_mlp": {"input_quant": "fuse", "any_mlp": "fuse"}}
 SMALL = {**LLAMA, "num_hidden_layers": 2}
 IDS = torch.tensor([[3, 14, 15, 9]])
 
@@ -54,10 +55,28 @@ class FusionConfig(unittest.TestCase):
     def test_kernels_have_names(self):
         self.refuses("needs its kernels by name, got True", True)
         self.refuses("no kernel for 'input_quant'", {"gated_mlp": "fuse"})
-        self.refuses("no kernel for 'gated_mlp' or 'dense_gelu_mlp'",
-                     {"input_quant": "fuse"})
-        self.refuses("'gated_mlp' of .* is 'org/repo'; expected 'fuse'",
+        self.refuses("no kernel for 'gated_mlp' or 'dense_gelu_mlp' or 'any",
+                     {"input_quant": "fuse", "gated_mlp": False})
+        self.refuses("kernels of the Hub for gated_mlp and 'fuse' for "
+                     "input_quant; name the one or the other for all",
                      {"input_quant": "fuse", "gated_mlp": "org/repo"})
+        self.refuses("'any_mlp' is 'org/repo'; expected 'fuse'$",
+                     {"input_quant": "org/repo", "any_mlp": "org/repo"})
+        for value, text in (
+                (True, "is True; expected 'fuse', a repository of the Hub"),
+                ({"repo_id": "repo"}, "'repo_id' of 'gated_mlp' is 'repo'; "
+                 "expected 'org/repo', or the path"),
+                ({"repo_id": "org/repo", "gelu_func": "f"}, "has no option "
+                 "'gelu_func'; expected repo_id, version, revision, "
+                 "trust_remote_code, swiglu_func, geglu_func"),
+                ({"repo_id": "org/repo", "swiglu_func": "a.b"},
+                 "'swiglu_func' of 'gated_mlp' is 'a.b'; expected the name"),
+                ({"repo_id": "org/repo", "trust_remote_code": "yes"},
+                 "is 'yes'; expected True or False"),
+                ({"repo_id": "org/repo", "version": 1, "revision": "main"},
+                 "the version 1 and the revision 'main'; expected one")):
+            self.refuses(text, {"input_quant": "org/repo",
+                                "gated_mlp": value})
         self.refuses("no option 'gate'; expected input_quant, gated_mlp",
                      {"input_quant": "fuse", "gate": "fuse"})
 
@@ -75,7 +94,7 @@ class Checkpoints(unittest.TestCase):
                 before = [(p, id(m)) for p, m in model.named_modules()]
                 state = {k: (v.data_ptr(), v.dtype)
                          for k, v in model.state_dict().items()}
-                result = fuse_mlir.fuse_modules(model, fusion_config=STATIC)
+                result = fuse_mlir.fuse_modules(model, fusion_config=ANY)
                 self.assertEqual({f for s in result for f in s.families},
                                  {family})
                 checks = fuse_mlir.verify(model)
@@ -166,6 +185,29 @@ class Checkpoints(unittest.TestCase):
                                     "the members form mlp, and the "
                                     "fusion_config asks for gated_mlp"):
             fuse_mlir.fuse_modules(model, fusion_config=only)
+
+    def test_finding_16_kernels_take_what_their_names_say(self):
+        star = {**SIZES, "num_hidden_layers": 1, "num_key_value_heads": 1}
+        for kind, settings, act in (
+                ("qwen3", SMALL, "silu"), ("qwen3", SMALL, "gelu_tanh"),
+                ("qwen3", SMALL, "gelu"), ("qwen3", SMALL, "relu"),
+                ("starcoder2", star, "gelu_tanh"), ("starcoder2", star, "gelu"),
+                ("starcoder2", star, "relu")):
+            with self.subTest(kind=kind, act=act):
+                name = "gelu_pytorch_tanh" if act == "gelu_tanh" else act
+                model = fp8_transformer(kind, **{**settings,
+                                                 "hidden_act": name})
+                site = fuse_mlir.explain(model, fusion_config=STATIC)[0]
+                if act in ("silu", "gelu_tanh"):
+                    self.assertEqual(site.status, "could fuse")
+                    continue
+                self.assertRegex(
+                    site.reason, "FUSE-N230 activation-not-asked-for: the "
+                    f"members are a .* MLP with the activation {act}, and the "
+                    "fusion_config asks for .*gelu_tanh; 'any_mlp' in place "
+                    "of '(gated|dense_gelu)_mlp' takes every activation")
+                fuse_mlir.fuse_modules(model, fusion_config=ANY)
+                self.assertTrue(fuse_mlir.verify(model))
 
     def test_floating_point_is_refused(self):
         with self.assertRaisesRegex(
