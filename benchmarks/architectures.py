@@ -3,7 +3,7 @@
 `python -m benchmarks.architectures OUT.json [SECONDS]`.
 
 Small models of several architectures in bf16 with drawn weights, and layers in
-the width of published models: their sites are fused, verified (V0, V2, V4) and
+the width of published models: their sites are fused, verified (V0, V2, V3) and
 undone, and 32 greedy tokens with a static cache, every step a replay of a CUDA
 graph, have to be those of the unfused model. Then the same with experts as
 slots, with MLPs in static FP8 (`calibrate`; its tokens are its own, and have to

@@ -19,7 +19,7 @@ INF, NAN = float("inf"), float("nan")
 
 
 class Models(unittest.TestCase):
-    """V4, on results that are given."""
+    """V3, on results that are given."""
 
     def check(self, ours, theirs):
         return report._check_model(list(map(torch.tensor, ours)),
@@ -74,7 +74,7 @@ class Sites(unittest.TestCase):
                 model, x, progress=lambda *line: lines.append(line))
         self.assertEqual(lines, [(1, 1, "layers.0.norm+mlp#0: V2 failed")])
         failed = {c.rung: c.detail for c in found.checks if not c.passed}
-        self.assertEqual(set(failed), {"V2", "V4"})
+        self.assertEqual(set(failed), {"V2", "V3"})
         for detail in failed.values():
             self.assertIn("1 values are not finite on one side", detail)
 
