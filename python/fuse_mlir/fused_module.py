@@ -304,6 +304,11 @@ class FusedModule(FusedPlace):
         return self._verdict
 
     @property
+    def families(self) -> tuple[str, ...]:
+        """Those of the kernel; none before there is one."""
+        return self._kernel.compiled.families if self._kernel else ()
+
+    @property
     def note(self) -> str:
         """What differs from the members, and when calls run them instead;
         empty when nothing does."""

@@ -26,6 +26,7 @@ from fuse_mlir.formats import compressed_forward, packed_format
 from fuse_mlir.formulas import ROUNDINGS, formulas_in
 from fuse_mlir.fused_module import FusedModule
 from fuse_mlir.globs import match
+from fuse_mlir.hub_mlp import FAMILIES, EndpointMlp, candidate_sites
 from fuse_mlir.kernel_config import KernelConfig
 from fuse_mlir.patterns import (ModuleSpec, Pattern, PatternError, check_specs,
                                 declared_patterns, resolve)
@@ -61,6 +62,10 @@ class SiteResult:
     @property
     def reason(self) -> str:
         return str(self.refusal) if self.refusal else ""
+
+
+#: What is put in the place of a chain.
+Place = FusedModule | EndpointMlp
 
 
 class FusionResult(list[SiteResult]):
@@ -141,13 +146,17 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
         fusion_config = static_mlp.config_of(model)
     static = static_mlp.parse(fusion_config)
     static_mlp.check_paths(static, require_module(model))
-    sites, flow = select(model, patterns, inputs)
-    if specs is not None:
-        _check_specs(sites, specs)
-    rows = rows_to_measure(
-        prefers_faster(model, patterns, fusion_config, only_faster), inputs)
-    results, planned = _plan_all(sites, gradients, static, rounding, rows,
-                                 progress)
+    planned: list[tuple[Site, Place]] = []
+    if static is not None and static.endpoints:
+        results, planned = plan_hub(model, static, patterns, inputs)
+    else:
+        sites, _ = select(model, patterns, inputs)
+        if specs is not None:
+            _check_specs(sites, specs)
+        rows = rows_to_measure(prefers_faster(
+            model, patterns, fusion_config, only_faster), inputs)
+        results, planned = _plan_all(sites, gradients, static, rounding, rows,
+                                     progress)
     if strict is None:
         strict = patterns is not None or bool(declared_patterns(model))
     if strict and results.refused:
@@ -250,9 +259,10 @@ def _plan_all(sites: Sequence[Site], gradients: str, static: StaticMlp | None,
               rounding: str,
               rows: Callable[[Site], tuple[int, ...] | None],
               progress: Any) \
-        -> tuple[FusionResult, list[tuple[Site, FusedModule]]]:
+        -> tuple[FusionResult, list[tuple[Site, Place]]]:
     """What becomes of all sites, and the modules of those that can fuse."""
-    results, planned = FusionResult(), []
+    results = FusionResult()
+    planned: list[tuple[Site, Place]] = []
     for done, site in enumerate(sites, 1):
         def slow(line: str) -> None:
             if progress is not None:
@@ -270,10 +280,45 @@ def _plan_all(sites: Sequence[Site], gradients: str, static: StaticMlp | None,
     return results, planned
 
 
+def plan_hub(model: nn.Module, static: StaticMlp, patterns: Any, inputs: Any) \
+        -> tuple[FusionResult, list[tuple[Site, Place]]]:
+    """The same for MLPs that kernels of the Hub compute.
+
+    Raises:
+        PatternError: there are patterns too, which name other kernels.
+    """
+    if patterns is not None:
+        raise PatternError(
+            "the fusion_config names kernels of the Hub for MLPs ("
+            + ", ".join(static.endpoints) + "), and the patterns other ones; "
+            "fuse in one call without patterns, and with fusion_config={} in "
+            "another")
+    require_module(model)
+    _refuse_kinds(model)
+    with members_back(model):
+        flow = observe(model, inputs)
+        found = candidate_sites(model, static.endpoints, flow)
+    taken = {join(parent, name) for parent, module in all_sites(model)
+             for name in module.names}
+    results = FusionResult()
+    planned: list[tuple[Site, Place]] = []
+    for site, kind in found:
+        if taken.intersection(site.paths):
+            continue
+        result = SiteResult(site.id, site.parent, site.paths, "refused",
+                            (FAMILIES[kind],), site.refusal)
+        results.append(result)
+        if site.refusal is None:
+            module = EndpointMlp(site, kind, static.endpoints)
+            planned.append((site, module))
+            result.status, result.note = "could fuse", module.note
+    return results, planned
+
+
 def _put_all(model: nn.Module,
-             planned: Sequence[tuple[Site, FusedModule]]) -> None:
+             planned: Sequence[tuple[Site, Place]]) -> None:
     """Puts all modules in place, or none."""
-    placed: list[tuple[nn.Module, FusedModule]] = []
+    placed: list[tuple[nn.Module, Place]] = []
     try:
         for site, module in planned:
             placed.append((model.get_submodule(site.parent), module))
@@ -485,6 +530,12 @@ def fused_sites(model: nn.Module) -> list[tuple[str, FusedModule]]:
             if isinstance(module, FusedModule)]
 
 
+def all_sites(model: nn.Module) -> list[tuple[str, Place]]:
+    """`fused_sites`, and places of kernels of the Hub."""
+    return [(path, module) for path, module in _places(model)
+            if isinstance(module, (FusedModule, EndpointMlp))]
+
+
 def _formulas(site: Site, reasons: str) -> str:
     """Activations that would be taken if they might round once."""
     if "FUSE-N101" not in reasons:
@@ -536,7 +587,7 @@ def members_back(model: nn.Module) -> Iterator[None]:
         FuseError: a place was replaced by something else.
     """
     sites = []
-    for path, module in fused_sites(model):
+    for path, module in all_sites(model):
         _check_places(model, path, module, "running it without fusion")
         sites.append((model.get_submodule(path), module))
     places = []
@@ -566,7 +617,7 @@ def unfuse_modules(model: nn.Module,
         FuseError: an id or glob names no fused site, or a place was replaced
             by something else since.
     """
-    found = fused_sites(model)
+    found = all_sites(model)
     chosen = found
     if sites is not None:
         require(sites, Iterable, "argument 'sites'",
@@ -605,7 +656,7 @@ def _put_back_left(model: nn.Module) -> list[str]:
     return list(dict.fromkeys(path for path, _ in left))
 
 
-def _check_places(model: nn.Module, path: str, module: FusedModule,
+def _check_places(model: nn.Module, path: str, module: Place,
                   before: str) -> None:
     """Whether the children of the module at `path` are those of a site still.
 
@@ -630,7 +681,7 @@ def _check_places(model: nn.Module, path: str, module: FusedModule,
                 + before)
 
 
-def _names_site(name: str, parent: str, module: FusedModule) -> bool:
+def _names_site(name: str, parent: str, module: Place) -> bool:
     if name in (module.site, join(parent, module.site)):
         return True
     if "#" in name or "+" in name:
@@ -646,12 +697,12 @@ def fused(model: nn.Module, patterns: Any = None, **options: Any) \
 
     Args and errors are those of `fuse_modules`.
     """
-    before = {id(module) for _, module in fused_sites(model)}
+    before = {id(module) for _, module in all_sites(model)}
     result = fuse_modules(model, patterns, **options)
     try:
         yield result
     finally:
-        mine = [join(path, module.site) for path, module in fused_sites(model)
+        mine = [join(path, module.site) for path, module in all_sites(model)
                 if id(module) not in before]
         if mine:
             unfuse_modules(model, mine)

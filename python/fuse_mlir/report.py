@@ -61,15 +61,17 @@ def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
     """
     results = FusionResult(
         SiteResult(m.site, parent, [join(parent, n) for n in m.names],
-                   "fused", m._kernel.compiled.families if m._kernel else (),
-                   note=m.note)
-        for parent, m in fused_sites(model))
+                   "fused", m.families, note=m.note)
+        for parent, m in modules.all_sites(model))
     done = {path for site in results for path in site.members}
     modules.check_option("rounding", rounding, ROUNDINGS)
     if fusion_config is None:
         fusion_config = static_mlp.config_of(model)
     static = static_mlp.parse(fusion_config)
     static_mlp.check_paths(static, model)
+    if static is not None and static.endpoints:
+        results += modules.plan_hub(model, static, patterns, inputs)[0]
+        return results
     rows = modules.rows_to_measure(modules.prefers_faster(
         model, patterns, fusion_config, only_faster), inputs)
     selected, flow = modules.select(model, patterns, inputs)

@@ -548,7 +548,7 @@ def candidates(model: nn.Module, flow: Flow) -> list[Pattern]:
             claimed.update(join(parent, name) for name in names)
             patterns.append(Pattern(tuple(
                 Member(class_name(owner.get_submodule(name)),
-                       PathGlob(_escape(join(parent, name))))
+                       PathGlob(escape(join(parent, name))))
                 for name in names), ANY_FAMILY))
     return patterns
 
@@ -569,7 +569,7 @@ def shorter_sites(model: nn.Module, site: Site, flow: Flow) -> list[Site]:
     return []
 
 
-def _escape(path: str) -> str:
+def escape(path: str) -> str:
     return "".join(f"\\{c}" if c in "*?[]{},\\" else c for c in path)
 
 
@@ -684,7 +684,7 @@ def _written_between(parent: str, owner: nn.Module, flow: Flow,
                 continue
             names = (first, last)
             site = Site(f"{first}+{last}#0", parent, names, Pattern(tuple(
-                Member("Linear", PathGlob(_escape(join(parent, n))))
+                Member("Linear", PathGlob(escape(join(parent, n))))
                 for n in names)))
             where = f"module '{parent}'" if parent else "the model"
             yield site.refuse(
@@ -698,7 +698,7 @@ def _why_no_chain(model: nn.Module, path: str, module: nn.Module,
                   flow: Flow) -> Site:
     parent, _, name = path.rpartition(".")
     owner = model.get_submodule(parent)
-    own = Member(class_name(module), PathGlob(_escape(path)))
+    own = Member(class_name(module), PathGlob(escape(path)))
     site = Site(f"{name}#0", parent, (name,), Pattern((own,)), [module])
     calls = flow.calls.get(path)
     if not calls:
@@ -715,7 +715,7 @@ def _why_no_chain(model: nn.Module, path: str, module: nn.Module,
                 f"'{join(parent, sibling)}', a {type(before).__name__}, which "
                 "is no layer that a kernel has")
         pattern = Pattern((Member(
-            class_name(before), PathGlob(_escape(join(parent, sibling)))),
+            class_name(before), PathGlob(escape(join(parent, sibling)))),
             own))
         found = find_sites(model, [pattern], flow)[0]
         if found.refusal is not None:
