@@ -7,12 +7,15 @@ the fused and the unfused model against the original.
 """
 
 import copy
+import tempfile
 import unittest
 
 import torch
+import transformers
 
-from fuse_mlir import (KernelConfig, ModuleSpec, PatternError, fuse_modules,
-                       register_fusion_patterns, unfuse_modules)
+from fuse_mlir import (FuseError, KernelConfig, ModuleSpec, PatternError,
+                       fuse_modules, fusion_at_load, register_fusion_patterns,
+                       unfuse_modules)
 from fuse_mlir.modules import fused_sites
 from tests.models import LLAMA, needs_library, transformer
 
@@ -107,6 +110,46 @@ class Proposals(unittest.TestCase):
             fuse_modules(model, {("RMSNorm",): "fuse:E"})
         with self.assertRaisesRegex(PatternError, "expected a list of globs"):
             register_fusion_patterns(model, {"F": "model.layers.*"})
+
+    def test_finding_10_lines_of_the_proposals_load_a_model(self):
+        class MyModel(transformers.Qwen3ForCausalLM):
+            _kernel_fusion_patterns = {
+                "RMSNormMLP": ["model.layers.*.post_attention_layernorm",
+                               "model.layers.*.mlp"],
+            }
+
+        inline = KernelConfig({
+            (
+                ("RMSNorm", "model.layers.*.post_attention_layernorm"),
+                ("MLP",     "model.layers.*.mlp"),
+            ): "fuse:gated_mlp",
+        })
+        declared = KernelConfig({("RMSNorm", "MLP"): "fuse:RMSNormMLP"})
+        with tempfile.TemporaryDirectory() as model_id, fusion_at_load():
+            model = qwen3(torch.float32)
+            model.save_pretrained(model_id)
+            with torch.no_grad():
+                expected = model(IDS).logits
+            for kind, kernel_config in (
+                    (transformers.AutoModelForCausalLM, inline),
+                    (MyModel, declared)):
+                model = kind.from_pretrained(
+                    model_id, use_kernels=True, kernel_config=kernel_config)
+                original = copy.deepcopy(model)
+                unfuse_modules(original)
+                with torch.no_grad():
+                    self.assertEqual(len(fused_sites(model)), 4)
+                    torch.testing.assert_close(model(IDS).logits, expected)
+                    self.assertEqual(float((original(IDS).logits
+                                            - expected).abs().max()), 0.0)
+
+    def test_finding_14_another_family_than_asked_for(self):
+        config = KernelConfig({
+            (("RMSNorm", PATHS[0]), ("MLP", PATHS[1])): "fuse:mlp"})
+        with self.assertRaisesRegex(
+                FuseError, "FUSE-N218 other-family: the members form "
+                "gated_mlp, and the pattern asks for mlp"):
+            fuse_modules(qwen3(torch.float32), config)
 
 
 if __name__ == "__main__":
