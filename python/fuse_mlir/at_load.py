@@ -17,6 +17,7 @@ from torch import nn
 
 from fuse_mlir import static_mlp
 from fuse_mlir.flow import FlowError
+from fuse_mlir.fusion_registry import known_to_transformers
 from fuse_mlir.kernel_config import KernelConfig, kernels_available
 from fuse_mlir.modules import FusionResult, fuse_modules
 from fuse_mlir.places import FuseError, FusionWarning
@@ -77,19 +78,11 @@ def fusion_at_load() -> Iterator[None]:
     was. Loading in other threads meanwhile is affected, too.
 
     Raises:
-        ImportError: transformers is not installed, or has no `fusion_config`.
+        ImportError: transformers is not installed.
     """
-    from transformers import PreTrainedModel, fusion_mapping
-
-    class AfterLoading(fusion_mapping.ModuleFusionSpec):
-        """Changes nothing before there are weights."""
-
-        def is_fusable(self, module: nn.Module) -> bool:
-            return False
+    from transformers import PreTrainedModel
 
     own = PreTrainedModel.__dict__["from_pretrained"]
-    registry = fusion_mapping._FUSION_REGISTRY
-    known = registry.get(static_mlp.FUSION)
 
     def from_pretrained(cls: type, *args: Any, **options: Any) -> Any:
         config = options.get("kernel_config")
@@ -107,13 +100,9 @@ def fusion_at_load() -> Iterator[None]:
             fuse_loaded(model, None)
         return loaded
 
-    registry[static_mlp.FUSION] = AfterLoading()
     setattr(PreTrainedModel, "from_pretrained", classmethod(from_pretrained))
     try:
-        yield
+        with known_to_transformers():
+            yield
     finally:
         setattr(PreTrainedModel, "from_pretrained", own)
-        if known is None:
-            del registry[static_mlp.FUSION]
-        else:
-            registry[static_mlp.FUSION] = known

@@ -22,6 +22,7 @@ from fuse_mlir.blocks import (BlockError, Chain, build_from_config,
                               model_class, take_chain)
 from fuse_mlir.emulation import emulate
 from fuse_mlir.formats import quantization_of, refusal
+from fuse_mlir.fusion_registry import known_to_transformers
 from fuse_mlir.stored import (WEIGHT_SCALES, Kept, Policy, Refused, is_stored,
                               make_linear)
 
@@ -286,9 +287,10 @@ def from_pretrained(kind: Any, directory: str | Path, dtype: torch.dtype,
     """
     more = {} if config is None else {"config": config}
     try:
-        model, info = kind.from_pretrained(
-            directory, dtype=dtype, output_loading_info=True,
-            local_files_only=True, **more)
+        with known_to_transformers():
+            model, info = kind.from_pretrained(
+                directory, dtype=dtype, output_loading_info=True,
+                local_files_only=True, **more)
     except ImportError as error:
         raise BlockError(f"loading '{directory}' needs a package that is not "
                          f"installed: {_first_line(error)}") from error

@@ -22,6 +22,7 @@ from fuse_mlir.flips import match_flips
 from fuse_mlir.flow import call_arguments
 from fuse_mlir.formulas import ROUNDINGS
 from fuse_mlir.fused_module import FusedModule
+from fuse_mlir.hub_mlp import EndpointMlp
 from fuse_mlir.kernels import Kernel
 from fuse_mlir.modules import FusionResult, SiteResult, fused_sites
 from fuse_mlir.page import page, table
@@ -181,7 +182,8 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
       have the same bits; on the CPU only.
     - V2: the kernel is about as near to the members in double precision as
       the members themselves are, in the L2 norm.
-    - V3: how far results of the fused model are from those of the unfused.
+    - V3: how far results of the fused model are from those of the unfused;
+      and those of each kernel of the Hub, of which V0 to V2 are not known.
 
     Args:
         model: fused or not; when not, it is fused for the check only, with
@@ -195,17 +197,23 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
         As `fuse_modules`; FuseError also when the inputs reach no site.
     """
     modules.check_option("rounding", rounding, ROUNDINGS)
-    if not fused_sites(model):
+    if not modules.all_sites(model):
         with modules.fused(model, patterns, inputs=inputs, rounding=rounding,
                            only_faster=False):
             return verify(model, inputs, progress=progress)
     args, kwargs = call_arguments(model, inputs)
     seen: dict[str, list[torch.Tensor]] = {}
+    of_hub: dict[str, tuple[Any, Any]] = {}
+    hub = [(join(parent, module.site), module) for parent, module
+           in modules.all_sites(model) if isinstance(module, EndpointMlp)]
     result = Verification()
     with torch.no_grad():
         handles = [module.register_forward_pre_hook(
             _remember(seen, join(parent, module.site), module),
             with_kwargs=True) for parent, module in fused_sites(model)]
+        handles += [module.register_forward_pre_hook(
+            _remember_call(of_hub, name), with_kwargs=True)
+            for name, module in hub]
         try:
             ours = _run(model, args, kwargs)
         finally:
@@ -223,6 +231,15 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
                 failed = [c.rung for c in checks if not c.passed]
                 progress(done, len(sites), f"{name}: " + (
                     f"{', '.join(failed)} failed" if failed else "verified"))
+        for name, place in hub:
+            if name not in of_hub:
+                raise FuseError(f"these inputs do not reach site '{name}'")
+            given, named = of_hub[name]
+            member = place.members[0]
+            with emulated(member):
+                result.checks.append(replace(_check_model(
+                    [place(*given, **named)], [member(*given, **named)]),
+                    site=name))
         with modules.members_back(model):
             theirs = _run(model, args, kwargs)
     result.checks.append(_check_model(ours, theirs))
@@ -233,6 +250,12 @@ def _remember(seen: dict[str, list[torch.Tensor]], name: str,
               module: FusedModule) -> Any:
     def hook(_module, args, kwargs):
         seen[name] = module.inputs(args, kwargs)
+    return hook
+
+
+def _remember_call(seen: dict[str, tuple[Any, Any]], name: str) -> Any:
+    def hook(_module, args, kwargs):
+        seen[name] = args, kwargs
     return hook
 
 
@@ -417,7 +440,7 @@ def bench(model: nn.Module, inputs: Any = None, patterns: Any = None,
     if repeats < 1:
         raise ValueError(f"expected 1 repeat or more, got {repeats}")
     modules.check_option("rounding", rounding, ROUNDINGS)
-    if not fused_sites(model):
+    if not modules.all_sites(model):
         with modules.fused(model, patterns, inputs=inputs, rounding=rounding,
                            only_faster=False):
             return bench(model, inputs, repeats=repeats)

@@ -27,6 +27,7 @@ from fuse_mlir.endpoints import Endpoint, endpoint
 from fuse_mlir.emulation import (emulated, entries_of, is_fp8_linear,
                                  policy_for)
 from fuse_mlir.experts import looks_like_experts, stand_in
+from fuse_mlir.fusion_registry import FUSION
 from fuse_mlir.formulas import RoundedOnce, rounds_inside
 from fuse_mlir.patterns import ANY_FAMILY, PatternError
 from fuse_mlir.ranges import (Range, about, as_scale, largest_value,
@@ -34,9 +35,6 @@ from fuse_mlir.ranges import (Range, about, as_scale, largest_value,
 from fuse_mlir.stored import (INPUT_SCALES, Policy, make_linear,
                               read_linear)
 
-#: The one fusion of a `fusion_config` that is made here, as transformers calls
-#: it.
-FUSION = "static_quantized_mlp"
 #: Fusions that transformers makes itself, before a model has weights.
 _OF_TRANSFORMERS = ("patch_embeddings",)
 #: Kernels that it names, with the families that each takes, and for each family

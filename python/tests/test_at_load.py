@@ -320,6 +320,14 @@ class FusionConfigs(Loading):
         with self.assertRaisesRegex(ValueError, "Unknown fusion type"):
             AutoModelForCausalLM.from_pretrained(self.path)
 
+    def test_finding_15_the_command_line_reads_it_too(self):
+        self.model.config.fusion_config = {"static_quantized_mlp": {
+            "input_quant": "fuse", "dense_gelu_mlp": "fuse"}}
+        self.model.save_pretrained(self.path)
+        model = fuse_mlir.load_model(self.path)
+        self.assertRegex(fuse_mlir.explain(model)[0].reason,
+                         "FUSE-N303 weight-type: linear 'mlp.gate_proj'")
+
     def test_what_can_not_be_fused_runs_and_says_so(self):
         config = {"static_quantized_mlp": {"input_quant": "fuse",
                                            "gated_mlp": "fuse"}}

@@ -18,6 +18,7 @@ import fuse_mlir
 from fuse_mlir import FuseError, FusionWarning, PatternError
 from fuse_mlir.at_load import fuse_loaded
 from fuse_mlir.emulation import emulated
+from fuse_mlir.modules import all_sites
 from tests.models import (LLAMA, SIZES, fp8_transformer, needs_library,
                           snapshot, transformer)
 
@@ -70,6 +71,10 @@ def fp8_gelu_mlp_bf16(x, up, up_bias, down, down_bias, sx, sw, sh, sd):
 
 
 mine = fp8_swiglu_mlp_bf16
+
+
+def negated(*args):
+    return -fp8_swiglu_mlp_bf16(*args)
 
 
 def short(*args):
@@ -220,6 +225,26 @@ class Endpoints(unittest.TestCase):
                 "gelu_pytorch_tanh", act)
         refused("'model.layers.0.mlp.up_proj' has a bias", bias)
         refused("'model.layers.0.mlp.up_proj' is a Linear; expected", plain)
+
+    def test_verify(self):
+        for function, passed in (("fp8_swiglu_mlp_bf16", True),
+                                 ("negated", False)):
+            model = self.model()
+            model.config.fusion_config = self.config(gated_mlp={
+                "repo_id": self.path, "swiglu_func": function})
+            with self.subTest(function):
+                # Fused for the check alone, and fused already.
+                for _ in range(2):
+                    checks = fuse_mlir.verify(model)
+                    self.assertEqual(
+                        [(c.rung, c.site) for c in checks.checks],
+                        [("V3", "model.layers.0.mlp#0"),
+                         ("V3", "model.layers.1.mlp#1"), ("V3", "model")])
+                    self.assertEqual([c.passed for c in checks.checks[:2]],
+                                     [passed] * 2)
+                    self.assertEqual(bool(checks), passed)
+                    if not all_sites(model):
+                        fuse_mlir.fuse_modules(model)
 
     def test_calls(self):
         model = self.model()
