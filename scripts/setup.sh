@@ -39,6 +39,13 @@ packages=(
   python3-venv
 )
 
+# The browser that looks at report pages. Ubuntu has it as a snap alone; the
+# tests say there that they are skipped.
+# shellcheck disable=SC1091
+if [ "$(. /etc/os-release && printf '%s' "${ID:-}")" = debian ]; then
+  packages+=(chromium)
+fi
+
 case ${1:-} in
 '') ;;
 --sanitizers) packages+=("libclang-rt-$llvm-dev") ;;

@@ -21,6 +21,8 @@ from fuse_mlir.calibration import (Calibration, CalibrationError, Tools,
                                  calibrate, observe, report_text, scales_json,
                                  stored_weights)
 from fuse_mlir.compare import finite_pairs
+from fuse_mlir.about import About
+from fuse_mlir.input_files import input_type, rounded_files
 from fuse_mlir.page import histogram, page, preformatted
 from fuse_mlir.ranges import Range
 
@@ -130,7 +132,9 @@ class Runner:
         """First results for all files, one after the other."""
         output = self._directory / "result.npy"
         results = []
-        for path in data:
+        files = rounded_files(data, input_type(self._source.read_text()),
+                              self._directory)
+        for path in files:
             self._tools.run("fuse-run", source, f"--weights={weights}",
                             f"--input={path}", f"--output={output}")
             values = np.load(output)
@@ -277,8 +281,12 @@ def accuracy_json(report: Accuracy) -> str:
     }, indent=2) + "\n"
 
 
-def accuracy_html(report: Accuracy) -> str:
-    """One self-contained page; it holds no weights."""
+def accuracy_html(report: Accuracy, about: About | None = None) -> str:
+    """One self-contained page; it holds no weights.
+
+    Args:
+        about: model, command, date and versions.
+    """
     return page("Accuracy", [
         preformatted(accuracy_text(report)),
         "<h2>Errors</h2><p>Elements by |difference| over the root mean square "
@@ -288,4 +296,6 @@ def accuracy_html(report: Accuracy) -> str:
                     288) for row in report.rows),
         "<h2>Calibration</h2>",
         preformatted(report_text(report.calibration))],
-        f"Accuracy of {report.source}")
+        f"Accuracy of {report.source}", about=about,
+        summary=f"static {report.storage} against the original: cosine "
+        f"{report.rows[0].cosine:.7f}")

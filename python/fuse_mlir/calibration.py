@@ -22,6 +22,8 @@ import torch
 
 from fuse_mlir import range_cache
 from fuse_mlir.messages import tool_error
+from fuse_mlir.about import About
+from fuse_mlir.input_files import input_type, rounded_files
 from fuse_mlir.page import histogram, page, preformatted
 from fuse_mlir.ranges import (Range, ScaleChoice, about, choose_scale,
                               dequantize, largest_value, quantize)
@@ -156,8 +158,11 @@ def observe(tools: Tools, source: Path, weights: Path | None,
             raise CalibrationError(f"'{source}' has no linear to observe")
         results = [Path(directory) / f"{i}.npy"
                    for i in range(own + len(observers))]
+        files = rounded_files(data, input_type(source.read_text()),
+                              Path(directory), progress)
         for index, path in enumerate(data):
-            arguments: list[str | Path] = [observed, f"--input={path}"]
+            arguments: list[str | Path] = [observed,
+                                           f"--input={files[index]}"]
             if weights is not None:
                 arguments.append(f"--weights={weights}")
             arguments += [f"--output={result}" for result in results]
@@ -308,8 +313,13 @@ def report_json(calibration: Calibration) -> str:
     }, indent=2) + "\n"
 
 
-def report_html(calibration: Calibration) -> str:
-    """One self-contained page with a histogram per tensor."""
+def report_html(calibration: Calibration,
+                about: About | None = None) -> str:
+    """One self-contained page with a histogram per tensor.
+
+    Args:
+        about: model, command, date and versions.
+    """
     return page("Calibration", [
         "<p>Magnitudes on a linear axis, counts on a logarithmic one. The red "
         "line is the magnitude that maps to the largest stored value; what is "
@@ -319,4 +329,12 @@ def report_html(calibration: Calibration) -> str:
                     f"{tensor.name}: scale {tensor.choice.scale:.6g}", 384,
                     tensor.choice.threshold / max(tensor.limit, 1e-300))
           for tensor in calibration.tensors)],
-        f"Calibration to {calibration.storage}")
+        f"Calibration to {calibration.storage}", about=about,
+        summary=f"{len(calibration.scales)} linears, scales for "
+        f"{calibration.storage}", legend={
+            "largest": "largest magnitude that was seen",
+            "headroom": "largest stored value over the largest magnitude, as "
+            "the scale maps it",
+            "used": "share of the stored range that the values reach",
+            "saturated": "share of values beyond the stored range",
+            "rel. MSE": "mean square error of storing, over the mean square"})

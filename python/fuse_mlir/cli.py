@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,12 +16,15 @@ from fuse_mlir.model_arguments import (DTYPES, add_model, add_stored,
 from fuse_mlir.model_arguments import settings as _settings
 
 if TYPE_CHECKING:
+    from fuse_mlir.about import About
     from fuse_mlir.report import Check, Timing, Verification
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; the result is the exit status."""
     options = _parser().parse_args(arguments)
+    options.line = shlex.join(["python", "-m", "fuse_mlir", *(
+        sys.argv[1:] if arguments is None else arguments)])
     from fuse_mlir.blocks import BlockError
     from fuse_mlir.calibration import CalibrationError
     from fuse_mlir.importer import ImportFailure
@@ -51,6 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_compare(commands)
     _add_calibrate(commands)
     _add_accuracy(commands)
+    _add_inputs(commands)
     _add_model_commands(commands)
     return parser
 
@@ -110,7 +116,6 @@ def _check_scales(options: argparse.Namespace, chain: Any, dtype: Any,
     """Runs the chain on data with its activations in floating point, and
     compares every static input scale with what its linear reads."""
     import tempfile
-    from dataclasses import replace
 
     from fuse_mlir import blocks
     from fuse_mlir.calibration import Tools, observe
@@ -306,10 +311,16 @@ def _run_calibrate(options: argparse.Namespace) -> int:
         print(f"{path}: parameters and {len(result.channel_scales)} vectors "
               "of channel scales")
     if options.report:
-        write = {".html": calibration.report_html,
-                 ".json": calibration.report_json}.get(
-                     options.report.suffix, calibration.report_text)
-        options.report.write_text(write(result))
+        from fuse_mlir.about import about
+
+        if options.report.suffix == ".html":
+            text = calibration.report_html(
+                result, about(str(options.source), options.line))
+        elif options.report.suffix == ".json":
+            text = calibration.report_json(result)
+        else:
+            text = calibration.report_text(result)
+        options.report.write_text(text)
         print(f"report: {options.report}")
     return 0
 
@@ -366,12 +377,21 @@ def _run_accuracy(options: argparse.Namespace) -> int:
             tools, source, weights, options.data, options.calibrate_on,
             options.storage, options.method, options.percentile,
             options.per_channel, options.order, _cache(options), _say)
+    if from_model:
+        # The file is gone by now.
+        report = replace(report, source=_chain_name(options))
     print(accuracy.accuracy_text(report), end="")
     if options.report:
-        write = {".html": accuracy.accuracy_html,
-                 ".json": accuracy.accuracy_json}.get(
-                     options.report.suffix, accuracy.accuracy_text)
-        options.report.write_text(write(report))
+        from fuse_mlir.about import about
+
+        if options.report.suffix == ".html":
+            text = accuracy.accuracy_html(
+                report, about(report.source, options.line))
+        elif options.report.suffix == ".json":
+            text = accuracy.accuracy_json(report)
+        else:
+            text = accuracy.accuracy_text(report)
+        options.report.write_text(text)
         print(f"report: {options.report}")
     static = report.rows[0]
     if options.min_cosine is not None and not (
@@ -381,6 +401,13 @@ def _run_accuracy(options: argparse.Namespace) -> int:
               "finite")
         return 1
     return 0
+
+
+def _chain_name(options: argparse.Namespace) -> str:
+    """Model and modules, as a report names them."""
+    members = "+".join(options.members.split(","))
+    where = f"{options.parent}.{members}" if options.parent else members
+    return f"{options.pretrained or options.architecture}: {where}"
 
 
 def _import_to(options: argparse.Namespace,
@@ -398,6 +425,61 @@ def _import_to(options: argparse.Namespace,
     weights = source.with_suffix(".safetensors")
     save_file(function.weights, weights)
     return source, weights
+
+
+def _add_inputs(commands: Any) -> None:
+    command = commands.add_parser(
+        "inputs", help="collect a module's inputs from text",
+        description="Runs the model of DIR on each line of a text file, with "
+        "its tokenizer, and writes what a module reads as .npy files, which "
+        "calibrate, accuracy and import --check-data take.")
+    command.add_argument("model", metavar="DIR", help="directory with a "
+                         "model, its weights and its tokenizer")
+    command.add_argument("--text", type=Path, required=True, metavar="FILE",
+                         help="one call for each line")
+    command.add_argument("--module", required=True, metavar="PATH",
+                         help="module whose input is kept, such as "
+                         "model.layers.0.post_attention_layernorm")
+    command.add_argument("--length", type=int, default=512,
+                         help="most tokens of a line (default: 512)")
+    command.add_argument("--dtype", choices=DTYPES, help="default: that of "
+                         "the config, else that of the weights, else bfloat16")
+    command.add_argument("--device", default="cpu",
+                         help="cpu (default) or cuda")
+    command.add_argument("--quiet", action="store_true",
+                         help="no progress on stderr")
+    command.add_argument("-o", "--output", type=Path, required=True,
+                         metavar="DIR", help="directory for the files")
+    command.set_defaults(run=_run_inputs)
+
+
+def _run_inputs(options: argparse.Namespace) -> int:
+    import transformers
+    from fuse_mlir import blocks, input_files
+    from fuse_mlir.model_source import open_source
+
+    if options.length < 1:
+        raise ValueError(f"--length: expected 1 or more, got {options.length}")
+    lines = options.text.read_text(encoding="utf-8").splitlines()
+    source = open_source(options.model, {}, options.dtype)
+    # Without files, transformers makes a tokenizer that knows no word.
+    if not any(next(Path(options.model).glob(name), None) for name in
+               ("tokenizer*.json", "vocab.*", "*.model")):
+        raise ValueError(f"'{options.model}' has no tokenizer: expected "
+                         "tokenizer.json, vocab.txt or the like")
+    try:
+        tokenizer = transformers.AutoTokenizer.from_pretrained(
+            options.model, local_files_only=True)
+    except Exception as error:
+        raise ValueError(f"'{options.model}' has no tokenizer that "
+                         f"transformers reads: {blocks.reason_of(error)}") \
+            from error
+    model = source.build(options.device, None if options.quiet else _say)
+    files = input_files.collect_inputs(
+        model, tokenizer, lines, options.module, options.output,
+        options.length, _progress(options))
+    print(f"{options.output}: {len(files)} files")
+    return 0
 
 
 def _add_model_commands(commands: Any) -> None:
@@ -505,6 +587,12 @@ def _model(options: argparse.Namespace, weights: bool = True) -> Any:
     return source.build(options.device, None if options.quiet else _say)
 
 
+def _about(options: argparse.Namespace) -> About:
+    from fuse_mlir.about import about
+
+    return about(options.model, options.line, options.device)
+
+
 def _progress(options: argparse.Namespace) -> Any:
     if options.quiet:
         return None
@@ -534,7 +622,7 @@ def _sites(options: argparse.Namespace, results: Any) -> str:
     from fuse_mlir import report
 
     if options.format == "html":
-        return report.sites_html(results, f"Fusion of {options.model}")
+        return report.sites_html(results, "Fusion", _about(options))
     return {"text": report.sites_text,
             "json": report.sites_json}[options.format](results)
 
@@ -579,7 +667,11 @@ def _run_verify(options: argparse.Namespace) -> int:
                          progress=_progress(options),
                          rounding=options.rounding, only_faster=False)
     checks = report.verify(model, progress=_progress(options))
-    checks.checks += _check_files(model, Path(options.model))
+    files = _check_files(model, Path(options.model))
+    checks.checks += files
+    if files:
+        checks.unchecked.pop()
+    checks.about = _about(options)
     _write(options, _printed(checks, options.format))
     return 0 if checks else 1
 
@@ -604,6 +696,7 @@ def _run_bench(options: argparse.Namespace) -> int:
                          progress=_progress(options),
                          rounding=options.rounding, only_faster=False)
     timing = report.bench(model, repeats=options.repeats)
+    timing.about = _about(options)
     _write(options, _printed(timing, options.format))
     return 0
 

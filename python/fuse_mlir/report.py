@@ -9,12 +9,14 @@ import statistics
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from html import escape
 from typing import Any
 
 import torch
 from torch import nn
 
 from fuse_mlir import modules, native, static_mlp
+from fuse_mlir.about import About
 from fuse_mlir.arguments import require
 from fuse_mlir.chains import Chain
 from fuse_mlir.emulation import emulated
@@ -101,10 +103,7 @@ def sites_text(results: Sequence[SiteResult]) -> str:
         what += f" {site.note}" if site.note else ""
         lines.append(_line(
             f"{site.status:10}  {join(site.parent, site.id)}  {what}"))
-    count = {status: sum(s.status == status for s in results)
-             for status in ("fused", "could fuse", "refused")}
-    lines.append(", ".join(f"{n} {status}" for status, n in count.items()
-                           if n) or "no sites")
+    lines.append(counted(results))
     if isinstance(results, FusionResult) and results.note:
         lines.append(results.note)
     return "\n".join(lines) + "\n"
@@ -122,17 +121,49 @@ def sites_json(results: Sequence[SiteResult]) -> str:
     return json.dumps([asdict(site) for site in results], indent=2) + "\n"
 
 
-def sites_html(results: Sequence[SiteResult], title: str = "Sites") -> str:
-    """The same as one self-contained page."""
-    return _page(title, ("status", "site", "members", "kernel", "reason"), [
-        (site.status, join(site.parent, site.id), " → ".join(site.members),
-         ", ".join(site.families), site.reason or site.note)
-        for site in results])
+#: What the words of the pages mean.
+STATUSES = {
+    "fused": "the chain runs as one kernel",
+    "could fuse": "fuse_modules would fuse the chain",
+    "refused": "the chain stays as it is, for the reason given",
+}
+LEVELS = {
+    "V0": "undoing the kernel in the IR gives the layers, letter by letter",
+    "V1": "the fused op and the layers, compiled alike for the CPU, have the "
+          "same bits",
+    "V2": "the kernel is about as near to double precision as the members",
+    "V3": "how far results of the fused model are from those of the unfused",
+    "files": "parameters are those of the directory's safetensors files",
+}
 
 
-def _page(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) \
-        -> str:
-    return page(title, [table(head, rows)])
+def counted(results: Sequence[SiteResult]) -> str:
+    """How many sites have which status."""
+    count = {status: sum(s.status == status for s in results)
+             for status in STATUSES}
+    return ", ".join(f"{n} {status}" for status, n in count.items()
+                     if n) or "no sites"
+
+
+def sites_html(results: Sequence[SiteResult], title: str = "Sites",
+               about: About | None = None) -> str:
+    """The same as one self-contained page.
+
+    Args:
+        results: of `explain` or `fuse_modules`.
+        title: of the page.
+        about: model, command, date and versions.
+    """
+    present = {site.status for site in results}
+    legend = {k: v for k, v in STATUSES.items() if k in present}
+    legend |= {site.refusal.id: site.refusal.name.replace("-", " ")
+               for site in results if site.refusal is not None}
+    rows = [(site.status, join(site.parent, site.id),
+             " → ".join(site.members), ", ".join(site.families),
+             site.reason or site.note) for site in results]
+    return page(title, [table(("status", "site", "members", "kernel",
+                               "reason or note"), rows)], title,
+                about=about, summary=counted(results), legend=legend)
 
 
 @dataclass
@@ -151,16 +182,25 @@ class Verification:
     """All checks of a model; true when all passed."""
 
     checks: list[Check] = field(default_factory=list)
+    #: What these checks say nothing about.
+    unchecked: list[str] = field(default_factory=list)
+    #: Model, command, date and versions, for the page.
+    about: About | None = None
 
     def __bool__(self) -> bool:
         return bool(self.checks) and all(c.passed for c in self.checks)
 
+    @property
+    def summary(self) -> str:
+        """How many checks passed."""
+        good = sum(c.passed for c in self.checks)
+        return f"{good} of {len(self.checks)} checks passed"
+
     def __str__(self) -> str:
         lines = [_line(f"{'ok' if c.passed else 'FAILED':6}  {c.rung}  "
                        f"{c.site}  {c.detail}") for c in self.checks]
-        good = sum(c.passed for c in self.checks)
-        return "\n".join([*lines, f"{good} of {len(self.checks)} checks "
-                          "passed"]) + "\n"
+        lines += [f"not checked: {text}" for text in self.unchecked]
+        return "\n".join([*lines, self.summary]) + "\n"
 
     def json(self) -> str:
         """The checks as a list of objects."""
@@ -168,9 +208,16 @@ class Verification:
 
     def html(self) -> str:
         """The checks as one page."""
-        return _page("Verification", ("result", "rung", "site", "detail"), [
-            ("ok" if c.passed else "FAILED", c.rung, c.site, c.detail)
-            for c in self.checks])
+        rows = [("ok" if c.passed else "FAILED", c.rung, c.site, c.detail)
+                for c in self.checks]
+        present = {c.rung for c in self.checks}
+        legend = {k: v for k, v in LEVELS.items() if k in present}
+        parts = [table(("result", "check", "site", "detail"), rows)]
+        if self.unchecked:
+            parts.append("<h2>Not checked</h2><ul>" + "".join(
+                f"<li>{escape(text)}" for text in self.unchecked) + "</ul>")
+        return page("Verification", parts, about=self.about,
+                    summary=self.summary, legend=legend)
 
 
 def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
@@ -243,6 +290,13 @@ def verify(model: nn.Module, inputs: Any = None, patterns: Any = None,
         with modules.members_back(model):
             theirs = _run(model, args, kwargs)
     result.checks.append(_check_model(ours, theirs))
+    rows = sorted({values[0].shape[:-1].numel() for values in seen.values()})
+    result.unchecked = [
+        "other numbers of rows than " + " and ".join(map(str, rows))
+        + ", the rows of these inputs",
+        "gradients and training",
+        "whether weights and scales are those of a checkpoint, which python "
+        "-m fuse_mlir verify DIR compares"]
     return result
 
 
@@ -411,6 +465,8 @@ class Timing:
 
     fused: float
     unfused: float
+    #: Model, command, date and versions, for the page.
+    about: About | None = None
 
     def __str__(self) -> str:
         return (f"fused {self.fused:.3f} ms, unfused {self.unfused:.3f} ms, "
@@ -418,13 +474,18 @@ class Timing:
 
     def json(self) -> str:
         """The times in milliseconds."""
-        return json.dumps(asdict(self), indent=2) + "\n"
+        return json.dumps({"fused": self.fused, "unfused": self.unfused},
+                          indent=2) + "\n"
 
     def html(self) -> str:
         """The times as one page."""
-        return _page("Time of a call", ("model", "median"), [
-            ("fused", f"{self.fused:.3f} ms"),
-            ("unfused", f"{self.unfused:.3f} ms")])
+        rows = [("fused", f"{self.fused:.3f}"),
+                ("unfused", f"{self.unfused:.3f}")]
+        return page("Time of a call", [
+            table(("model", "median in milliseconds"), rows)],
+            about=self.about, summary=str(self).strip(), legend={
+                "fused": "the model with its kernels",
+                "unfused": "the same model with its own modules, in turns"})
 
 
 def bench(model: nn.Module, inputs: Any = None, patterns: Any = None,
