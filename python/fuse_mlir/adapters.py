@@ -47,8 +47,9 @@ def lost(names: Sequence[str], members: Sequence[nn.Module], plan: Plan,
             path, module = found[0]
             more = f", one of {len(found)}," if len(found) > 1 else ""
             return (f"not {', '.join(plain.families)}, because '{path}'{more} "
-                    f"is a {type(module).__name__}, which adds to the result "
-                    "of its 'base_layer'; merge the adapter into the weights "
+                    f"is a {type(module).__name__} of "
+                    f"{type(module).__module__.partition('.')[0]}, which adds "
+                    "to the result of its 'base_layer'; merge the adapter into the weights "
                     "for that")
     refused = compiler_refusal(compiled.remarks)
     # What a formula rounds is said with what takes it.

@@ -58,6 +58,9 @@ class Endpoint:
         try:
             package = _load(self.repo_id, self.version, self.revision,
                             self.trust_remote_code)
+        except EndpointError as error:
+            raise EndpointError(f"the kernel '{self.repo_id}' cannot be "
+                                f"loaded: {error}") from error
         # Whatever keeps a package of others from loading is said of it.
         except Exception as error:  # pylint: disable=W0718
             raise EndpointError(

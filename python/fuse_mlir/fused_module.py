@@ -522,10 +522,13 @@ class FusedModule(FusedPlace):
 
     def _tell_family(self, before: Sequence[str], now: Sequence[str]) -> None:
         if now != before:
+            # Without its number, so that Python says it once for all layers.
             warnings.warn(
-                f"the members of site '{self.site}' changed, and its kernel "
-                f"is {', '.join(now)}, which was {', '.join(before)}"
-                + (f": {self.lost}" if self.lost else ""), FusionWarning,
+                "the members of a site "
+                f"'{self.site.rpartition('#')[0]}' changed, and its kernel is "
+                f"{', '.join(now)}, which was {', '.join(before)}"
+                + (f": {self.lost}" if self.lost else "")
+                + "; fuse_mlir.explain lists each site", FusionWarning,
                 stacklevel=2)
 
 

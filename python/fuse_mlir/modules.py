@@ -154,7 +154,7 @@ def fuse_modules(model: nn.Module, patterns: Any = None,
         if specs is not None:
             _check_specs(sites, specs)
         rows = rows_to_measure(prefers_faster(
-            model, patterns, fusion_config, only_faster), inputs)
+            model, patterns, static, only_faster), inputs)
         results, planned = _plan_all(sites, gradients, static, rounding, rows,
                                      progress)
     if strict is None:
@@ -188,7 +188,7 @@ NOT_MEASURED = ("nothing was measured, because the model has no weights here: "
                 "sites that are slower on its device would be left out")
 
 
-def prefers_faster(model: nn.Module, patterns: Any, fusion_config: Any,
+def prefers_faster(model: nn.Module, patterns: Any, static: StaticMlp | None,
                    only_faster: bool | None) -> bool:
     """What `only_faster` means where it is None.
 
@@ -196,7 +196,7 @@ def prefers_faster(model: nn.Module, patterns: Any, fusion_config: Any,
         TypeError: it is none of None, True and False.
     """
     if only_faster is None:
-        return patterns is None and fusion_config is None \
+        return patterns is None and static is None \
             and not declared_patterns(model)
     require(only_faster, bool, "argument 'only_faster'",
             "None, True or False")

@@ -76,7 +76,7 @@ def explain(model: nn.Module, patterns: Any = None, inputs: Any = None,
         results += modules.plan_hub(model, static, patterns, inputs)[0]
         return results
     rows = modules.rows_to_measure(modules.prefers_faster(
-        model, patterns, fusion_config, only_faster), inputs)
+        model, patterns, static, only_faster), inputs)
     selected, flow = modules.select(model, patterns, inputs)
     sites = [s for s in selected if not done.intersection(s.paths)]
     for number, site in enumerate(sites, 1):

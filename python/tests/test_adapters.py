@@ -49,7 +49,8 @@ class Adapters(unittest.TestCase):
     def test_finding_16_a_site_with_adapters_says_what_it_lost(self):
         adapt(self.model)
         reason = "not gated_mlp, because 'mlp.gate_proj', one of 3, is a " \
-            "LoraLinear, which adds to the result of its 'base_layer'; merge"
+            "LoraLinear of tests, which adds to the result of its " \
+            "'base_layer'; merge"
         for found in (fuse_mlir.explain(self.model, only_faster=False),
                       fuse_mlir.fuse_modules(self.model, only_faster=False),
                       fuse_mlir.explain(self.model)):
@@ -63,7 +64,7 @@ class Adapters(unittest.TestCase):
         expected = None
         fuse_mlir.fuse_modules(self.model, only_faster=False)
         with torch.no_grad(), self.assertWarnsRegex(
-                FusionWarning, r"site 'post_attention_layernorm\+mlp#0' "
+                FusionWarning, r"a site 'post_attention_layernorm\+mlp' "
                 "changed, and its kernel is norm_linear, which was gated_mlp: "
                 "not gated_mlp, because 'mlp.gate_proj' is a LoraLinear"):
             fused = adapt(self.model, "gate_proj")(IDS).logits
