@@ -49,8 +49,8 @@ def lost(names: Sequence[str], members: Sequence[nn.Module], plan: Plan,
             return (f"not {', '.join(plain.families)}, because '{path}'{more} "
                     f"is a {type(module).__name__} of "
                     f"{type(module).__module__.partition('.')[0]}, which adds "
-                    "to the result of its 'base_layer'; merge the adapter into the weights "
-                    "for that")
+                    "to the result of its 'base_layer'; merge the adapter "
+                    "into the weights for that")
     refused = compiler_refusal(compiled.remarks)
     # What a formula rounds is said with what takes it.
     if refused is None or refused.id == "FUSE-N101":

@@ -2,8 +2,8 @@
 """Fusion of models as they are loaded, where their configs ask for it.
 
 A site that is refused stays as it is. Nobody reads the result of a call that
-`from_pretrained` makes, so a `FusionWarning` has the reason, and `fusion_result`
-all of them.
+`from_pretrained` makes, so a `FusionWarning` has the reason, and
+`fusion_result` all of them.
 """
 
 from __future__ import annotations

@@ -318,7 +318,8 @@ class FusedModule(FusedPlace):
         if self._counts is None:
             return "; ".join(filter(None, (kernel.note, self.lost)))
         return "; ".join(filter(None, (
-            kernel.copies_note, self.lost, self._verdict.note() if self._verdict else
+            kernel.copies_note, self.lost,
+            self._verdict.note() if self._verdict else
             "its speed was not measured, because the members do not run "
             "here")))
 
