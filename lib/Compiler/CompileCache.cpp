@@ -8,6 +8,7 @@
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Runtime/Host/Container.h"
 #include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Host/HostCode.h"
 #include "fuse/Runtime/Host/Instance.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Config/llvm-config.h"
@@ -130,6 +131,8 @@ CacheIngredients fuse::getIngredients(ModuleOp module,
     llvm::sort(features);
     for (const std::string &feature : features)
       ingredients.host += "," + feature;
+    if (host::hasTiles())
+      ingredients.host += ",tiles";
   }
   if (options.assemble != Assemble::Never && !options.chip.empty()) {
     auto ptxas = llvm::sys::findProgramByName("ptxas");

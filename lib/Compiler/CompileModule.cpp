@@ -262,6 +262,9 @@ llvm::Error ArtifactBuilder::scheduleForHost(std::vector<HostEntry> &entries,
   pipeline.registers = features->registers;
   pipeline.fma = features->fma;
   pipeline.dot = features->dot;
+  // The system has to grant the registers, to this process and to those that
+  // load the file.
+  pipeline.tiles = features->tiles && host::hasTiles();
   PassManager pm(module.getContext());
   buildHostKernelsPipeline(pm, pipeline);
   if (failed(runPasses(pm, *copy)))

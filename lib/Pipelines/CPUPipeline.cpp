@@ -113,6 +113,7 @@ void fuse::buildHostKernelsPipeline(OpPassManager &pm,
   convert.registers = options.registers;
   convert.fma = options.fma;
   convert.dot = options.dot;
+  convert.tiles = options.tiles;
   pm.addPass(createConvertFuseToHostPass(convert));
   OpPassManager &kernels = pm.nest<ModuleOp>();
   kernels.addPass(createCSEPass());

@@ -110,6 +110,7 @@ Expected<HostFeatures> fuse::getHostFeatures(StringRef cpu) {
       features.lanes = 16;
       features.registers = 32;
       features.dot = info.checkFeatures("+avx512bf16");
+      features.tiles = features.dot && info.checkFeatures("+amx-bf16");
     } else if (info.checkFeatures("+avx2")) {
       features.lanes = 8;
     }

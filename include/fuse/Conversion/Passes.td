@@ -306,7 +306,8 @@ def ConvertFuseToHostPass : Pass<"convert-fuse-to-host", "mlir::ModuleOp"> {
     For every k a panel has the weights of its outputs next to each other, in
     bf16 those of k and k + 1 as pairs. One call of `@multiply_*` keeps the sums
     of up to six tokens and one panel in registers. Every sum runs over k in
-    order, one term (with `dot`: one pair) after the other, so it depends
+    order, one term (with `dot`: one pair, with `tiles`: 32 terms) after the
+    other, so it depends
     neither on the number of tokens nor on that of threads.
 
     The caller runs the tasks of a phase in any order on any number of threads:
@@ -349,7 +350,10 @@ def ConvertFuseToHostPass : Pass<"convert-fuse-to-host", "mlir::ModuleOp"> {
     Option<"fma", "fma", "bool", /*default=*/"true",
            "Multiply and add with one rounding, which needs an instruction">,
     Option<"dot", "dot", "bool", /*default=*/"false",
-           "Multiply pairs in bf16 by AVX512-BF16, with 16 lanes">
+           "Multiply pairs in bf16 by AVX512-BF16, with 16 lanes">,
+    Option<"tiles", "tiles", "bool", /*default=*/"false",
+           "Multiply tiles in bf16 by AMX where sums have a multiple of 32 "
+           "terms; needs `dot`, which takes the others">
   ];
   let statistics = [
     Statistic<"numScheduled", "num-scheduled", "Functions with a kernel">,

@@ -111,6 +111,9 @@ struct HostKernelsPipelineOptions
   Option<bool> dot{*this, "dot",
                    llvm::cl::desc("Multiply pairs in bf16 by AVX512-BF16"),
                    llvm::cl::init(false)};
+  Option<bool> tiles{*this, "tiles",
+                     llvm::cl::desc("Multiply tiles in bf16 by AMX"),
+                     llvm::cl::init(false)};
 };
 
 /// The scheduled path for the host: functions that are one fused op, down to

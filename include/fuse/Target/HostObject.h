@@ -37,6 +37,8 @@ struct HostFeatures {
   bool fma = false;
   /// AVX512-BF16.
   bool dot = false;
+  /// AMX for bf16.
+  bool tiles = false;
 };
 
 /// What `cpu` has, as `emitHostObject` names it.

@@ -76,6 +76,8 @@ struct ConvertFuseToHostPass
     if (dot && numLanes != 16)
       return getOperation()->emitError()
              << "expected 16 'lanes' for 'dot', got " << numLanes;
+    if (tiles && !dot)
+      return getOperation()->emitError() << "expected 'dot' for 'tiles'";
     return success();
   }
 
@@ -98,7 +100,7 @@ struct ConvertFuseToHostPass
       kernels =
           ModuleOp::create(builder, getOperation().getLoc(), kHostKernelsName);
     }
-    HostVectors vectors = {lanes, registers, fma, dot};
+    HostVectors vectors = {lanes, registers, fma, dot, tiles};
     function->setAttr(kHostPlanAttrName,
                       HostKernelBuilder(*problem, vectors, kernels)
                           .build(function.getSymName()));

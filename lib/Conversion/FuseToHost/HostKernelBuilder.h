@@ -19,7 +19,7 @@ namespace fuse {
 struct HostVectors {
   /// Numbers in f32 per register, and registers.
   int64_t lanes, registers;
-  bool fma, dot;
+  bool fma, dot, tiles;
 
   /// Vectors of outputs side by side: what they need beside the sums of six
   /// tokens has to fit into registers too.
@@ -49,6 +49,8 @@ private:
   using ColumnBody = llvm::function_ref<Values(Value column, Value mask,
                                                mlir::ValueRange carried)>;
 
+  /// Numbers in bf16 in a row of a tile of AMX, and rows of a tile.
+  static constexpr int64_t kTermsPerTile = 32, kTileRows = 16;
   static constexpr int64_t kAnySize = int64_t(1) << 40;
   /// Of functions that take pointers instead of descriptors.
   static constexpr llvm::StringLiteral kPointersAttrName = "llvm.bareptr";
@@ -132,6 +134,17 @@ private:
   void multiplyRows(Value input, Value packed, int64_t terms, Value firstToken,
                     Value numTokens, Value panel);
   mlir::func::FuncOp getMultiply(int64_t tokens);
+  /// Calls for some tokens with AMX, 32 or what is left of them at a time.
+  void multiplyTiles(
+      Value numTokens,
+      llvm::function_ref<void(mlir::func::FuncOp, Value token, Value rows)>
+          call);
+  mlir::func::FuncOp getMultiplyTiles(int64_t numTiles);
+  /// An intrinsic of AMX; nothing for one without a result.
+  Value callAMX(llvm::StringRef name, mlir::ValueRange operands,
+                bool hasResult = true);
+  /// The address of an element.
+  Value addressOf(Value buffer, Value at);
   Values multiplyStep(int64_t tokens, Value input, mlir::ValueRange starts,
                       Value packed, Value at, Value step,
                       mlir::ValueRange sums);
@@ -143,6 +156,11 @@ private:
 
   mlir::Type pointType(llvm::StringRef point) const;
   bool isPaired() const { return weightType.isBF16(); }
+  /// Whether sums of that many terms are made by AMX, which takes 32 at once.
+  bool hasTiles(int64_t terms) const {
+    return vectors.tiles && isPaired() && inputType.isBF16() &&
+           terms % kTermsPerTile == 0;
+  }
   /// Steps of a sum: of one term or of a pair.
   int64_t getSteps(int64_t terms) const {
     return isPaired() ? terms / 2 : terms;

@@ -173,12 +173,21 @@ void HostKernelBuilder::multiplyRows(Value input, Value packed, int64_t terms,
           b, c(blockSteps), arith::SubIOp::create(b, count, step).getResult());
     Value at =
         plus(times(panel, steps * stepElements), times(step, stepElements));
-    auto call = [&](int64_t tokens, Value token) {
+    auto makeOperands = [&](Value token) {
       Value start =
           plus(times(plus(firstToken, token), terms), times(step, perStep));
-      func::CallOp::create(b, getMultiply(tokens),
-                           ValueRange{input, start, c(terms), packed, at, count,
-                                      tile, times(token, columns)});
+      return Values{input, start, c(terms), packed,
+                    at,    count, tile,     times(token, columns)};
+    };
+    if (hasTiles(terms))
+      return multiplyTiles(numTokens,
+                           [&](func::FuncOp multiply, Value token, Value rows) {
+                             Values operands = makeOperands(token);
+                             operands.push_back(rows);
+                             func::CallOp::create(b, multiply, operands);
+                           });
+    auto call = [&](int64_t tokens, Value token) {
+      func::CallOp::create(b, getMultiply(tokens), makeOperands(token));
     };
     int64_t most = kTokens[0];
     Value rest = arith::RemSIOp::create(b, numTokens, c(most));

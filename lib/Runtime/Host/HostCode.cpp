@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 
 #include <dlfcn.h>
@@ -17,6 +18,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
 #endif
 
 using namespace fuse::host;
@@ -28,6 +30,27 @@ using namespace fuse::host;
 #if defined(__x86_64__)
 
 static constexpr const char *kArch = "x86_64";
+
+/// The bits of AMX in edx of leaf 7: bf16, tiles and 8-bit integers.
+static constexpr uint32_t kTilesBits = 1u << 22 | 1u << 24 | 1u << 25;
+
+bool fuse::host::hasTiles() {
+  // Linux saves the eight kilobytes of tiles only for processes that asked:
+  // arch_prctl(ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA). All threads have it
+  // from then on.
+  static const bool granted = [] {
+    constexpr long kRequest = 0x1023, kTileData = 18;
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) ||
+        (d & kTilesBits) != kTilesBits)
+      return false;
+    const char *choice = std::getenv("FUSE_AMX");
+    if (choice && std::string(choice) == "0")
+      return false;
+    return ::syscall(SYS_arch_prctl, kRequest, kTileData) == 0;
+  }();
+  return granted;
+}
 
 /// Bits of which each stands for instructions or registers: those of leaves 1
 /// and 7 of cpuid, and what the operating system saves of the registers.
@@ -43,7 +66,7 @@ static std::vector<uint32_t> getCpuid() {
     words.insert(words.end(), {0, 0});
   }
   if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
-    words.insert(words.end(), {b, c, d});
+    words.insert(words.end(), {b, c, hasTiles() ? d : d & ~kTilesBits});
   else
     words.insert(words.end(), {0, 0, 0});
   if (__get_cpuid_count(7, 1, &a, &b, &c, &d))
@@ -82,6 +105,8 @@ static constexpr const char *kArch = "aarch64";
 #else
 static constexpr const char *kArch = "unknown";
 #endif
+
+bool fuse::host::hasTiles() { return false; }
 
 static std::vector<uint32_t> getCpuid() { return {}; }
 static bool hasLevel(const std::string &level) { return level == "generic"; }

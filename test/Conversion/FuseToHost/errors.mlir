@@ -10,6 +10,10 @@
 // RUN:   | FileCheck %s --check-prefix=DOT
 // DOT: error: expected 16 'lanes' for 'dot', got 8
 
+// RUN: not fuse-opt %s --convert-fuse-to-host=tiles 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=TILES
+// TILES: error: expected 'dot' for 'tiles'
+
 // RUN: not fuse-opt %s --convert-fuse-to-host 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=NAME
 // NAME: [[@LINE+2]]:3: error: '@host_kernels' is the name of the module of kernels for a CPU

@@ -17,6 +17,10 @@ namespace fuse::host {
 /// What this machine is, with level "native".
 HostTarget getThisHost();
 
+/// Whether this process may use the tiles of AMX, which Linux grants on
+/// request. `FUSE_AMX=0` in the environment is a no.
+bool hasTiles();
+
 /// Levels that code for the architecture of this machine can be restricted to,
 /// or only those it has, weakest first.
 std::vector<std::string> getHostLevels(bool ofThisMachine);
