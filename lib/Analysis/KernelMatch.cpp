@@ -248,8 +248,8 @@ bool ChainMatcher::checkScales(LinearOp linear, QuantizedInput input) {
   return true;
 }
 
-/// Says why gate and up, which do not read one value, are no pair: they may
-/// read one that each quantizes with a scale of its own.
+/// Refuses gate and up, which do not read one value. They may read one that
+/// each quantizes with its own scale, or to its own type.
 bool ChainMatcher::refuseInputs(LinearOp gate, LinearOp up) {
   auto getQuantize = [](Value x) {
     if (auto dequantize = x.getDefiningOp<DequantizeOp>())
@@ -258,6 +258,8 @@ bool ChainMatcher::refuseInputs(LinearOp gate, LinearOp up) {
   };
   QuantizeOp first = getQuantize(gate.getX()), second = getQuantize(up.getX());
   bool sameSource = first && second && first.getX() == second.getX();
+  if (sameSource && first.getQ().getType() != second.getQ().getType())
+    return refuse(RefusalKind::StorageTypesDiffer, up);
   return refuse(sameSource && first.getScaleAttr() != second.getScaleAttr()
                     ? RefusalKind::InputScalesDiffer
                     : RefusalKind::GateAndUpInputsDiffer,

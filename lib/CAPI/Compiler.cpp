@@ -36,10 +36,14 @@ using namespace fuse;
 
 static std::string printLocation(Location loc) {
   // The location of a kernel has those of all its members; the first will do.
-  if (auto file = loc->findInstanceOf<FileLineColLoc>())
+  if (auto file = loc->findInstanceOf<FileLineColLoc>()) {
+    // The whole of a text, which has no name here, is in no place.
+    if (!file.getLine())
+      return "";
     return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
             Twine(file.getColumn()))
         .str();
+  }
   if (isa<UnknownLoc>(loc))
     return "";
   std::string text;

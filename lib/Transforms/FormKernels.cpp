@@ -96,8 +96,9 @@ static void remarkFused(Site &site, Location loc) {
   if (std::optional<Refusal> limit = site.match->limit) {
     const RefusalText &text = getText(limit->kind);
     remark::analysis(loc, getRemarkOpts(site)) << remark::add(
-        "a larger kernel stopped at {0}: {1} {2}",
-        limit->at.getStringRef().str(), text.id.str(), text.name.str());
+        "a larger kernel stopped at {0}: {1} {2}: {3}",
+        limit->at.getStringRef().str(), text.id.str(), text.name.str(),
+        text.reason.str());
   }
 }
 

@@ -171,7 +171,7 @@ class Checkpoints(unittest.TestCase):
         fails("FUSE-N019 input-scales-differ: .*" + inputs,
               put("gate_proj", "activation_scale", torch.tensor(0.03)))
         weight = torch.zeros(64, 32)
-        fails("FUSE-N004 gate-and-up-inputs-differ: .*" + inputs,
+        fails("FUSE-N020 storage-types-differ: .*" + inputs,
               put("gate_proj", "weight", weight.to(torch.float8_e5m2)))
         fails("FUSE-N303 weight-type: .* the weight is torch.float8_e4m3fnuz",
               put("gate_proj", "weight",

@@ -149,7 +149,7 @@ int main(void) {
   // CHECK: <!DOCTYPE html>
   // CHECK: (1)
   explain(module, NULL, FUSE_EXPLAIN_HTML);
-  // CHECK: explain: FUSE_ERROR_PASS: {{.*}}none.mlir
+  // CHECK: explain: FUSE_ERROR_PASS: library 'none.mlir'
   const char *libraries[] = {"none.mlir"};
   options.libraries = libraries;
   options.num_libraries = 1;
