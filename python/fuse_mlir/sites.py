@@ -169,14 +169,16 @@ def _select(model: nn.Module, pattern: Pattern, parent: str,
         if name == "?":
             return site.refuse(
                 "FUSE-N203", "child-missing", f"'{parent}' has no child for "
-                f"path '{member.path.text}'")
+                f"path '{member.path.text}'; narrow the paths to parents that "
+                "have all members")
     site.members = [owner.get_submodule(name) for name in names]
     for member, module, path in zip(pattern.members, site.members,
                                     site.paths):
         if not member.has_class(module):
             return site.refuse(
                 "FUSE-N204", "class-differs", f"'{path}' is a "
-                f"{class_name(module)}, the pattern says {member.name}")
+                f"{class_name(module)}, the pattern says {member.name}; write "
+                "that class, or '*' for any")
     return site
 
 
@@ -221,14 +223,16 @@ def _check_taken(model: nn.Module, site: Site,
             taken = {**taken, path: module.site}
         if path in taken:
             site.refuse("FUSE-N213", "already-fused",
-                        f"'{path}' is a member of site '{taken[path]}'")
+                        f"'{path}' is a member of site '{taken[path]}'; unfuse "
+                        "that site first, or leave one of the patterns out")
             return
         others = [p for p, m in model.named_modules(remove_duplicate=False)
                   if m is module and p != path]
         if others:
             site.refuse("FUSE-N213", "already-fused",
                         f"'{path}' is the same module as '{others[0]}', "
-                        "which would stay as it is")
+                        "which would stay as it is; give each place a module "
+                        "of its own, or leave it out of the pattern")
             return
 
 
@@ -239,13 +243,15 @@ def _check_flow(site: Site, flow: Flow) -> None:
     calls = [flow.calls.get(path, []) for path in site.paths]
     if not calls[0]:
         site.refuse("FUSE-N205", "member-not-called",
-                    f"no forward calls '{site.paths[0]}' with these inputs")
+                    f"no forward calls '{site.paths[0]}' with these inputs; "
+                    "pass inputs= for which the model calls it")
         return
     if any(len(c) != len(calls[0]) for c in calls):
         counts = ", ".join(f"'{p}' {len(c)}" for p, c in
                            zip(site.paths, calls))
         site.refuse("FUSE-N206", "not-a-chain",
-                    f"members are called different times: {counts}")
+                    "the members are not called equally often in one forward: "
+                    f"{counts}; leave out those that are called by themselves")
         return
     for chain in zip(*calls):
         plan = _plan(site, list(chain), flow)
@@ -255,7 +261,8 @@ def _check_flow(site: Site, flow: Flow) -> None:
             site.plan = plan
         elif site.plan.structure() != plan.structure():
             site.refuse("FUSE-N206", "not-a-chain",
-                        "the members are called in more than one way")
+                        "one forward calls the members in more than one way; "
+                        "call them alike each time")
             return
 
 
@@ -294,12 +301,14 @@ def _plan(site: Site, calls: list[Call], flow: Flow) -> Plan | None:
             site.refuse(
                 "FUSE-N207", "side-input-made-later",
                 f"argument {_show(outside)} of '{path}' is neither a result "
-                f"of the chain nor an argument of '{site.paths[0]}'")
+                f"of the chain nor an argument of '{site.paths[0]}'; compute "
+                "it before, and pass it to that module, too")
             return None
         if not isinstance(call.output, torch.Tensor):
             kind = type(call.output).__name__
             site.refuse("FUSE-N214", "no-result",
-                        f"'{path}' returns a {kind}; expected a tensor")
+                        f"'{path}' returns a {kind}; expected a tensor; leave "
+                        "this module out of the pattern")
             return None
         made[id(call.output)] = i
         plan.steps.append(step)
@@ -329,7 +338,8 @@ def _source(site: Site, path: str, slot: Slot, value: Any,
         return Source("constant", value=value)
     site.refuse(IDS["unsupported-argument"], "unsupported-argument",
                 f"argument {_show(slot)} of '{path}' is a "
-                f"{type(value).__name__}; expected a tensor or a number")
+                f"{type(value).__name__}; expected a tensor, a number, a "
+                "string or None")
     return None
 
 
@@ -344,12 +354,15 @@ def _not_a_chain(source: str, target: str, call: Call, flow: Flow) -> str:
             where = f"module '{maker.module}'" if maker.module \
                 else "the model"
             return (f"the result of '{source}' does not go to '{target}', "
-                    f"which reads a result of '{maker.op}' in {where}")
-    return f"the result of '{source}' does not go to '{target}'"
+                    f"which reads a result of '{maker.op}' in {where}; move "
+                    "that step into one of the two modules")
+    return (f"the result of '{source}' does not go to '{target}'; write the "
+            "members in the order of their calls")
 
 
 def _single_use(site: Site, path: str, call: Call, next_path: str,
                 next_call: Call, flow: Flow) -> bool:
+    advice = "end the pattern there, begin it after that, or drop this use"
     for use in flow.uses_of(call.output):
         inside = use.module == next_path \
             or use.module.startswith(next_path + ".")
@@ -359,11 +372,12 @@ def _single_use(site: Site, path: str, call: Call, next_path: str,
         where = f"module '{use.module}'" if use.module else "the model"
         site.refuse("FUSE-N002", "intermediate-has-other-users",
                     f"the result of '{path}' is also read by '{use.op}' in "
-                    f"{where}")
+                    f"{where}; {advice}")
         return False
     if id(call.output) in flow.results:
         site.refuse("FUSE-N002", "intermediate-has-other-users",
-                    f"the result of '{path}' is a result of the model")
+                    f"the result of '{path}' is a result of the model; "
+                    f"{advice}")
         return False
     return True
 
@@ -411,14 +425,16 @@ def _check_hooks(site: Site, member: nn.Module, path: str,
     hook = hook_on_all()
     if hook is not None:
         site.refuse("FUSE-N208", "has-hooks",
-                    f"all modules have a hook, {hook}")
+                    f"all modules have a hook, {hook}; remove it before fusing")
         return
     for below, module in member.named_modules():
         # What runs before the first member runs before the fused module.
         hook = hook_on(module, first and not below)
         if hook is not None:
             where = join(path, below) if below else path
-            site.refuse("FUSE-N208", "has-hooks", f"'{where}' has {hook}")
+            site.refuse("FUSE-N208", "has-hooks", f"'{where}' has {hook}; "
+                        "remove it before fusing, or leave this module out of "
+                        "the pattern")
             return
 
 
@@ -494,7 +510,8 @@ def _check_distributed(site: Site, member: nn.Module, path: str) -> None:
         if found is not None:
             where = join(path, below) if below else path
             site.refuse("FUSE-N209", "tensor-parallel",
-                        f"'{where}{found[0]}' {found[1]}")
+                        f"'{where}{found[0]}' {found[1]}; fuse the model on "
+                        "one device, before it is distributed")
             return
 
 
@@ -703,7 +720,8 @@ def _why_no_chain(model: nn.Module, path: str, module: nn.Module,
     calls = flow.calls.get(path)
     if not calls:
         return site.refuse("FUSE-N205", "member-not-called",
-                           f"no forward calls '{path}' with these inputs")
+                           f"no forward calls '{path}' with these inputs; "
+                           "pass inputs= for which the model calls it")
     read = {id(t) for t in calls[0].tensors()}
     for sibling, before in owner.named_children():
         made = flow.calls.get(join(parent, sibling), [])
@@ -713,7 +731,7 @@ def _why_no_chain(model: nn.Module, path: str, module: nn.Module,
             return site.refuse(
                 "FUSE-N206", "not-a-chain", f"'{path}' reads the result of "
                 f"'{join(parent, sibling)}', a {type(before).__name__}, which "
-                "is no layer that a kernel has")
+                "no kernel contains; a pattern can name the module alone")
         pattern = Pattern((Member(
             class_name(before), PathGlob(escape(join(parent, sibling)))),
             own))
@@ -725,4 +743,5 @@ def _why_no_chain(model: nn.Module, path: str, module: nn.Module,
     if maker is not None:
         where = f"module '{maker.module}'" if maker.module else "the model"
         text += f" but one of '{maker.op}' in {where}"
-    return site.refuse("FUSE-N206", "not-a-chain", text)
+    return site.refuse("FUSE-N206", "not-a-chain",
+                       f"{text}; a pattern can name the module alone")

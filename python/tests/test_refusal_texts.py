@@ -239,7 +239,7 @@ class Reasons(unittest.TestCase):
         self.refused("FUSE-N226", "has an attribute 'site', .*; rename it",
                      with_mlp(Calls.Named))
         self.refused("FUSE-N228", "argument 1 of 'layers.0.mlp' is a list; "
-                     "expected a tensor or a number",
+                     "expected a tensor, a number, a string or None",
                      with_mlp(Calls.TakesList, [1]))
 
         def script(model: Any) -> None:
