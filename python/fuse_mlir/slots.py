@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import functools
 import itertools
 import json
 import weakref
@@ -74,6 +75,8 @@ class Context:
         _call("fuse_context_create", byref(pointer))
         self._handle = native._Handle("context", pointer)
         self._diagnostics = native._Diagnostics(pointer)
+        #: Code that slots of equal layers share, by its IR and device.
+        self._code: dict[tuple[str, str, torch.device], native.Program] = {}
 
     def register_kernels(self, kernels: str | Path,
                          directory: Path | None = None,
@@ -150,11 +153,15 @@ class Module:
             device: where it will run, of the kind that its kernels are for.
             chip: that of a GPU, such as `sm_90a`; none for this CPU.
         """
-        artifact = native.compile_module(
-            self._handle.pointer, self._context._diagnostics, chip=chip)
-        instance = artifact.load_on(device).instance()
+        instance = self.load(device, chip).instance()
         instance.prepare()
         return instance
+
+    def load(self, device: torch.device, chip: str) -> native.Program:
+        """The code of `compile`, of which there may be many instances."""
+        artifact = native.compile_module(
+            self._handle.pointer, self._context._diagnostics, chip=chip)
+        return artifact.load_on(device)
 
 
 # Slots of PyTorch modules.
@@ -347,11 +354,15 @@ class OpSlot:
              mode: str = "", target: str = "cpu") -> None:
         self._kernel, self._context = kernel, context
         self._mode, self._target = mode, target
+        #: What is called instead, while `verify` looks at inputs.
+        self._recorder: Callable[..., Any] | None = None
         self._cast: dict[Any, bool] = {}
         # None for types that need a program per shape.
         self._programs: dict[Any, _Program | None] = {}
 
     def __call__(self, *inputs: Tensor) -> Any:
+        if self._recorder is not None:
+            return self._recorder(*inputs)
         if self._kernel is None:
             raise self._unbound()
         if self._kernel == "eager":
@@ -433,7 +444,15 @@ class OpSlot:
         if device.type == "cuda":
             chip = gpu_chip(device)
         module, dtypes = self.bound_ir(inputs, shapes)
-        return _Program(module.compile(device, chip), self.eager, dtypes)
+        code = module._context._code
+        key = str(module), chip, device
+        # The IR has the path of a file of code, which may change.
+        if key not in code or "#fuse.gpu_code" in key[0] \
+                or "#fuse.host_code" in key[0]:
+            code[key] = module.load(device, chip)
+        instance = code[key].instance()
+        instance.prepare()
+        return _Program(instance, self.eager, dtypes)
 
     def bound_ir(self, inputs: Sequence[Tensor],
                  shapes: Sequence[_Shape] | None = None) \
@@ -489,7 +508,7 @@ class OpSlot:
 
         try:
             now, grown = given(0), given(1)
-        except RuntimeError as error:
+        except (RuntimeError, TypeError, ValueError) as error:
             raise SlotError(f"the eager function of op={self.op} does not "
                             f"take other sizes: {error}") from error
         return [(tuple(size if size == other else _ANY
@@ -685,25 +704,20 @@ def _inputs_of(model: nn.Module, places: Sequence[_Place],
                inputs: Sequence[Any]) -> dict[int, tuple[Tensor, ...]]:
     """What each slot is called with first."""
     seen: dict[int, tuple[Tensor, ...]] = {}
-    wrapped = {}
-    for place in places:
-        slot = place.slot
-        if id(slot) not in wrapped:
-            wrapped[id(slot)] = slot, slot.eager, slot._kernel
+    slots = [place.slot for place in places]
 
-            def record(*args: Tensor, _of: OpSlot = slot,
-                       _eager: Callable[..., Any] = slot.eager) -> Any:
-                seen.setdefault(id(_of), tuple(t.detach().clone()
-                                               for t in args))
-                return _eager(*args)
+    def record(slot: OpSlot, *args: Tensor) -> Any:
+        seen.setdefault(id(slot), tuple(t.detach().clone() for t in args))
+        return slot.eager(*args)
 
-            slot.eager, slot._kernel = record, "eager"
+    for slot in slots:
+        slot._recorder = functools.partial(record, slot)
     try:
         with torch.no_grad():
             model(*inputs)
     finally:
-        for slot, eager, kernel in wrapped.values():
-            slot.eager, slot._kernel = eager, kernel
+        for slot in slots:
+            slot._recorder = None
     return seen
 
 

@@ -74,7 +74,9 @@ class Pages(unittest.TestCase):
         student, teacher = Slotted(), Slotted()
         names = self.run_page(
             "Slots", 2, torch=torch, nn=nn, rms_norm=rms_norm,
-            student=student, teacher=teacher, mixtral=mixtral)
+            student=student, teacher=teacher, mixtral=mixtral,
+            model=transformer("llama", **LLAMA),
+            input_ids=torch.tensor([[3, 14, 15]]))
         self.assertEqual((student.norm.kernel, teacher.norm.kernel),
                          (None, "eager"))
         model = names["RMSNorm"](8).requires_grad_(False)

@@ -491,6 +491,24 @@ class Sizes(Slots):
                 torch.testing.assert_close(model(x), rms_norm(x, model.weight))
         self.assertEqual(self.programs(model.norm), 1)
 
+    def test_equal_slots_share_code(self):
+        models = Norm(8), Norm(8)
+        x = torch.randn(3, 8)
+        for model in models:
+            self.bind(model, {"rms_norm": "fuse"})
+            torch.testing.assert_close(model(x), rms_norm(x, model.weight))
+        self.assertEqual(len(self.context._code), 1)
+        # Another function is other code.
+        model = Scale()
+        for body, factor in ((ROUGH, 2), (ROUGH.replace("%1, %1", "%1, %x"),
+                                          2), (ROUGH.replace("addf", "subf"),
+                                               0)):
+            self.context.register_kernels(body, force=True)
+            self.bind(model, {"scale": "rough"}, rebind=True)
+            model.scale._programs.clear()
+            self.assertTrue(torch.allclose(model(self.x), factor * self.x,
+                                           rtol=0.01))
+
     def test_sizes_that_a_kernel_has_to_know(self):
         # `rough` is for four values, so nothing is left open.
         model = Scale()
