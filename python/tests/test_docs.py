@@ -19,6 +19,7 @@ from torch import nn
 from fuse_mlir import native
 from tests.models import LLAMA, SIZES, needs_library, transformer
 from tests.support import ROOT, tool
+from tests.test_input_files import TEXT, tokenizer
 
 torch.set_num_threads(1)
 
@@ -185,7 +186,10 @@ class Commands(unittest.TestCase):
              "post_attention_layernorm,mlp", "--shape", "tokens,32", "-o",
              block], cwd=self.folder, env=self.environment, check=True,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        printed = self.follow("Quantization", 3)
+        tokenizer().save_pretrained(self.folder / "model")
+        (self.folder / "lines.txt").write_text(TEXT)
+        printed = self.follow("Quantization", 4)
+        self.assertTrue((self.folder / "data" / "input-0001.npy").exists())
         self.assertRegex(printed, r"fuse\.gated_mlp .* scales\(f8E4M3FN, ")
         self.assertTrue((self.folder / "report.html").exists())
 
