@@ -192,7 +192,7 @@ class Cuda(unittest.TestCase):
                 result = fuse_mlir.fuse_modules(model, fusion_config={
                     "static_quantized_mlp": {
                         "input_quant": "fuse", "gated_mlp": "fuse",
-                        "dense_gelu_mlp": "fuse"}})
+                        "any_mlp": "fuse"}})
                 self.assertEqual(len(result.fused), 4)
                 checks = fuse_mlir.verify(model)
                 self.assertTrue(checks, str(checks))
