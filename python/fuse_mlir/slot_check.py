@@ -200,7 +200,9 @@ DEFINITIONS: dict[tuple[str, str], Definition] = {
 
 
 def check(op: str, variant: str, params: Params, eager: Eager,
-          device: torch.device = torch.device("cpu")) -> str | None:
+          device: torch.device = torch.device("cpu"), *,
+          what: str = "its eager function",
+          takes: Eager | None = None) -> str | None:
     """Compares an eager function with the definition of its op and variant.
 
     Neither the state of random numbers nor gradients are touched.
@@ -209,6 +211,8 @@ def check(op: str, variant: str, params: Params, eager: Eager,
         op, variant, params: of the slot.
         eager: takes and gives tensors, here in f32.
         device: where it is called.
+        what: the function is, for messages.
+        takes: a function whose inputs it is called with; itself when None.
 
     Returns:
         Why nothing was compared: the op is not one of fuse, or the function
@@ -224,24 +228,26 @@ def check(op: str, variant: str, params: Params, eager: Eager,
     if device.type == "meta":
         return "the model is on the meta device"
     inputs = definition.inputs(torch.Generator().manual_seed(7), params)
-    inputs = inputs[:_taken(eager, definition.least, len(inputs))]
+    inputs = inputs[:_taken(takes or eager, definition.least, len(inputs))]
     try:
         results, again = _call_twice(eager, inputs, device)
+    except Mismatch as mismatch:
+        raise Mismatch(f"{what} cannot stand for it: {mismatch}") from None
     except Exception as error:  # whatever the function raises
-        return (f"its eager function does not take sample inputs of shapes "
+        return (f"{what} does not take sample inputs of shapes "
                 f"{', '.join(str(list(t.shape)) for t in inputs)}: "
                 f"{type(error).__name__}: {str(error).splitlines()[0]}"
-                if str(error) else f"its eager function raised "
+                if str(error) else f"{what} raised "
                 f"{type(error).__name__}")
     if not all(torch.equal(a, b) for a, b in zip(results, again)):
-        raise Mismatch("its eager function gives other results for the same "
-                       "inputs, so no kernel can stand for it")
+        raise Mismatch(f"{what} gives other results for the same inputs, so "
+                       "no kernel can stand for it")
     off = _distance(results, _exact(definition, inputs, params))
     if off <= TOLERANCE:
         return None
     fits = min(_fitting(op, variant, params, inputs, results),
                default=None)
-    raise Mismatch(f"its eager function is off by {off:.2g} from variant "
+    raise Mismatch(f"{what} is off by {off:.2g} from variant "
                    f"'{variant}' with {_named(params)} (at most "
                    f"{TOLERANCE:g} is rounding)"
                    + (f"; it computes {fits[1]}" if fits else ""))

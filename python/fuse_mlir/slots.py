@@ -15,7 +15,7 @@ import ctypes
 import functools
 import itertools
 import json
-import weakref
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from ctypes import byref, c_char_p, c_int32, c_size_t, c_void_p
 from dataclasses import dataclass
@@ -31,16 +31,20 @@ from fuse_mlir import native, slot_check
 from fuse_mlir.arguments import require, require_module
 from fuse_mlir.chains import gpu_chip
 from fuse_mlir.emitter import float_literal, quote
+from fuse_mlir.function_kernels import (FunctionKernel, FunctionProgram,
+                                        KernelSpec, reads_only,
+                                        rename_sources)
+from fuse_mlir.function_kernels import (
+    HardwareRequirement as HardwareRequirement)
+from fuse_mlir.slot_call import CompiledProgram, Program
+from fuse_mlir.slot_call import SlotError as SlotError
+from fuse_mlir.slot_call import call_slot, results_of
 from fuse_mlir.watch import is_tracing
 
 _TYPES = {torch.float64: "f64", torch.float32: "f32", torch.float16: "f16",
           torch.bfloat16: "bf16", torch.float8_e4m3fn: "f8E4M3FN",
           torch.float8_e5m2: "f8E5M2", torch.int64: "i64",
           torch.int32: "i32", torch.int8: "i8"}
-
-
-class SlotError(native.NativeError):
-    """A slot that can not be bound or called as asked."""
 
 
 def _call(name: str, *arguments: Any,
@@ -77,6 +81,8 @@ class Context:
         self._diagnostics = native._Diagnostics(pointer)
         #: Code that slots of equal layers share, by its IR and device.
         self._code: dict[tuple[str, str, torch.device], native.Program] = {}
+        #: Functions by what the compiler calls their code.
+        self._functions: dict[str, FunctionKernel] = {}
 
     def register_kernels(self, kernels: str | Path,
                          directory: Path | None = None,
@@ -98,11 +104,32 @@ class Context:
               c_char_p(str(directory).encode() if directory else None),
               c_int32(force), context=self)
 
+    def register(self, spec: KernelSpec, force: bool = False) -> None:
+        """Registers a Python function as a kernel, for slots of modules.
+
+        Raises:
+            SlotError: the name is taken and `force` is not set, or is none.
+        """
+        require(spec, KernelSpec, "the kernel", "a fuse_mlir.slots.KernelSpec")
+        kernel = FunctionKernel(spec)
+        try:
+            self.register_kernels(kernel.stand_in(), force=force)
+        except native.NativeError as error:
+            # Positions are those of the stand-in, which nobody has seen.
+            text = re.sub(r"^line \d+, column \d+: ('fuse\.slot_kernel' op )?",
+                          "", str(error))
+            raise SlotError(f"{spec} cannot be registered: {text}") from error
+        self._functions.update(dict.fromkeys(kernel.sources(), kernel))
+
     def list_kernels(self) -> list[dict[str, Any]]:
         """Ops and variants, each with its kernels."""
-        return json.loads(_take_text("fuse_context_list_kernels",
-                                     self._handle.pointer, c_int32(1),
-                                     context=self))
+        found = json.loads(_take_text("fuse_context_list_kernels",
+                                      self._handle.pointer, c_int32(1),
+                                      context=self))
+        for entry in found:
+            for kernel in entry["kernels"]:
+                rename_sources(kernel["implementations"], self._functions)
+        return found
 
     def parse(self, text: str) -> Module:
         """A module of fuse IR."""
@@ -131,7 +158,22 @@ class Module:
             native.library().fuse_string_free(printed)
 
     def bind(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Binds slots; returns the report. After an error nothing is bound."""
+        """Binds slots; returns the report. After an error nothing is bound.
+
+        Raises:
+            SlotError: a kernel is a Python function.
+        """
+        if self._context._functions and not config.get("check"):
+            for call in self._bind({**config, "check": True})["calls"]:
+                kernel = self._context._functions.get(call["source"])
+                if kernel is not None:
+                    raise SlotError(
+                        f"{kernel.spec} is a Python function, which compiled "
+                        "code cannot call; bind it to a slot of a PyTorch "
+                        "module, with slots.bind")
+        return self._bind(config)
+
+    def _bind(self, config: Mapping[str, Any]) -> dict[str, Any]:
         return json.loads(_take_text("fuse_module_bind_slots",
                                      self._handle.pointer,
                                      json.dumps(config).encode(),
@@ -205,81 +247,6 @@ def _attribute(value: float | int | str) -> str:
     return f"{float_literal(value, 'f32')} : f32"
 
 
-class _Program:
-    """Code for one slot on one device."""
-
-    _ids = itertools.count(1)
-    _all: weakref.WeakValueDictionary[int, "_Program"] = \
-        weakref.WeakValueDictionary()
-
-    def __init__(self, instance: native.Instance, eager: Callable[..., Any],
-                 dtypes: Sequence[torch.dtype]) -> None:
-        self.instance = instance
-        self.eager = eager
-        self.dtypes = tuple(dtypes)
-        self.id = next(_Program._ids)
-        _Program._all[self.id] = self
-
-    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
-        inputs = [tensor.detach().contiguous() for tensor in inputs]
-        outputs = [torch.empty(self.instance.result_shape(inputs, i),
-                               dtype=dtype, device=inputs[0].device)
-                   for i, dtype in enumerate(self.dtypes)]
-        if any(tensor.numel() for tensor in outputs):
-            self.instance.launch(inputs, outputs)
-        return outputs
-
-
-@torch.library.custom_op("fuse_mlir::call_slot", mutates_args=())
-def call_slot(inputs: list[Tensor], program: int) -> list[Tensor]:
-    """Runs the kernel that a slot is bound to, as an op of PyTorch."""
-    return _Program._all[program].run(inputs)
-
-
-@call_slot.register_fake
-def _fake_slot(inputs, program):
-    # Kernels write results without gaps, whatever strides the eager function
-    # passes on from its inputs.
-    results = _results(_Program._all[program].eager(*inputs))
-    return [inputs[0].new_empty(tensor.shape, dtype=tensor.dtype)
-            for tensor in results]
-
-
-def _save(ctx: Any, inputs: tuple, output: list[Tensor]) -> None:
-    tensors, program = inputs
-    # A slot may be bound again before the backward pass.
-    ctx.eager = _Program._all[program].eager
-    ctx.save_for_backward(*tensors)
-
-
-def _backward(ctx: Any, gradients: list[Tensor]) -> tuple:
-    """Gradients of the eager function, which is computed again."""
-    # With create_graph, gradients have gradients themselves, through views
-    # that tell apart what is read twice.
-    twice = torch.is_grad_enabled()
-    with torch.enable_grad():
-        leaves = [t.view_as(t) if twice else
-                  t.detach().requires_grad_(t.is_floating_point())
-                  for t in ctx.saved_tensors]
-        results = _results(ctx.eager(*leaves))
-        pairs = [(result, gradient)
-                 for result, gradient in zip(results, gradients)
-                 if result.requires_grad and gradient is not None]
-        wanted = [t for t in leaves if t.requires_grad]
-        found = torch.autograd.grad([r for r, _ in pairs], wanted,
-                                    [g for _, g in pairs],
-                                    create_graph=twice, allow_unused=True)
-    by_leaf = iter(found)
-    return [next(by_leaf) if t.requires_grad else None for t in leaves], None
-
-
-call_slot.register_autograd(_backward, setup_context=_save)
-
-
-def _results(value: Any) -> list[Tensor]:
-    return list(value) if isinstance(value, (tuple, list)) else [value]
-
-
 class _Ops(TorchDispatchMode):
     """Names of the ops that are called."""
 
@@ -344,21 +311,27 @@ class OpSlot:
         twin = OpSlot(self.op, self.variant,
                       eager=copy.deepcopy(self.eager, memo),
                       params=self.params)
-        twin._set(self._kernel, self._context, self._mode, self._target)
+        twin._set(self._kernel, self._context, self._mode, self._target,
+                  self._function)
         return twin
 
     def __reduce__(self) -> tuple:
         return _restore, (self.op, self.variant, self.eager, self.params)
 
     def _set(self, kernel: str | None, context: Context | None,
-             mode: str = "", target: str = "cpu") -> None:
+             mode: str = "", target: str = "cpu",
+             function: FunctionKernel | None = None) -> None:
         self._kernel, self._context = kernel, context
         self._mode, self._target = mode, target
+        #: The kernel, where it is a Python function.
+        self._function = function
+        self._called = None if function is None else FunctionProgram(
+            function, function.bind_params(self.params), self.eager)
         #: What is called instead, while `verify` looks at inputs.
         self._recorder: Callable[..., Any] | None = None
         self._cast: dict[Any, bool] = {}
         # None for types that need a program per shape.
-        self._programs: dict[Any, _Program | None] = {}
+        self._programs: dict[Any, Program | None] = {}
 
     def __call__(self, *inputs: Tensor) -> Any:
         if self._recorder is not None:
@@ -413,7 +386,9 @@ class OpSlot:
             self._cast[key] = ops[0] != ops[1]
         return self._cast[key]
 
-    def _program(self, inputs: Sequence[Tensor]) -> _Program:
+    def _program(self, inputs: Sequence[Tensor]) -> Program:
+        if self._called is not None:
+            return self._called
         place = (inputs[0].device, *(t.dtype for t in inputs))
         loose = tuple(map(_loose, inputs))
         exact = tuple(tuple(t.shape) for t in inputs)
@@ -439,7 +414,7 @@ class OpSlot:
         return program
 
     def _compile(self, inputs: Sequence[Tensor],
-                 shapes: Sequence[_Shape]) -> _Program:
+                 shapes: Sequence[_Shape]) -> Program:
         device, chip = inputs[0].device, ""
         if device.type == "cuda":
             chip = gpu_chip(device)
@@ -452,7 +427,7 @@ class OpSlot:
             code[key] = module.load(device, chip)
         instance = code[key].instance()
         instance.prepare()
-        return _Program(instance, self.eager, dtypes)
+        return CompiledProgram(instance, self.eager, dtypes)
 
     def bound_ir(self, inputs: Sequence[Tensor],
                  shapes: Sequence[_Shape] | None = None) \
@@ -470,6 +445,9 @@ class OpSlot:
         context = self._context
         if context is None:
             raise self._unbound()
+        if self._function is not None:
+            raise SlotError(f"{self._function.spec} is a Python function, "
+                            "which has no IR")
         shapes = shapes or [tuple(t.shape) for t in inputs]
         results = self._result_types(inputs, shapes)
         takes = [_type(shape, t.dtype) for shape, t in zip(shapes, inputs)]
@@ -500,7 +478,7 @@ class OpSlot:
         """
         def given(grow: int) -> list[Tensor]:
             # Equal sizes stay equal.
-            return _results(self.eager(*(
+            return results_of(self.eager(*(
                 torch.empty([size + grow if kind == _ANY else size
                              for size, kind in zip(t.shape, shape)],
                             dtype=t.dtype, device="meta")
@@ -586,14 +564,17 @@ def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
     tree = context.parse(_print_tree(places))
     report = tree.bind({**config, "target": target, "check": True})
     # The walk of the tree has its own order, the places of one path theirs.
-    kernels: dict[tuple[str, str, str], str | None] = {
-        (call["path"], call["op"], call["variant"]): call["kernel"]
+    kernels: dict[tuple[str, str, str],
+                  tuple[str | None, FunctionKernel | None]] = {
+        (call["path"], call["op"], call["variant"]):
+        (call["kernel"], context._functions.get(call["source"]))
         for call in report["calls"]}
+    rename_sources(report["calls"], context._functions)
     chosen: dict[int, str] = {}
     changes = []
     for place in places:
         slot = place.slot
-        kernel = kernels[place.path, slot.op, slot.variant]
+        kernel, function = kernels[place.path, slot.op, slot.variant]
         if kernel is None:
             continue
         bound = chosen.get(id(slot), None if rebind else slot.kernel)
@@ -603,7 +584,7 @@ def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
                 f"'{place.path}' is bound to '{bound}'; to bind it to "
                 f"'{kernel}' set rebind")
         chosen[id(slot)] = kernel
-        changes.append((slot, kernel))
+        changes.append((place, kernel, function))
     unchecked = []
     for place in places:
         if chosen.get(id(place.slot), "eager") != "eager":
@@ -611,8 +592,15 @@ def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
             if reason is not None:
                 unchecked.append({"path": place.path, "slot": place.name,
                                   "reason": reason})
-    for slot, kernel in changes:
-        slot._set(kernel, context, config.get("mode", ""), target)
+    for place, kernel, function in changes:
+        reason = None if function is None else _check_function(
+            model, place, function, target)
+        if reason is not None:
+            unchecked.append({"path": place.path, "slot": place.name,
+                              "reason": reason})
+    for place, kernel, function in changes:
+        place.slot._set(kernel, context, config.get("mode", ""), target,
+                        function)
     return {**report, "unchecked": unchecked}
 
 
@@ -630,6 +618,29 @@ def _check_eager(model: nn.Module, place: _Place) -> str | None:
         raise SlotError(
             f"slot {place.name} (op={slot.op}, variant={slot.variant}) of "
             f"{_at(place.path)} is not what it says: {mismatch}") from None
+
+
+def _check_function(model: nn.Module, place: _Place, kernel: FunctionKernel,
+                    target: str) -> str | None:
+    """Why a Python function was not compared, or None.
+
+    Raises:
+        SlotError: it cannot be had, or is not what the slot says.
+    """
+    slot, device = place.slot, _device(model)
+    function = kernel.bind_params(slot.params)
+    if (slot.op, slot.variant) not in slot_check.DEFINITIONS:
+        return None  # The report has that already, of the eager function.
+    if (target == "cpu") != (device.type == "cpu"):
+        return (f"{kernel.spec} is bound for {target}, and the model is on "
+                f"{device}")
+    try:
+        return slot_check.check(
+            slot.op, slot.variant, slot.params, reads_only(function), device,
+            what=f"kernel '{kernel.spec.name}'", takes=slot.eager)
+    except slot_check.Mismatch as mismatch:
+        raise SlotError(f"{kernel.spec} does not fit slot {place.name} of "
+                        f"{_at(place.path)}: {mismatch}") from None
 
 
 @dataclass(frozen=True)
@@ -724,9 +735,9 @@ def _inputs_of(model: nn.Module, places: Sequence[_Place],
 def _compare_kernel(slot: OpSlot,
                     inputs: tuple[Tensor, ...]) -> tuple[bool, str]:
     with torch.no_grad():
-        ours = _results(slot(*inputs))
-        eager = _results(slot.eager(*inputs))
-        exact = _results(slot.eager(*(
+        ours = results_of(slot(*inputs))
+        eager = results_of(slot.eager(*inputs))
+        exact = results_of(slot.eager(*(
             t.double() if t.is_floating_point() else t for t in inputs)))
     worst, bound = 0.0, 0.0
     for a, b, c in zip(ours, eager, exact):
@@ -750,8 +761,8 @@ def _refuse_globals(model: nn.Module) -> None:
             for name in _globals_of(kind):
                 raise SlotError(
                     f"slot '{name}' is a global of '{kind.__module__}', which "
-                    f"{kind.__name__} ({_at(path)}) reads; a binding belongs to "
-                    "one model, so assign the slot in __init__: self."
+                    f"{kind.__name__} ({_at(path)}) reads; a binding belongs "
+                    "to one model, so assign the slot in __init__: self."
                     f"{name.lower()} = OpSlot(...)")
 
 
