@@ -165,7 +165,7 @@ class Module:
         """
         if self._context._functions and not config.get("check"):
             for call in self._bind({**config, "check": True})["calls"]:
-                kernel = self._context._functions.get(call["source"])
+                kernel = self._context._functions.get(call.get("source", ""))
                 if kernel is not None:
                     raise SlotError(
                         f"{kernel.spec} is a Python function, which compiled "
@@ -567,7 +567,7 @@ def bind(model: nn.Module, config: Mapping[str, Any], context: Context, *,
     kernels: dict[tuple[str, str, str],
                   tuple[str | None, FunctionKernel | None]] = {
         (call["path"], call["op"], call["variant"]):
-        (call["kernel"], context._functions.get(call["source"]))
+        (call["kernel"], context._functions.get(call.get("source", "")))
         for call in report["calls"]}
     rename_sources(report["calls"], context._functions)
     chosen: dict[int, str] = {}

@@ -80,6 +80,15 @@ class FunctionKernels(unittest.TestCase):
         self.assertTrue(model.norm.has_kernel)
         self.assertEqual(list_slots(model)[0].kernel, "mine")
 
+    def test_calls_that_stay_unbound(self):
+        self.register()
+        model = Norm()
+        report = slots.bind(model, {}, self.context)
+        self.assertIsNone(report["calls"][0]["kernel"])
+        self.assertIsNone(model.norm.kernel)
+        self.fails("no call of a slot of op 'rms_norm'", self.context.parse(
+            "module {}").bind, {"bind": {"rms_norm": "mine"}})
+
     def test_factory_is_called_once_when_it_is_bound(self):
         made = []
 
