@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
+import dis
 import functools
 import itertools
 import json
@@ -776,9 +777,12 @@ def _globals_of(kind: type) -> Iterator[str]:
         code = getattr(method, "__code__", None)
         if code is None:
             continue
-        for name in code.co_names:
-            if isinstance(method.__globals__.get(name), OpSlot):
-                yield name
+        found = {name for name in code.co_names
+                 if isinstance(method.__globals__.get(name), OpSlot)}
+        # An attribute may have the name of a global.
+        if found:
+            yield from sorted({i.argval for i in dis.get_instructions(code)
+                               if i.opname == "LOAD_GLOBAL"} & found)
 
 
 def _device(model: nn.Module) -> torch.device:
