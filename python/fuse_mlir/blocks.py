@@ -352,7 +352,8 @@ def export_module(module: nn.Module, shape: Sequence[DimSpec],
     # Whatever the module or the tracer raises is about the module.
     except Exception as error:
         raise BlockError("PyTorch cannot export the modules: "
-                         + reason_of(error)) from error
+                         f"{reason_of(error)}; their input has the shape "
+                         + ",".join(map(str, shape))) from error
 
 
 def reason_of(error: BaseException) -> str:

@@ -28,7 +28,8 @@ from fuse_mlir.page import histogram, page, preformatted
 from fuse_mlir.ranges import (Range, ScaleChoice, about, choose_scale,
                               dequantize, largest_value, quantize)
 
-OBSERVED = re.compile(r"fuse\.observed = \[([^\]]*)\]")
+# A name may have brackets itself, such as that of part of a weight.
+OBSERVED = re.compile(r'fuse\.observed = \[((?:"[^"]*"(?:, )?)*)\]')
 
 
 class CalibrationError(RuntimeError):
@@ -153,12 +154,17 @@ def observe(tools: Tools, source: Path, weights: Path | None,
         observed = Path(directory) / "observed.mlir"
         tools.run("fuse-opt", source, "--fuse-raise-layers",
                   "--fuse-observe-activations", "-o", observed)
+        text = source.read_text(encoding="utf-8")
         own, observers = observed_names(observed.read_text())
         if not observers:
-            raise CalibrationError(f"'{source}' has no linear to observe")
+            raise CalibrationError(
+                f"'{source}' has no linear to observe"
+                + (": its weights are quantized already, with their scales"
+                   if re.search(r"\bfuse\.quantize\b", text)
+                   else ""))
         results = [Path(directory) / f"{i}.npy"
                    for i in range(own + len(observers))]
-        files = rounded_files(data, input_type(source.read_text()),
+        files = rounded_files(data, input_type(text),
                               Path(directory), progress)
         for index, path in enumerate(data):
             arguments: list[str | Path] = [observed,
@@ -179,6 +185,12 @@ def observe(tools: Tools, source: Path, weights: Path | None,
     return ranges
 
 
+def weight_name(linear: str) -> str:
+    """The parameter that is a linear's weight. Linears of part of a weight
+    have the name of that part."""
+    return linear if linear.endswith("]") else f"{linear}.weight"
+
+
 def calibrate(inputs: Mapping[str, Range],
               parameters: Mapping[str, torch.Tensor], storage: str,
               method: str = "amax", percentile: float = 99.99,
@@ -187,7 +199,7 @@ def calibrate(inputs: Mapping[str, Range],
 
     Args:
         inputs: range of what each linear reads.
-        parameters: weights as `<linear>.weight`, [out, in].
+        parameters: weights by `weight_name`, [out, in].
         storage: f8E4M3FN, f8E5M2 or i8.
         method: amax, percentile or mse, for inputs and weights alike.
         percentile: share that does not saturate, for that method.
@@ -202,10 +214,16 @@ def calibrate(inputs: Mapping[str, Range],
     channel_scales: dict[str, torch.Tensor] = {}
     tensors = []
     for linear, seen in inputs.items():
-        weight = parameters.get(f"{linear}.weight")
+        name = weight_name(linear)
+        weight = parameters.get(name)
+        if weight is None and linear.startswith("linear#"):
+            raise CalibrationError(
+                f"the weight of '{linear}' is not a parameter but computed "
+                "from parameters, as a Conv1D transposes its weight; scales "
+                "are for weights that are parameters, [out, in]")
         if weight is None:
             raise CalibrationError(
-                f"no parameter '{linear}.weight'; there are "
+                f"no parameter '{name}'; there are "
                 + ", ".join(sorted(parameters)))
         with about(f"input of '{linear}'"):
             choice = choose_scale(seen, storage, method, percentile)
@@ -215,8 +233,7 @@ def calibrate(inputs: Mapping[str, Range],
             weights_seen.add(weight)
             weight_choice = choose_scale(weights_seen, storage, method,
                                          percentile)
-        tensors.append(_tensor(f"{linear}.weight", weight_choice,
-                               weights_seen))
+        tensors.append(_tensor(name, weight_choice, weights_seen))
         scales[linear] = {"input_scale": choice.scale,
                           "weight_scale": weight_choice.scale,
                           "storage": storage}
@@ -238,7 +255,7 @@ def stored_weights(calibration: Calibration,
     for `fuse-quantize-linears=weights=stored`."""
     stored = dict(parameters) | calibration.channel_scales
     for linear, scales in calibration.scales.items():
-        name = f"{linear}.weight"
+        name = weight_name(linear)
         scale: float | torch.Tensor
         if scales["weight_scale"] == "per_channel":
             scale = calibration.channel_scales[f"{linear}.weight_scale"]

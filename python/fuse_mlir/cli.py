@@ -462,6 +462,9 @@ def _run_inputs(options: argparse.Namespace) -> int:
         raise ValueError(f"--length: expected 1 or more, got {options.length}")
     lines = options.text.read_text(encoding="utf-8").splitlines()
     source = open_source(options.model, {}, options.dtype)
+    if source.directory is None:
+        raise ValueError("inputs needs a directory with weights and a "
+                         f"tokenizer; '{options.model}' is not a directory")
     # Without files, transformers makes a tokenizer that knows no word.
     if not any(next(Path(options.model).glob(name), None) for name in
                ("tokenizer*.json", "vocab.*", "*.model")):

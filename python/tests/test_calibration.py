@@ -14,7 +14,8 @@ from safetensors.torch import save_file
 
 from fuse_mlir.calibration import (CalibrationError, Tools, calibrate, observe,
                                  observed_names, report_html, report_json,
-                                 report_text, scales_json, weight_error)
+                                 report_text, scales_json, stored_weights,
+                                 weight_error)
 from fuse_mlir.ranges import Range
 
 from tests.support import tool
@@ -50,6 +51,14 @@ class ObservedNamesTest(unittest.TestCase):
                          (1, [["up", "gate"], ["down"]]))
 
 
+    def test_names_of_parts_of_a_weight(self) -> None:
+        text = ('func.func @f(%a: f32) -> (f32, f32 {fuse.observed = '
+                '["up.weight[0:4]", "up.weight[4:8]"]}) {\n'
+                '  return %0, %1 : f32, f32\n}')
+        self.assertEqual(observed_names(text),
+                         (1, [["up.weight[0:4]", "up.weight[4:8]"]]))
+
+
 class CalibrateTest(unittest.TestCase):
 
     def setUp(self) -> None:
@@ -58,6 +67,21 @@ class CalibrateTest(unittest.TestCase):
         self.weight = torch.from_numpy(
             random.normal(size=(4, 8)).astype(np.float32))
         self.weight[1] *= 100.0
+
+    def test_parts_of_a_weight(self) -> None:
+        part = "up.weight[0:4]"
+        done = calibrate({part: self.inputs["up"]}, {part: self.weight},
+                         "f8E4M3FN", per_channel=True)
+        self.assertEqual(list(done.scales), [part])
+        self.assertEqual(list(done.channel_scales), [f"{part}.weight_scale"])
+        stored = stored_weights(done, {part: self.weight})
+        self.assertIs(stored[part].dtype, torch.float8_e4m3fn)
+
+    def test_weights_that_are_computed(self) -> None:
+        with self.assertRaisesRegex(
+                CalibrationError, "the weight of 'linear#0' is not a "
+                "parameter but computed from parameters"):
+            calibrate({"linear#0": self.inputs["up"]}, {}, "i8")
 
     def test_per_channel_is_closer_than_one_scale(self) -> None:
         parameters = {"up.weight": self.weight}

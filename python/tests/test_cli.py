@@ -63,6 +63,8 @@ class Import(Files):
                 (["--set", "oops"], "bad setting 'oops'"),
                 (["--members", "self_attn"], "cannot export the modules: "
                  "TypeError: "),
+                (["--members", "mlp", "--shape", "tokens,7"],
+                 "; their input has the shape tokens,7"),
                 (["--shape", "tokens,0"], "bad dimension '0'")):
             with self.subTest(message):
                 status, _, err = run(*self.QWEN3, *extra, *output)

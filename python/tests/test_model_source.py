@@ -8,6 +8,7 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
+import numpy as np
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
@@ -16,6 +17,7 @@ import fuse_mlir
 from fuse_mlir import blocks, checkpoint, formats, model_source
 from fuse_mlir.checkpoint_check import compare_with_files
 from tests.models import needs_library
+from tests.support import tool
 from tests.test_cli_models import run
 
 #: Configs as they are published, cut down; each has keys that transformers
@@ -175,6 +177,16 @@ class Weights(Directories):
                           "Qwen3ForCausalLM, which transformers would draw: "
                           "model.layers.0.mlp.down_proj.weight", error)
 
+    def test_inputs_of_a_config_file(self):
+        path = self.write("config", QWEN3) / "config.json"
+        lines = self.path / "lines.txt"
+        lines.write_text("a line\n")
+        status, _, error = run("inputs", path, "--text", lines, "--module",
+                               "model.layers.0", "-o", self.path / "out")
+        self.assertEqual(status, 1)
+        self.assertIn("inputs needs a directory with weights and a "
+                      f"tokenizer; '{path}' is not a directory", error)
+
     def test_no_weights_at_all(self):
         path = self.write("empty", QWEN3)
         status, _, error = run("verify", path)
@@ -254,6 +266,24 @@ class Quantized(Directories):
                 real = linear.weight.float() * linear.weight_scale
                 error = (real - exact.float()).norm() / exact.float().norm()
                 self.assertLess(float(error), 0.05)
+
+    def test_what_is_quantized_is_not_calibrated_again(self):
+        path = self.write("modelopt", QWEN3, modelopt_weights(),
+                          hf_quant_config=HF_QUANT)
+        block = self.path / "block.mlir"
+        status, _, error = run(
+            "import", "--pretrained", path, "--parent", "model.layers.0",
+            "--members", "mlp", "--shape", "tokens,32", "-o", block)
+        self.assertEqual(status, 0, error)
+        data = self.path / "x.npy"
+        np.save(data, np.zeros((3, 32), np.float32))
+        status, _, error = run(
+            "calibrate", block, data, "--weights",
+            block.with_suffix(".safetensors"), "--no-cache", "--tools",
+            Path(tool("fuse-opt")).parent, "-o", self.path / "scales.json")
+        self.assertEqual(status, 1)
+        self.assertIn("has no linear to observe: its weights are quantized "
+                      "already, with their scales", error)
 
     def test_codes_that_were_read_as_numbers_are_found(self):
         path = self.write("beside", QWEN3, modelopt_weights(),
