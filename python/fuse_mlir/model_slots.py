@@ -15,7 +15,7 @@ import ast
 import copy
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -27,6 +27,7 @@ from fuse_mlir.derived import Derived, Kind
 from fuse_mlir.experts import looks_like_experts
 from fuse_mlir.rewritten import NoSource, compile_definition, parse
 from fuse_mlir.slot_check import Param, Params
+from fuse_mlir.slot_places import find_slots
 from fuse_mlir.slots import OpSlot, SlotError
 
 #: Ops that `add_slots` looks for.
@@ -81,11 +82,9 @@ class _Skip(Exception):
 
 def list_slots(model: nn.Module) -> list[SlotInfo]:
     """All slots of a model, also those of its own code."""
-    return [SlotInfo(path, name, slot.op, slot.variant, dict(slot.params),
-                     slot.kernel)
-            for path, module in require_module(model).named_modules()
-            for name, slot in vars(module).items()
-            if isinstance(slot, OpSlot)]
+    return [SlotInfo(p.path, p.name, p.slot.op, p.slot.variant,
+                     dict(p.slot.params), p.slot.kernel)
+            for p in find_slots(require_module(model))]
 
 
 def add_slots(model: nn.Module, ops: Sequence[str] = OPS) -> AddedSlots:
