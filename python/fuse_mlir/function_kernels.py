@@ -190,20 +190,22 @@ class FunctionKernel:
             self._function = made
         return self._function
 
-    def bind_params(self, params: Params) -> Function:
+    def bind_params(self, params: Params, inputs: int = 0) -> Function:
         """The function of tensors alone.
 
+        Args:
+            params: of the slot.
+            inputs: how many the eager function needs; 0 for not known.
+
         Raises:
-            SlotError: it does not take one of the params.
+            SlotError: it does not take one of the params, or the inputs.
         """
         function = self.function()
-        try:
-            takes = inspect.signature(function).parameters
-        except (TypeError, ValueError):
-            takes = None  # Functions in C may not tell.
-        if takes is not None and not any(
-                p.kind is p.VAR_KEYWORD for p in takes.values()):
-            by_name = [p.name for p in takes.values()
+        takes = _signature(function)
+        if takes is None:  # Functions in C may not tell.
+            return functools.partial(function, **params)
+        if not any(p.kind is p.VAR_KEYWORD for p in takes.parameters.values()):
+            by_name = [p.name for p in takes.parameters.values()
                        if p.kind is not p.POSITIONAL_ONLY]
             for name in params:
                 if name not in by_name:
@@ -211,6 +213,14 @@ class FunctionKernel:
                         f"{self.spec} does not take param '{name}' of the "
                         f"slot; expected an argument '{name}', which gets "
                         f"{params[name]!r}")
+        if inputs:
+            try:
+                takes.bind(*range(inputs), **params)
+            except TypeError as error:
+                after = " and then " + ", ".join(params) if params else ""
+                raise SlotError(
+                    f"{self.spec} has the arguments {takes}; expected "
+                    f"{inputs} inputs{after} ({error})") from error
         return functools.partial(function, **params)
 
 

@@ -10,6 +10,7 @@ root of eps.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Union
@@ -256,6 +257,12 @@ def check(op: str, variant: str, params: Params, eager: Eager,
 def _named(params: Params) -> str:
     return ", ".join(f"{name}={value}" for name, value in params.items()) \
         or "no params"
+
+
+def required_inputs(eager: Eager) -> int:
+    """How many inputs a function needs; 0 when it does not tell."""
+    count = _taken(eager, 0, sys.maxsize)
+    return 0 if count == sys.maxsize else count
 
 
 def _taken(eager: Eager, least: int, most: int) -> int:

@@ -64,7 +64,8 @@ def check_function(model: nn.Module, place: Place, kernel: FunctionKernel,
         SlotError: it cannot be had, or is not what the slot says.
     """
     slot, device = place.slot, device_of(model)
-    function = kernel.bind_params(slot.params)
+    function = kernel.bind_params(slot.params,
+                                  slot_check.required_inputs(slot.eager))
     if (slot.op, slot.variant) not in slot_check.DEFINITIONS:
         return None  # The report has that already, of the eager function.
     if (target == "cpu") != (device.type == "cpu"):

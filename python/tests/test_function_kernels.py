@@ -250,7 +250,12 @@ class FunctionKernels(unittest.TestCase):
                  "gives other results for the same inputs"),
                 (lambda x, weight: rms_norm(x, weight),
                  "does not take param 'eps' of the slot; expected an argument "
-                 "'eps', which gets 1e-06")):
+                 "'eps', which gets 1e-06"),
+                (lambda x, eps, weight: x, "kernel 'mine' of op=rms_norm has "
+                 "the arguments (x, eps, weight); expected 2 inputs and then "
+                 "eps (multiple values for argument 'eps')"),
+                (lambda x, weight, more, eps: x, "expected 2 inputs and then "
+                 "eps (missing a required argument: 'more')")):
             with self.subTest(text):
                 self.context.register(KernelSpec(
                     "mine", "rms_norm", function=function), force=True)
