@@ -92,6 +92,7 @@ class KernelSpec:
         description: for listings.
         mode: `any`, or one of docs/Slots.md.
         function: in place of a factory.
+        aliases: names that it had before; binding one warns.
 
     Raises:
         SlotError: there is not exactly one of factory and function, or the
@@ -106,10 +107,13 @@ class KernelSpec:
     description: str = ""
     mode: str = "any"
     function: Function | None = None
+    aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for what in ("name", "op_name", "variant", "description"):
             require(getattr(self, what), str, f"'{what}' of a kernel", "a text")
+        require(self.aliases, tuple, f"the aliases of kernel '{self.name}'",
+                "a tuple of names")
         require(self.hardware, HardwareRequirement, f"the hardware of kernel "
                 f"'{self.name}'", "a HardwareRequirement")
         given = [what for what in ("factory", "function")
@@ -163,8 +167,10 @@ class FunctionKernel:
             for device, text in spec.hardware._texts())
         description = f" description {quote(spec.description)}" \
             if spec.description else ""
+        aliases = f" aliases [{', '.join(map(quote, spec.aliases))}]" \
+            if spec.aliases else ""
         return (f"fuse.slot_kernel {quote(spec.name)} op {quote(spec.op_name)} "
-                f"variant {quote(spec.variant)}{description} {{\n{bodies}}}\n")
+                f"variant {quote(spec.variant)}{description}{aliases} {{\n{bodies}}}\n")
 
     def sources(self) -> list[str]:
         """What the compiler calls the code of the stand-in."""

@@ -122,6 +122,7 @@ _RemarkHandler = CFUNCTYPE(None, POINTER(_Remark), c_void_p)
 _DiagnosticHandler = CFUNCTYPE(None, c_int32, c_char_p, c_char_p, c_void_p)
 
 # FUSE_ERROR of fuse_severity.
+_SEVERITY_WARNING = 1
 _SEVERITY_ERROR = 2
 
 
@@ -330,7 +331,7 @@ def _views(tensors: Sequence[torch.Tensor]):
 
 
 class _Diagnostics:
-    """Errors of a context, as the compiler gives them.
+    """Errors and warnings of a context, as the compiler gives them.
 
     Args:
         context: a handle; the handler lives as long as this object.
@@ -338,13 +339,17 @@ class _Diagnostics:
 
     def __init__(self, context: c_void_p) -> None:
         self._errors: list[tuple[str, str]] = []
-        errors = self._errors
+        #: Those of the last call.
+        self.warnings: list[str] = []
+        errors, warnings = self._errors, self.warnings
 
         def collect(severity: int, location: bytes, message: bytes,
                     _user_data: Any) -> None:
             if severity == _SEVERITY_ERROR:
                 errors.append(((location or b"").decode(),
                                (message or b"").decode()))
+            elif severity == _SEVERITY_WARNING:
+                warnings.append((message or b"").decode())
 
         self._handler = _DiagnosticHandler(collect)
         _check(library().fuse_context_set_diagnostic_handler(
@@ -358,6 +363,7 @@ class _Diagnostics:
                 parse; elsewhere the caller has not seen that IR.
         """
         self._errors.clear()
+        self.warnings.clear()
         status = call(*arguments)
         name = library().fuse_status_name(status).decode()
         _check(status, "; ".join(dict.fromkeys(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import json
 import re
+import warnings
 from collections.abc import Mapping
 from ctypes import byref, c_char_p, c_int32, c_size_t, c_void_p
 from pathlib import Path
@@ -147,10 +148,14 @@ class Module:
         return self._bind(config)
 
     def _bind(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        return json.loads(_take_text("fuse_module_bind_slots",
-                                     self._handle.pointer,
-                                     json.dumps(config).encode(),
-                                     context=self._context))
+        report = json.loads(_take_text("fuse_module_bind_slots",
+                                       self._handle.pointer,
+                                       json.dumps(config).encode(),
+                                       context=self._context))
+        for text in self._context._diagnostics.warnings:
+            # Of names that kernels had before.
+            warnings.warn(text, FutureWarning, stacklevel=4)
+        return report
 
     def unbind(self, model: str | None = None) -> None:
         """Undoes the bindings of one model, or all."""

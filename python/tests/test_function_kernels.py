@@ -5,6 +5,7 @@ import copy
 import importlib
 import pickle
 import unittest
+import warnings
 
 import torch
 from torch import nn
@@ -173,6 +174,19 @@ class FunctionKernels(unittest.TestCase):
         self.register(wrong, op="shift")
         slots.bind(model, {"bind": {"shift": "mine"}}, self.context)
         self.assertFalse(slots.verify(model, self.x))
+
+    def test_names_that_a_kernel_had_before_warn(self):
+        self.register(aliases=("ours", "old"))
+        model = Norm()
+        with self.assertWarnsRegex(FutureWarning, "kernel name 'old' for "
+                                   "op=rms_norm, variant=standard is "
+                                   "deprecated; use 'mine'") as caught:
+            self.bind(model, "old")
+        self.assertEqual(model.norm.kernel, "mine")
+        self.assertEqual(len(caught.warnings), 1)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            self.bind(model)
 
     def test_listing(self):
         self.register(hardware=HardwareRequirement("gpu", 80, 90),
