@@ -32,6 +32,11 @@ class About:
                 ("date", self.date), *self.versions.items()]
         return [(name, value) for name, value in rows if value]
 
+    def text(self) -> str:
+        """A line for each, and an empty one."""
+        lines = [f"{name}: {value}" for name, value in self.rows()]
+        return "\n".join([*lines, "", ""])
+
 
 def about(model: str, command: str = "", device: str = "cpu") -> About:
     """The head of a report that is made now.

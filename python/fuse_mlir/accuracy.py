@@ -266,13 +266,14 @@ def accuracy_text(report: Accuracy) -> str:
     return head + _table(rows) + "\n" + _table(inputs)
 
 
-def accuracy_json(report: Accuracy) -> str:
+def accuracy_json(report: Accuracy, about: About | None = None) -> str:
     """Everything in the report, and the calibration without its vectors."""
     calibration = report.calibration
     fields = {name: getattr(report, name) for name in (
         "source", "storage", "method", "order", "per_channel",
         "calibration_files", "files", "kernels")}
     return json.dumps({
+        **({} if about is None else {"about": dict(about.rows())}),
         **fields,
         "rows": [asdict(row) for row in report.rows],
         "saturation": [asdict(entry) for entry in report.saturation],

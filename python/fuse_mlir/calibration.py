@@ -321,9 +321,11 @@ def report_text(calibration: Calibration) -> str:
     return "\n".join(lines) + "\n"
 
 
-def report_json(calibration: Calibration) -> str:
+def report_json(calibration: Calibration,
+                about: About | None = None) -> str:
     """Everything that the table and the page show."""
     return json.dumps({
+        **({} if about is None else {"about": dict(about.rows())}),
         "storage": calibration.storage,
         "scales": calibration.scales,
         "tensors": [asdict(tensor) for tensor in calibration.tensors],

@@ -313,13 +313,13 @@ def _run_calibrate(options: argparse.Namespace) -> int:
     if options.report:
         from fuse_mlir.about import about
 
+        head = about(str(options.source), options.line)
         if options.report.suffix == ".html":
-            text = calibration.report_html(
-                result, about(str(options.source), options.line))
+            text = calibration.report_html(result, head)
         elif options.report.suffix == ".json":
-            text = calibration.report_json(result)
+            text = calibration.report_json(result, head)
         else:
-            text = calibration.report_text(result)
+            text = head.text() + calibration.report_text(result)
         options.report.write_text(text)
         print(f"report: {options.report}")
     return 0
@@ -384,13 +384,13 @@ def _run_accuracy(options: argparse.Namespace) -> int:
     if options.report:
         from fuse_mlir.about import about
 
+        head = about(report.source, options.line)
         if options.report.suffix == ".html":
-            text = accuracy.accuracy_html(
-                report, about(report.source, options.line))
+            text = accuracy.accuracy_html(report, head)
         elif options.report.suffix == ".json":
-            text = accuracy.accuracy_json(report)
+            text = accuracy.accuracy_json(report, head)
         else:
-            text = accuracy.accuracy_text(report)
+            text = head.text() + accuracy.accuracy_text(report)
         options.report.write_text(text)
         print(f"report: {options.report}")
     static = report.rows[0]
@@ -617,6 +617,9 @@ def _write(options: argparse.Namespace, text: str) -> None:
     if options.output is None:
         print(text, end="")
     else:
+        # A file lasts longer than the command that it is of.
+        if options.format == "text":
+            text = _about(options).text() + text
         options.output.write_text(text)
         print(f"report: {options.output}")
 
@@ -626,8 +629,9 @@ def _sites(options: argparse.Namespace, results: Any) -> str:
 
     if options.format == "html":
         return report.sites_html(results, "Fusion", _about(options))
-    return {"text": report.sites_text,
-            "json": report.sites_json}[options.format](results)
+    if options.format == "json":
+        return report.sites_json(results, _about(options))
+    return report.sites_text(results)
 
 
 def _run_explain(options: argparse.Namespace) -> int:
@@ -650,7 +654,8 @@ def _run_fuse(options: argparse.Namespace) -> int:
                                    rounding=options.rounding,
                                    only_faster=False)
     files = compiled.export_all(model, options.output, options.chip)
-    (options.output / "sites.json").write_text(report.sites_json(results))
+    (options.output / "sites.json").write_text(
+        report.sites_json(results, _about(options)))
     print(_sites(options, results), end="")
     for path, sites in files.items():
         print(f"{path}: kernel of {len(sites)} sites")

@@ -116,9 +116,21 @@ def _line(text: str) -> str:
                    c.encode("unicode_escape").decode() for c in text)
 
 
-def sites_json(results: Sequence[SiteResult]) -> str:
-    """The same as a list of objects."""
-    return json.dumps([asdict(site) for site in results], indent=2) + "\n"
+def sites_json(results: Sequence[SiteResult],
+               about: About | None = None) -> str:
+    """The same as a list of objects.
+
+    Args:
+        about: makes it an object with the entries `about`, model, command,
+            date and versions, and `sites`, the list.
+    """
+    return _json("sites", [asdict(site) for site in results], about)
+
+
+def _json(name: str, rows: list[dict[str, Any]], about: About | None) -> str:
+    data = rows if about is None \
+        else {"about": dict(about.rows()), name: rows}
+    return json.dumps(data, indent=2) + "\n"
 
 
 #: What the words of the pages mean.
@@ -184,7 +196,7 @@ class Verification:
     checks: list[Check] = field(default_factory=list)
     #: What these checks say nothing about.
     unchecked: list[str] = field(default_factory=list)
-    #: Model, command, date and versions, for the page.
+    #: Model, command, date and versions, for the page and JSON.
     about: About | None = None
 
     def __bool__(self) -> bool:
@@ -203,8 +215,9 @@ class Verification:
         return "\n".join([*lines, self.summary]) + "\n"
 
     def json(self) -> str:
-        """The checks as a list of objects."""
-        return json.dumps([asdict(c) for c in self.checks], indent=2) + "\n"
+        """The checks as a list of objects; with `about`, an object with the
+        entries `about` and `checks`."""
+        return _json("checks", [asdict(c) for c in self.checks], self.about)
 
     def html(self) -> str:
         """The checks as one page."""
@@ -465,7 +478,7 @@ class Timing:
 
     fused: float
     unfused: float
-    #: Model, command, date and versions, for the page.
+    #: Model, command, date and versions, for the page and JSON.
     about: About | None = None
 
     def __str__(self) -> str:
@@ -473,9 +486,10 @@ class Timing:
                 f"{self.unfused / self.fused:.2f} times as fast\n")
 
     def json(self) -> str:
-        """The times in milliseconds."""
-        return json.dumps({"fused": self.fused, "unfused": self.unfused},
-                          indent=2) + "\n"
+        """The times in milliseconds, and `about` where it is known."""
+        head = {} if self.about is None else {"about": dict(self.about.rows())}
+        return json.dumps({**head, "fused": self.fused,
+                           "unfused": self.unfused}, indent=2) + "\n"
 
     def html(self) -> str:
         """The times as one page."""

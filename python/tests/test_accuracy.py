@@ -148,6 +148,30 @@ class MeasureTest(unittest.TestCase):
         self.assertIn("is below 0.9999999", out)
         self.assertIn("ranges of 1 files are in the cache", err)
 
+    def test_reports_have_a_head(self) -> None:
+        for command, extra in (
+                ("accuracy", ["--source", self.source]),
+                ("calibrate", ["-o", self.root / "scales.json"])):
+            files = [self.small] if command == "accuracy" \
+                else [self.source, self.small]
+            for suffix in ("txt", "json"):
+                with self.subTest(command, suffix=suffix):
+                    report = self.root / f"report.{suffix}"
+                    line = [command, *files, *extra, "--weights",
+                            self.weights, "--no-cache", "--tools",
+                            Path(tool("fuse-opt")).parent, "--report", report]
+                    with contextlib.redirect_stdout(io.StringIO()), \
+                            contextlib.redirect_stderr(io.StringIO()):
+                        status = cli.main([*map(str, line)])
+                    self.assertEqual(status, 0)
+                    text = report.read_text()
+                    head = json.loads(text)["about"] if suffix == "json" \
+                        else dict(row.split(": ", 1) for row in
+                                  text.partition("\n\n")[0].splitlines())
+                    self.assertIn(self.source.name, head["model"])
+                    self.assertIn(f"fuse_mlir {command}", head["command"])
+                    self.assertIn("torch", head)
+
     def test_command_errors(self) -> None:
         x = str(self.small)
         for arguments, text in (

@@ -52,9 +52,10 @@ class Table(unittest.TestCase):
         row = {"command": "verify", "status": 0, "refusals": ["FUSE-N002"],
                "says": "7 of 7 checks passed"}
         self.assertEqual(commands.cell(row, notes), "7 of 7 checks passed")
-        explained = {**row, "command": "explain", "says": "2 could fuse, 1 refused"}
+        explained = {**row, "says": "2 could fuse, 1 refused"}
         self.assertEqual(commands.cell(explained, notes),
-                         "2 could fuse, 1 refused [FUSE-N002](remarks/FUSE-N002.md)")
+                         "2 could fuse, 1 refused "
+                         "[FUSE-N002](remarks/FUSE-N002.md)")
         failed = {**row, "status": 1, "says": "FUSE-N313 unsupported-format"}
         self.assertEqual(commands.cell(failed, notes),
                          "[FUSE-N313](remarks/FUSE-N313.md)")

@@ -56,8 +56,11 @@ class Commands(unittest.TestCase):
                 "--pattern=*RMSNorm=model.layers.1.post_attention_layernorm,"
                 "LlamaMLP=model.layers.1.mlp")
             self.assertEqual((status, error), (0, ""))
-            self.assertEqual([s["parent"] for s in json.loads(out)],
+            found = json.loads(out)
+            self.assertEqual([s["parent"] for s in found["sites"]],
                              ["model.layers.1"])
+            self.assertEqual(found["about"]["model"], "llama")
+            self.assertIn("fuse_mlir explain llama", found["about"]["command"])
             status, out, _ = run("explain", "llama", *SETTINGS,
                                  "--format=html", "-o", report)
             self.assertEqual(status, 0)
@@ -107,7 +110,27 @@ class Commands(unittest.TestCase):
         status, out, error = run("bench", "llama", *SETTINGS, "--repeats=2",
                                  "--format=json")
         self.assertEqual(status, 0, error)
-        self.assertEqual(set(json.loads(out)), {"fused", "unfused"})
+        self.assertEqual(set(json.loads(out)), {"about", "fused", "unfused"})
+
+    def test_files_of_text_and_json_have_a_head(self):
+        with tempfile.TemporaryDirectory() as directory:
+            file = Path(directory) / "report"
+            for command, key in (("explain", "sites"), ("verify", "checks"),
+                                 ("bench", "fused")):
+                with self.subTest(command):
+                    line = (command, "llama", *SETTINGS, "--quiet", "-o", file,
+                            *(("--repeats=1",) if command == "bench" else ()))
+                    self.assertEqual(run(*line)[0], 0)
+                    head, _, rest = file.read_text().partition("\n\n")
+                    self.assertTrue(rest)
+                    names = [row.partition(": ")[0]
+                             for row in head.splitlines()]
+                    self.assertEqual(names[:5], ["model", "command", "date",
+                                                 "fuse", "Python"])
+                    self.assertEqual(run(*line, "--format=json")[0], 0)
+                    found = json.loads(file.read_text())
+                    self.assertIn(key, found)
+                    self.assertEqual(list(found["about"]), names)
 
     def test_errors(self):
         for arguments, message in (
