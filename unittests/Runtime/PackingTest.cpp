@@ -158,6 +158,42 @@ TEST(PackingTest, PutsPanelsNextToEachOther) {
   }
 }
 
+/// Matrices that are stored as [in, out] make the same panels.
+TEST(PackingTest, TransposesPanels) {
+  constexpr size_t rows = 5, inputs = 6, columns = 4;
+  for (auto [element, perStep] :
+       {std::pair("f32", size_t(1)), std::pair("bf16", size_t(2))}) {
+    size_t elementBytes = 4 / perStep;
+    std::vector<char> matrix(rows * inputs * elementBytes), other(matrix);
+    for (size_t i = 0; i < matrix.size(); ++i)
+      matrix[i] = static_cast<char>(i % 100);
+    for (size_t row = 0; row < rows; ++row)
+      for (size_t input = 0; input < inputs; ++input)
+        for (size_t byte = 0; byte < elementBytes; ++byte)
+          other[(input * rows + row) * elementBytes + byte] =
+              matrix[(row * inputs + input) * elementBytes + byte];
+    std::vector<char> outputs[2];
+    for (bool transposed : {false, true}) {
+      Function function;
+      std::vector<int64_t> shape = {rows, inputs};
+      if (transposed)
+        std::swap(shape[0], shape[1]);
+      function.arguments = {{element, *getDataType(element), shape, ""}};
+      PackedWeight packed{transposed ? "panels_transposed" : "panels",
+                          {0},
+                          2,
+                          inputs / perStep};
+      packed.columns = columns;
+      packed.bytes = 2 * packed.steps * columns * 4;
+      checkPacking(packed, function);
+      outputs[transposed].assign(packed.bytes, 'x');
+      packWeights(packed, function, {(transposed ? other : matrix).data()},
+                  outputs[transposed].data());
+    }
+    EXPECT_EQ(outputs[0], outputs[1]);
+  }
+}
+
 TEST(PackingTest, RefusesOtherPanels) {
   Function function;
   function.arguments = {{"f32", *getDataType("f32"), {8, 6}, ""},
@@ -207,7 +243,7 @@ TEST(PackingTest, RefusesOtherPlans) {
   std::string what = "recipe ";
   EXPECT_EQ(check({"magic", {0}, 1, 1, 32768}),
             what + "'magic' is unknown; there are gate_up_256, rows_256, "
-                   "panels, identity");
+                   "panels, panels_transposed, identity");
   EXPECT_EQ(check({"rows_256", {}, 0, 1, 0}),
             what + "'rows_256' packs at least 1 matrices, got 0");
   EXPECT_EQ(check({"gate_up_256", {0}, 1, 1, 32768}),

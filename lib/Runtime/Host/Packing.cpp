@@ -42,6 +42,15 @@ static uint64_t countTiles(const PackedWeight &packed, const TensorSpec &spec) {
   return (getRows(spec) + tileRows - 1) / tileRows;
 }
 
+static bool isPanels(const PackedWeight &packed) {
+  return packed.recipe == "panels" || packed.recipe == "panels_transposed";
+}
+
+/// Whether matrices are stored as [in, out]: an output is a column.
+static bool isTransposed(const PackedWeight &packed) {
+  return packed.recipe == "panels_transposed";
+}
+
 static void checkPanels(const PackedWeight &packed, const Function &function) {
   size_t count = packed.operands.size();
   if (count == 0 || packed.columns == 0 || packed.columns % count != 0)
@@ -57,7 +66,10 @@ static void checkPanels(const PackedWeight &packed, const Function &function) {
                    "sizes, got " +
                        toString(spec));
   }
-  uint64_t rows = getRows(first), rowBytes = getRowBytes(first);
+  bool transposed = isTransposed(packed);
+  uint64_t rows = static_cast<uint64_t>(first.shape[transposed ? 1 : 0]);
+  uint64_t rowBytes = static_cast<uint64_t>(first.shape[transposed ? 0 : 1]) *
+                      first.dtype.bits / 8;
   uint64_t tileRows = packed.columns / count;
   if (packed.steps * kPanelStepBytes != rowBytes ||
       packed.tiles != (rows + tileRows - 1) / tileRows)
@@ -69,29 +81,43 @@ static void checkPanels(const PackedWeight &packed, const Function &function) {
                      std::to_string(packed.bytes));
 }
 
-static void packPanels(const PackedWeight &packed, uint64_t rows,
+static void packPanels(const PackedWeight &packed, const TensorSpec &spec,
                        const std::vector<const char *> &operands,
                        char *output) {
-  auto packTiles = [&](uint64_t first, uint64_t last) {
-    uint64_t tileRows = packed.columns / operands.size();
-    for (uint64_t tile = first; tile < last; ++tile) {
-      char *target =
-          output + tile * packed.steps * packed.columns * kPanelStepBytes;
-      for (uint64_t column = 0; column < packed.columns; ++column) {
-        uint64_t row = tile * tileRows + column % tileRows;
-        const char *source =
-            operands[column / tileRows] + row * packed.steps * kPanelStepBytes;
-        for (uint64_t step = 0; step < packed.steps; ++step) {
-          char *place =
-              target + (step * packed.columns + column) * kPanelStepBytes;
-          if (row < rows)
-            std::memcpy(place, source + step * kPanelStepBytes,
-                        kPanelStepBytes);
-          else
-            std::memset(place, 0, kPanelStepBytes);
-        }
-      }
+  bool transposed = isTransposed(packed);
+  uint64_t rows = static_cast<uint64_t>(spec.shape[transposed ? 1 : 0]);
+  uint64_t elementBytes = spec.dtype.bits / 8;
+  uint64_t tileRows = packed.columns / operands.size();
+  // An output's terms of one step.
+  auto packStep = [&](uint64_t tile, uint64_t column, uint64_t step) {
+    char *place =
+        output + ((tile * packed.steps + step) * packed.columns + column) *
+                     kPanelStepBytes;
+    uint64_t row = tile * tileRows + column % tileRows;
+    const char *matrix = operands[column / tileRows];
+    if (row >= rows) {
+      std::memset(place, 0, kPanelStepBytes);
+    } else if (!transposed) {
+      std::memcpy(place, matrix + (row * packed.steps + step) * kPanelStepBytes,
+                  kPanelStepBytes);
+    } else {
+      uint64_t term = step * kPanelStepBytes / elementBytes;
+      for (uint64_t at = 0; at < kPanelStepBytes; at += elementBytes)
+        std::memcpy(place + at, matrix + (term++ * rows + row) * elementBytes,
+                    elementBytes);
     }
+  };
+  // The loop inside follows the matrix in memory.
+  auto packTiles = [&](uint64_t first, uint64_t last) {
+    for (uint64_t tile = first; tile < last; ++tile)
+      if (transposed)
+        for (uint64_t step = 0; step < packed.steps; ++step)
+          for (uint64_t column = 0; column < packed.columns; ++column)
+            packStep(tile, column, step);
+      else
+        for (uint64_t column = 0; column < packed.columns; ++column)
+          for (uint64_t step = 0; step < packed.steps; ++step)
+            packStep(tile, column, step);
   };
   using Pack = decltype(packTiles);
   ThreadPool::get().run(
@@ -104,13 +130,13 @@ static void packPanels(const PackedWeight &packed, uint64_t rows,
 
 void fuse::host::checkPacking(const PackedWeight &packed,
                               const Function &function) {
-  if (packed.recipe == "panels")
+  if (isPanels(packed))
     return checkPanels(packed, function);
   bool isPair = packed.recipe == "gate_up_256",
        isRows = packed.recipe == "rows_256";
   if (!isPair && !isRows && packed.recipe != "identity")
     fail(packed, "is unknown; there are gate_up_256, rows_256, panels, "
-                 "identity");
+                 "panels_transposed, identity");
   size_t count = isPair ? 2 : 1;
   if (isRows ? packed.operands.empty() : packed.operands.size() != count)
     fail(packed, std::string("packs ") + (isRows ? "at least " : "") +
@@ -184,9 +210,9 @@ void fuse::host::packWeights(const PackedWeight &packed,
     std::memcpy(output, operands[0], packed.bytes);
     return;
   }
-  if (packed.recipe == "panels")
-    return packPanels(packed, getRows(function.arguments[packed.operands[0]]),
-                      operands, output);
+  if (isPanels(packed))
+    return packPanels(packed, function.arguments[packed.operands[0]], operands,
+                      output);
   std::memset(output, 0, packed.bytes);
   // Matrices of rows_256 lie one behind the other, each from a tile of its own
   // on; the two of a pair are one.
