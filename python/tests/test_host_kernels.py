@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import platform
 import unittest
 from collections.abc import Sequence
@@ -18,11 +19,10 @@ TOKENS = (1, 2, 7, 16, 33, 128, 131)
 
 
 class Site:
-    """One fused op, compiled on both paths.
+    """A function, compiled on both paths.
 
     Args:
-        op: its text; operands are %x and those below.
-        order: of operands in its type.
+        body: its ops; operands are %x and those below, values to return %r#i.
         operands: shapes of all but %x.
         results: widths.
         width: of %x.
@@ -30,8 +30,7 @@ class Site:
         cpu: what the kernel is for.
     """
 
-    def __init__(self, op: str, order: str,
-                 operands: dict[str, tuple[int, ...]],
+    def __init__(self, body: str, operands: dict[str, tuple[int, ...]],
                  results: Sequence[int], width: int,
                  dtype: torch.dtype, cpu: str = "native") -> None:
         name = NAMES[dtype]
@@ -42,13 +41,9 @@ class Site:
         arguments = ", ".join(
             f"%{o}: {t}" + ("" if o == "x" else f' {{fuse.parameter = "{o}"}}')
             for o, t in types.items())
-        used = ", ".join(types[o] for o in order.split())
         names = ", ".join(f"%r#{i}" for i in range(len(results)))
-        self.text = (
-            f"func.func @f({arguments}) -> ({outs}) {{\n"
-            f"  %r:{len(results)} = {op} rounding(exact)\n"
-            f"    : ({used}) -> ({outs})\n"
-            f"  return {names} : {outs}\n}}")
+        self.text = (f"func.func @f({arguments}) -> ({outs}) {{\n{body}\n"
+                     f"  return {names} : {outs}\n}}")
         self.width, self.results, self.dtype = width, results, dtype
         generator = torch.Generator().manual_seed(1)
         self.operands = {
@@ -56,8 +51,26 @@ class Site:
                 * (s[-1] ** -0.5 if len(s) > 1 else 1)).to(dtype)
             for o, s in operands.items()}
         module = native.Module(self.text)
-        self.fast = self._bind(module.compile(cpu=cpu))
+        artifact = module.compile(cpu=cpu)
+        manifest = json.loads(artifact.sections(native.SECTION_MANIFEST)[0])
+        self.is_scheduled = "scheduled" in manifest["functions"][0]["cpu"]
+        self.fast = self._bind(artifact)
         self.portable = self._bind(module.compile(portable=True))
+
+    @classmethod
+    def of_op(cls, op: str, order: str, operands: dict[str, tuple[int, ...]],
+              results: Sequence[int], width: int, dtype: torch.dtype,
+              cpu: str = "native") -> Site:
+        """One fused op; `order` is that of the operands in its type."""
+        name = NAMES[dtype]
+        shapes = {"x": ("?", width), **operands}
+        used = ", ".join(
+            f"tensor<{'x'.join(map(str, shapes[o]))}x{name}>"
+            for o in order.split())
+        outs = ", ".join(f"tensor<?x{n}x{name}>" for n in results)
+        return cls(f"  %r:{len(results)} = {op} rounding(exact)\n"
+                   f"    : ({used}) -> ({outs})",
+                   operands, results, width, dtype, cpu)
 
     def _bind(self, artifact: native.Artifact) -> native.Instance:
         instance = artifact.load_on(torch.device("cpu")).instance()
@@ -81,24 +94,94 @@ class Site:
 
 def gated(width: int, hidden: int, dtype: torch.dtype,
           cpu: str = "native") -> Site:
-    return Site("fuse.gated_mlp %x norm(rms %w eps 1.0e-6) gate(%g) up(%u) "
-                "down(%d) act(silu) then_add(%x)", "x w g u d x",
-                {"w": (width,), "g": (hidden, width), "u": (hidden, width),
-                 "d": (width, hidden)}, [width], width, dtype, cpu)
+    return Site.of_op(
+        "fuse.gated_mlp %x norm(rms %w eps 1.0e-6) gate(%g) up(%u) "
+        "down(%d) act(silu) then_add(%x)", "x w g u d x",
+        {"w": (width,), "g": (hidden, width), "u": (hidden, width),
+         "d": (width, hidden)}, [width], width, dtype, cpu)
 
 
 def projections(dtype: torch.dtype) -> Site:
-    return Site("fuse.norm_linear %x norm(layer %w, %b eps 1.0e-5) "
-                "linear(%q bias %c, %k) also([normed])", "x w b q k c",
-                {"w": (34,), "b": (34,), "q": (70, 34), "k": (5, 34),
-                 "c": (70,)}, [70, 5, 34], 34, dtype)
+    return Site.of_op(
+        "fuse.norm_linear %x norm(layer %w, %b eps 1.0e-5) "
+        "linear(%q bias %c, %k) also([normed])", "x w b q k c",
+        {"w": (34,), "b": (34,), "q": (70, 34), "k": (5, 34),
+         "c": (70,)}, [70, 5, 34], 34, dtype)
 
 
 def dense(dtype: torch.dtype, act: str) -> Site:
-    return Site("fuse.mlp %x residual(%x) up(%u bias %b) down(%d bias %c) "
-                f"act({act}) add_stream", "x x u b d c",
-                {"u": (90, 20), "b": (90,), "d": (20, 90), "c": (20,)},
-                [20], 20, dtype)
+    return Site.of_op(
+        "fuse.mlp %x residual(%x) up(%u bias %b) down(%d bias %c) "
+        f"act({act}) add_stream", "x x u b d c",
+        {"u": (90, 20), "b": (90,), "d": (20, 90), "c": (20,)},
+        [20], 20, dtype)
+
+
+def norm_after(dtype: torch.dtype, norm: str) -> Site:
+    """A dense MLP whose sum with the input is normalized, as in BERT."""
+    x, w = f"tensor<?x20x{NAMES[dtype]}>", f"tensor<20x{NAMES[dtype]}>"
+    u, d = f"tensor<90x20x{NAMES[dtype]}>", f"tensor<20x90x{NAMES[dtype]}>"
+    op, vectors, of = {
+        "layer": ("layer_norm", "weight(%w) bias(%b) eps 1.0e-12", [w, w]),
+        "rms": ("rms_norm", "weight(%w) eps 1.0e-6", [w])}[norm]
+    return Site(
+        "  %y = fuse.mlp %x up(%u) down(%d) act(gelu) then_add(%x)\n"
+        f"    rounding(exact) : ({x}, {u}, {d}, {x}) -> {x}\n"
+        f"  %r:1 = fuse.{op} %y {vectors} : ({', '.join([x, *of])}) -> {x}",
+        {"u": (90, 20), "d": (20, 90), "w": (20,), "b": (20,)}, [20], 20,
+        dtype)
+
+
+def conv1d(dtype: torch.dtype) -> Site:
+    """Weights of [in, out] and an activation that is written out."""
+    name = NAMES[dtype]
+    x, h, n = (f"tensor<?x20x{name}>", f"tensor<?x90x{name}>",
+               f"tensor<20x{name}>")
+    u, ut = f"tensor<20x90x{name}>", f"tensor<90x20x{name}>"
+
+    def elementwise(result: str, inputs: str, op: str) -> str:
+        names = inputs.split()
+        maps = ", ".join(["affine_map<(d0, d1) -> (d0, d1)>"]
+                         * (len(names) + 1))
+        body, used = "", []
+        for i, _ in enumerate(names):
+            used.append(f"%w{i}" if dtype == BF16 else f"%i{i}")
+            if dtype == BF16:
+                body += f"    %w{i} = arith.extf %i{i} : bf16 to f32\n"
+        body += f"    %v = {op} {', '.join([*used, *op_constant(op)])} : f32\n"
+        last = "%v"
+        if dtype == BF16:
+            body += "    %t = arith.truncf %v : f32 to bf16\n"
+            last = "%t"
+        head = ", ".join(f"%i{i}: {name}" for i, _ in enumerate(names))
+        types = ", ".join([h] * len(names))
+        return (f"  {result} = linalg.generic {{indexing_maps = [{maps}],\n"
+                '    iterator_types = ["parallel", "parallel"]}\n'
+                f"    ins({', '.join(names)} : {types}) outs(%e : {h}) {{\n"
+                f"  ^bb0({head}, %o: {name}):\n{body}"
+                f"    linalg.yield {last} : {name}\n  }} -> {h}\n")
+
+    def op_constant(op: str) -> list[str]:
+        return ["%half"] if op == "arith.mulf" else []
+
+    return Site(
+        "  %half = arith.constant 0.5 : f32\n"
+        "  %c0 = arith.constant 0 : index\n"
+        f"  %m = tensor.dim %x, %c0 : {x}\n"
+        f"  %e = tensor.empty(%m) : {h}\n"
+        f"  %e0 = tensor.empty() : {ut}\n"
+        f"  %ut = linalg.transpose ins(%u : {u}) outs(%e0 : {ut})\n"
+        "    permutation = [1, 0]\n"
+        f"  %h = fuse.norm_linear %x norm(rms %n eps 1.0e-6) linear(%ut)\n"
+        f"    rounding(exact) : ({x}, {n}, {ut}) -> {h}\n"
+        + elementwise("%a", "%h", "arith.mulf")
+        + elementwise("%b", "%h", "math.tanh")
+        + elementwise("%p", "%a %b", "arith.addf") +
+        f"  %e1 = tensor.empty() : {u}\n"
+        f"  %dt = linalg.transpose ins(%d : {ut}) outs(%e1 : {u})\n"
+        "    permutation = [1, 0]\n"
+        f"  %r:1 = fuse.linear %p, %dt : ({h}, {u}) -> {x}",
+        {"n": (20,), "u": (20, 90), "d": (90, 20)}, [20], 20, dtype)
 
 
 class HostKernelsTest(unittest.TestCase):
@@ -112,6 +195,7 @@ class HostKernelsTest(unittest.TestCase):
         # the last place of f32; bf16 moves to a neighbour now and then, and
         # what is computed of it as well.
         relative = 2e-5 if site.dtype == F32 else 2 ** -6
+        self.assertTrue(site.is_scheduled, site.text)
         for count in tokens:
             x = site.input(count)
             for mine, other in zip(site.run(site.fast, x),
@@ -126,6 +210,15 @@ class HostKernelsTest(unittest.TestCase):
                         moved = (mine != other).double().mean().item()
                         self.assertLess(moved, 0.05)
 
+    def check_rows_alone(self, site: Site) -> None:
+        """A row has the same bits alone and among others."""
+        x = site.input(33)
+        together = site.run(site.fast, x)
+        for row in (0, 5, 32):
+            alone = site.run(site.fast, x[row:row + 1].contiguous())
+            for mine, other in zip(alone, together):
+                self.assertTrue(torch.equal(mine[0], other[row]))
+
     def test_gated_mlp(self) -> None:
         # Whole panels, and nothing that is whole.
         for dtype, (width, hidden) in itertools.product(
@@ -138,10 +231,9 @@ class HostKernelsTest(unittest.TestCase):
     def test_long_sums_are_no_worse_than_short_ones(self) -> None:
         # Of 4096 terms one after the other, 1.2e-6.
         for width in (256, 4096):
-            site = Site("fuse.norm_linear %x norm(rms %w eps 1.0e-6) "
-                        "linear(%q)", "x w q", {"w": (width,),
-                                                "q": (64, width)},
-                        [64], width, F32)
+            site = Site.of_op(
+                "fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%q)",
+                "x w q", {"w": (width,), "q": (64, width)}, [64], width, F32)
             x = site.input(9)
             wide = x.double()
             scale = torch.rsqrt(wide.square().mean(-1, keepdim=True) + 1e-6)
@@ -153,6 +245,18 @@ class HostKernelsTest(unittest.TestCase):
     def test_projections(self) -> None:
         for dtype in (F32, BF16):
             self.check(projections(dtype))
+
+    def test_norm_after_the_mlp(self) -> None:
+        for dtype, norm in itertools.product((F32, BF16), ("layer", "rms")):
+            site = norm_after(dtype, norm)
+            self.check(site)
+            self.check_rows_alone(site)
+
+    def test_transposed_weights_and_elementwise_ops(self) -> None:
+        for dtype in (F32, BF16):
+            site = conv1d(dtype)
+            self.check(site)
+            self.check_rows_alone(site)
 
     def test_activations(self) -> None:
         # Vectors approximate what the portable code calls a library for.

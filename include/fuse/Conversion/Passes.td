@@ -291,15 +291,23 @@ def ConvertSmallFloatsToNVVMPass
 def ConvertFuseToHostPass : Pass<"convert-fuse-to-host", "mlir::ModuleOp"> {
   let summary = "Write kernels for a CPU with vectors and packed weights";
   let description = [{
-    Takes public functions that consist of one `fuse.gated_mlp`, `fuse.mlp` or
-    `fuse.norm_linear` of their own arguments, and writes for each the phases
-    of a kernel into the module `@host_kernels`:
+    Takes public functions with a `fuse.gated_mlp`, `fuse.mlp` or
+    `fuse.norm_linear`, in which every op works on the same tokens: such fused
+    ops, `fuse.rms_norm`, `fuse.layer_norm`, `fuse.linear`, `fuse.activation`,
+    `fuse.residual_add`, and any `linalg.generic` that computes elements in f32.
+    Weights are arguments of the function, as `[out, in]` or behind a
+    `linalg.transpose`. The pass writes the phases of one kernel into the module
+    `@host_kernels`. A fused op has up to three:
 
     1. *rows*: residual add and norm of each token, rounded as the contract
-       says, to the input of the products;
+       says, to the input of the products; none if they read the input as it is;
     2. *hidden*: the first product on packed weights, with bias, activation and
        gated product behind it;
     3. *output*: the last product of each linear, with bias and residual add.
+
+    A norm has *rows* alone, a linear *output*. Elementwise ops that follow each
+    other share the phase *map*: a vector of a row passes all of them in
+    registers, rounded where they round.
 
     A product walks over panels: `registers` decides whether two or four
     vectors of outputs side by side, gate and up taking half of a panel each.
@@ -315,8 +323,9 @@ def ConvertFuseToHostPass : Pass<"convert-fuse-to-host", "mlir::ModuleOp"> {
     says what to pass, which weights to pack, and how much workspace a token
     needs.
 
-    Leaves functions of any other form. Declines, with a remark, quantized ops,
-    types other than f32 and bf16, and an odd width in bf16.
+    Leaves functions without a fused op. Declines, with a remark, functions with
+    any other op, quantized ops, types other than f32 and bf16, an odd width in
+    bf16, and results that are arguments or are there twice.
 
     After this pass functions with `fuse.host_plan` can be replaced by the
     phases that it names. Nothing else has changed.
@@ -336,7 +345,6 @@ def ConvertFuseToHostPass : Pass<"convert-fuse-to-host", "mlir::ModuleOp"> {
     ```mlir
     module @host_kernels {
       func.func private @multiply_f32_6(...) { ... }
-      func.func @f_rows(...) { ... }
       func.func @f_hidden(...) { ... }
       func.func @f_output0(...) { ... }
     }
@@ -358,7 +366,7 @@ def ConvertFuseToHostPass : Pass<"convert-fuse-to-host", "mlir::ModuleOp"> {
   let statistics = [
     Statistic<"numScheduled", "num-scheduled", "Functions with a kernel">,
     Statistic<"numDeclined", "num-declined",
-              "Functions with one fused op and no kernel">
+              "Functions with a fused op and no kernel">
   ];
   let dependentDialects = [
     "mlir::arith::ArithDialect", "mlir::func::FuncDialect",

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A function that is one fused op gets a kernel in a module of its own, and a
-// plan that says how a host calls it. The fused op stays: portable code of it
-// is there for launches that have no packed weights, and it is what kernels are
-// checked with.
+// A function of fused ops, norms, linears and elementwise ops gets a kernel in
+// a module of its own, and a plan that says how a host calls it. The ops stay:
+// portable code of them is there for launches that have no packed weights, and
+// it is what kernels are checked with.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,16 +29,14 @@ namespace fuse {
 using namespace mlir;
 using namespace fuse;
 
-/// The only op of a function, if its results are returned as they are.
-static Operation *getOnlyOp(func::FuncOp function) {
-  if (!function.isPublic() || !function.getBody().hasOneBlock())
-    return nullptr;
-  Operation *op = &function.front().front();
-  Operation *returnOp = function.front().getTerminator();
-  if (op == returnOp || op->getNextNode() != returnOp ||
-      returnOp->getOperands() != op->getResults())
-    return nullptr;
-  return isa<FusedOpInterface>(op) ? op : nullptr;
+/// The first fused op of a function, where its remarks belong.
+static Operation *getFusedOp(func::FuncOp function) {
+  Operation *found = nullptr;
+  function.walk([&](FusedOpInterface op) {
+    found = op;
+    return WalkResult::interrupt();
+  });
+  return found;
 }
 
 namespace {
@@ -60,7 +58,7 @@ struct ConvertFuseToHostPass
          llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
       // A plan that somebody else wrote is not trusted.
       function->removeAttr(kHostPlanAttrName);
-      if (Operation *op = getOnlyOp(function))
+      if (Operation *op = getFusedOp(function))
         convert(function, op, kernels);
     }
   }
@@ -83,9 +81,12 @@ struct ConvertFuseToHostPass
 
   void convert(func::FuncOp function, Operation *op, ModuleOp &kernels) {
     std::string reason;
-    std::optional<DecodeProblem> problem = describeFamily(op, reason);
-    if (problem)
-      reason = getHostProblem(*problem);
+    std::vector<HostStep> steps = describeSteps(function, reason);
+    for (const HostStep &step : steps)
+      if (reason.empty())
+        reason = getHostProblem(step);
+    if (steps.empty() && reason.empty())
+      return;
     if (!reason.empty()) {
       remark::missed(
           op->getLoc(),
@@ -102,7 +103,7 @@ struct ConvertFuseToHostPass
     }
     HostVectors vectors = {lanes, registers, fma, dot, tiles};
     function->setAttr(kHostPlanAttrName,
-                      HostKernelBuilder(*problem, vectors, kernels)
+                      HostKernelBuilder(steps, vectors, kernels)
                           .build(function.getSymName()));
     remark::passed(op->getLoc(),
                    remark::RemarkOpts::name("host-kernel").category("codegen"))

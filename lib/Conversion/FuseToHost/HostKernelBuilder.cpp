@@ -17,27 +17,78 @@ using namespace fuse;
 
 static Type getElement(Value value) { return getElementTypeOrSelf(value); }
 
-HostKernelBuilder::HostKernelBuilder(const DecodeProblem &problem,
+HostKernelBuilder::HostKernelBuilder(ArrayRef<HostStep> steps,
                                      HostVectors vectors, ModuleOp kernels)
-    : p(problem), vectors(vectors), kernels(kernels),
-      b(problem.op->getLoc(), problem.op->getContext()), f32(b.getF32Type()),
-      index(b.getIndexType()), weightType(getElement(p.outputs.front().weight)),
-      inputType(weightType.isBF16() && vectors.dot ? weightType : f32),
-      xType(getElement(p.x)) {}
+    : steps(steps), vectors(vectors), kernels(kernels),
+      b(kernels.getLoc(), kernels.getContext()), f32(b.getF32Type()),
+      index(b.getIndexType()) {}
 
 DictionaryAttr HostKernelBuilder::build(StringRef name) {
   this->name = name.str();
-  buildRows();
+  Value input = getFlatSource(steps.front().problem.x);
+  auto function = cast<func::FuncOp>(input.getParentBlock()->getParentOp());
+  Operation *terminator = function.front().getTerminator();
+  for (OpOperand &operand : terminator->getOpOperands())
+    places[getFlatSource(operand.get())] = {"result",
+                                            operand.getOperandNumber()};
+  for (auto [number, step] : llvm::enumerate(steps)) {
+    startStep(step, number);
+    placeValues(step);
+    if (step.maps.empty())
+      buildProblem();
+    else
+      buildMaps(step.maps);
+  }
+  return b.getDictionaryAttr(
+      {entry("input", cast<BlockArgument>(input).getArgNumber()),
+       b.getNamedAttr("packed", b.getArrayAttr(packedWeights)),
+       b.getNamedAttr("workspace", b.getArrayAttr(workspace)),
+       b.getNamedAttr("phases", b.getArrayAttr(phases))});
+}
+
+void HostKernelBuilder::startStep(const HostStep &step, size_t number) {
+  prefix = name;
+  if (number > 0)
+    prefix += "_" + std::to_string(number + 1);
+  inputBuffer = hiddenBuffer = streamBuffer = -1;
+  Operation *op = step.maps.empty() ? step.problem.op : step.maps.front();
+  b.setLoc(op->getLoc());
+  if (!step.maps.empty())
+    return;
+  p = step.problem;
+  xType = getElement(p.x);
+  weightType = p.outputs.empty() ? xType : getElement(p.outputs.front().weight);
+  inputType = weightType.isBF16() && vectors.dot ? weightType : f32;
+}
+
+void HostKernelBuilder::placeValues(const HostStep &step) {
+  SmallVector<Operation *> ops = step.maps;
+  if (ops.empty())
+    ops.push_back(step.problem.op);
+  for (Operation *op : ops)
+    for (Value result : op->getResults()) {
+      // What only elementwise ops of the same step read is in registers.
+      bool isInside = !step.maps.empty() &&
+                      llvm::all_of(result.getUsers(), [&](Operation *user) {
+                        return llvm::is_contained(ops, user);
+                      });
+      if (isInside || places.contains(result))
+        continue;
+      auto type = cast<RankedTensorType>(result.getType());
+      int64_t bits = type.getElementTypeBitWidth() * type.getShape().back();
+      places[result] = {"workspace", makeWorkspace(bits / 8)};
+    }
+}
+
+void HostKernelBuilder::buildProblem() {
+  // Without a norm or an add the products read the input as it is.
+  if (p.norm || p.residual || p.streamResult >= 0 || p.normedResult >= 0 ||
+      xType != inputType)
+    buildRows();
   if (p.hasFirst())
     buildHidden();
   for (unsigned i = 0; i < p.outputs.size(); ++i)
     buildOutput(i);
-  auto x = cast<BlockArgument>(p.x);
-  return b.getDictionaryAttr(
-      {entry("input", x.getArgNumber()),
-       b.getNamedAttr("packed", b.getArrayAttr(packedWeights)),
-       b.getNamedAttr("workspace", b.getArrayAttr(workspace)),
-       b.getNamedAttr("phases", b.getArrayAttr(phases))});
 }
 
 Type HostKernelBuilder::pointType(StringRef point) const {
@@ -68,13 +119,26 @@ void HostKernelBuilder::addArgument(Value &slot, Type element, Plan plan) {
 
 void HostKernelBuilder::addOperand(Value &slot, Value operand) {
   slot = {};
-  if (operand)
+  if (!operand)
+    return;
+  operand = getFlatSource(operand);
+  if (auto argument = dyn_cast<BlockArgument>(operand))
     addArgument(slot, getElement(operand),
-                entry("operand", cast<BlockArgument>(operand).getArgNumber()));
+                entry("operand", argument.getArgNumber()));
+  else
+    addResult(slot, operand);
 }
 
-void HostKernelBuilder::addResult(Value &slot, int64_t index, Type element) {
-  addArgument(slot, element, entry("result", index));
+void HostKernelBuilder::addResult(Value &slot, Value result) {
+  Place place = places.at(result);
+  addArgument(slot, getElement(result), entry(place.kind, place.index));
+}
+
+void HostKernelBuilder::addInput(Value &slot) {
+  if (inputBuffer < 0)
+    addOperand(slot, p.x);
+  else
+    addWorkspace(slot, inputBuffer, inputType);
 }
 
 void HostKernelBuilder::addWorkspace(Value &slot, int64_t index, Type element) {
@@ -89,14 +153,15 @@ int64_t HostKernelBuilder::makeWorkspace(int64_t bytes) {
 void HostKernelBuilder::addPacked(Value &slot, ArrayRef<Value> weights) {
   SmallVector<int64_t> operands;
   for (Value weight : weights)
-    operands.push_back(cast<BlockArgument>(weight).getArgNumber());
+    operands.push_back(getStoredWeight(weight).getArgNumber());
+  bool isTransposed = !isa<BlockArgument>(weights.front());
   auto type = cast<RankedTensorType>(weights.front().getType());
   int64_t columns = vectors.getPanelColumns();
   int64_t rows = columns / static_cast<int64_t>(weights.size());
   int64_t panels = llvm::divideCeil(type.getDimSize(0), rows);
   addArgument(slot, weightType, entry("packed", packedWeights.size()));
   packedWeights.push_back(b.getDictionaryAttr(
-      {entry("recipe", "panels"),
+      {entry("recipe", isTransposed ? "panels_transposed" : "panels"),
        b.getNamedAttr("operands", b.getI64ArrayAttr(operands)),
        entry("columns", columns), entry("tiles", panels),
        entry("steps", getSteps(type.getDimSize(1))),
@@ -108,7 +173,7 @@ void HostKernelBuilder::begin(StringRef suffix, int64_t panels,
                               int64_t tokensPerTask) {
   types.insert(types.begin(), MemRefType::get({3}, index));
   b.setInsertionPointToEnd(kernels.getBody());
-  std::string symbol = name + "_" + suffix.str();
+  std::string symbol = prefix + "_" + suffix.str();
   auto function = func::FuncOp::create(b, symbol, b.getFunctionType(types, {}));
   function->setAttr(kPointersAttrName, b.getUnitAttr());
   phases.push_back(b.getDictionaryAttr(
@@ -270,29 +335,44 @@ Value HostKernelBuilder::addLanes(Value vector) {
 // What there are no kernels for
 //===----------------------------------------------------------------------===//
 
-std::string fuse::getHostProblem(const DecodeProblem &problem) {
+std::string fuse::getHostProblem(const HostStep &step) {
   auto print = [](Type type) {
     std::string text;
     llvm::raw_string_ostream(text) << type;
     return text;
   };
   auto isFloat = [](Type type) { return type.isF32() || type.isBF16(); };
+  for (Operation *op : step.maps)
+    for (Value value : op->getResults())
+      if (!isFloat(getElement(value)))
+        return "an elementwise result is " + print(getElement(value)) +
+               ", not f32 or bf16";
+  if (!step.maps.empty())
+    return "";
+  const DecodeProblem &problem = step.problem;
   if (problem.scales)
     return "the op is quantized";
+  SmallVector<Value> weights = {problem.gate, problem.up};
+  for (const DecodeOutput &output : problem.outputs)
+    weights.push_back(output.weight);
+  SmallVector<Value> rows = {problem.x, problem.residual,
+                             problem.outputResidual};
   for (Value value : problem.op->getOperands()) {
     auto type = cast<RankedTensorType>(value.getType());
     if (!isFloat(type.getElementType()))
       return "an operand is " + print(type.getElementType()) +
              ", not f32 or bf16";
-    if (!isa<BlockArgument>(value))
-      return "an operand is not an argument of the function";
+    bool isWeight = llvm::is_contained(weights, value);
+    if (!llvm::is_contained(rows, value) &&
+        !(isWeight ? getStoredWeight(value) : dyn_cast<BlockArgument>(value)))
+      return "a parameter is not an argument of the function";
   }
+  if (problem.gate &&
+      isa<BlockArgument>(problem.gate) != isa<BlockArgument>(problem.up))
+    return "one of gate and up is transposed";
   for (Value value : problem.op->getResults())
     if (!isFloat(getElement(value)))
       return "a result is " + print(getElement(value)) + ", not f32 or bf16";
-  SmallVector<Value> weights = {problem.gate, problem.up};
-  for (const DecodeOutput &output : problem.outputs)
-    weights.push_back(output.weight);
   for (Value weight : weights) {
     if (!weight)
       continue;

@@ -7,7 +7,7 @@
 #ifndef FUSE_LIB_CONVERSION_FUSETOHOST_HOSTKERNELBUILDER_H
 #define FUSE_LIB_CONVERSION_FUSETOHOST_HOSTKERNELBUILDER_H
 
-#include "fuse/Analysis/DecodeProblem.h"
+#include "HostSteps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
@@ -27,18 +27,19 @@ struct HostVectors {
   int64_t getPanelColumns() const { return getPanelVectors() * lanes; }
 };
 
-/// Why a problem has no kernel, or an empty string.
-std::string getHostProblem(const DecodeProblem &problem);
+/// Why a step has no kernel, or an empty string.
+std::string getHostProblem(const HostStep &step);
 
-/// Emits the phases of one fused op. Buffers are flat memrefs; indices count
-/// elements. Those in bf16 hold i16: LLVM would move parts of vectors by way of
-/// f32 where a processor has no instructions for bf16.
+/// Emits the phases of the steps of a function. Buffers are flat memrefs;
+/// indices count elements. Those in bf16 hold i16: LLVM would move parts of
+/// vectors by way of f32 where a processor has no instructions for bf16.
 class HostKernelBuilder {
 public:
-  HostKernelBuilder(const DecodeProblem &problem, HostVectors vectors,
+  HostKernelBuilder(llvm::ArrayRef<HostStep> steps, HostVectors vectors,
                     mlir::ModuleOp kernels);
 
-  /// Emits the phases as `name_rows` and so on; returns the plan.
+  /// Emits the phases as `name_rows` and so on, from the second step on as
+  /// `name_2_rows`; returns the plan.
   mlir::DictionaryAttr build(llvm::StringRef name);
 
 private:
@@ -59,16 +60,33 @@ private:
   mlir::NamedAttribute entry(llvm::StringRef name, int64_t value);
   mlir::NamedAttribute entry(llvm::StringRef name, llvm::StringRef value);
   void addArgument(Value &slot, mlir::Type element, Plan plan);
+  /// An operand of a step, null for none: an argument of the function, or what
+  /// an earlier step made.
   void addOperand(Value &slot, Value operand);
-  void addResult(Value &slot, int64_t index, mlir::Type element);
+  /// A result of the step in the making.
+  void addResult(Value &slot, mlir::Value result);
   void addWorkspace(Value &slot, int64_t index, mlir::Type element);
   void addPacked(Value &slot, llvm::ArrayRef<Value> weights);
+  /// What the first product reads: the input as it is, or what the rows made.
+  void addInput(Value &slot);
   /// A workspace buffer with `bytes` for each token.
   int64_t makeWorkspace(int64_t bytes);
   /// Makes the function of a phase, in whose body the builder is then. A task
   /// is one of `panels` and up to `tokensPerTask` tokens.
   void begin(llvm::StringRef suffix, int64_t panels, int64_t tokensPerTask);
   void end();
+
+  // HostKernelBuilder.cpp: steps.
+  void startStep(const HostStep &step, size_t number);
+  /// Says where the values of a step are: in results of the function, or in the
+  /// workspace.
+  void placeValues(const HostStep &step);
+  void buildProblem();
+
+  // HostMaps.cpp: elementwise ops.
+  void buildMaps(llvm::ArrayRef<mlir::Operation *> maps);
+  void buildMap(mlir::Operation *op,
+                llvm::DenseMap<mlir::Value, Value> &elements);
 
   // Index arithmetic and loops.
   Value c(int64_t value);
@@ -121,7 +139,11 @@ private:
   // HostRows.cpp: the norm.
   void buildRows();
   void buildRow(Value row);
-  Values forColumns(mlir::ValueRange carried, ColumnBody body);
+  /// Vectors of a row of `width` in order; what is left at the end has a mask.
+  Values forColumns(int64_t width, mlir::ValueRange carried, ColumnBody body);
+  /// A phase whose tasks are rows.
+  void buildRowTasks(llvm::StringRef suffix,
+                     llvm::function_ref<void(Value row)> body);
 
   // HostProducts.cpp: the products.
   void buildHidden();
@@ -166,7 +188,15 @@ private:
     return isPaired() ? terms / 2 : terms;
   }
 
-  const DecodeProblem &p;
+  /// Where a value is: the kind and the index of a phase's argument.
+  struct Place {
+    llvm::StringRef kind;
+    int64_t index;
+  };
+
+  llvm::ArrayRef<HostStep> steps;
+  /// Of the step in the making.
+  DecodeProblem p;
   HostVectors vectors;
   mlir::ModuleOp kernels;
   mlir::ImplicitLocOpBuilder b;
@@ -176,7 +206,7 @@ private:
   mlir::Type xType;
 
   // The phase in the making.
-  std::string name;
+  std::string name, prefix;
   llvm::SmallVector<mlir::Type> types;
   llvm::SmallVector<mlir::Attribute> plans;
   llvm::SmallVector<Value *> slots;
@@ -186,6 +216,7 @@ private:
 
   // The plan in the making.
   llvm::SmallVector<mlir::Attribute> phases, packedWeights, workspace;
+  llvm::DenseMap<mlir::Value, Place> places;
   int64_t inputBuffer = -1, hiddenBuffer = -1, streamBuffer = -1;
 
   // Arguments of phases.

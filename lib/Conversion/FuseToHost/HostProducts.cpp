@@ -255,7 +255,7 @@ void HostKernelBuilder::buildHidden() {
   Value gateBias, upBias, packed, hidden;
   hiddenBuffer =
       makeWorkspace(p.hidden * inputType.getIntOrFloatBitWidth() / 8);
-  addWorkspace(input, inputBuffer, inputType);
+  addInput(input);
   SmallVector<Value> weights;
   if (p.isGated())
     weights.push_back(p.gate);
@@ -297,20 +297,22 @@ void HostKernelBuilder::buildHidden() {
 void HostKernelBuilder::buildOutput(unsigned number) {
   const DecodeOutput &linear = p.outputs[number];
   Value source, packed, bias, other, result;
-  addWorkspace(source, p.hasFirst() ? hiddenBuffer : inputBuffer, inputType);
+  if (p.hasFirst())
+    addWorkspace(source, hiddenBuffer, inputType);
+  else
+    addInput(source);
   addPacked(packed, linear.weight);
   addOperand(bias, linear.bias);
   if (!p.addStream)
     addOperand(other, p.outputResidual);
   else if (p.streamResult >= 0)
-    addResult(other, p.streamResult,
-              getElementTypeOrSelf(p.op->getResult(p.streamResult)));
+    addResult(other, p.op->getResult(p.streamResult));
   else if (streamBuffer >= 0)
     addWorkspace(other, streamBuffer, pointType("stream"));
   else
     addOperand(other, p.x);
   Type resultType = getElementTypeOrSelf(p.op->getResult(number));
-  addResult(result, number, resultType);
+  addResult(result, p.op->getResult(number));
   int64_t columns = vectors.getPanelColumns();
   int64_t panels = llvm::divideCeil(linear.rows, columns);
   begin("output" + std::to_string(number), panels, kTokensPerTask);

@@ -16,34 +16,45 @@ using namespace fuse;
 /// Tokens of a task: enough to outweigh handing it out.
 static constexpr int64_t kTokensPerTask = 4;
 
-/// Vectors of a row in order; what is left at the end has a mask.
-HostKernelBuilder::Values HostKernelBuilder::forColumns(ValueRange carried,
+HostKernelBuilder::Values HostKernelBuilder::forColumns(int64_t width,
+                                                        ValueRange carried,
                                                         ColumnBody body) {
-  int64_t whole = p.width - p.width % vectors.lanes;
+  int64_t whole = width - width % vectors.lanes;
   Values values(carried);
   if (whole > 0)
     values = loop(c(0), c(whole), vectors.lanes, values,
                   [&](Value column, ValueRange carried) {
                     return body(column, Value(), carried);
                   });
-  if (whole != p.width) {
-    values = body(c(whole), maskBelow(c(p.width - whole)), values);
-  }
+  if (whole != width)
+    values = body(c(whole), maskBelow(c(width - whole)), values);
   return values;
 }
 
+void HostKernelBuilder::buildRowTasks(StringRef suffix,
+                                      function_ref<void(Value row)> body) {
+  begin(suffix, /*panels=*/1, kTokensPerTask);
+  Value first = times(firstTask, kTokensPerTask);
+  Value last =
+      arith::MinSIOp::create(b, times(lastTask, kTokensPerTask), numTokens);
+  loop(first, last, 1, body);
+  end();
+}
+
 void HostKernelBuilder::buildRows() {
-  inputBuffer = makeWorkspace(p.width * inputType.getIntOrFloatBitWidth() / 8);
   addOperand(x, p.x);
   addOperand(residual, p.residual);
   addOperand(normWeight, p.normWeight);
   addOperand(normBias, p.normBias);
-  addWorkspace(input, inputBuffer, inputType);
-  stream = normed = {};
+  input = stream = normed = {};
+  if (!p.outputs.empty()) {
+    inputBuffer =
+        makeWorkspace(p.width * inputType.getIntOrFloatBitWidth() / 8);
+    addWorkspace(input, inputBuffer, inputType);
+  }
   Type streamType = pointType("stream");
   if (p.streamResult >= 0) {
-    addResult(stream, p.streamResult,
-              getElementTypeOrSelf(p.op->getResult(p.streamResult)));
+    addResult(stream, p.op->getResult(p.streamResult));
   } else if (p.residual) {
     // The norm reads it again, as does an add at the end.
     streamBuffer =
@@ -51,14 +62,8 @@ void HostKernelBuilder::buildRows() {
     addWorkspace(stream, streamBuffer, streamType);
   }
   if (p.normedResult >= 0)
-    addResult(normed, p.normedResult,
-              getElementTypeOrSelf(p.op->getResult(p.normedResult)));
-  begin("rows", /*panels=*/1, kTokensPerTask);
-  Value first = times(firstTask, kTokensPerTask);
-  Value last =
-      arith::MinSIOp::create(b, times(lastTask, kTokensPerTask), numTokens);
-  loop(first, last, 1, [&](Value row) { buildRow(row); });
-  end();
+    addResult(normed, p.op->getResult(p.normedResult));
+  buildRowTasks("rows", [&](Value row) { buildRow(row); });
 }
 
 void HostKernelBuilder::buildRow(Value row) {
@@ -69,19 +74,20 @@ void HostKernelBuilder::buildRow(Value row) {
   Value source = stream ? stream : x;
   Value sum;
   if (p.norm || stream) {
-    sum = forColumns(
-        zeros(), [&](Value column, Value mask, ValueRange carried) -> Values {
-          Value at = plus(start, column);
-          Value value = load(x, at, mask);
-          if (residual)
-            value = round(add(b, value, load(residual, at, mask)),
-                          pointType("stream"));
-          if (stream)
-            store(value, stream, at, mask);
-          if (rms)
-            return {multiplyAdd(value, value, carried[0])};
-          return {add(b, carried[0], value)};
-        })[0];
+    sum =
+        forColumns(p.width, zeros(),
+                   [&](Value column, Value mask, ValueRange carried) -> Values {
+                     Value at = plus(start, column);
+                     Value value = load(x, at, mask);
+                     if (residual)
+                       value = round(add(b, value, load(residual, at, mask)),
+                                     pointType("stream"));
+                     if (stream)
+                       store(value, stream, at, mask);
+                     if (rms)
+                       return {multiplyAdd(value, value, carried[0])};
+                     return {add(b, carried[0], value)};
+                   })[0];
     sum = addLanes(sum);
   }
   Value mean, scale;
@@ -89,14 +95,15 @@ void HostKernelBuilder::buildRow(Value row) {
     Value size = constantF32(b, static_cast<float>(p.width));
     mean = vector::BroadcastOp::create(
         b, vectorOf(f32), arith::DivFOp::create(b, sum, size).getResult());
-    sum = forColumns(
-        zeros(), [&](Value column, Value mask, ValueRange carried) -> Values {
-          Value value = load(source, plus(start, column), mask);
-          value = arith::SubFOp::create(b, value, mean);
-          if (mask)
-            value = arith::SelectOp::create(b, mask, value, zeros());
-          return {multiplyAdd(value, value, carried[0])};
-        })[0];
+    sum =
+        forColumns(p.width, zeros(),
+                   [&](Value column, Value mask, ValueRange carried) -> Values {
+                     Value value = load(source, plus(start, column), mask);
+                     value = arith::SubFOp::create(b, value, mean);
+                     if (mask)
+                       value = arith::SelectOp::create(b, mask, value, zeros());
+                     return {multiplyAdd(value, value, carried[0])};
+                   })[0];
     sum = addLanes(sum);
   }
   if (p.norm)
@@ -104,7 +111,7 @@ void HostKernelBuilder::buildRow(Value row) {
         b, vectorOf(f32),
         reciprocalRoot(b, sum, p.width,
                        static_cast<float>(p.norm.getEps().getValueAsDouble())));
-  forColumns({}, [&](Value column, Value mask, ValueRange) -> Values {
+  forColumns(p.width, {}, [&](Value column, Value mask, ValueRange) -> Values {
     Value at = plus(start, column);
     Value value = loadRaw(source, at, mask);
     Value weight, bias;
@@ -121,11 +128,13 @@ void HostKernelBuilder::buildRow(Value row) {
         value = normalizeLayer(b, arith::SubFOp::create(b, value, mean), scale,
                                weight, bias);
     }
-    if (p.norm)
+    // A norm by itself has the one rounding of its result.
+    if (p.norm && input)
       value = round(value, p.rounding.getTypeOf("normed", xType));
     if (normed)
       store(value, normed, at, mask);
-    store(value, input, at, mask);
+    if (input)
+      store(value, input, at, mask);
     return {};
   });
 }

@@ -56,13 +56,84 @@ func.func @group(%x: tensor<?x8xf32>) -> tensor<?x8xf32> {
   return %y : tensor<?x8xf32>
 }
 
-// A function of several ops is not looked at, and has no plan afterwards.
-// CHECK-NOT: remark
-func.func @two(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>, %d: tensor<8x8xf32>)
-    -> tensor<?x8xf32> attributes {fuse.host_plan = {}} {
+// Every op of a function has to be a step of the kernel.
+// CHECK: Reason="there is no scheduled kernel for math.absf"
+func.func @other(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>, %d: tensor<8x8xf32>)
+    -> tensor<?x8xf32> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
     : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
-  %z = fuse.residual_add %x, %y
+  %z = math.absf %y : tensor<?x8xf32>
+  return %z : tensor<?x8xf32>
+}
+
+// CHECK: Reason="a linear is quantized"
+func.func @quantized_linear(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>,
+                            %d: tensor<8x8xf32>, %q: tensor<?x8xi8>,
+                            %w: tensor<8x8xi8>)
+    -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+    : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+  %z = fuse.linear %q, %w scales(1.0, 1.0)
+    : (tensor<?x8xi8>, tensor<8x8xi8>) -> tensor<?x8xf32>
+  return %y, %z : tensor<?x8xf32>, tensor<?x8xf32>
+}
+
+// CHECK: Reason="the input of an op is made by no earlier step"
+func.func @inputs(%x: tensor<?x8xf32>, %w: tensor<?x8xf32>, %u: tensor<8x8xf32>,
+                  %d: tensor<8x8xf32>) -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+    : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+  %z = fuse.rms_norm %w eps 1.0e-6 : (tensor<?x8xf32>) -> tensor<?x8xf32>
+  return %y, %z : tensor<?x8xf32>, tensor<?x8xf32>
+}
+
+// CHECK: Reason="an elementwise op reads a value that no earlier step makes"
+func.func @sum(%x: tensor<?x8xf32>, %r: tensor<?x8xf32>, %u: tensor<8x8xf32>,
+               %d: tensor<8x8xf32>) -> tensor<?x8xf32> {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+    : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+  %z = fuse.residual_add %y, %r
     : (tensor<?x8xf32>, tensor<?x8xf32>) -> tensor<?x8xf32>
   return %z : tensor<?x8xf32>
+}
+
+// CHECK: Reason="a result is an argument, or is returned twice"
+func.func @twice(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>, %d: tensor<8x8xf32>)
+    -> (tensor<?x8xf32>, tensor<?x8xf32>) {
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+    : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+  return %y, %y : tensor<?x8xf32>, tensor<?x8xf32>
+}
+
+// CHECK: Reason="a parameter is not an argument of the function"
+func.func @weight(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>, %d: tensor<8x8xf32>,
+                  %w: tensor<8xf32>) -> tensor<?x8xf32> {
+  %n = arith.constant dense<1.0> : tensor<8xf32>
+  %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
+    : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+  %z = fuse.rms_norm %y weight(%n) eps 1.0e-6
+    : (tensor<?x8xf32>, tensor<8xf32>) -> tensor<?x8xf32>
+  return %z : tensor<?x8xf32>
+}
+
+// CHECK: Reason="one of gate and up is transposed"
+func.func @one_transposed(%x: tensor<?x8xf32>, %g: tensor<8x8xf32>,
+                          %u: tensor<8x8xf32>, %d: tensor<8x8xf32>)
+    -> tensor<?x8xf32> {
+  %e = tensor.empty() : tensor<8x8xf32>
+  %t = linalg.transpose ins(%g : tensor<8x8xf32>) outs(%e : tensor<8x8xf32>)
+         permutation = [1, 0]
+  %y = fuse.gated_mlp %x gate(%t) up(%u) down(%d) act(silu) rounding(exact)
+    : (tensor<?x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>)
+      -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
+}
+
+// A function without a fused op is not looked at, and has no plan afterwards.
+// CHECK-NOT: remark
+func.func @layers(%x: tensor<?x8xf32>, %u: tensor<8x8xf32>)
+    -> tensor<?x8xf32> attributes {fuse.host_plan = {}} {
+  %y = fuse.linear %x, %u
+    : (tensor<?x8xf32>, tensor<8x8xf32>) -> tensor<?x8xf32>
+  return %y : tensor<?x8xf32>
 }

@@ -39,7 +39,7 @@
 // CHECK: workspace {{.*}} bytes per token
 // CHECK: packed panels of arguments [1], {{.*}} bytes
 // CHECK: packed panels of arguments [2], {{.*}} bytes
-// CHECK: phase {{.*}} of 1 panels, up to 4 tokens
+// CHECK: phase {{.*}} panels, up to 128 tokens
 
 // IR: fuse.mlp %{{.*}} up(%{{.*}}) down(%{{.*}}) act(silu)
 
