@@ -122,14 +122,18 @@ def sites_json(results: Sequence[SiteResult],
 
     Args:
         about: makes it an object with the entries `about`, model, command,
-            date and versions, and `sites`, the list.
+            date and versions, `sites`, the list, and `note`, what was not
+            measured.
     """
-    return _json("sites", [asdict(site) for site in results], about)
+    note = results.note if isinstance(results, FusionResult) else ""
+    return _json("sites", [asdict(site) for site in results], about,
+                 {"note": note})
 
 
-def _json(name: str, rows: list[dict[str, Any]], about: About | None) -> str:
+def _json(name: str, rows: list[dict[str, Any]], about: About | None,
+          more: Mapping[str, Any]) -> str:
     data = rows if about is None \
-        else {"about": dict(about.rows()), name: rows}
+        else {"about": dict(about.rows()), name: rows, **more}
     return json.dumps(data, indent=2) + "\n"
 
 
@@ -216,8 +220,10 @@ class Verification:
 
     def json(self) -> str:
         """The checks as a list of objects; with `about`, an object with the
-        entries `about` and `checks`."""
-        return _json("checks", [asdict(c) for c in self.checks], self.about)
+        entries `about`, `checks` and `not_checked`, what they say nothing
+        about."""
+        return _json("checks", [asdict(c) for c in self.checks], self.about,
+                     {"not_checked": self.unchecked})
 
     def html(self) -> str:
         """The checks as one page."""

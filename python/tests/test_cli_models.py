@@ -131,6 +131,11 @@ class Commands(unittest.TestCase):
                     found = json.loads(file.read_text())
                     self.assertIn(key, found)
                     self.assertEqual(list(found["about"]), names)
+                    if command == "explain":
+                        self.assertIn("nothing was measured", found["note"])
+                    if command == "verify":
+                        self.assertIn("gradients and training",
+                                      found["not_checked"])
 
     def test_errors(self):
         for arguments, message in (
