@@ -170,7 +170,8 @@ class FunctionKernel:
         aliases = f" aliases [{', '.join(map(quote, spec.aliases))}]" \
             if spec.aliases else ""
         return (f"fuse.slot_kernel {quote(spec.name)} op {quote(spec.op_name)} "
-                f"variant {quote(spec.variant)}{description}{aliases} {{\n{bodies}}}\n")
+                f"variant {quote(spec.variant)}{description}{aliases} {{\n"
+                f"{bodies}}}\n")
 
     def sources(self) -> list[str]:
         """What the compiler calls the code of the stand-in."""
