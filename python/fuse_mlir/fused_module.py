@@ -404,11 +404,16 @@ class FusedModule(FusedPlace):
             first: input of the call.
             traced: whether the call is compiled.
         """
-        ranges = self._eager_rows
+        ranges, other = self._eager_rows, self._traced_rows
         if traced or first.is_cuda \
                 and torch.cuda.is_current_stream_capturing():
-            ranges = self._traced_rows
-        if ranges is not None and not ranges.has(first.shape[:-1].numel()):
+            ranges, other = other, ranges
+        if ranges is not None \
+                and not ranges.has(rows := first.shape[:-1].numel()):
+            # The call before a capture is an eager one.
+            if first.is_cuda and ranges is self._eager_rows \
+                    and (other is None or other.has(rows)):
+                kernel.load(rows)
             if self.gradients != "error":
                 return True
             # Such calls are refused whatever runs.

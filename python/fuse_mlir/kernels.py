@@ -302,6 +302,12 @@ class Kernel:
             instance.launch([t[part] for t in rows], [result[part]])
         return out
 
+    def load(self, rows: int) -> None:
+        """Loads what a call with so many rows needs, for a graph that is
+        captured later: there it is too late."""
+        if self._flat and rows > self._limit and self._instance is not None:
+            self._load_all(self._instance, rows)
+
     def _load_all(self, instance: native.Instance, rows: int) -> None:
         """Loads the kernels for many rows.
 

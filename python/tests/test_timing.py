@@ -4,6 +4,7 @@
 import copy
 import pickle
 import unittest
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -13,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 
 import fuse_mlir
 from fuse_mlir import kernels, timing
+from fuse_mlir.fused_module import FusedModule
 from fuse_mlir.kernels import Kernel
 from fuse_mlir.modules import fused_sites
 from fuse_mlir.timing import RowRanges, Times, decide
@@ -34,7 +36,8 @@ class Clock:
         return self.now
 
 
-def table(members, kernel, overhead=0.0, counts=timing.ROWS, wanted=False):
+def table(members, kernel, overhead=0.0, counts=timing.ROWS, wanted=False,
+          **options):
     """The decision for times by rows, and the numbers that were measured."""
     seen = []
 
@@ -42,7 +45,7 @@ def table(members, kernel, overhead=0.0, counts=timing.ROWS, wanted=False):
         seen.append(rows)
         return Times(rows, members(rows), kernel(rows))
 
-    return decide(measure, lambda _: overhead, counts, wanted), seen
+    return decide(measure, lambda _: overhead, counts, wanted, **options), seen
 
 
 class Decisions(unittest.TestCase):
@@ -109,6 +112,24 @@ class Decisions(unittest.TestCase):
                          0.1)
         self.assertTrue(found.gains)
         self.assertTrue(found.rows.all)
+
+    def test_eager_calls_of_a_gpu_have_to_gain_more(self):
+        gpu = {"least": timing.EAGER_GAIN, "share": timing.SHARE}
+        for part, gains in ((0.90, False), (0.80, True)):
+            found, _ = table(lambda n: 1.0, lambda n: part, **gpu)
+            self.assertEqual(found.gains, gains)
+        # One row does not gain enough, and the others do.
+        found, _ = table(lambda n: 1.0, lambda n: 0.9 if n == 1 else 0.5,
+                         0.02, **gpu)
+        self.assertFalse(found.rows.has(1))
+        self.assertTrue(found.rows.has(33))
+        self.assertTrue(found.gains)
+        # A model loses a third of what its sites lose.
+        for overhead, slower in ((0.08, False), (0.1, True)):
+            eager, _ = table(lambda n: 1.0, lambda n: 1.5, overhead,
+                             wanted=True, **gpu)
+            traced, _ = table(lambda n: 1.0, lambda n: 0.5)
+            self.assertEqual(timing.Verdict(eager, traced).slower, slower)
 
     def test_numbers_of_the_user(self):
         _, seen = table(lambda n: 2.0, lambda n: 1.0, counts=(1, 12, 12))
@@ -521,6 +542,42 @@ class Ranges(unittest.TestCase):
         for rows, value in expected.items():
             torch.testing.assert_close(model(tokens(rows)), value, atol=1e-5,
                                        rtol=1e-5)
+
+
+class Captures(unittest.TestCase):
+    """Eager calls that run members load what a graph will need, because
+    nothing can be loaded while one is captured."""
+
+    def prefers(self, rows, capturing=False, **ranges):
+        loaded = []
+        first = SimpleNamespace(is_cuda=True, shape=torch.Size([1, rows, 8]))
+        site = SimpleNamespace(
+            **{"_eager_rows": None, "_traced_rows": None, **ranges},
+            gradients="recompute", _verdict=None)
+        with mock.patch("torch.cuda.is_current_stream_capturing",
+                        return_value=capturing):
+            found = FusedModule._prefers_members(
+                site, first, SimpleNamespace(load=loaded.append))
+        return found, loaded
+
+    def test_what_graphs_run_is_loaded(self):
+        few = RowRanges.up_to(33)
+        self.assertEqual(self.prefers(257, _eager_rows=few), (True, [257]))
+        self.assertEqual(self.prefers(257, _eager_rows=RowRanges(),
+                                      _traced_rows=few), (True, []))
+        self.assertEqual(self.prefers(257, True, _eager_rows=few),
+                         (False, []))
+        self.assertEqual(self.prefers(257, True, _traced_rows=few),
+                         (True, []))
+
+    def test_only_what_is_missing_is_loaded(self):
+        loaded = []
+        kernel = SimpleNamespace(
+            _flat=True, _limit=33, _instance="an instance",
+            _load_all=lambda instance, rows: loaded.append((instance, rows)))
+        for rows in (1, 33, 34):
+            Kernel.load(kernel, rows)
+        self.assertEqual(loaded, [("an instance", 34)])
 
 
 if __name__ == "__main__":
