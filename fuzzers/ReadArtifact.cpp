@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse-c/Runtime.h"
-#include "fuse/Runtime/Host/Container.h"
+#include "fuse/Runtime/Core/Container.h"
 
 #include <cstdint>
 #include <cstdlib>
@@ -24,10 +24,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string_view rest(reinterpret_cast<const char *>(data + 1), size - 1);
   std::string bytes(rest);
   if (data[0] % 2)
-    bytes = host::writeContainer({{FUSE_SECTION_MANIFEST, rest},
-                                  {FUSE_SECTION_PTX, ".version 8.0\n"},
-                                  {FUSE_SECTION_CUBIN, "\x7f"
-                                                       "ELF"}});
+    bytes = runtime::writeContainer({{FUSE_SECTION_MANIFEST, rest},
+                                     {FUSE_SECTION_PTX, ".version 8.0\n"},
+                                     {FUSE_SECTION_CUBIN, "\x7f"
+                                                          "ELF"}});
   fuse_artifact *artifact = nullptr;
   if (fuse_artifact_from_bytes(bytes.data(), bytes.size(), &artifact))
     return 0;

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Registry/SlotConfig.h"
+#include "fuse/Slots/SlotConfig.h"
 
 #include <cstdint>
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Runtime/Npy.h"
-#include "fuse/Runtime/Safetensors.h"
+#include "fuse/IO/Npy.h"
+#include "fuse/IO/Safetensors.h"
 
 #include <cstdint>
 #include <string>

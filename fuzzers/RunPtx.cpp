@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Machine.h"
+#include "machine/Machine.h"
 
 #include <cstring>
 #include <string>

@@ -90,9 +90,9 @@ for what in "$@"; do
   case $what in
   address) preset=asan tests=FuseRuntimeTests options=$asan_options ;;
   thread) preset=tsan tests=FuseRuntimeTests options= ;;
-  compiler) preset=asan tests=FuseCompilerTests options=$llvm_options ;;
+  compiler) preset=asan tests=FuseArtifactTests options=$llvm_options ;;
   threads)
-    preset=tsan-compiler tests=FuseCompilerTests options=
+    preset=tsan-compiler tests=FuseArtifactTests options=
     # Locks of LLVM are not seen, so that what they guard looks like a race.
     TSAN_OPTIONS=$tsan_options:ignore_noninstrumented_modules=1
     ;;

@@ -8,7 +8,7 @@
 #define FUSE_INITALLDIALECTS_H
 
 #include "fuse/IR/FuseDialect.h"
-#include "fuse/Registry/KernelRegistry.h"
+#include "fuse/Slots/KernelRegistry.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "tile/IR/TileDialect.h"
 

@@ -6,8 +6,8 @@
 
 #include "CompileWith.h"
 #include "Context.h"
-#include "fuse/Compiler/CompileCache.h"
-#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Artifact/CompileCache.h"
+#include "fuse/Runtime/Core/Failure.h"
 
 #include <cstdlib>
 
@@ -16,7 +16,7 @@ using namespace fuse;
 
 struct fuse_cache {
   explicit fuse_cache(const std::string &path) : cache(path) {}
-  host::Cache cache;
+  runtime::Cache cache;
 };
 
 /// As `guard`, also for what the host library throws.
@@ -25,7 +25,7 @@ static fuse_status guardHost(Body body) {
   return guard([&] {
     try {
       return body();
-    } catch (const host::Failure &failure) {
+    } catch (const runtime::Failure &failure) {
       return fail(failure.getStatus(), failure.getMessage());
     }
   });
@@ -44,9 +44,9 @@ static std::string getDefaultDirectory() {
     return base + "/fuse";
   if (std::string home = get("HOME"); !home.empty())
     return home + "/.cache/fuse";
-  throw host::Failure(FUSE_ERROR_IO,
-                      "there is no directory for the cache: none is given, and "
-                      "FUSE_CACHE_DIR, XDG_CACHE_HOME and HOME are not set");
+  throw runtime::Failure(
+      FUSE_ERROR_IO, "there is no directory for the cache: none is given, and "
+                     "FUSE_CACHE_DIR, XDG_CACHE_HOME and HOME are not set");
 }
 
 fuse_status fuse_cache_open(const char *directory, fuse_cache **cache) {

@@ -6,7 +6,7 @@
 
 #include "CompileWith.h"
 #include "Context.h"
-#include "fuse/Compiler/ArtifactDraft.h"
+#include "fuse/Artifact/ArtifactDraft.h"
 #include "fuse/Target/ObjectLinker.h"
 
 #include <cstring>

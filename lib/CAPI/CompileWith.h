@@ -8,7 +8,7 @@
 #define FUSE_CAPI_COMPILEWITH_H
 
 #include "Context.h"
-#include "fuse/Compiler/Compiler.h"
+#include "fuse/Artifact/Compiler.h"
 
 namespace fuse {
 

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Compiler/Compiler.h"
+#include "fuse/Artifact/Compiler.h"
 #include "Context.h"
-#include "fuse/Compiler/Phase.h"
+#include "fuse/Artifact/Phase.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
 #include "fuse/Support/TextLimits.h"

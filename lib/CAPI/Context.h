@@ -8,7 +8,7 @@
 #define FUSE_CAPI_CONTEXT_H
 
 #include "fuse-c/Compiler.h"
-#include "fuse/Compiler/Compiler.h"
+#include "fuse/Artifact/Compiler.h"
 #include "fuse/Support/FloatEnvironment.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"

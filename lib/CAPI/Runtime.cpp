@@ -6,17 +6,17 @@
 
 #include "fuse-c/Runtime.h"
 #include "Enum.h"
-#include "fuse/Runtime/Host/Failure.h"
-#include "fuse/Runtime/Host/HostCode.h"
-#include "fuse/Runtime/Host/Instance.h"
-#include "fuse/Runtime/Host/ThreadPool.h"
+#include "fuse/Runtime/CPU/HostCode.h"
+#include "fuse/Runtime/Core/Failure.h"
+#include "fuse/Runtime/Core/Instance.h"
+#include "fuse/Runtime/Core/ThreadPool.h"
 #include "fuse/Support/FloatEnvironment.h"
 
 #include <cstdlib>
 #include <mutex>
 #include <new>
 
-using namespace fuse::host;
+using namespace fuse::runtime;
 
 struct fuse_artifact {
   std::shared_ptr<const Artifact> value;

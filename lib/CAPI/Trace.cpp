@@ -6,7 +6,7 @@
 
 #include "Trace.h"
 #include "Context.h"
-#include "fuse/Compiler/Phase.h"
+#include "fuse/Artifact/Phase.h"
 #include "mlir/Pass/Pass.h"
 
 using namespace mlir;

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Analysis/Chip.h"
 #include "fuse/Conversion/Passes.h"
 #include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Schedule/Chip.h"
 #include "fuse/Slots/Passes.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/Conversion/AffineToStandard/AffineToStandard.h"

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FakeCuda.h"
-#include "CudaDriver.h"
+#include "fuse/Runtime/CUDA/CudaDriver.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <vector>
 
-using namespace fuse::host::cuda;
+using namespace fuse::runtime::cuda;
 
 namespace {
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Runtime/Host/Cache.h"
-#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Core/Cache.h"
+#include "fuse/Runtime/Core/Failure.h"
 
 #include <cerrno>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 
 #include <unistd.h>
 
-using namespace fuse::host;
+using namespace fuse::runtime;
 
 static constexpr const char *kUsage =
     "usage: fuse-cache stat|verify|clear <directory>\n"

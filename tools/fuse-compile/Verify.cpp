@@ -6,10 +6,10 @@
 
 #include "Verify.h"
 #include "Handles.h"
-#include "fuse/Runtime/Host/Failure.h"
-#include "fuse/Runtime/Host/Instance.h"
-#include "fuse/Runtime/Trial/Emulator.h"
-#include "fuse/Runtime/Trial/Trial.h"
+#include "fuse/Measure/DeviceTest.h"
+#include "fuse/Measure/Emulator.h"
+#include "fuse/Runtime/Core/Failure.h"
+#include "fuse/Runtime/Core/Instance.h"
 #include "nlohmann/json.hpp"
 
 #include <cmath>
@@ -24,9 +24,9 @@ namespace {
 
 /// A tensor in memory of its own.
 struct Buffer {
-  explicit Buffer(const host::TensorSpec &spec, std::vector<int64_t> sizes)
+  explicit Buffer(const runtime::TensorSpec &spec, std::vector<int64_t> sizes)
       : shape(std::move(sizes)),
-        bytes(host::getNumBytes(spec, shape.data()) + 64) {
+        bytes(runtime::getNumBytes(spec, shape.data()) + 64) {
     void *data = bytes.data();
     size_t room = bytes.size();
     data = std::align(16, bytes.size() - 64, data, room);
@@ -36,9 +36,9 @@ struct Buffer {
   }
   Buffer(Buffer &&) = default;
 
-  std::string getBytes(const host::TensorSpec &spec) const {
+  std::string getBytes(const runtime::TensorSpec &spec) const {
     return {static_cast<const char *>(tensor.data),
-            host::getNumBytes(spec, shape.data())};
+            runtime::getNumBytes(spec, shape.data())};
   }
 
   std::vector<int64_t> shape;
@@ -50,10 +50,10 @@ struct Buffer {
 
 /// Fills a tensor with finite values of magnitude up to two or so. The bits are
 /// drawn, not the values: rounding is of no interest here.
-static void fillRandom(Buffer &buffer, const host::TensorSpec &spec,
+static void fillRandom(Buffer &buffer, const runtime::TensorSpec &spec,
                        std::mt19937_64 &random) {
   size_t width = spec.dtype.bits / 8;
-  size_t count = host::getNumBytes(spec, buffer.shape.data()) / width;
+  size_t count = runtime::getNumBytes(spec, buffer.shape.data()) / width;
   auto *data = static_cast<char *>(buffer.tensor.data);
   for (size_t i = 0; i < count; ++i) {
     uint64_t bits = random();
@@ -134,8 +134,8 @@ private:
 
 /// Tensors of a function; sizes that are open become small ones.
 static std::vector<Buffer>
-createBuffers(const host::Function &function,
-              const std::vector<host::TensorSpec> &specs,
+createBuffers(const runtime::Function &function,
+              const std::vector<runtime::TensorSpec> &specs,
               const std::vector<int64_t> &symbols, bool results) {
   std::vector<Buffer> buffers;
   for (size_t i = 0; i < specs.size(); ++i) {
@@ -147,7 +147,7 @@ createBuffers(const host::Function &function,
       if (results && function.resultSizes[i][dim])
         shape[dim] = function.resultSizes[i][dim]->evaluate(symbols.data());
       for (size_t s = 0; s < function.symbols.size() && !results; ++s)
-        for (host::Symbol::Place place : function.symbols[s].places)
+        for (runtime::Symbol::Place place : function.symbols[s].places)
           if (place.argument == i && place.dim == dim)
             shape[dim] = symbols[s];
     }
@@ -157,14 +157,14 @@ createBuffers(const host::Function &function,
 }
 
 /// Small sizes for those that are open.
-static std::vector<int64_t> chooseSymbols(const host::Function &function) {
+static std::vector<int64_t> chooseSymbols(const runtime::Function &function) {
   std::vector<int64_t> symbols;
-  for (const host::Symbol &symbol : function.symbols)
+  for (const runtime::Symbol &symbol : function.symbols)
     symbols.push_back(symbol.size.value_or(symbols.empty() ? 3 : 2));
   return symbols;
 }
 
-static std::vector<Buffer> createInputs(const host::Function &function,
+static std::vector<Buffer> createInputs(const runtime::Function &function,
                                         const std::vector<int64_t> &symbols) {
   std::vector<Buffer> inputs =
       createBuffers(function, function.arguments, symbols, false);
@@ -176,11 +176,11 @@ static std::vector<Buffer> createInputs(const host::Function &function,
 
 /// Whether two results are the same up to the order of sums, which moves some
 /// by a step of the narrowest type among the tensors of the function.
-static bool isClose(const host::Function &function, size_t result,
+static bool isClose(const runtime::Function &function, size_t result,
                     const std::string &actual, const std::string &expected) {
   int narrowest = 32;
   for (const auto &specs : {function.arguments, function.results})
-    for (const host::TensorSpec &spec : specs)
+    for (const runtime::TensorSpec &spec : specs)
       narrowest = std::min<int>(narrowest, spec.dtype.bits);
   double bound = narrowest == 8 ? 1e-3 : narrowest == 16 ? 1e-4 : 1e-10;
   trial::Comparison difference =
@@ -193,7 +193,7 @@ static bool isClose(const host::Function &function, size_t result,
 /// there; otherwise they have to be the same.
 static Expected<bool> compare(const fuse_artifact *fused,
                               const fuse_artifact *layers,
-                              const host::Function &function) {
+                              const runtime::Function &function) {
   std::vector<int64_t> symbols = chooseSymbols(function);
   std::vector<Buffer> inputs = createInputs(function, symbols);
   std::vector<Buffer> results[2];
@@ -218,7 +218,7 @@ static Expected<bool> compare(const fuse_artifact *fused,
 
 static std::vector<std::string>
 runOnce(const std::shared_ptr<trial::Gpu> &gpu, std::string_view artifact,
-        const host::Function &function,
+        const runtime::Function &function,
         const std::vector<trial::Argument> &arguments,
         trial::ArgumentStore &store) {
   // The emulator finds out by itself what never ends.
@@ -236,7 +236,7 @@ runOnce(const std::shared_ptr<trial::Gpu> &gpu, std::string_view artifact,
 /// what is in none, beside its layers on the CPU. Returns what is wrong.
 static Expected<std::string> compareEmulated(std::string_view artifact,
                                              const fuse_artifact *layers,
-                                             const host::Function &function,
+                                             const runtime::Function &function,
                                              std::string &device) {
   std::vector<int64_t> symbols = chooseSymbols(function);
   std::vector<Buffer> inputs = createInputs(function, symbols);
@@ -268,7 +268,7 @@ static Expected<std::string> compareEmulated(std::string_view artifact,
       std::shared_ptr<trial::Gpu> gpu = trial::Gpu::open(0);
       device = gpu->getName();
       values = runOnce(gpu, artifact, function, arguments, store);
-    } catch (const host::Failure &failure) {
+    } catch (const runtime::Failure &failure) {
       return failure.getMessage();
     }
     if (order == 0)
@@ -302,7 +302,7 @@ static Expected<std::string> getDigest(const fuse_module *module) {
   size_t length = 0;
   if (llvm::Error error = check(fuse_module_print(module, &text, &length)))
     return std::move(error);
-  std::string digest = host::toHex(host::getDigest({text, length}));
+  std::string digest = runtime::toHex(runtime::getDigest({text, length}));
   fuse_string_free(text);
   return digest;
 }
@@ -316,9 +316,10 @@ Expected<bool> fuse::verifyArtifact(llvm::StringRef path, bool emulates,
     return artifact.takeError();
   size_t size;
   const void *bytes = fuse_artifact_bytes(artifact->get(), &size);
-  auto sections = host::readContainer({static_cast<const char *>(bytes), size});
-  host::Manifest manifest = host::readManifest(sections);
-  nlohmann::json json = host::parseJSON(sections[0].data);
+  auto sections =
+      runtime::readContainer({static_cast<const char *>(bytes), size});
+  runtime::Manifest manifest = runtime::readManifest(sections);
+  nlohmann::json json = runtime::parseJSON(sections[0].data);
   size_t index = json.value("ir", size_t(0));
   if (index >= sections.size() || sections[index].kind != FUSE_SECTION_IR)
     return createStringError("the artefact has no IR");
@@ -340,7 +341,7 @@ Expected<bool> fuse::verifyArtifact(llvm::StringRef path, bool emulates,
   });
   if (!compiled)
     return compiled.takeError();
-  for (const host::Function &function : manifest.functions) {
+  for (const runtime::Function &function : manifest.functions) {
     if (emulates && function.device) {
       std::string device;
       Expected<std::string> wrong =

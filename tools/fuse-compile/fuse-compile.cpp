@@ -10,7 +10,7 @@
 
 #include "Handles.h"
 #include "Verify.h"
-#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Core/Failure.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
@@ -231,7 +231,7 @@ int main(int argc, char **argv) {
   llvm::Expected<bool> holds = false;
   try {
     holds = runTool(options);
-  } catch (const host::Failure &failure) {
+  } catch (const runtime::Failure &failure) {
     holds = llvm::createStringError(failure.getMessage());
   }
   if (!holds) {

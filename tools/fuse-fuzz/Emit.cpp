@@ -6,16 +6,16 @@
 
 #include "Emit.h"
 #include "Execution.h"
-#include "Inputs.h"
-#include "Interpreter.h"
 #include "RandomSchedules.h"
-#include "fuse/Compiler/Compiler.h"
+#include "fuse/Artifact/Compiler.h"
+#include "fuse/Execution/Inputs.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/InitAllDialects.h"
-#include "fuse/Runtime/Host/Failure.h"
-#include "fuse/Runtime/Host/Instance.h"
-#include "fuse/Runtime/Trial/Trial.h"
-#include "fuse/Runtime/Trial/TrialFormat.h"
+#include "fuse/Interpreter/Interpreter.h"
+#include "fuse/Measure/DeviceTest.h"
+#include "fuse/Measure/TestBundle.h"
+#include "fuse/Runtime/Core/Failure.h"
+#include "fuse/Runtime/Core/Instance.h"
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -373,7 +373,8 @@ static llvm::Error addCases(ModuleOp module, StringRef path, uint64_t seed,
   Expected<std::string> artifact = compileToArtifact(module, options);
   if (!artifact)
     return artifact.takeError();
-  json manifest = host::parseJSON(host::Artifact(*artifact).sections[0].data);
+  json manifest =
+      runtime::parseJSON(runtime::Artifact(*artifact).sections[0].data);
   std::optional<size_t> section;
   for (const json &function : manifest["functions"]) {
     std::string name = function["name"];
@@ -465,10 +466,10 @@ static void writeFile(const std::string &path, const File &file) {
                       {"version", trial::kTrialVersion},
                       {"cases", file.cases}};
   std::string text = description.dump();
-  std::vector<host::Section> list = {{trial::kDescriptionSection, text}};
+  std::vector<runtime::Section> list = {{trial::kDescriptionSection, text}};
   for (const auto &[kind, data] : file.sections)
     list.push_back({kind, data});
-  host::writeFileAtomically(path, host::writeContainer(list));
+  runtime::writeFileAtomically(path, runtime::writeContainer(list));
 }
 
 bool fuse::emitCases(const EmitOptions &options) {
@@ -516,7 +517,7 @@ bool fuse::emitCases(const EmitOptions &options) {
       llvm::errs() << "[" << made << "/" << options.count << "] up to seed "
                    << seed - 1 << "\n";
     }
-  } catch (const host::Failure &failure) {
+  } catch (const runtime::Failure &failure) {
     llvm::WithColor::error(llvm::errs(), "fuse-fuzz")
         << failure.getMessage() << "\n";
     return false;

@@ -5,11 +5,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Execution.h"
-#include "Inputs.h"
-#include "Interpreter.h"
 #include "Relations.h"
 #include "TokenUse.h"
-#include "Verify.h"
+#include "fuse/Execution/Inputs.h"
+#include "fuse/Execution/Verify.h"
+#include "fuse/Interpreter/Interpreter.h"
 #include "fuse/Transforms/Transforms.h"
 #include "mlir/IR/Verifier.h"
 #include "llvm/Support/FormatVariadic.h"

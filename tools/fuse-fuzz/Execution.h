@@ -8,7 +8,7 @@
 #define FUSE_TOOLS_FUSE_FUZZ_EXECUTION_H
 
 #include "Checks.h"
-#include "fuse/Runtime/HostTensor.h"
+#include "fuse/IO/HostTensor.h"
 
 namespace fuse {
 

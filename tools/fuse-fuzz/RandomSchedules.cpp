@@ -11,8 +11,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "RandomSchedules.h"
-#include "fuse/Analysis/ScheduleTable.h"
 #include "fuse/IR/FuseOps.h"
+#include "fuse/Schedule/ScheduleTable.h"
 #include "mlir/IR/Diagnostics.h"
 
 using namespace mlir;

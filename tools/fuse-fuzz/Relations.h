@@ -13,7 +13,7 @@
 #define FUSE_TOOLS_FUSE_FUZZ_RELATIONS_H
 
 #include "ModuleGenerator.h"
-#include "fuse/Runtime/HostTensor.h"
+#include "fuse/IO/HostTensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 #include <functional>

@@ -8,7 +8,7 @@
 #define FUSE_TOOLS_FUSE_FUZZ_TOKENUSE_H
 
 #include "ModuleGenerator.h"
-#include "fuse/Runtime/HostTensor.h"
+#include "fuse/IO/HostTensor.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 namespace fuse {

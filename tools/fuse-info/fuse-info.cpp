@@ -5,15 +5,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse-c/Runtime.h"
-#include "fuse/Runtime/Host/Failure.h"
-#include "fuse/Runtime/Host/HostCode.h"
-#include "fuse/Runtime/Host/Instance.h"
+#include "fuse/Runtime/CPU/HostCode.h"
+#include "fuse/Runtime/Core/Failure.h"
+#include "fuse/Runtime/Core/Instance.h"
 #include "nlohmann/json.hpp"
 
 #include <cstring>
 #include <iostream>
 
-using namespace fuse::host;
+using namespace fuse::runtime;
 using nlohmann::json;
 
 static constexpr const char *kUsage =

@@ -6,7 +6,7 @@
 
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
-#include "fuse/Registry/KernelRegistry.h"
+#include "fuse/Slots/KernelRegistry.h"
 #include "fuse/Support/TextLimits.h"
 #include "fuse/Target/PTX.h"
 #include "mlir/IR/MLIRContext.h"

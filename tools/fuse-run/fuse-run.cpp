@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Inputs.h"
-#include "Program.h"
-#include "Verify.h"
+#include "fuse/Execution/Inputs.h"
+#include "fuse/Execution/Program.h"
+#include "fuse/Execution/Verify.h"
+#include "fuse/IO/Npy.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Pipelines/Pipelines.h"
-#include "fuse/Runtime/Npy.h"
 #include "fuse/Slots/Passes.h"
 #include "fuse/Support/OutputFile.h"
 #include "fuse/Support/ReadModule.h"

@@ -14,12 +14,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse-c/Runtime.h"
-#include "fuse/Runtime/Host/Failure.h"
-#include "fuse/Runtime/Trial/Child.h"
-#include "fuse/Runtime/Trial/Emulator.h"
-#include "fuse/Runtime/Trial/Options.h"
-#include "fuse/Runtime/Trial/Trial.h"
-#include "fuse/Runtime/Trial/TrialFormat.h"
+#include "fuse/Measure/Child.h"
+#include "fuse/Measure/DeviceTest.h"
+#include "fuse/Measure/Emulator.h"
+#include "fuse/Measure/Options.h"
+#include "fuse/Measure/TestBundle.h"
+#include "fuse/Runtime/Core/Failure.h"
 
 #include <atomic>
 #include <chrono>
@@ -31,8 +31,8 @@
 
 using namespace fuse;
 using namespace fuse::trial;
-using host::Failure;
 using nlohmann::json;
+using runtime::Failure;
 using Send = std::function<void(const json &)>;
 
 namespace {
@@ -99,16 +99,16 @@ static std::string getDigest(const std::vector<std::string> &results) {
   std::string all;
   for (const std::string &result : results)
     all += result;
-  return host::toHex(host::getDigest(all)).substr(0, 16);
+  return runtime::toHex(runtime::getDigest(all)).substr(0, 16);
 }
 
 /// Writes the results of a case as they lie in memory.
 static void keepResults(const std::string &folder, size_t index,
                         const std::vector<std::string> &results) {
   for (size_t i = 0; i < results.size(); ++i)
-    host::writeFileAtomically(folder + "/" + std::to_string(index) + "-" +
-                                  std::to_string(i) + ".bin",
-                              results[i]);
+    runtime::writeFileAtomically(folder + "/" + std::to_string(index) + "-" +
+                                     std::to_string(i) + ".bin",
+                                 results[i]);
 }
 
 /// What became of a case: "status", and what was compared.
@@ -414,7 +414,7 @@ static int runTool(const Options &options) {
   report["cases"] = std::move(list);
   if (options.soak > 0)
     report["soak"] = soak(options, good);
-  host::writeFileAtomically(options.output, report.dump(1) + "\n");
+  runtime::writeFileAtomically(options.output, report.dump(1) + "\n");
   std::printf("%zu cases, %zu ok\n", cases.size(), good.size());
   bool soaked = options.soak == 0 || (report["soak"].value("wrong", 1) == 0 &&
                                       report["soak"]["failures"].empty());

@@ -6,8 +6,8 @@
 
 #include "Measure.h"
 #include "fuse-c/Runtime.h"
-#include "fuse/Runtime/Host/Failure.h"
-#include "fuse/Runtime/Trial/TuneFormat.h"
+#include "fuse/Measure/TuneFormat.h"
+#include "fuse/Runtime/Core/Failure.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,8 +15,8 @@
 
 using namespace fuse;
 using namespace fuse::trial;
-using host::Failure;
 using nlohmann::json;
+using runtime::Failure;
 
 static double findMedian(std::vector<double> values) {
   auto middle = values.begin() + values.size() / 2;
@@ -129,7 +129,7 @@ bool Measurer::load(Candidate &candidate, const json &op,
 static bool agree(const Call &call, const std::vector<std::string> &actual,
                   const std::vector<std::string> &expected,
                   std::string &detail) {
-  const std::vector<host::TensorSpec> &specs = call.getFunction().results;
+  const std::vector<runtime::TensorSpec> &specs = call.getFunction().results;
   for (size_t i = 0; i < actual.size(); ++i) {
     const std::string &element = specs[i % specs.size()].element;
     Comparison comparison = compare(element, actual[i], expected[i]);

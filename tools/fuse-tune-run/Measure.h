@@ -7,7 +7,7 @@
 #ifndef FUSE_TOOLS_FUSE_TUNE_RUN_MEASURE_H
 #define FUSE_TOOLS_FUSE_TUNE_RUN_MEASURE_H
 
-#include "fuse/Runtime/Trial/Trial.h"
+#include "fuse/Measure/DeviceTest.h"
 
 #include <functional>
 #include <set>
@@ -67,7 +67,7 @@ private:
   const TrialFile &file;
   MeasureOptions options;
   ArgumentStore store;
-  host::SharedWeights shared;
+  runtime::SharedWeights shared;
   /// Calls of the op before, so that their weights stay.
   std::vector<std::unique_ptr<Call>> previous;
   void *stream;

@@ -10,17 +10,17 @@
 //===----------------------------------------------------------------------===//
 
 #include "Measure.h"
-#include "fuse/Runtime/Host/Failure.h"
-#include "fuse/Runtime/Trial/Child.h"
-#include "fuse/Runtime/Trial/Options.h"
-#include "fuse/Runtime/Trial/TuneFormat.h"
+#include "fuse/Measure/Child.h"
+#include "fuse/Measure/Options.h"
+#include "fuse/Measure/TuneFormat.h"
+#include "fuse/Runtime/Core/Failure.h"
 
 #include <cstdio>
 
 using namespace fuse;
 using namespace fuse::trial;
-using host::Failure;
 using nlohmann::json;
+using runtime::Failure;
 
 namespace {
 
@@ -212,7 +212,7 @@ static void runTool(const Options &options) {
   if (!progress.fatal.empty())
     throw Failure(FUSE_ERROR_DEVICE, progress.fatal);
   json report = makeReport(options, file, progress);
-  host::writeFileAtomically(options.output, report.dump(1) + "\n");
+  runtime::writeFileAtomically(options.output, report.dump(1) + "\n");
   printSummary(report);
 }
 

@@ -4,14 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Inputs.h"
 #include "Tune.h"
-#include "fuse/Analysis/RowProblem.h"
-#include "fuse/Analysis/ScheduleCandidates.h"
-#include "fuse/Compiler/Compiler.h"
-#include "fuse/Runtime/Host/Instance.h"
-#include "fuse/Runtime/Trial/Trial.h"
-#include "fuse/Runtime/Trial/TuneFormat.h"
+#include "fuse/Artifact/Compiler.h"
+#include "fuse/Execution/Inputs.h"
+#include "fuse/Measure/DeviceTest.h"
+#include "fuse/Measure/TuneFormat.h"
+#include "fuse/Runtime/Core/Instance.h"
+#include "fuse/Schedule/RowProblem.h"
+#include "fuse/Schedule/ScheduleCandidates.h"
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
@@ -176,8 +176,8 @@ static void compile(Task &task, const DialectRegistry &registry,
       task.error += ": " + errors;
     return;
   }
-  host::Artifact made(*artifact);
-  json manifest = host::parseJSON(made.sections[0].data);
+  runtime::Artifact made(*artifact);
+  json manifest = runtime::parseJSON(made.sections[0].data);
   if (manifest["functions"][0]["cuda"].value("path", "") != "scheduled") {
     task.error = "the scheduled path did not take the function";
     return;
@@ -321,8 +321,8 @@ Expected<std::string> fuse::makeCandidates(ModuleOp module,
                       {"multiprocessors", options.multiprocessors},
                       {"ops", std::move(ops)}};
   std::string text = description.dump();
-  std::vector<host::Section> list = {{trial::kDescriptionSection, text}};
+  std::vector<runtime::Section> list = {{trial::kDescriptionSection, text}};
   for (const auto &[kind, data] : sections.list)
     list.push_back({kind, data});
-  return host::writeContainer(list);
+  return runtime::writeContainer(list);
 }

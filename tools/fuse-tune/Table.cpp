@@ -5,10 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "Tune.h"
-#include "fuse/Analysis/ScheduleTable.h"
-#include "fuse/Runtime/Host/Container.h"
-#include "fuse/Runtime/Host/Manifest.h"
-#include "fuse/Runtime/Trial/TuneFormat.h"
+#include "fuse/Measure/TuneFormat.h"
+#include "fuse/Runtime/Core/Container.h"
+#include "fuse/Runtime/Core/Manifest.h"
+#include "fuse/Schedule/ScheduleTable.h"
 #include "nlohmann/json.hpp"
 
 #include <map>
@@ -101,7 +101,7 @@ static llvm::Error addMeasurements(const std::string &file,
                                    const std::string &text,
                                    const std::string &firstFile, double margin,
                                    Measurements &all) {
-  json report = host::parseJSON(text);
+  json report = runtime::parseJSON(text);
   if (!report.is_object() ||
       report.value("format", "") != trial::kMeasurementsFormat)
     return createStringError(file +
@@ -145,7 +145,7 @@ Expected<std::string> fuse::makeTable(const std::vector<std::string> &files,
                                       double margin) {
   Measurements all;
   for (const std::string &file : files) {
-    std::string text = host::readFile(file);
+    std::string text = runtime::readFile(file);
     try {
       if (llvm::Error error =
               addMeasurements(file, text, files.front(), margin, all))

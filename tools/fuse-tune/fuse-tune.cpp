@@ -6,13 +6,13 @@
 
 #include "Tune.h"
 #include "fuse-c/Runtime.h"
-#include "fuse/Compiler/Compiler.h"
+#include "fuse/Artifact/Compiler.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/InitAllPasses.h"
-#include "fuse/Runtime/Host/Container.h"
-#include "fuse/Runtime/Host/Failure.h"
-#include "fuse/Runtime/Trial/TuneFormat.h"
+#include "fuse/Measure/TuneFormat.h"
+#include "fuse/Runtime/Core/Container.h"
+#include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Support/ReadModule.h"
 #include "fuse/Support/TemporaryDirectory.h"
 #include "fuse/Target/PTX.h"
@@ -225,7 +225,7 @@ static Error runTool(const char *self, Options &options) {
   if (options.output.empty())
     return createStringError("-o is missing");
   auto write = [&](const std::string &path, const std::string &content) {
-    host::writeFileAtomically(path, content);
+    runtime::writeFileAtomically(path, content);
   };
   std::vector<std::string> measured(options.files.begin(), options.files.end());
   if (!options.table) {
@@ -279,7 +279,7 @@ int main(int argc, char **argv) {
   Error error = Error::success();
   try {
     error = runTool(argv[0], options);
-  } catch (const host::Failure &failure) {
+  } catch (const runtime::Failure &failure) {
     error = createStringError(failure.getMessage());
   }
   if (error) {

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/WeightRecipes.h"
+#include "fuse/IO/WeightPacking.h"
 #include "fuse/InitAllDialects.h"
-#include "fuse/Runtime/WeightPacking.h"
 #include "fuse/Support/OutputFile.h"
 #include "fuse/Support/ReadModule.h"
 #include "mlir/IR/BuiltinOps.h"

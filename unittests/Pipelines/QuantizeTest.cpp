@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Execution/HostCall.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Pipelines/Pipelines.h"
-#include "fuse/Runtime/HostCall.h"
 #include "fuse/Target/HostJIT.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/InitAllDialects.h"

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaFixture.h"
-#include "fuse/Runtime/Host/Failure.h"
-#include "fuse/Runtime/Host/Instance.h"
+#include "fuse/Runtime/Core/Failure.h"
+#include "fuse/Runtime/Core/Instance.h"
 #include "nlohmann/json.hpp"
 
 using namespace fuse;
@@ -204,8 +204,8 @@ static std::string refuse(Change change) {
   json manifest = makeRanges();
   change(manifest["functions"][0]["cuda"]);
   try {
-    host::Artifact artifact(makeArtifact(manifest.dump()));
-  } catch (const host::Failure &failure) {
+    runtime::Artifact artifact(makeArtifact(manifest.dump()));
+  } catch (const runtime::Failure &failure) {
     return failure.getMessage();
   }
   return "";

@@ -13,8 +13,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "TemporaryDirectory.h"
-#include "fuse/Runtime/Host/Cache.h"
-#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Core/Cache.h"
+#include "fuse/Runtime/Core/Failure.h"
 #include "gtest/gtest.h"
 
 #include <cerrno>
@@ -29,7 +29,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using namespace fuse::host;
+using namespace fuse::runtime;
 namespace fs = std::filesystem;
 
 namespace {

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Runtime/Host/Cache.h"
+#include "fuse/Runtime/Core/Cache.h"
 #include "TemporaryDirectory.h"
-#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Core/Failure.h"
 #include "gtest/gtest.h"
 
 #include <filesystem>
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 using namespace fuse;
-using namespace fuse::host;
+using namespace fuse::runtime;
 using namespace fuse::test;
 namespace fs = std::filesystem;
 

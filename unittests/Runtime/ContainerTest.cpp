@@ -7,8 +7,8 @@
 #include "GetFailure.h"
 #include "TemporaryDirectory.h"
 #include "TestArtifact.h"
-#include "fuse/Runtime/Host/Failure.h"
-#include "fuse/Runtime/Host/Instance.h"
+#include "fuse/Runtime/Core/Failure.h"
+#include "fuse/Runtime/Core/Instance.h"
 #include "gtest/gtest.h"
 
 #include <filesystem>
@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 using namespace fuse;
-using namespace fuse::host;
+using namespace fuse::runtime;
 using namespace fuse::test;
 
 TEST(Sha256Test, HasTheDigestsOfTheStandard) {

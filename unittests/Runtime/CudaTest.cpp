@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaFixture.h"
-#include "fuse/Runtime/Host/Instance.h"
+#include "fuse/Runtime/Core/Instance.h"
 #include "nlohmann/json.hpp"
 
 #include <algorithm>
@@ -171,11 +171,11 @@ TEST(CudaTest, OverlapsKernelsOfOneFunction) {
 TEST(CudaTest, SharesPackedWeights) {
   const FakeCuda &fake = getFake();
   CudaSession session;
-  auto device = host::openCuda(0);
-  auto program =
-      device->load(std::make_shared<host::Artifact>(makeArtifact(kManifest)));
-  host::SharedWeights shared;
-  auto prepare = [&](int weight, host::SharedWeights *shared) {
+  auto device = runtime::openCuda(0);
+  auto program = device->load(
+      std::make_shared<runtime::Artifact>(makeArtifact(kManifest)));
+  runtime::SharedWeights shared;
+  auto prepare = [&](int weight, runtime::SharedWeights *shared) {
     auto instance = program->instantiate(*program->functions[0]);
     DLTensor up = session.getView(1, kDLCPU), norm = session.getView(2, kDLCPU);
     up.data = session.data[weight];

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaFixture.h"
-#include "fuse/Runtime/Host/Concurrency.h"
-#include "fuse/Runtime/Host/Failure.h"
-#include "fuse/Runtime/Host/Instance.h"
+#include "fuse/Runtime/Core/Concurrency.h"
+#include "fuse/Runtime/Core/Failure.h"
+#include "fuse/Runtime/Core/Instance.h"
 #include "nlohmann/json.hpp"
 
 #include <atomic>
@@ -224,10 +224,10 @@ TEST(DeferredCodeTest, RefusesHolesWithoutASource) {
 
 TEST(ConcurrencyTest, RunsEachTaskOnceAndThrowsTheFirstFailure) {
   std::atomic<int> runs[20] = {};
-  host::runConcurrently(20, [&](size_t i) { ++runs[i]; });
+  runtime::runConcurrently(20, [&](size_t i) { ++runs[i]; });
   for (const std::atomic<int> &count : runs)
     EXPECT_EQ(count, 1);
-  host::runConcurrently(0, [&](size_t) { ADD_FAILURE(); });
+  runtime::runConcurrently(0, [&](size_t) { ADD_FAILURE(); });
   auto fail = [&](size_t i) {
     ++runs[i];
     if (i == 3 || i == 17)
@@ -235,7 +235,7 @@ TEST(ConcurrencyTest, RunsEachTaskOnceAndThrowsTheFirstFailure) {
   };
   std::string what;
   try {
-    host::runConcurrently(20, fail);
+    runtime::runConcurrently(20, fail);
   } catch (const std::runtime_error &error) {
     what = error.what();
   }

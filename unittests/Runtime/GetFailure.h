@@ -7,7 +7,7 @@
 #ifndef FUSE_UNITTESTS_RUNTIME_GETFAILURE_H
 #define FUSE_UNITTESTS_RUNTIME_GETFAILURE_H
 
-#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Core/Failure.h"
 
 #include <string>
 
@@ -19,7 +19,7 @@ std::string getFailure(Body body) {
   try {
     body();
     return "";
-  } catch (const host::Failure &failure) {
+  } catch (const runtime::Failure &failure) {
     return failure.getMessage();
   }
 }

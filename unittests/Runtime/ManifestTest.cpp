@@ -6,12 +6,12 @@
 
 #include "GetFailure.h"
 #include "TestArtifact.h"
-#include "fuse/Runtime/Host/HostCode.h"
-#include "fuse/Runtime/Host/Instance.h"
+#include "fuse/Runtime/CPU/HostCode.h"
+#include "fuse/Runtime/Core/Instance.h"
 #include "gtest/gtest.h"
 
 using namespace fuse;
-using namespace fuse::host;
+using namespace fuse::runtime;
 using namespace fuse::test;
 using nlohmann::json;
 

@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Packing.h"
+#include "fuse/Runtime/Core/Packing.h"
 #include "GetFailure.h"
 #include "gtest/gtest.h"
 
 #include <algorithm>
 
-using namespace fuse::host;
+using namespace fuse::runtime;
 using fuse::test::getFailure;
 
 /// A function of matrices [rows, columns] of bytes.

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Runtime/Host/Tensors.h"
+#include "fuse/Runtime/Core/Tensors.h"
 #include "GetFailure.h"
 #include "gtest/gtest.h"
 
@@ -12,7 +12,7 @@
 #include <random>
 #include <vector>
 
-using namespace fuse::host;
+using namespace fuse::runtime;
 using fuse::test::getFailure;
 
 namespace {

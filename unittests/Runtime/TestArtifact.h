@@ -8,7 +8,7 @@
 #define FUSE_UNITTESTS_RUNTIME_TESTARTIFACT_H
 
 #include "fuse-c/Runtime.h"
-#include "fuse/Runtime/Host/Container.h"
+#include "fuse/Runtime/Core/Container.h"
 #include "nlohmann/json.hpp"
 
 namespace fuse::test {
@@ -50,10 +50,10 @@ inline constexpr const char *kManifest = R"json({
 
 /// The bytes of an artefact with this manifest.
 inline std::string makeArtifact(const std::string &manifest) {
-  return host::writeContainer({{FUSE_SECTION_MANIFEST, manifest},
-                               {FUSE_SECTION_PTX, ".version 8.0\n"},
-                               {FUSE_SECTION_CUBIN, "\x7f"
-                                                    "ELF..."}});
+  return runtime::writeContainer({{FUSE_SECTION_MANIFEST, manifest},
+                                  {FUSE_SECTION_PTX, ".version 8.0\n"},
+                                  {FUSE_SECTION_CUBIN, "\x7f"
+                                                       "ELF..."}});
 }
 
 } // namespace fuse::test

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Runtime/Host/ThreadPool.h"
+#include "fuse/Runtime/Core/ThreadPool.h"
 #include "fuse-c/Runtime.h"
-#include "fuse/Runtime/Host/Failure.h"
+#include "fuse/Runtime/Core/Failure.h"
 #include "gtest/gtest.h"
 
 #include <chrono>
@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-using namespace fuse::host;
+using namespace fuse::runtime;
 
 /// Runs a loop and counts how often each task ran.
 template <typename Task>

@@ -11,8 +11,8 @@
 #ifndef FUSE_SLOTS_SLOTBINDING_H
 #define FUSE_SLOTS_SLOTBINDING_H
 
-#include "fuse/Registry/KernelRegistry.h"
-#include "fuse/Registry/SlotConfig.h"
+#include "fuse/Slots/KernelRegistry.h"
+#include "fuse/Slots/SlotConfig.h"
 
 namespace fuse {
 

@@ -7,7 +7,7 @@
 #ifndef FUSE_LIB_CONVERSION_FUSETOLINALG_LAYERBUILDER_H
 #define FUSE_LIB_CONVERSION_FUSETOLINALG_LAYERBUILDER_H
 
-#include "fuse/Conversion/FuseToLinalg/ElementMath.h"
+#include "fuse/Codegen/ElementMath.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Conversion/KernelsToPTX/KernelsToPTX.h"
-#include "fuse/Analysis/Chip.h"
+#include "fuse/Schedule/Chip.h"
 #include "fuse/Support/LLVMPasses.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

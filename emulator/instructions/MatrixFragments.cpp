@@ -1,0 +1,452 @@
+//===- MatrixFragments.cpp - Operands of products -------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "instructions/MatrixFragments.h"
+#include "machine/Formats.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+using namespace fuse;
+using namespace fuse::emulator;
+
+unsigned emulator::getBytes(Element element) {
+  switch (element) {
+  case Element::TF32:
+    return 4;
+  case Element::BF16:
+  case Element::F16:
+    return 2;
+  default:
+    return 1;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Shared memory
+//===----------------------------------------------------------------------===//
+
+Descriptor::Descriptor(uint64_t bits) {
+  // All are in units of 16 bytes.
+  auto get = [&](unsigned shift) {
+    constexpr uint64_t mask = (1 << 14) - 1;
+    return static_cast<uint32_t>(bits >> shift & mask) * kChunkBytes;
+  };
+  start = get(0);
+  leading = get(16);
+  stride = get(32);
+  base = bits >> 49 & 7;
+  constexpr uint32_t sizes[] = {0, 128, 64, 32};
+  swizzleBytes = sizes[bits >> 62];
+}
+
+/// Layouts consist of eight rows of a swizzle's bytes (16 without one). Rows of
+/// an operand lie along K, or across it if it is transposed.
+std::vector<uint32_t> Descriptor::getChunks(unsigned first, unsigned count,
+                                            bool isTransposed) const {
+  constexpr unsigned groupRows = 8;
+  uint32_t rowBytes = swizzleBytes ? swizzleBytes : kChunkBytes;
+  std::vector<uint32_t> chunks;
+  auto add = [&](uint32_t offset) {
+    uint32_t address = start + offset;
+    if (swizzleBytes)
+      address ^= (((address >> 7) - base) & (swizzleBytes / kChunkBytes - 1))
+                 << 4;
+    chunks.push_back(address);
+  };
+  if (!isTransposed) {
+    for (unsigned row = first; row < first + count; ++row)
+      for (unsigned i = 0; i < kRowBytes / kChunkBytes; ++i)
+        add(row % groupRows * rowBytes + row / groupRows * stride +
+            i * (swizzleBytes ? kChunkBytes : leading));
+    return chunks;
+  }
+  // Chunks of eight halves; without a swizzle the strides change places.
+  unsigned perRow = rowBytes / kChunkBytes;
+  unsigned depth = getDepth(Element::F16), perChunk = kChunkBytes / 2;
+  for (unsigned k = 0; k < depth; ++k)
+    for (unsigned i = first / perChunk; i < (first + count) / perChunk; ++i)
+      add(k % groupRows * rowBytes +
+          k / groupRows * (swizzleBytes ? stride : leading) +
+          i % perRow * kChunkBytes +
+          i / perRow * (swizzleBytes ? leading : stride));
+  return chunks;
+}
+
+std::vector<SharedRange>
+emulator::getRanges(const std::vector<uint32_t> &chunks) {
+  std::vector<SharedRange> ranges;
+  for (uint32_t chunk : chunks) {
+    if (!ranges.empty() && ranges.back().end == chunk)
+      ranges.back().end += kChunkBytes;
+    else if (!ranges.empty() && ranges.back().begin == chunk + kChunkBytes)
+      ranges.back().begin = chunk;
+    else
+      ranges.push_back({chunk, chunk + kChunkBytes});
+  }
+  return ranges;
+}
+
+std::vector<uint8_t> emulator::gather(const Block &block,
+                                      const std::vector<uint32_t> &chunks) {
+  std::vector<uint8_t> bytes(chunks.size() * kChunkBytes);
+  uint8_t *to = bytes.data();
+  for (uint32_t chunk : chunks) {
+    std::memcpy(to, block.shared.data() + chunk, kChunkBytes);
+    to += kChunkBytes;
+  }
+  return bytes;
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+static std::vector<double> makeTable(Format format) {
+  std::vector<double> table(size_t(1) << format.getBits());
+  for (uint32_t i = 0; i < table.size(); ++i)
+    table[i] = decodeFloat(i, format);
+  return table;
+}
+
+template <typename T>
+static T load(const uint8_t *bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof(T));
+  return value;
+}
+
+/// Calls `store` with the numbers of each element: its row and its K.
+template <typename T, typename Convert, typename Store>
+static void forEach(const std::vector<uint8_t> &bytes, unsigned count,
+                    bool isTransposed, Convert convert, Store store) {
+  constexpr unsigned depth = kRowBytes / sizeof(T);
+  const uint8_t *from = bytes.data();
+  if (isTransposed) {
+    for (unsigned k = 0; k < depth; ++k)
+      for (unsigned row = 0; row < count; ++row, from += sizeof(T))
+        store(row, k, convert(load<T>(from)));
+    return;
+  }
+  for (unsigned row = 0; row < count; ++row)
+    for (unsigned k = 0; k < depth; ++k, from += sizeof(T))
+      store(row, k, convert(load<T>(from)));
+}
+
+template <typename Store>
+static void decodeElements(const std::vector<uint8_t> &bytes, Element element,
+                           unsigned count, bool isTransposed, Store store) {
+  switch (element) {
+  case Element::BF16:
+    return forEach<uint16_t>(
+        bytes, count, isTransposed,
+        [](uint16_t bits) {
+          return double(bitCast<float>(uint32_t(bits) << 16));
+        },
+        store);
+  case Element::F16: {
+    static const std::vector<double> table = makeTable(kHalf);
+    return forEach<uint16_t>(
+        bytes, count, isTransposed,
+        [data = table.data()](uint16_t bits) { return data[bits]; }, store);
+  }
+  case Element::TF32:
+    return forEach<uint32_t>(
+        bytes, count, isTransposed,
+        [](uint32_t bits) {
+          constexpr uint32_t dropped = (1 << 13) - 1;
+          return double(bitCast<float>(bits & ~dropped));
+        },
+        store);
+  case Element::E4M3: {
+    static const std::vector<double> table = makeTable(kE4M3);
+    return forEach<uint8_t>(
+        bytes, count, isTransposed,
+        [data = table.data()](uint8_t bits) { return data[bits]; }, store);
+  }
+  case Element::E5M2: {
+    static const std::vector<double> table = makeTable(kE5M2);
+    return forEach<uint8_t>(
+        bytes, count, isTransposed,
+        [data = table.data()](uint8_t bits) { return data[bits]; }, store);
+  }
+  case Element::S8:
+    return forEach<int8_t>(
+        bytes, count, isTransposed, [](int8_t value) { return double(value); },
+        store);
+  case Element::U8:
+    return forEach<uint8_t>(
+        bytes, count, isTransposed, [](uint8_t value) { return double(value); },
+        store);
+  }
+}
+
+std::vector<double> emulator::decodeRows(const std::vector<uint8_t> &bytes,
+                                         Element element, unsigned count,
+                                         bool isTransposed) {
+  unsigned depth = getDepth(element);
+  std::vector<double> result(size_t(count) * depth);
+  decodeElements(bytes, element, count, isTransposed,
+                 [&](unsigned row, unsigned k, double value) {
+                   result[row * depth + k] = value;
+                 });
+  return result;
+}
+
+namespace {
+
+struct Decoded {
+  uint64_t key = 0;
+  std::vector<uint8_t> bytes;
+  std::shared_ptr<const std::vector<double>> values;
+};
+
+} // namespace
+
+std::shared_ptr<const std::vector<double>>
+emulator::decodeColumns(std::vector<uint8_t> bytes, Element element,
+                        unsigned count, bool isTransposed, uint64_t key) {
+  constexpr size_t numKept = 64;
+  static thread_local std::array<Decoded, numKept> kept;
+  key = key * 2 + isTransposed;
+  key = key * 8 + static_cast<uint64_t>(element);
+  constexpr uint64_t spread = 0x9e3779b97f4a7c15;
+  Decoded &entry = kept[key * spread >> 58];
+  // The bytes may be others than when it was decoded.
+  if (entry.values && entry.key == key && entry.bytes == bytes)
+    return entry.values;
+  auto values =
+      std::make_shared<std::vector<double>>(size_t(count) * getDepth(element));
+  double *data = values->data();
+  decodeElements(bytes, element, count, isTransposed,
+                 [=](unsigned row, unsigned k, double value) {
+                   data[size_t(k) * count + row] = value;
+                 });
+  entry = {key, std::move(bytes), values};
+  return values;
+}
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// As it is after an instruction.
+static double roundSum(double value, Sum sum, bool isSaturated) {
+  switch (sum) {
+  case Sum::F32:
+    return static_cast<float>(value);
+  case Sum::F16:
+    return decodeFloat(encodeFloat(value, kHalf), kHalf);
+  case Sum::S32: {
+    if (std::isnan(value))
+      return value;
+    constexpr double largest = std::numeric_limits<int32_t>::max(),
+                     smallest = std::numeric_limits<int32_t>::min();
+    if (isSaturated)
+      return std::clamp(value, smallest, largest);
+    return static_cast<int32_t>(
+        static_cast<uint32_t>(static_cast<int64_t>(value)));
+  }
+  }
+  return value;
+}
+
+/// Four rows and eight columns at a time, which are as many registers as there
+/// are with AVX. `hasFma` changes nothing but the speed: products are exact.
+template <bool hasFma>
+[[gnu::always_inline]] static inline void
+multiplyWith(const double *a, const double *b, unsigned rows, unsigned columns,
+             unsigned depth, double *result) {
+  constexpr unsigned numRows = 4, numColumns = 8;
+  for (unsigned row = 0; row < rows; row += numRows)
+    for (unsigned column = 0; column < columns; column += numColumns) {
+      double sums[numRows][numColumns] = {};
+      for (unsigned k = 0; k < depth; ++k)
+        for (unsigned i = 0; i < numRows; ++i) {
+          double factor = a[(row + i) * depth + k];
+          const double *from = b + size_t(k) * columns + column;
+          for (unsigned j = 0; j < numColumns; ++j) {
+            if constexpr (hasFma)
+              sums[i][j] = __builtin_fma(factor, from[j], sums[i][j]);
+            else
+              sums[i][j] += factor * from[j];
+          }
+        }
+      for (unsigned i = 0; i < numRows; ++i)
+        for (unsigned j = 0; j < numColumns; ++j)
+          result[size_t(row + i) * columns + column + j] = sums[i][j];
+    }
+}
+
+#if defined(__x86_64__)
+static bool hasFma() {
+  static const bool has =
+      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  return has;
+}
+
+__attribute__((target("avx2,fma"))) static void
+multiplyWithFma(const double *a, const double *b, unsigned rows,
+                unsigned columns, unsigned depth, double *result) {
+  multiplyWith<true>(a, b, rows, columns, depth, result);
+}
+#endif
+
+void emulator::multiply(const double *a, const double *b, unsigned rows,
+                        unsigned columns, unsigned depth, Sum sum,
+                        bool isSaturated, double *sums) {
+  std::vector<double> products(size_t(rows) * columns);
+#if defined(__x86_64__)
+  if (hasFma())
+    multiplyWithFma(a, b, rows, columns, depth, products.data());
+  else
+#endif
+    multiplyWith<false>(a, b, rows, columns, depth, products.data());
+  size_t count = products.size();
+  if (sum == Sum::F32)
+    for (size_t i = 0; i < count; ++i)
+      sums[i] = static_cast<float>(sums[i] + products[i]);
+  else
+    for (size_t i = 0; i < count; ++i)
+      sums[i] = roundSum(sums[i] + products[i], sum, isSaturated);
+}
+
+/// The least exponent of numbers that are not denormal, or nothing.
+static std::optional<int> getLeastExponent(Element element) {
+  switch (element) {
+  case Element::BF16:
+    return -126;
+  case Element::F16:
+  case Element::E5M2:
+    return -14;
+  case Element::E4M3:
+    return -6;
+  default:
+    return std::nullopt;
+  }
+}
+
+std::optional<Alignment> emulator::getAlignment(Element a, Element b, Sum sum) {
+  std::optional<int> leastA = getLeastExponent(a), leastB = getLeastExponent(b);
+  if (sum != Sum::F32 || !leastA || !leastB)
+    return std::nullopt;
+  if (getBytes(a) == 1)
+    return Alignment{13, 13, *leastA, *leastB};
+  return Alignment{25, 23, *leastA, *leastB};
+}
+
+/// Of a double, whose denormals no product comes near.
+static int getExponent(double value) {
+  return int(bitCast<uint64_t>(value) >> 52 & 0x7ff) - 1023;
+}
+
+static double powerOfTwo(int exponent) {
+  return bitCast<double>(uint64_t(exponent + 1023) << 52);
+}
+
+/// Infinities and NaN have none, since sums are what they are by themselves.
+static std::vector<int32_t> getExponents(const double *values, size_t count,
+                                         int least) {
+  constexpr int infinite = 1024;
+  std::vector<int32_t> exponents(count);
+  for (size_t i = 0; i < count; ++i) {
+    int exponent = getExponent(values[i]);
+    exponents[i] = exponent == infinite ? least : std::max(exponent, least);
+  }
+  return exponents;
+}
+
+/// A sum as it is in a register, towards zero.
+static double cutSum(double value, int digits) {
+  if (!std::isfinite(value) || value == 0)
+    return value;
+  constexpr int leastSum = -126;
+  int exponent = std::max(getExponent(value), leastSum);
+  return std::trunc(value * powerOfTwo(digits - exponent)) *
+         powerOfTwo(exponent - digits);
+}
+
+[[gnu::always_inline]] static inline void
+multiplyAlignedWith(const double *a, const double *b, const int32_t *exponentsA,
+                    const int32_t *exponentsB, unsigned rows, unsigned columns,
+                    unsigned depth, const Alignment &alignment, double *sums) {
+  constexpr unsigned width = 8;
+  for (unsigned row = 0; row < rows; ++row)
+    for (unsigned column = 0; column < columns; column += width) {
+      double *result = sums + size_t(row) * columns + column;
+      int32_t largest[width];
+      // The sum before has no exponent if it is zero.
+      for (unsigned j = 0; j < width; ++j)
+        largest[j] = std::isfinite(result[j]) ? getExponent(result[j]) : -1023;
+      for (unsigned k = 0; k < depth; ++k) {
+        int32_t exponent = exponentsA[size_t(row) * depth + k];
+        const int32_t *from = exponentsB + size_t(k) * columns + column;
+        for (unsigned j = 0; j < width; ++j)
+          largest[j] = std::max(largest[j], exponent + from[j]);
+      }
+      double scales[width], totals[width];
+      for (unsigned j = 0; j < width; ++j) {
+        scales[j] = powerOfTwo(alignment.digits - largest[j]);
+        totals[j] = std::trunc(result[j] * scales[j]);
+      }
+      for (unsigned k = 0; k < depth; ++k) {
+        double factor = a[size_t(row) * depth + k];
+        const double *from = b + size_t(k) * columns + column;
+        for (unsigned j = 0; j < width; ++j)
+          totals[j] += std::trunc(factor * from[j] * scales[j]);
+      }
+      for (unsigned j = 0; j < width; ++j)
+        result[j] =
+            cutSum(totals[j] * powerOfTwo(largest[j] - alignment.digits),
+                   alignment.sumDigits);
+    }
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2,fma"))) static void
+multiplyAlignedWithFma(const double *a, const double *b,
+                       const int32_t *exponentsA, const int32_t *exponentsB,
+                       unsigned rows, unsigned columns, unsigned depth,
+                       const Alignment &alignment, double *sums) {
+  multiplyAlignedWith(a, b, exponentsA, exponentsB, rows, columns, depth,
+                      alignment, sums);
+}
+#endif
+
+void emulator::multiplyAligned(const double *a, const double *b, unsigned rows,
+                               unsigned columns, unsigned depth,
+                               const Alignment &alignment, double *sums) {
+  std::vector<int32_t> exponentsA =
+      getExponents(a, size_t(rows) * depth, alignment.leastA);
+  std::vector<int32_t> exponentsB =
+      getExponents(b, size_t(columns) * depth, alignment.leastB);
+#if defined(__x86_64__)
+  if (hasFma())
+    return multiplyAlignedWithFma(a, b, exponentsA.data(), exponentsB.data(),
+                                  rows, columns, depth, alignment, sums);
+#endif
+  multiplyAlignedWith(a, b, exponentsA.data(), exponentsB.data(), rows, columns,
+                      depth, alignment, sums);
+}
+
+uint32_t emulator::encodeSum(double value, Sum sum) {
+  if (sum == Sum::S32)
+    return std::isnan(value)
+               ? uint32_t(1) << 31
+               : static_cast<uint32_t>(static_cast<int32_t>(value));
+  if (sum == Sum::F16)
+    return encodeFloat(value, kHalf);
+  // It has been rounded already.
+  return std::isnan(value) ? kSingle.getNan()
+                           : bitCast<uint32_t>(static_cast<float>(value));
+}
+
+double emulator::decodeSum(uint32_t bits, Sum sum) {
+  if (sum == Sum::S32)
+    return static_cast<int32_t>(bits);
+  return decodeFloat(bits, sum == Sum::F16 ? kHalf : kSingle);
+}

@@ -1,0 +1,364 @@
+//===- Races.cpp - What happens before what -------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "machine/Races.h"
+#include "machine/Machine.h"
+
+#include <algorithm>
+#include <cstdio>
+
+using namespace fuse::emulator;
+
+static constexpr uint64_t kSharedBit = uint64_t(1) << 63;
+/// Clocks get no longer than this where warps end, at the price of races
+/// between warps of one launch of which one ended before the other began.
+static constexpr size_t kManySlots = 4096;
+
+Place::Place(const Block &block, uint32_t offset)
+    : address(kSharedBit | block.number << kRankShift | offset) {}
+
+std::string Place::print() const {
+  char text[64];
+  if (isShared())
+    std::snprintf(text, sizeof(text), "shared memory at %u",
+                  getOffset(static_cast<uint32_t>(address)));
+  else
+    std::snprintf(text, sizeof(text), "global memory at 0x%llx",
+                  static_cast<unsigned long long>(address));
+  return text;
+}
+
+void VectorClock::set(uint32_t slot, uint32_t time) {
+  if (slot >= times.size())
+    times.resize(slot + 1);
+  times[slot] = time;
+}
+
+void VectorClock::join(const VectorClock &other) {
+  if (other.times.size() > times.size())
+    times.resize(other.times.size());
+  for (size_t i = 0; i < other.times.size(); ++i)
+    times[i] = std::max(times[i], other.times[i]);
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+uint32_t Races::takeSlot(const std::string &name, const VectorClock &known) {
+  // That of a warp which is known to have ended, so that what this one does is
+  // not taken for what that one did.
+  auto slot =
+      std::find_if(freeSlots.begin(), freeSlots.end(), [&](uint32_t free) {
+        return times[free] <= known.get(free);
+      });
+  if (slot == freeSlots.end() && times.size() >= kManySlots)
+    slot = freeSlots.begin();
+  if (slot == freeSlots.end()) {
+    freeSlots.push_back(static_cast<uint32_t>(times.size()));
+    slot = freeSlots.end() - 1;
+    times.push_back(0);
+    names.emplace_back();
+    proxyFences.push_back(0);
+  }
+  uint32_t result = *slot;
+  freeSlots.erase(slot);
+  names[result] = name;
+  return result;
+}
+
+void Races::begin(Warp &warp, const VectorClock &known) {
+  if (!isOn)
+    return;
+  Knowledge &own = warp.knowledge;
+  const Block &block = *warp.block;
+  std::string name = block.grid->program->header.name + ", block (" +
+                     std::to_string(block.place[0]) + ", " +
+                     std::to_string(block.place[1]) + ", " +
+                     std::to_string(block.place[2]) + "), warp " +
+                     std::to_string(warp.index);
+  own.slot = takeSlot(name, known);
+  own.asyncSlot = takeSlot(name, known);
+  own.now = known;
+  own.now.set(own.slot, ++times[own.slot]);
+  ++times[own.asyncSlot];
+}
+
+void Races::end(Warp &warp, VectorClock &known) {
+  if (!isOn)
+    return;
+  Knowledge &own = warp.knowledge;
+  // Nothing is under way any more.
+  own.now.set(own.asyncSlot, times[own.asyncSlot]);
+  known.join(own.now);
+  freeSlots.push_back(own.slot);
+  freeSlots.push_back(own.asyncSlot);
+}
+
+void Races::arrive(Warp &warp, VectorClock &barrier) {
+  if (!isOn)
+    return;
+  Knowledge &own = warp.knowledge;
+  barrier.join(own.now);
+  // What it does from here on is not published.
+  own.now.set(own.slot, ++times[own.slot]);
+}
+
+void Races::await(Warp &warp, const VectorClock &barrier) {
+  warp.knowledge.now.join(barrier);
+}
+
+void Races::arriveAsync(Warp &warp, VectorClock &known) {
+  if (!isOn)
+    return;
+  arrive(warp, known);
+  uint32_t slot = warp.knowledge.asyncSlot;
+  known.set(slot, times[slot]++);
+}
+
+uint32_t Races::commit(Warp &warp) {
+  return isOn ? times[warp.knowledge.asyncSlot]++ : 0;
+}
+
+void Races::await(Warp &warp, const Warp &other, uint32_t group) {
+  VectorClock &now = warp.knowledge.now;
+  uint32_t slot = other.knowledge.asyncSlot;
+  if (now.get(slot) < group)
+    now.set(slot, group);
+}
+
+void Races::fence(Warp &warp) {
+  if (!isOn)
+    return;
+  Knowledge &own = warp.knowledge;
+  own.now.join(own.seen);
+  own.fenced = own.now;
+  own.hasFenced = true;
+  own.now.set(own.slot, ++times[own.slot]);
+}
+
+void Races::fenceProxy(Thread &thread) {
+  if (!isOn)
+    return;
+  proxyFences[thread.warp->knowledge.slot] = thread.getMachine().getTime();
+}
+
+//===----------------------------------------------------------------------===//
+// Accesses
+//===----------------------------------------------------------------------===//
+
+Races::Cell &Races::getCell(uint64_t address) {
+  uint64_t cell = address / kCellBytes, number = cell / kPageCells;
+  Recent &last = recent[number % recent.size()];
+  if (last.page && last.number == number)
+    return (*last.page)[cell % kPageCells];
+  std::unique_ptr<Page> &page = pages[number];
+  if (!page && !spare.empty()) {
+    page = std::move(spare.back());
+    spare.pop_back();
+  }
+  if (!page)
+    page = std::make_unique<Page>();
+  last = {number, page.get()};
+  return (*page)[cell % kPageCells];
+}
+
+void Races::forget(Place place, uint64_t bytes) {
+  if (!isOn)
+    return;
+  uint64_t address = place.address, end = address + bytes;
+  auto forgetPage = [&](auto page) {
+    uint64_t first = std::max(address, page->first * kPageBytes);
+    uint64_t last = std::min(end, (page->first + 1) * kPageBytes) - 1;
+    for (uint64_t i = first / kCellBytes; i <= last / kCellBytes; ++i)
+      (*page->second)[i % kPageCells] = {};
+    // Nothing else is in pages of the shared memory of a block.
+    if (!place.isShared() && last - first + 1 < kPageBytes)
+      return std::next(page);
+    recent[page->first % recent.size()] = {};
+    spare.push_back(std::move(page->second));
+    return pages.erase(page);
+  };
+  uint64_t begin = address / kPageBytes, last = (end - 1) / kPageBytes;
+  if (last - begin > pages.size()) {
+    for (auto page = pages.begin(); page != pages.end();)
+      page = page->first >= begin && page->first <= last ? forgetPage(page)
+                                                         : std::next(page);
+  } else {
+    for (uint64_t number = begin; number <= last; ++number)
+      if (auto page = pages.find(number); page != pages.end())
+        forgetPage(page);
+  }
+  for (auto entry = released.begin(); entry != released.end();)
+    if (entry->first - address < bytes)
+      entry = released.erase(entry);
+    else
+      ++entry;
+}
+
+/// A launch sees all of those that have ended through every proxy.
+bool Races::isProxyOrdered(const Thread &thread, const Cell &cell) const {
+  const Access &writer = cell.writer;
+  return writer.isAsync || cell.grid != thread.block->grid->id ||
+         cell.written < proxyFences[writer.slot] ||
+         cell.written < proxyFences[thread.warp->knowledge.slot];
+}
+
+void Races::checkProxy(const Thread &thread, Place place,
+                       const Cell &cell) const {
+  const Access &writer = cell.writer;
+  if (isProxyOrdered(thread, cell))
+    return;
+  throw Fault(Fault::LaunchFailed,
+              "reads " + place.print() + " through the async proxy, which " +
+                  "line " + std::to_string(writer.line) + " of " +
+                  names[writer.slot] +
+                  " has written, without fence.proxy.async in between");
+}
+
+Races::Access Races::getAccess(const Thread &thread, bool isWeak,
+                               bool isAsync) const {
+  const Knowledge &own = thread.warp->knowledge;
+  const Program &program = *thread.block->grid->program;
+  uint32_t slot = isAsync ? own.asyncSlot : own.slot;
+  return {slot, times[slot], program.instructions[thread.pc].line, isWeak,
+          isAsync};
+}
+
+/// Whether what `slot` did at `time` is known.
+static bool happensBefore(uint32_t slot, uint32_t time, const Knowledge &own) {
+  return slot == own.slot || time <= own.now.get(slot);
+}
+
+void Races::readCell(Cell &cell, const Knowledge &own, const Access &access,
+                     uint8_t mask) {
+  // One reader is enough where all others are before it.
+  if (cell.reader.time != 0 && !cell.readers &&
+      !happensBefore(cell.reader.slot, cell.reader.time, own)) {
+    cell.readers = std::make_unique<Readers>();
+    (*cell.readers)[cell.reader.slot] = cell.reader;
+  }
+  if (cell.readers)
+    (*cell.readers)[access.slot] = access;
+  cell.readBytes |= mask;
+  cell.reader = access;
+}
+
+void Races::access(Thread &thread, Place place, uint64_t bytes, bool isWrite,
+                   bool isWeak, bool isAsync, uint64_t same) {
+  if (!isOn)
+    return;
+  const Knowledge &own = thread.warp->knowledge;
+  const Grid &grid = *thread.block->grid;
+  Access access = getAccess(thread, isWeak, isAsync);
+  auto check = [&](const Access &other, uint64_t at, bool wasWrite) {
+    bool isRace = !isWrite    ? isWeak
+                  : !wasWrite ? other.isWeak
+                              : isWeak || other.isWeak;
+    if (!isRace || other.time == 0 ||
+        happensBefore(other.slot, other.time, own))
+      return;
+    throw Fault(Fault::LaunchFailed,
+                (isWrite ? "writes " : "reads ") + Place(at).print() +
+                    ", in no order with line " + std::to_string(other.line) +
+                    " of " + names[other.slot] + ", which " +
+                    (wasWrite ? "writes it" : "reads it"));
+  };
+  uint64_t end = place.address + bytes;
+  for (uint64_t at = place.address, next; at < end; at = next) {
+    next = std::min(end, (at / kCellBytes + 1) * kCellBytes);
+    auto mask =
+        static_cast<uint8_t>(((1U << (next - at)) - 1) << (at % kCellBytes));
+    Cell &cell = getCell(at);
+    // There are so many bytes only where none are the same.
+    uint64_t others = same ? ~same >> (at - place.address) : ~same;
+    bool isSame = (others & ((uint64_t(1) << (next - at)) - 1)) == 0;
+    if (isSame && (cell.writtenBytes & mask) &&
+        !happensBefore(cell.writer.slot, cell.writer.time, own))
+      continue;
+    if (cell.writtenBytes & mask) {
+      check(cell.writer, at, true);
+      if (isAsync && !isWrite)
+        checkProxy(thread, Place(at), cell);
+    }
+    if (isWrite) {
+      if (!isSame && (cell.readBytes & mask)) {
+        check(cell.reader, at, false);
+        if (cell.readers)
+          for (const auto &[slot, reader] : *cell.readers)
+            check(reader, at, false);
+        cell.readers.reset();
+        cell.reader = {};
+        cell.readBytes = 0;
+      }
+      bool isMore = cell.writer.slot == access.slot;
+      cell.writtenBytes = isMore ? cell.writtenBytes | mask : mask;
+      cell.writer = access;
+      cell.written = thread.getMachine().getTime();
+      cell.grid = grid.id;
+      continue;
+    }
+    readCell(cell, own, access, mask);
+  }
+}
+
+void Races::read(Thread &thread, Place place, uint64_t bytes, Order order) {
+  access(thread, place, bytes, false, order == Order::Weak, false);
+  if (order == Order::Weak || !isOn)
+    return;
+  auto found = released.find(place.address);
+  if (found == released.end())
+    return;
+  bool isAcquire = order == Order::Acquire || order == Order::AcquireRelease;
+  Knowledge &own = thread.warp->knowledge;
+  (isAcquire ? own.now : own.seen).join(found->second);
+}
+
+void Races::write(Thread &thread, Place place, uint64_t bytes, Order order,
+                  uint64_t same) {
+  access(thread, place, bytes, true, order == Order::Weak, false, same);
+  if (order == Order::Release || order == Order::AcquireRelease)
+    arrive(*thread.warp, released[place.address]);
+  else if (order != Order::Weak && thread.warp->knowledge.hasFenced)
+    released[place.address].join(thread.warp->knowledge.fenced);
+}
+
+void Races::readAsync(Thread &thread, Place place, uint64_t bytes) {
+  access(thread, place, bytes, false, true, true);
+}
+
+void Races::writeAsync(Thread &thread, Place place, uint64_t bytes) {
+  access(thread, place, bytes, true, true, true);
+}
+
+bool Races::mayReadChunk(const Thread &thread, uint32_t chunk) const {
+  if (!isOn)
+    return true;
+  uint64_t cellNumber = Place(*thread.block, chunk).address / kCellBytes;
+  auto page = pages.find(cellNumber / kPageCells);
+  if (page == pages.end())
+    return true;
+  const Cell &cell = (*page->second)[cellNumber % kPageCells];
+  return cell.writtenBytes == 0 ||
+         (happensBefore(cell.writer.slot, cell.writer.time,
+                        thread.warp->knowledge) &&
+          isProxyOrdered(thread, cell));
+}
+
+void Races::readChunks(Thread &thread, const std::vector<uint32_t> &chunks) {
+  if (!isOn)
+    return;
+  Access read = getAccess(thread, /*isWeak=*/true, /*isAsync=*/true);
+  for (uint32_t chunk : chunks) {
+    // Throws, and says why.
+    if (!mayReadChunk(thread, chunk))
+      access(thread, Place(*thread.block, chunk), kCellBytes, /*isWrite=*/false,
+             /*isWeak=*/true, /*isAsync=*/true);
+    constexpr uint8_t all = (1 << kCellBytes) - 1;
+    readCell(getCell(Place(*thread.block, chunk).address),
+             thread.warp->knowledge, read, all);
+  }
+}

@@ -1,0 +1,218 @@
+//===- FloatsTest.cpp - Arithmetic of floats ------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Compute.h"
+#include "machine/Formats.h"
+
+#include <cfenv>
+#include <cmath>
+#include <random>
+
+using namespace fuse::emulator;
+
+namespace {
+
+constexpr uint32_t kSubnormal = 1, kNanBits = 0x7fffffff;
+
+//===----------------------------------------------------------------------===//
+// Formats
+//===----------------------------------------------------------------------===//
+
+TEST(FloatsTest, DecodesWhatItEncodes) {
+  for (Format format : {kHalf, kBFloat, kE4M3, kE5M2})
+    for (uint32_t bits = 0; bits < uint32_t(1) << format.getBits(); ++bits) {
+      double value = decodeFloat(bits, format);
+      uint32_t expected = std::isnan(value) ? format.getNan() : bits;
+      ASSERT_EQ(expected, encodeFloat(value, format)) << value;
+    }
+  EXPECT_EQ(448, decodeFloat(0x7e, kE4M3));
+  EXPECT_TRUE(std::isnan(decodeFloat(0xff, kE4M3)));
+  EXPECT_EQ(-57344, decodeFloat(0xfb, kE5M2));
+  EXPECT_TRUE(std::isinf(decodeFloat(0x7c, kE5M2)));
+}
+
+TEST(FloatsTest, RoundsInTheMiddle) {
+  // Between 1 and the next of 8 bits; and the one after that.
+  double middle = 1 + 1.0 / 256, next = 1 + 3.0 / 256;
+  EXPECT_EQ(0x3f80u, encodeFloat(middle, kBFloat));
+  EXPECT_EQ(0x3f82u, encodeFloat(next, kBFloat));
+  EXPECT_EQ(0x3f81u, encodeFloat(middle, kBFloat, Rounding::Away));
+  EXPECT_EQ(0x3f80u, encodeFloat(next - 1.0 / 128, kBFloat, Rounding::Zero));
+  EXPECT_EQ(0x3f81u, encodeFloat(middle, kBFloat, Rounding::Up));
+  EXPECT_EQ(0xbf81u, encodeFloat(-middle, kBFloat, Rounding::Down));
+  EXPECT_EQ(0xbf80u, encodeFloat(-middle, kBFloat, Rounding::Up));
+}
+
+TEST(FloatsTest, EndsWhereFormatsEnd) {
+  EXPECT_EQ(0x7c00u, encodeFloat(65520, kHalf));
+  EXPECT_EQ(0x7bffu, encodeFloat(65519, kHalf));
+  EXPECT_EQ(0x7bffu, encodeFloat(1e300, kHalf, Rounding::Zero));
+  EXPECT_EQ(0x7bffu, encodeFloat(1e300, kHalf, Rounding::Nearest, true));
+  EXPECT_EQ(0x7eu, encodeFloat(1e300, kE4M3, Rounding::Nearest, true));
+  EXPECT_EQ(0x7fu, encodeFloat(1e300, kE4M3));
+  EXPECT_EQ(0xfbu, encodeFloat(-INFINITY, kE5M2, Rounding::Nearest, true));
+  EXPECT_EQ(0x0001u, encodeFloat(std::ldexp(1, -24), kHalf));
+  EXPECT_EQ(0x0000u, encodeFloat(std::ldexp(1, -25), kHalf));
+  EXPECT_EQ(0x0001u, encodeFloat(1e-300, kHalf, Rounding::Up));
+  EXPECT_EQ(0x8000u, encodeFloat(-1e-300, kHalf, Rounding::Up));
+}
+
+/// What the host computes in each of its roundings.
+TEST(FloatsTest, RoundsLikeTheHost) {
+  const int modes[] = {FE_TONEAREST, FE_TOWARDZERO, FE_DOWNWARD, FE_UPWARD};
+  std::mt19937 random(1);
+  for (unsigned i = 0; i < 40000; ++i) {
+    auto a = bitCast<float>(static_cast<uint32_t>(random()));
+    auto b = bitCast<float>(static_cast<uint32_t>(random()));
+    // Near enough that something is left.
+    auto c = bitCast<float>(static_cast<uint32_t>(
+        (bitCast<uint32_t>(a) & 0xff800000) + (random() & 0x3ffffff)));
+    auto rounding = static_cast<Rounding>(i % 4);
+    std::fesetround(modes[i % 4]);
+    volatile float x = a, y = b, z = c;
+    volatile float sum = x + z, product = x * y, quotient = x / y;
+    volatile float fused = std::fma(x, y, z), root = std::sqrt(x);
+    std::fesetround(FE_TONEAREST);
+    auto check = [&](float native, double odd) {
+      if (std::isnan(native))
+        ASSERT_TRUE(std::isnan(odd));
+      else
+        ASSERT_EQ(bitCast<uint32_t>(native),
+                  encodeFloat(odd, kSingle, rounding))
+            << a << " " << b << " " << c;
+    };
+    check(sum, addToOdd(a, c));
+    check(product, double(a) * b);
+    check(quotient, divideToOdd(a, b));
+    check(fused, addToOdd(double(a) * b, c));
+    check(root, squareRootToOdd(a));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Instructions
+//===----------------------------------------------------------------------===//
+
+TEST(FloatsTest, ComputesSingles) {
+  std::vector<uint64_t> inputs = {bits(3.0f), bits(0.1f), bits(-0.5f)};
+  EXPECT_EQ(bits(3.0f + 0.1f), compute32("add.rn.f32", "%r1, %r2", inputs));
+  EXPECT_EQ(bits(3.0f - 0.1f), compute32("sub.f32", "%r1, %r2", inputs));
+  EXPECT_EQ(bits(3.0f * 0.1f), compute32("mul.rn.f32", "%r1, %r2", inputs));
+  EXPECT_EQ(bits(3.0f / 0.1f), compute32("div.rn.f32", "%r1, %r2", inputs));
+  EXPECT_EQ(bits(std::fma(3.0f, 0.1f, -0.5f)),
+            compute32("fma.rn.f32", "%r1, %r2, %r3", inputs));
+  EXPECT_EQ(bits(1.0f / 3), compute32("rcp.rn.f32", "%r1", inputs));
+  EXPECT_EQ(bits(std::sqrt(3.0f)), compute32("sqrt.rn.f32", "%r1", inputs));
+  EXPECT_EQ(bits(3.0f), compute32("neg.f32", "0fC0400000"));
+  EXPECT_EQ(bits(0.5f), compute32("abs.f32", "%r3", inputs));
+  EXPECT_EQ(bits(-3.0f), compute32("copysign.f32", "%r3, %r1", inputs));
+  EXPECT_EQ(kNanBits, compute32("sub.rn.f32", "%r1, %r1", {bits(INFINITY)}));
+}
+
+TEST(FloatsTest, RoundsWhereItIsTold) {
+  std::vector<uint64_t> inputs = {bits(1.0f), bits(std::ldexp(1.0f, -30))};
+  EXPECT_EQ(0x3f800000u, compute32("add.rn.f32", "%r1, %r2", inputs));
+  EXPECT_EQ(0x3f800001u, compute32("add.rp.f32", "%r1, %r2", inputs));
+  EXPECT_EQ(0x3f7fffffu, compute32("sub.rz.f32", "%r1, %r2", inputs));
+  EXPECT_EQ(0x3eaaaaaau, compute32("rcp.rm.f32", "%r1", {bits(3.0f)}));
+  EXPECT_EQ(0x3eaaaaabu, compute32("rcp.rp.f32", "%r1", {bits(3.0f)}));
+  EXPECT_EQ("line 7: the emulator does not know add of .f64",
+            refuse("add.rz.f64 %rd0, %rd1, %rd2;"));
+}
+
+TEST(FloatsTest, FlushesAndClamps) {
+  std::vector<uint64_t> inputs = {kSubnormal, bits(0.0f)};
+  EXPECT_EQ(kSubnormal, compute32("add.rn.f32", "%r1, %r2", inputs));
+  EXPECT_EQ(0u, compute32("add.rn.ftz.f32", "%r1, %r2", inputs));
+  EXPECT_EQ(0x80000000u, compute32("mul.rn.ftz.f32", "%r1, %r2",
+                                   {bits(std::ldexp(-1.0f, -100)),
+                                    bits(std::ldexp(1.0f, -40))}));
+  EXPECT_EQ(bits(1.0f), compute32("add.sat.f32", "%r1, %r1", {bits(3.0f)}));
+  EXPECT_EQ(0u, compute32("add.sat.f32", "%r1, %r1", {bits(-3.0f)}));
+  EXPECT_EQ(0u, compute32("add.sat.f32", "%r1, %r1", {bits(NAN)}));
+}
+
+TEST(FloatsTest, ComputesHalves) {
+  EXPECT_EQ(0x4200u, compute16("add.rn.f16", "%h1, %h2", {0x3c00, 0x4000}));
+  EXPECT_EQ(0x4040u, compute16("add.rn.bf16", "%h1, %h2", {0x3f80, 0x4000}));
+  // 3 * 5 + 1 and 2 * 2 - 4.
+  EXPECT_EQ(0x00004c00u, compute32("fma.rn.f16x2", "%r1, %r2, %r3",
+                                   {0x40004200, 0x40004500, 0xc4003c00}));
+  EXPECT_EQ(0x40804110u,
+            compute32("mul.rn.bf16x2", "%r1, %r2", {0x40004040, 0x40004040}));
+  EXPECT_EQ(0u,
+            compute16("fma.rn.relu.f16", "%h1, %h1, %h2", {0x3c00, 0xc400}));
+  EXPECT_EQ(0xc200u,
+            compute16("fma.rn.f16", "%h1, %h1, %h2", {0x3c00, 0xc400}));
+  EXPECT_EQ(0x3c00bc00u, compute32("neg.f16x2", "%r1", {0xbc003c00}));
+  // Rounded once: in double the sum would lose the bit that decides.
+  EXPECT_EQ(0x3f81u, compute16("fma.rn.bf16", "%h1, %h2, %h3",
+                               {0x1f80, 0x1f80, 0x3f81}));
+  EXPECT_EQ("line 7: the emulator does not know add of .f16",
+            refuse("add.rz.f16 %h0, %h1, %h2;"));
+}
+
+TEST(FloatsTest, ComputesDoubles) {
+  std::vector<uint64_t> inputs = {bits(3.0), bits(0.1)};
+  EXPECT_EQ(bits(3.0 * 0.1), compute64("mul.rn.f64", "%rd1, %rd2", inputs));
+  EXPECT_EQ(bits(3.0 / 0.1), compute64("div.rn.f64", "%rd1, %rd2", inputs));
+  EXPECT_EQ(bits(0.1), compute64("min.f64", "%rd1, %rd2", inputs));
+  EXPECT_EQ(bits(-3.0), compute64("neg.f64", "%rd1", inputs));
+}
+
+TEST(FloatsTest, ChoosesNumbers) {
+  std::vector<uint64_t> inputs = {bits(2.0f), bits(NAN)};
+  EXPECT_EQ(bits(2.0f), compute32("max.f32", "%r1, %r2", inputs));
+  EXPECT_EQ(bits(2.0f), compute32("min.f32", "%r2, %r1", inputs));
+  EXPECT_EQ(kNanBits, compute32("max.NaN.f32", "%r1, %r2", inputs));
+  EXPECT_EQ(kNanBits, compute32("max.f32", "%r2, %r2", inputs));
+  EXPECT_EQ(bits(-0.0f),
+            compute32("min.f32", "0f00000000, %r1", {bits(-0.0f)}));
+  EXPECT_EQ(bits(0.0f), compute32("max.f32", "%r1, 0f00000000", {bits(-0.0f)}));
+  EXPECT_EQ(bits(-1.0f),
+            compute32("max.f32", "%r1, %r2", {bits(-1.0f), bits(-2.0f)}));
+  EXPECT_EQ(0x40003c00u,
+            compute32("max.bf16x2", "%r1, %r2", {0x40003c00, 0x3c00bc00}));
+  EXPECT_EQ(bits(-1.0f), compute32("min.xorsign.abs.f32", "%r1, %r2",
+                                   {bits(-1.0f), bits(2.0f)}));
+}
+
+/// They are as near as a float is.
+TEST(FloatsTest, Approximates) {
+  struct Case {
+    const char *opcode;
+    float input, expected;
+  };
+  for (Case it : {Case{"ex2.approx.ftz.f32", 0.5f, 1.41421356f},
+                  Case{"lg2.approx.f32", 8.0f, 3.0f},
+                  Case{"rcp.approx.ftz.f32", 4.0f, 0.25f},
+                  Case{"rcp.approx.f32", -0.0f, -INFINITY},
+                  Case{"rsqrt.approx.f32", 4.0f, 0.5f},
+                  Case{"sqrt.approx.f32", 2.0f, 1.41421356f},
+                  Case{"sin.approx.f32", 1.0f, 0.84147098f},
+                  Case{"cos.approx.f32", 0.0f, 1.0f},
+                  Case{"tanh.approx.f32", 1.0f, 0.76159416f},
+                  Case{"ex2.approx.ftz.f32", -130.0f, 0.0f},
+                  Case{"ex2.approx.f32", -130.0f, std::ldexp(1.0f, -130)}})
+    EXPECT_EQ(bits(it.expected), compute32(it.opcode, "%r1", {bits(it.input)}))
+        << it.opcode;
+  EXPECT_EQ(0x3f80u, compute16("ex2.approx.ftz.bf16", "%h1", {0}));
+  EXPECT_EQ(0x3c003c00u, compute32("tanh.approx.f16x2", "%r1", {0x7c007c00}));
+  EXPECT_EQ(bits(1.5f),
+            compute32("div.full.f32", "%r1, %r2", {bits(3.0f), bits(2.0f)}));
+  EXPECT_EQ("line 7: sin has no .approx", refuse("sin.f32 %r0, %r1;"));
+  EXPECT_EQ("line 7: the emulator does not know sin of .f16",
+            refuse("sin.approx.f16 %h0, %h1;"));
+}
+
+TEST(FloatsTest, TestsProperties) {
+  EXPECT_TRUE(test("testp.subnormal.f32", "%r1", {kSubnormal}));
+  EXPECT_FALSE(test("testp.normal.f32", "%r1", {kSubnormal}));
+  EXPECT_TRUE(test("testp.notanumber.f64", "%rd1", {bits(double(NAN))}));
+  EXPECT_FALSE(test("testp.finite.f32", "%r1", {bits(INFINITY)}));
+}
+
+} // namespace

@@ -1,0 +1,54 @@
+//===- Phase.h - Parts of a compilation in traces ---------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_ARTIFACT_PHASE_H
+#define FUSE_ARTIFACT_PHASE_H
+
+#include "mlir/IR/Action.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/Operation.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace fuse {
+
+/// A part of a compilation that is no pass, such as LLVM's code generation.
+class PhaseAction : public mlir::tracing::ActionImpl<PhaseAction> {
+public:
+  using Base = mlir::tracing::ActionImpl<PhaseAction>;
+  PhaseAction(llvm::ArrayRef<mlir::IRUnit> units, llvm::StringRef name)
+      : Base(units), name(name) {}
+
+  static constexpr llvm::StringLiteral tag = "fuse-phase";
+  void print(llvm::raw_ostream &os) const override { os << name; }
+
+private:
+  llvm::StringRef name;
+};
+
+/// Runs `body`, as a phase that profilers of actions see.
+inline void runPhase(mlir::MLIRContext *context, llvm::StringRef name,
+                     llvm::function_ref<void()> body) {
+  context->executeAction<PhaseAction>(body, {}, name);
+}
+
+/// Runs passes of this compiler on `op`. Builds with assertions verify what
+/// each of them makes, others, where that would be a tenth of the time to the
+/// first kernel, the IR behind the last one.
+inline llvm::LogicalResult runPasses(mlir::PassManager &manager,
+                                     mlir::Operation *op) {
+#ifdef NDEBUG
+  manager.enableVerifier(false);
+  return llvm::success(succeeded(manager.run(op)) &&
+                       succeeded(mlir::verify(op)));
+#else
+  return manager.run(op);
+#endif
+}
+
+} // namespace fuse
+
+#endif // FUSE_ARTIFACT_PHASE_H

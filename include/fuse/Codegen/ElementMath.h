@@ -1,0 +1,56 @@
+//===- ElementMath.h - What layers compute of single elements ---*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The arithmetic that a layer op stands for, on scalars and equally on vectors,
+// for every path that lowers through upstream dialects.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_CODEGEN_ELEMENTMATH_H
+#define FUSE_CODEGEN_ELEMENTMATH_H
+
+#include "fuse/IR/FuseAttrs.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+
+namespace fuse {
+
+mlir::Value constantF32(mlir::ImplicitLocOpBuilder &b, float value);
+/// The value in f32, exactly.
+mlir::Value widen(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
+/// A rounding of an f32 value to f16, bf16 or f32.
+mlir::Value roundTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
+                    mlir::Type element);
+/// A saturating conversion of an f32 value to f8E4M3FN, f8E5M2 or i8.
+mlir::Value saturateTo(mlir::ImplicitLocOpBuilder &b, mlir::Value value,
+                       mlir::Type element);
+
+mlir::Value mul(mlir::ImplicitLocOpBuilder &b, mlir::Value lhs,
+                mlir::Value rhs);
+mlir::Value mul(mlir::ImplicitLocOpBuilder &b, mlir::Value lhs, float rhs);
+mlir::Value add(mlir::ImplicitLocOpBuilder &b, mlir::Value lhs,
+                mlir::Value rhs);
+mlir::Value addOne(mlir::ImplicitLocOpBuilder &b, mlir::Value value);
+/// An activation function of an f32 value.
+mlir::Value activate(mlir::ImplicitLocOpBuilder &b, Activation kind,
+                     mlir::Value x);
+
+/// `1 / sqrt(sum / count + eps)` of a scalar.
+mlir::Value reciprocalRoot(mlir::ImplicitLocOpBuilder &b, mlir::Value sum,
+                           int64_t count, float eps);
+/// The f32 value of an RMS norm before its last rounding. `x` and `weight`
+/// (null for none) have the types of the op's operands.
+mlir::Value normalizeRMS(mlir::ImplicitLocOpBuilder &b, mlir::Value x,
+                         mlir::Value scale, mlir::Value weight, NormCast cast,
+                         int64_t offset);
+/// The same of a layer norm, from the distance to the mean. `weight` and `bias`
+/// may be null.
+mlir::Value normalizeLayer(mlir::ImplicitLocOpBuilder &b, mlir::Value centered,
+                           mlir::Value scale, mlir::Value weight,
+                           mlir::Value bias);
+
+} // namespace fuse
+
+#endif // FUSE_CODEGEN_ELEMENTMATH_H

@@ -1,0 +1,72 @@
+//===- Program.h - A function to run ----------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_EXECUTION_PROGRAM_H
+#define FUSE_EXECUTION_PROGRAM_H
+
+#include "fuse/Execution/HostCall.h"
+#include "fuse/Target/HostJIT.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace fuse {
+
+/// The types of a function on tensors.
+struct Signature {
+  std::vector<TensorSpec> inputs, results;
+};
+
+/// The only public function of a module, or the one called `name`. Every
+/// failure names what there is.
+llvm::Expected<mlir::func::FuncOp> findFunction(mlir::ModuleOp module,
+                                                llvm::StringRef name);
+/// Makes scalars among arguments and results tensors without dimensions, of
+/// i64 for those of type index. Fails where that would change calls.
+llvm::Error liftScalars(mlir::func::FuncOp function);
+llvm::Expected<Signature> getSignature(mlir::func::FuncOp function);
+
+/// A copy of the module with nothing public but `function`, and without what
+/// that does not need.
+mlir::OwningOpRef<mlir::ModuleOp> isolate(mlir::func::FuncOp function);
+
+/// Where to write the IR after each phase; empty for nowhere.
+struct PhaseDump {
+  std::string directory;
+
+  /// Writes `<number>.<name>.mlir`.
+  llvm::Error write(mlir::ModuleOp module, unsigned number,
+                    llvm::StringRef name) const;
+};
+
+/// A function compiled for this machine.
+class Program {
+public:
+  /// Compiles `function` of a copy of its module.
+  static llvm::Expected<Program> compile(mlir::func::FuncOp function,
+                                         bool reference,
+                                         const PhaseDump &dump = {});
+
+  llvm::Expected<std::vector<HostTensor>>
+  run(llvm::ArrayRef<HostTensor> inputs) const {
+    return callHostFunction(entry, inputs, signature.results);
+  }
+
+private:
+  std::unique_ptr<HostJIT> jit;
+  PackedFunction entry = nullptr;
+  Signature signature;
+};
+
+/// Lowers a copy of the module of `function` by the first phases of the CPU
+/// pipeline, up to the one called `last`.
+llvm::Expected<mlir::OwningOpRef<mlir::ModuleOp>>
+lowerForHost(mlir::func::FuncOp function, bool reference, llvm::StringRef last,
+             const PhaseDump &dump = {});
+
+} // namespace fuse
+
+#endif // FUSE_EXECUTION_PROGRAM_H

@@ -1,0 +1,80 @@
+//===- Interpreter.h - Functions by their contracts -------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_INTERPRETER_INTERPRETER_H
+#define FUSE_INTERPRETER_INTERPRETER_H
+
+#include "fuse/IO/HostTensor.h"
+#include "fuse/IR/FuseOps.h"
+#include "fuse/Interpreter/LayerMath.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <map>
+
+namespace fuse {
+
+/// Says what the results of a function may be. Layer ops, function ops, fused
+/// ops and the few ops between them are each computed from what their contract
+/// says; fused ops are not decomposed, and nothing is lowered.
+class Interpreter {
+public:
+  /// `accumulator` is what fused ops sum products of 8-bit floats in. With
+  /// `mayRoundParts`, relaxed ones may round parts of their last sums to bf16,
+  /// as scheduled kernels do.
+  explicit Interpreter(Accumulator accumulator = Accumulator::Single,
+                       bool mayRoundParts = false)
+      : accumulator(accumulator), mayRoundParts(mayRoundParts) {}
+
+  /// The results of `function` on `inputs`. Fails on an op that has no meaning
+  /// here.
+  llvm::Expected<std::vector<Tensor>> run(mlir::func::FuncOp function,
+                                          llvm::ArrayRef<HostTensor> inputs);
+
+private:
+  llvm::Error runBlock(mlir::Block &block);
+  llvm::Error runOp(mlir::Operation *op);
+  bool runLayerOp(mlir::Operation *op);
+  void runLayer(RMSNormOp norm);
+  void runLayer(LayerNormOp norm);
+  void runLayer(LinearOp linear);
+  void runLayer(ActivationOp activation);
+  void runLayer(GatedMulOp product);
+  void runLayer(ResidualAddOp sum);
+  void runLayer(QuantizeOp quantized);
+  void runLayer(DequantizeOp real);
+  void runLayer(DynamicQuantizeOp dynamic);
+  void runLayer(RotaryOp rotary);
+  void runLayer(CrossEntropyOp loss);
+  void runLayer(MoEExpertsOp experts);
+  bool runFusedOp(mlir::Operation *op);
+  const Tensor &get(mlir::Value value) const { return tensors.at(value); }
+  const Tensor *getIf(mlir::Value value) const {
+    return value ? &tensors.at(value) : nullptr;
+  }
+  void set(mlir::Value value, Tensor tensor) {
+    tensors.insert_or_assign(value, std::move(tensor));
+  }
+
+  Accumulator accumulator;
+  bool mayRoundParts;
+  struct Less {
+    bool operator()(mlir::Value lhs, mlir::Value rhs) const {
+      return lhs.getAsOpaquePointer() < rhs.getAsOpaquePointer();
+    }
+  };
+  std::map<mlir::Value, Tensor, Less> tensors;
+
+  template <typename OpTy>
+  friend class FusedOpInterpreter;
+};
+
+/// The first value of `actual` that is not in `expected`, or nothing.
+std::optional<int64_t> findOutside(const Tensor &expected,
+                                   const HostTensor &actual);
+
+} // namespace fuse
+
+#endif // FUSE_INTERPRETER_INTERPRETER_H

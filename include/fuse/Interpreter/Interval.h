@@ -1,0 +1,145 @@
+//===- Interval.h - What a value may be by the contracts -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// docs/numerics.md leaves open the order of sums and the last bits of f32, and
+// nothing else. So a contract gives an interval for every value, a single
+// number where nothing is open, and whatever a lowering computes has to be in
+// there. Arithmetic is APFloat's.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_INTERPRETER_INTERVAL_H
+#define FUSE_INTERPRETER_INTERVAL_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace fuse {
+
+/// The unit roundoff of f32.
+constexpr double kUnit = 0x1p-24;
+
+/// All numbers from `lo` to `hi`, NaN if these are NaN, or anything at all.
+struct Interval {
+  double lo = 0.0, hi = 0.0;
+  bool isAnything = false;
+
+  Interval() = default;
+  Interval(double value) : lo(value), hi(value) {}
+  Interval(double lo, double hi) : lo(lo), hi(hi) {}
+
+  static Interval anything() {
+    Interval range;
+    range.isAnything = true;
+    return range;
+  }
+  bool isNaN() const { return !isAnything && std::isnan(lo); }
+  /// A single number or NaN.
+  bool isPoint() const { return !isAnything && (lo == hi || std::isnan(lo)); }
+  bool isFinite() const {
+    return !isAnything && std::isfinite(lo) && std::isfinite(hi);
+  }
+  double getMagnitude() const { return std::max(std::fabs(lo), std::fabs(hi)); }
+
+  /// Whether a value is allowed. The signs of zeros are left open.
+  bool contains(double value) const {
+    if (isAnything || isNaN())
+      return isAnything || std::isnan(value);
+    return lo <= value && value <= hi;
+  }
+  /// Both, and what is between them.
+  Interval hull(Interval other) const {
+    if (isAnything || other.isAnything || isNaN() != other.isNaN())
+      return anything();
+    return Interval(std::min(lo, other.lo), std::max(hi, other.hi));
+  }
+  /// With so much more room on both sides.
+  Interval widen(double absolute) const {
+    if (!isFinite())
+      return *this;
+    return Interval(lo - absolute, hi + absolute);
+  }
+};
+
+/// The largest finite value of a stored type.
+double getLargest(mlir::Type type);
+
+/// Rounds to nearest, ties to even, to a float type.
+double roundTo(double value, mlir::Type type);
+Interval roundTo(Interval value, mlir::Type type);
+
+/// To the nearest stored value; what lies beyond the largest becomes that, NaN
+/// stays NaN in floats and becomes 0 in integers.
+Interval saturateTo(Interval value, mlir::Type type);
+
+// Ops of f32, rounded once.
+double f32(double value);
+Interval f32(Interval value);
+Interval add(Interval lhs, Interval rhs);
+Interval mul(Interval lhs, Interval rhs);
+/// The divisor does not contain 0.
+Interval div(Interval lhs, Interval rhs);
+/// A product and a sum, with and without a rounding between them.
+Interval mulAdd(Interval lhs, Interval rhs, Interval addend);
+Interval max(Interval lhs, Interval rhs);
+
+/// Applies a function that is increasing below `turn` or decreasing there, and
+/// increasing behind, within `relative` of its value and `absolute`.
+Interval mapUnimodal(Interval value,
+                     llvm::function_ref<double(double)> function, double turn,
+                     double relative, double absolute);
+
+/// What sums of products of 8-bit floats are kept in.
+enum class Accumulator {
+  /// f32, each addition rounded.
+  Single,
+  /// What tensor cores of sm_90 have, see docs/numerics.md: 32 products and
+  /// the sum before are aligned at the largest exponent, lose what is below 13
+  /// bits behind it, and so does their sum.
+  Aligned
+};
+
+/// A sum in any order of f32, each addition rounded.
+class Sum {
+public:
+  explicit Sum(Accumulator accumulator = Accumulator::Single)
+      : isAligned(accumulator == Accumulator::Aligned) {}
+
+  /// Adds the product of two values, which is not rounded.
+  void add(Interval lhs, Interval rhs);
+  void add(Interval value) { add(value, 1.0); }
+  /// The sum of f32. A single number where no order rounds.
+  Interval get() const;
+  /// The sum of parts that are each rounded to bf16, whatever the parts are.
+  Interval getOfParts() const;
+  /// The sum of integers that never overflow, in f32.
+  Interval getInteger() const {
+    return isAnything ? Interval::anything() : f32(Interval(lo, hi));
+  }
+
+private:
+  Interval align(Interval sum) const;
+
+  /// The least and the most of every product, where accumulators are aligned.
+  bool isAligned;
+  std::vector<Interval> products;
+  /// The largest product of powers of two that exponents stand for.
+  double largest = 0.0;
+  double lo = 0.0, hi = 0.0, magnitude = 0.0;
+  /// All products are multiples of this power of two.
+  int lowest = 4096;
+  uint64_t count = 0;
+  bool isPoint = true, isAnything = false, isNaN = false;
+  bool hasPlus = false, hasMinus = false;
+};
+
+} // namespace fuse
+
+#endif // FUSE_INTERPRETER_INTERVAL_H

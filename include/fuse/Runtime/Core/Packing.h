@@ -1,0 +1,40 @@
+//===- Packing.h - Weights in the order kernels read them -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_RUNTIME_CORE_PACKING_H
+#define FUSE_RUNTIME_CORE_PACKING_H
+
+#include "fuse/Runtime/Core/Manifest.h"
+
+namespace fuse::runtime {
+
+/// Throws `Failure` unless the operands of `function` can be packed by the
+/// recipe and give as many bytes as the plan says.
+void checkPacking(const PackedWeight &packed, const Function &function);
+
+/// Packs matrices [out, in] into `output`, which has room for `packed.bytes`.
+///
+/// A tile is 256 rows, a step 128 bytes of each. The result is
+/// `[step][tile][256 rows][128 bytes]` with zeros past the edges of the matrix;
+/// the 16-byte chunk c of row r lies at chunk c xor (r mod 8), as the 128-byte
+/// swizzle of shared memory has it. Row p of a tile is, from the high bit, the
+/// warpgroup (1), its instruction m (1), its warp (2), the half of the warp's
+/// rows (1) and a row lr (3):
+/// - `gate_up_256`: of two matrices, the gate's in half 0 and the up's in half
+///   1, 128 rows of each, neighbours in m;
+/// - `rows_256`: of one matrix, four neighbouring rows in m and half;
+/// - `identity`: one matrix as it is.
+///
+/// `panels` is the layout for CPUs, of one or several matrices of one shape. A
+/// tile is `columns` outputs, as many of each matrix, a step one input or a
+/// pair of 16-bit inputs. The result is `[tile][step][columns][1 or 2]`, with
+/// zeros for outputs past the end.
+void packWeights(const PackedWeight &packed, const Function &function,
+                 const std::vector<const char *> &operands, char *output);
+
+} // namespace fuse::runtime
+
+#endif // FUSE_RUNTIME_CORE_PACKING_H

@@ -1,0 +1,44 @@
+//===- Sha256.h - Digests of artefacts --------------------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_RUNTIME_CORE_SHA256_H
+#define FUSE_RUNTIME_CORE_SHA256_H
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace fuse::runtime {
+
+using Digest = std::array<uint8_t, 32>;
+
+/// SHA-256 of FIPS 180-4. LLVM has one as well, which the runtime does not
+/// link.
+class Sha256 {
+public:
+  void update(std::string_view bytes);
+  Digest finish();
+
+private:
+  void processBlock(const uint8_t *block);
+
+  std::array<uint32_t, 8> state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372,
+                                   0xa54ff53a, 0x510e527f, 0x9b05688c,
+                                   0x1f83d9ab, 0x5be0cd19};
+  std::array<uint8_t, 64> buffer = {};
+  size_t buffered = 0;
+  uint64_t length = 0;
+};
+
+Digest getDigest(std::string_view bytes);
+/// As 64 hexadecimal digits.
+std::string toHex(const Digest &digest);
+
+} // namespace fuse::runtime
+
+#endif // FUSE_RUNTIME_CORE_SHA256_H

@@ -1,0 +1,83 @@
+//===- ThreadPool.h - Threads that share the tasks of a loop ----*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_RUNTIME_CORE_THREADPOOL_H
+#define FUSE_RUNTIME_CORE_THREADPOOL_H
+
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace fuse::runtime {
+
+/// Runs loops whose iterations are independent of each other. The calling
+/// thread takes part. Threads that have nothing to do wait for some
+/// microseconds in a loop, because the next phase of a kernel follows at once,
+/// and sleep then.
+class ThreadPool {
+public:
+  /// Most threads of a pool.
+  static constexpr unsigned kMaxThreads = 1024;
+
+  /// Runs the tasks in [first, last).
+  using Body = void (*)(void *context, size_t first, size_t last);
+
+  /// 0 stands for `getDefaultThreads()`.
+  explicit ThreadPool(unsigned numThreads = 0);
+  ~ThreadPool();
+
+  /// The pool of this process. In a process that was forked it is a new one.
+  static ThreadPool &get();
+  /// FUSE_NUM_THREADS, or the processors that this process may run on. Throws
+  /// `Failure` when the variable is no number of threads.
+  static unsigned getDefaultThreads();
+
+  /// Threads that run a loop, with the one that calls `run`.
+  unsigned getNumThreads() const { return numThreads; }
+  /// Waits for the loop that runs. 0 stands for the default.
+  void setNumThreads(unsigned count);
+
+  /// Runs every task once and returns when all have finished. While another
+  /// thread runs a loop, or from within one, the tasks run in this thread.
+  /// Allocates nothing.
+  void run(size_t numTasks, Body body, void *context);
+
+private:
+  void start(unsigned count);
+  void stop();
+  void work();
+  /// Takes tasks until none is left.
+  void takeTasks();
+  /// Whether there is a loop other than that of generation `seen`.
+  bool hasWork(uint64_t word, uint32_t seen) const;
+
+  std::atomic<unsigned> numThreads = 1;
+  std::vector<std::thread> workers;
+  /// Held by the thread whose loop runs.
+  std::mutex running;
+
+  // The loop. It changes only while no worker is in it.
+  size_t numTasks = 0;
+  Body body = nullptr;
+  void *context = nullptr;
+  alignas(64) std::atomic<size_t> nextTask = 0;
+  /// Generation of the loop (upper half), whether workers may enter it (bit
+  /// 31), and how many are in it. A worker that sleeps is not waited for.
+  alignas(64) std::atomic<uint64_t> state = 0;
+
+  std::mutex sleepMutex;
+  std::condition_variable wakeUp;
+  std::atomic<unsigned> numSleeping = 0;
+  std::atomic<bool> stopping = false;
+};
+
+} // namespace fuse::runtime
+
+#endif // FUSE_RUNTIME_CORE_THREADPOOL_H

@@ -1,0 +1,38 @@
+//===- RowProblem.h - Fused ops that take rows one by one ----- -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_SCHEDULE_ROWPROBLEM_H
+#define FUSE_SCHEDULE_ROWPROBLEM_H
+
+#include "fuse/Schedule/CostModel.h"
+
+namespace fuse {
+
+/// `fuse.norm_quantize` or `fuse.act_quantize`: what a decode kernel does with
+/// the rows of its input and of its hidden layer, for any number of rows.
+struct RowProblem : DecodeProblem {
+  mlir::Value factor;
+  /// Indices of the results that are the activated value and the product, or
+  /// -1.
+  int64_t actResult = -1, productResult = -1;
+
+  bool isNorm() const { return llvm::isa<NormQuantizeOp>(op); }
+};
+
+/// Whether `op` is of these families.
+bool takesRows(mlir::Operation *op);
+
+/// Describes `op`, or says in `reason` why there is no kernel for it.
+std::optional<RowProblem> describeRows(mlir::Operation *op,
+                                       std::string &reason);
+
+/// Enough blocks to keep loads of every multiprocessor on their way.
+tile::RowScheduleAttr selectRows(const RowProblem &problem,
+                                 const GpuModel &gpu);
+
+} // namespace fuse
+
+#endif // FUSE_SCHEDULE_ROWPROBLEM_H

@@ -1,0 +1,679 @@
+//===- ChainMatch.cpp - Find chains that make a kernel --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A match starts at an op that only one kind of chain contains (an activation,
+// or a norm), follows the data flow to both sides, and stops at the first
+// predicate that fails. Every intermediate must be used by the chain alone;
+// the exceptions are those that a family can return beside its result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Analysis/ChainMatch.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace fuse;
+
+StringLiteral fuse::getName(KernelFamily family) {
+  switch (family) {
+  case KernelFamily::GatedMLP:
+    return "gated_mlp";
+  case KernelFamily::MLP:
+    return "mlp";
+  case KernelFamily::NormLinear:
+    return "norm_linear";
+  case KernelFamily::NormQuantize:
+    return "norm_quantize";
+  case KernelFamily::ActQuantize:
+    return "act_quantize";
+  }
+  llvm_unreachable("all families are named");
+}
+
+Operation *KernelMatch::getMember(StringRef name) const {
+  for (const Member &member : members)
+    if (member.name == name)
+      return member.op;
+  return nullptr;
+}
+
+Value KernelMatch::getInput() const {
+  // Ops are read anew each time: an earlier kernel may have replaced the
+  // value since the match was made. Only a weight can stand before the op that
+  // reads the input.
+  Operation *first = members.front().op;
+  if (weightOnly && isa<DequantizeOp>(first))
+    first = linears.front();
+  return first->getOperand(0);
+}
+
+SmallVector<Value> KernelMatch::getResults() const {
+  SmallVector<Value> results;
+  switch (family) {
+  case KernelFamily::GatedMLP:
+  case KernelFamily::MLP:
+    results.push_back(getMember(thenAdd ? "then_add" : "down")->getResult(0));
+    break;
+  case KernelFamily::NormLinear:
+    for (LinearOp linear : linears)
+      results.push_back(linear->getResult(0));
+    break;
+  case KernelFamily::NormQuantize:
+  case KernelFamily::ActQuantize:
+    results.push_back(members.back().op->getResult(0));
+    break;
+  }
+  for (auto [point, value] : extras)
+    results.push_back(value);
+  return results;
+}
+
+Operation *KernelMatch::getUserBeforeAnchor() const {
+  for (Value result : getResults())
+    for (Operation *user : result.getUsers()) {
+      Operation *inBlock = anchor->getBlock()->findAncestorOpInBlock(*user);
+      bool isMember = llvm::any_of(
+          members, [&](const Member &member) { return member.op == user; });
+      if (inBlock && !isMember && inBlock->isBeforeInBlock(anchor))
+        return user;
+    }
+  return nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Data flow
+//===----------------------------------------------------------------------===//
+
+/// The only op that uses `value`, once, or null.
+static Operation *getSoleUser(Value value) {
+  return value.hasOneUse() ? *value.user_begin() : nullptr;
+}
+
+/// A user of `value` that is not among `members`, or null.
+static Operation *getOtherUser(Value value, ArrayRef<Operation *> members) {
+  for (Operation *user : value.getUsers())
+    if (!llvm::is_contained(members, user))
+      return user;
+  return nullptr;
+}
+
+/// The first op that quantizes `value` with one scale, in the block of `value`
+/// and not claimed by a match, or null. Users come in no particular order; what
+/// is matched must not depend on it.
+static QuantizeOp getFirstQuantize(Value value, const KernelMatcher &matcher) {
+  QuantizeOp first;
+  for (Operation *user : value.getUsers()) {
+    auto quantize = dyn_cast<QuantizeOp>(user);
+    if (quantize && quantize.getScaleAttr() && !matcher.isClaimed(quantize) &&
+        quantize->getBlock() == value.getParentBlock() &&
+        (!first || quantize->isBeforeInBlock(first)))
+      first = quantize;
+  }
+  return first;
+}
+
+namespace {
+
+/// A linear with what quantizes its input and dequantizes its operands.
+struct QuantizedInput {
+  /// The floating-point value that the chain computed.
+  Value source;
+  QuantizeOp quantize;
+  DequantizeOp dequantize;
+};
+
+/// Builds one match. Predicates return false after they have noted a refusal.
+class ChainMatcher {
+public:
+  ChainMatcher(const KernelMatcher &matcher, bool takesResidual)
+      : matcher(matcher), takesResidual(takesResidual) {}
+
+  bool matchMLP(ActivationOp activation);
+  bool matchActQuantize(ActivationOp activation);
+  bool matchNormLinear(Operation *norm);
+  bool matchNormQuantize(Operation *norm);
+
+  Refusal getRefusal() const { return *refusal; }
+  KernelMatch take() { return std::move(match); }
+
+private:
+  bool refuse(RefusalKind kind, Operation *at) {
+    refusal = Refusal{kind, at};
+    return false;
+  }
+  void noteLimit(RefusalKind kind, Operation *at) {
+    match.limit = Refusal{kind, at};
+  }
+  void add(StringLiteral name, Operation *op) {
+    if (op)
+      match.members.push_back({name, op});
+  }
+
+  bool findHidden(LinearOp first, SmallVector<LinearOp> &inputLinears,
+                  Value &hidden);
+  LinearOp findDown(Value hidden);
+  bool traceInput(ArrayRef<LinearOp> linears, QuantizedInput &input);
+  bool checkQuantization(const QuantizedInput &input,
+                         const QuantizedInput &inner, LinearOp down);
+  bool checkScales(LinearOp linear, QuantizedInput input);
+  bool refuseInputs(LinearOp gate, LinearOp up);
+  bool checkBiases(ArrayRef<LinearOp> linears);
+  void noteStoredWeights(ArrayRef<LinearOp> linears);
+  void absorbHead(Value source, ArrayRef<Operation *> users);
+  void absorbResidual(Operation *norm);
+  void absorbTail(LinearOp down);
+  void addLinear(StringLiteral dequantizeName, StringLiteral name,
+                 LinearOp linear);
+  bool chooseAnchor();
+  bool noteExtras();
+
+  const KernelMatcher &matcher;
+  bool takesResidual;
+  KernelMatch match;
+  std::optional<Refusal> refusal;
+};
+
+} // namespace
+
+/// Finds what the common input of `linears` is before quantization. A value
+/// that is quantized elsewhere is not part of any chain.
+bool ChainMatcher::traceInput(ArrayRef<LinearOp> linears,
+                              QuantizedInput &input) {
+  LinearOp first = linears.front();
+  input.source = first.getX();
+  auto isStored = [](Value value) {
+    return !cast<RankedTensorType>(value.getType())
+                .getElementType()
+                .isFloat() ||
+           cast<RankedTensorType>(value.getType()).getElementTypeBitWidth() ==
+               8;
+  };
+  SmallVector<Operation *> users(linears.begin(), linears.end());
+  if (!isStored(input.source)) {
+    auto dequantize = input.source.getDefiningOp<DequantizeOp>();
+    if (!dequantize)
+      return true;
+    // A dequantized input belongs to the chain only when it was quantized
+    // for these linears; otherwise it is an input like any other.
+    // One that a kernel quantized was refused when that kernel was formed; it
+    // stays so, or forming twice would not be forming once.
+    Operation *def = dequantize.getQ().getDefiningOp();
+    auto quantize = dyn_cast_or_null<QuantizeOp>(def);
+    if (!isa_and_nonnull<QuantizeOp, FusedOpInterface>(def) ||
+        getOtherUser(dequantize.getX(), users) ||
+        !dequantize.getQ().hasOneUse())
+      return true;
+    if (!quantize)
+      return refuse(RefusalKind::InputNotQuantizedHere, def);
+    input.dequantize = dequantize;
+    input.quantize = quantize;
+  } else {
+    if (first.getDynamicScale())
+      return refuse(RefusalKind::DynamicScale, first);
+    input.quantize = input.source.getDefiningOp<QuantizeOp>();
+    if (!input.quantize)
+      return refuse(RefusalKind::InputNotQuantizedHere, first);
+    if (Operation *other = getOtherUser(input.source, users))
+      return refuse(RefusalKind::IntermediateHasOtherUsers, other);
+  }
+  // One scale per activation: the static scales of a kernel are numbers.
+  if (!input.quantize.getScaleAttr())
+    return refuse(RefusalKind::InputScaleNotOneNumber, input.quantize);
+  if (matcher.isClaimed(input.quantize))
+    return refuse(RefusalKind::InputNotQuantizedHere, input.quantize);
+  if (input.dequantize &&
+      input.dequantize.getScaleAttr() != input.quantize.getScaleAttr())
+    return refuse(RefusalKind::ScaleMismatch, input.dequantize);
+  for (LinearOp linear : linears)
+    if (!checkScales(linear, input))
+      return false;
+  input.source = input.quantize.getX();
+  return true;
+}
+
+/// The weight of a linear is quantized in the same form as its input.
+bool ChainMatcher::checkScales(LinearOp linear, QuantizedInput input) {
+  if (input.dequantize) {
+    auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
+    if (!weight || !weight.getX().hasOneUse() || matcher.isClaimed(weight))
+      return refuse(RefusalKind::MixedQuantization, linear);
+    // Weights have one scale, or one per output channel: both are known.
+    return true;
+  }
+  if (linear.getInputScaleAttr() != input.quantize.getScaleAttr())
+    return refuse(RefusalKind::ScaleMismatch, linear);
+  return true;
+}
+
+/// Refuses gate and up, which do not read one value. They may read one that
+/// each quantizes with its own scale, or to its own type.
+bool ChainMatcher::refuseInputs(LinearOp gate, LinearOp up) {
+  auto getQuantize = [](Value x) {
+    if (auto dequantize = x.getDefiningOp<DequantizeOp>())
+      x = dequantize.getQ();
+    return x.getDefiningOp<QuantizeOp>();
+  };
+  QuantizeOp first = getQuantize(gate.getX()), second = getQuantize(up.getX());
+  bool sameSource = first && second && first.getX() == second.getX();
+  if (sameSource && first.getQ().getType() != second.getQ().getType())
+    return refuse(RefusalKind::StorageTypesDiffer, up);
+  return refuse(sameSource && first.getScaleAttr() != second.getScaleAttr()
+                    ? RefusalKind::InputScalesDiffer
+                    : RefusalKind::GateAndUpInputsDiffer,
+                up);
+}
+
+/// All biases are added in one place, which is part of the kernel's contract.
+bool ChainMatcher::checkBiases(ArrayRef<LinearOp> linears) {
+  std::optional<BiasPlace> place;
+  for (LinearOp linear : linears) {
+    if (!linear.getBias())
+      continue;
+    if (place && *place != linear.getBiasPlace())
+      return refuse(RefusalKind::BiasPlacesDiffer, linear);
+    place = linear.getBiasPlace();
+  }
+  match.biasPlace = place.value_or(BiasPlace::BeforeRounding);
+  return true;
+}
+
+/// Notes whether the linears, whose inputs are not quantized, read stored
+/// weights that nothing else dequantizes: such a kernel holds these.
+void ChainMatcher::noteStoredWeights(ArrayRef<LinearOp> linears) {
+  Type storage;
+  for (LinearOp linear : linears) {
+    auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
+    if (!weight || !weight.getX().hasOneUse() || matcher.isClaimed(weight) ||
+        weight->getBlock() != linear->getBlock())
+      return;
+    Type element = weight.getQ().getType().getElementType();
+    if (storage && storage != element)
+      return;
+    storage = element;
+  }
+  match.weightOnly = true;
+}
+
+/// `[residual_add] norm` in front of `users`, as far as the chain owns them.
+void ChainMatcher::absorbHead(Value source, ArrayRef<Operation *> users) {
+  Operation *norm = source.getDefiningOp();
+  if (!isa_and_nonnull<RMSNormOp, LayerNormOp>(norm) || matcher.isClaimed(norm))
+    return;
+  if (norm->getBlock() != users.front()->getBlock())
+    return noteLimit(RefusalKind::MembersInDifferentBlocks, norm);
+  if (Operation *other = getOtherUser(source, users))
+    return noteLimit(RefusalKind::IntermediateHasOtherUsers, other);
+  match.norm = norm;
+  absorbResidual(norm);
+}
+
+/// The residual add that makes the stream. Its sum may have other users, to
+/// which the kernel returns it as a second result.
+void ChainMatcher::absorbResidual(Operation *norm) {
+  auto residual = norm->getOperand(0).getDefiningOp<ResidualAddOp>();
+  if (!takesResidual || !residual || matcher.isClaimed(residual) ||
+      residual->getBlock() != norm->getBlock())
+    return;
+  match.residual = residual;
+}
+
+/// The residual add behind the down projection, when it is its only user.
+void ChainMatcher::absorbTail(LinearOp down) {
+  auto add = dyn_cast_or_null<ResidualAddOp>(getSoleUser(down.getY()));
+  if (!add || matcher.isClaimed(add) || add->getBlock() != down->getBlock())
+    return;
+  match.thenAdd = add;
+  bool downIsLhs = add.getLhs() == down.getY();
+  Value other = downIsLhs ? add.getRhs() : add.getLhs();
+  if (downIsLhs)
+    match.commuted.push_back("then_add");
+  match.addStream = match.residual && other == match.residual.getY();
+}
+
+void ChainMatcher::addLinear(StringLiteral dequantizeName, StringLiteral name,
+                             LinearOp linear) {
+  match.linears.push_back(linear);
+  if (match.dequantizesWeights())
+    add(dequantizeName, linear.getWeight().getDefiningOp());
+  add(name, linear);
+}
+
+/// Finds the first member that every operand of the kernel precedes, and
+/// checks that no result is used before it.
+bool ChainMatcher::chooseAnchor() {
+  SmallVector<Operation *> members;
+  for (const KernelMatch::Member &member : match.members)
+    members.push_back(member.op);
+  Block *block = members.front()->getBlock();
+  for (Operation *member : members)
+    if (member->getBlock() != block)
+      return refuse(RefusalKind::MembersInDifferentBlocks, member);
+  Operation *lastOperand = nullptr;
+  for (Operation *member : members)
+    for (Value operand : member->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      if (!def || def->getBlock() != block || llvm::is_contained(members, def))
+        continue;
+      if (!lastOperand || lastOperand->isBeforeInBlock(def))
+        lastOperand = def;
+    }
+  for (Operation *member : members)
+    if ((!lastOperand || lastOperand->isBeforeInBlock(member)) &&
+        (!match.anchor || member->isBeforeInBlock(match.anchor)))
+      match.anchor = member;
+  if (Operation *user = match.getUserBeforeAnchor())
+    return refuse(RefusalKind::ResultUsedBeforeOperands, user);
+  return true;
+}
+
+/// Notes which of the intermediates that the family can return are used
+/// outside of the chain, and settles the kernel's place.
+bool ChainMatcher::noteExtras() {
+  SmallVector<Operation *> members;
+  for (const KernelMatch::Member &member : match.members)
+    members.push_back(member.op);
+  if (match.residual && getOtherUser(match.residual.getY(), members))
+    match.extras.push_back({"stream", match.residual.getY()});
+  bool returnsNormed = match.family == KernelFamily::NormLinear ||
+                       match.family == KernelFamily::NormQuantize;
+  if (returnsNormed && getOtherUser(match.norm->getResult(0), members))
+    match.extras.push_back({"normed", match.norm->getResult(0)});
+  return chooseAnchor();
+}
+
+//===----------------------------------------------------------------------===//
+// Families
+//===----------------------------------------------------------------------===//
+
+/// The hidden value behind the activation of `first`, and the linears that it
+/// is computed from: two where there is a gated product.
+bool ChainMatcher::findHidden(LinearOp first,
+                              SmallVector<LinearOp> &inputLinears,
+                              Value &hidden) {
+  ActivationOp activation = match.activation;
+  Operation *user = getSoleUser(activation.getY());
+  if (!user)
+    return activation.getY().use_empty()
+               ? refuse(RefusalKind::NoDownProjection, activation)
+               : refuse(RefusalKind::IntermediateHasOtherUsers,
+                        *activation.getY().user_begin());
+  hidden = activation.getY();
+  inputLinears = {first};
+  match.product = dyn_cast<GatedMulOp>(user);
+  match.family = match.product ? KernelFamily::GatedMLP : KernelFamily::MLP;
+  if (!match.product)
+    return true;
+  bool actIsLhs = match.product.getLhs() == activation.getY();
+  Value other = actIsLhs ? match.product.getRhs() : match.product.getLhs();
+  if (!actIsLhs)
+    match.commuted.push_back("product");
+  auto up = other.getDefiningOp<LinearOp>();
+  if (!up || matcher.isClaimed(up))
+    return refuse(RefusalKind::GatePartnerNotLinear, match.product);
+  if (Operation *extra = getOtherUser(up.getY(), {match.product}))
+    return refuse(RefusalKind::IntermediateHasOtherUsers, extra);
+  if (up.getX() != first.getX())
+    return refuseInputs(first, up);
+  inputLinears.push_back(up);
+  hidden = match.product.getY();
+  return true;
+}
+
+/// The linear that reads the hidden value, quantized or not; null after a
+/// refusal.
+LinearOp ChainMatcher::findDown(Value hidden) {
+  Value downInput = hidden;
+  while (true) {
+    Operation *next = getSoleUser(downInput);
+    if (!next) {
+      if (downInput.use_empty())
+        refuse(RefusalKind::NoDownProjection, match.activation);
+      else
+        refuse(RefusalKind::IntermediateHasOtherUsers, *downInput.user_begin());
+      return {};
+    }
+    if (isa<DynamicQuantizeOp>(next)) {
+      refuse(RefusalKind::DynamicScale, next);
+      return {};
+    }
+    bool quantizes = isa<QuantizeOp>(next) && downInput == hidden;
+    bool dequantizes =
+        isa<DequantizeOp>(next) && downInput.getDefiningOp<QuantizeOp>();
+    if (quantizes || dequantizes) {
+      downInput = next->getResult(0);
+      continue;
+    }
+    auto down = dyn_cast<LinearOp>(next);
+    if (down && down.getX() == downInput && !matcher.isClaimed(down))
+      return down;
+    refuse(RefusalKind::NoDownProjection, next);
+    return {};
+  }
+}
+
+/// Both inputs are quantized in one way, or none is.
+bool ChainMatcher::checkQuantization(const QuantizedInput &input,
+                                     const QuantizedInput &inner,
+                                     LinearOp down) {
+  QuantizeOp outer = input.quantize, hidden = inner.quantize;
+  if (bool(outer) != bool(hidden))
+    return refuse(RefusalKind::MixedQuantization, down);
+  if (!outer)
+    return true;
+  if (outer.getQ().getType().getElementType() !=
+      hidden.getQ().getType().getElementType())
+    return refuse(RefusalKind::StorageTypesDiffer, hidden);
+  if (outer.getOrder() != hidden.getOrder())
+    return refuse(RefusalKind::DivisionOrdersDiffer, hidden);
+  if (bool(input.dequantize) != bool(inner.dequantize))
+    return refuse(RefusalKind::QuantizationStylesDiffer, hidden);
+  return true;
+}
+
+bool ChainMatcher::matchMLP(ActivationOp activation) {
+  match.activation = activation;
+  auto first = activation.getX().getDefiningOp<LinearOp>();
+  if (!first || matcher.isClaimed(first))
+    return refuse(RefusalKind::ActivationInputNotLinear, activation);
+  if (Operation *other = getOtherUser(first.getY(), {activation}))
+    return refuse(RefusalKind::IntermediateHasOtherUsers, other);
+
+  SmallVector<LinearOp> inputLinears;
+  Value hidden;
+  if (!findHidden(first, inputLinears, hidden))
+    return false;
+  LinearOp down = findDown(hidden);
+  if (!down)
+    return false;
+  QuantizedInput input, inner;
+  if (!traceInput(inputLinears, input) || !traceInput({down}, inner))
+    return false;
+  if (inner.source != hidden)
+    return refuse(RefusalKind::NoDownProjection, down);
+  if (!checkQuantization(input, inner, down))
+    return false;
+  match.quantizeInput = input.quantize;
+  match.quantizeHidden = inner.quantize;
+  match.qdq = bool(input.dequantize);
+  SmallVector<LinearOp> all(inputLinears);
+  all.push_back(down);
+  if (!checkBiases(all))
+    return false;
+  if (!input.quantize)
+    noteStoredWeights(all);
+
+  SmallVector<Operation *> headUsers;
+  if (input.quantize)
+    headUsers.push_back(input.quantize);
+  else
+    headUsers.append(inputLinears.begin(), inputLinears.end());
+  absorbHead(input.source, headUsers);
+  absorbTail(down);
+
+  add("residual", match.residual);
+  add("norm", match.norm);
+  add("quantize_input", input.quantize);
+  add("dequantize_input", input.dequantize);
+  if (match.product) {
+    addLinear("dequantize_gate", "gate", first);
+    add("act", activation);
+    addLinear("dequantize_up", "up", inputLinears[1]);
+    add("product", match.product);
+  } else {
+    addLinear("dequantize_up", "up", first);
+    add("act", activation);
+  }
+  add("quantize_hidden", inner.quantize);
+  add("dequantize_hidden", inner.dequantize);
+  addLinear("dequantize_down", "down", down);
+  add("then_add", match.thenAdd);
+  return noteExtras();
+}
+
+bool ChainMatcher::matchActQuantize(ActivationOp activation) {
+  match.family = KernelFamily::ActQuantize;
+  match.activation = activation;
+  Value value = activation.getY();
+  auto product = dyn_cast_or_null<GatedMulOp>(getSoleUser(value));
+  if (product && !matcher.isClaimed(product) &&
+      getFirstQuantize(product.getY(), matcher)) {
+    match.product = product;
+    if (product.getLhs() != value)
+      match.commuted.push_back("product");
+    value = product.getY();
+  }
+  match.quantizeHidden = getFirstQuantize(value, matcher);
+  if (!match.quantizeHidden)
+    return refuse(RefusalKind::NoConsumer, activation);
+  add("act", activation);
+  add("product", match.product);
+  add("quantize_hidden", match.quantizeHidden);
+  if (getOtherUser(value, {match.quantizeHidden}))
+    match.extras.push_back(
+        {match.product ? StringLiteral("product") : StringLiteral("act"),
+         value});
+  return chooseAnchor();
+}
+
+bool ChainMatcher::matchNormLinear(Operation *norm) {
+  match.family = KernelFamily::NormLinear;
+  match.norm = norm;
+  Value source = norm->getResult(0);
+  // The quantized form, when one static quantize feeds linears.
+  match.quantizeInput = getFirstQuantize(source, matcher);
+  DequantizeOp dequantize;
+  if (match.quantizeInput) {
+    source = match.quantizeInput.getQ();
+    dequantize = dyn_cast_or_null<DequantizeOp>(getSoleUser(source));
+    if (dequantize)
+      source = dequantize.getX();
+  }
+  SmallVector<LinearOp> linears;
+  for (Operation *user : source.getUsers()) {
+    auto linear = dyn_cast<LinearOp>(user);
+    if (linear && linear.getX() == source && linear.getWeight() != source &&
+        linear->getBlock() == norm->getBlock() && !matcher.isClaimed(linear))
+      linears.push_back(linear);
+  }
+  if (linears.empty()) {
+    for (Operation *user : source.getUsers())
+      if (isa<DynamicQuantizeOp>(user))
+        return refuse(RefusalKind::DynamicScale, user);
+    return refuse(RefusalKind::NoConsumer, norm);
+  }
+  // Users come in no particular order; the text of a kernel must.
+  llvm::sort(linears,
+             [](LinearOp a, LinearOp b) { return a->isBeforeInBlock(b); });
+  if (match.quantizeInput) {
+    QuantizedInput input;
+    if (!traceInput(linears, input))
+      return false;
+    if (input.quantize != match.quantizeInput)
+      return refuse(RefusalKind::InputNotQuantizedHere, linears.front());
+    match.qdq = bool(input.dequantize);
+  } else {
+    noteStoredWeights(linears);
+  }
+  if (!checkBiases(linears))
+    return false;
+  absorbResidual(norm);
+  add("residual", match.residual);
+  add("norm", norm);
+  add("quantize_input", match.quantizeInput);
+  if (match.qdq)
+    add("dequantize_input", dequantize);
+  for (LinearOp linear : linears)
+    addLinear("dequantize_weight", "linear", linear);
+  return noteExtras();
+}
+
+bool ChainMatcher::matchNormQuantize(Operation *norm) {
+  match.family = KernelFamily::NormQuantize;
+  match.norm = norm;
+  match.quantizeInput = getFirstQuantize(norm->getResult(0), matcher);
+  if (!match.quantizeInput)
+    return refuse(RefusalKind::NoConsumer, norm);
+  absorbResidual(norm);
+  add("residual", match.residual);
+  add("norm", norm);
+  add("quantize_input", match.quantizeInput);
+  return noteExtras();
+}
+
+//===----------------------------------------------------------------------===//
+// KernelMatcher
+//===----------------------------------------------------------------------===//
+
+void KernelMatcher::claim(const KernelMatch &match) {
+  for (const KernelMatch::Member &member : match.members)
+    claimed.insert(member.op);
+}
+
+/// Tries a family, and once more without the residual add in front when that
+/// is what some result's user stands in the way of.
+static MatchOrRefusal
+tryFamily(const KernelMatcher &matcher,
+          llvm::function_ref<bool(ChainMatcher &)> matchFamily) {
+  ChainMatcher whole(matcher, /*takesResidual=*/true);
+  if (matchFamily(whole))
+    return whole.take();
+  if (whole.getRefusal().kind != RefusalKind::ResultUsedBeforeOperands)
+    return whole.getRefusal();
+  ChainMatcher partial(matcher, /*takesResidual=*/false);
+  if (!matchFamily(partial))
+    return whole.getRefusal();
+  KernelMatch match = partial.take();
+  match.limit = whole.getRefusal();
+  return match;
+}
+
+/// Tries a family, and a smaller one when it refuses; the refusal that counts
+/// is that of the larger.
+static MatchOrRefusal
+tryFamilies(const KernelMatcher &matcher,
+            llvm::function_ref<bool(ChainMatcher &)> large,
+            llvm::function_ref<bool(ChainMatcher &)> small) {
+  MatchOrRefusal first = tryFamily(matcher, large);
+  if (std::holds_alternative<KernelMatch>(first))
+    return first;
+  MatchOrRefusal second = tryFamily(matcher, small);
+  if (std::holds_alternative<Refusal>(second))
+    return first;
+  std::get<KernelMatch>(second).limit = std::get<Refusal>(first);
+  return second;
+}
+
+MatchOrRefusal KernelMatcher::matchAt(ActivationOp activation) {
+  return tryFamilies(
+      *this, [&](ChainMatcher &chain) { return chain.matchMLP(activation); },
+      [&](ChainMatcher &chain) { return chain.matchActQuantize(activation); });
+}
+
+MatchOrRefusal KernelMatcher::matchNorm(Operation *norm) {
+  return tryFamilies(
+      *this, [&](ChainMatcher &chain) { return chain.matchNormLinear(norm); },
+      [&](ChainMatcher &chain) { return chain.matchNormQuantize(norm); });
+}

@@ -1,0 +1,106 @@
+//===- Assemble.cpp - From PTX to code for one chip -----------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Artifact/DeviceCode.h"
+#include "fuse/Support/OutputFile.h"
+#include "fuse/Support/TemporaryDirectory.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Program.h"
+
+using namespace fuse;
+using llvm::createStringError;
+using llvm::StringRef;
+namespace json = llvm::json;
+
+namespace {
+
+/// What ptxas says about a kernel.
+struct Resources {
+  int64_t registers = 0;
+  int64_t spilledBytes = 0;
+};
+
+} // namespace
+
+/// Reads what `ptxas -v` prints: the name of a kernel, what it spills, and the
+/// registers it uses, in this order.
+static llvm::StringMap<Resources> parseLog(StringRef log) {
+  llvm::StringMap<Resources> all;
+  StringRef kernel;
+  while (!log.empty()) {
+    StringRef line;
+    std::tie(line, log) = log.split('\n');
+    StringRef rest = line.split("Compiling entry function '").second;
+    if (!rest.empty()) {
+      kernel = rest.split('\'').first;
+      continue;
+    }
+    if (kernel.empty())
+      continue;
+    int64_t number;
+    StringRef words = line.ltrim();
+    if (words.contains(" bytes spill stores")) {
+      StringRef before = words.split(" bytes spill stores").first;
+      if (!before.rsplit(' ').second.getAsInteger(10, number))
+        all[kernel].spilledBytes = number;
+    }
+    StringRef used = words.split("Used ").second;
+    if (!used.empty() && !used.split(' ').first.getAsInteger(10, number))
+      all[kernel].registers = number;
+  }
+  return all;
+}
+
+bool fuse::canAssemble() { return bool(llvm::sys::findProgramByName("ptxas")); }
+
+llvm::Error fuse::assemble(DeviceModule &module, StringRef chip,
+                           llvm::ArrayRef<json::Object *> launches) {
+  auto ptxas = llvm::sys::findProgramByName("ptxas");
+  if (!ptxas)
+    return createStringError("there is no ptxas in PATH");
+  llvm::Expected<TemporaryDirectory> directory =
+      TemporaryDirectory::create("fuse-ptxas");
+  if (!directory)
+    return directory.takeError();
+  std::string input = directory->getFile("code.ptx");
+  std::string output = directory->getFile("code.cubin");
+  std::string logPath = directory->getFile("log");
+  if (llvm::Error error = writeFile(input, [&](llvm::raw_ostream &os) {
+        os << module.ptx;
+        return llvm::Error::success();
+      }))
+    return error;
+  std::string arch = ("-arch=" + chip).str();
+  StringRef arguments[] = {*ptxas, arch, "-v", input, "-o", output};
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(logPath),
+                                          StringRef(logPath)};
+  std::string error;
+  int result = llvm::sys::ExecuteAndWait(*ptxas, arguments, std::nullopt,
+                                         redirects, /*SecondsToWait=*/120,
+                                         /*MemoryLimit=*/0, &error);
+  auto log = llvm::MemoryBuffer::getFile(logPath);
+  StringRef text = log ? (*log)->getBuffer() : "";
+  if (result != 0)
+    return createStringError(
+        "ptxas failed: " +
+        (error.empty() ? text.take_front(2000).trim().str() : error));
+  auto cubin = llvm::MemoryBuffer::getFile(output, /*IsText=*/false,
+                                           /*RequiresNullTerminator=*/false);
+  if (!cubin)
+    return createStringError(cubin.getError(),
+                             output + ": " + cubin.getError().message());
+  module.cubin = (*cubin)->getBuffer().str();
+  llvm::StringMap<Resources> resources = parseLog(text);
+  for (json::Object *launch : launches) {
+    auto it = resources.find(*launch->getString("kernel"));
+    if (it == resources.end())
+      continue;
+    (*launch)["registers"] = it->second.registers;
+    (*launch)["spilled_bytes"] = it->second.spilledBytes;
+  }
+  return llvm::Error::success();
+}

@@ -1,0 +1,65 @@
+//===- HybridLaunchPlan.h - Scheduled kernels among portable ones --*- C++
+//-*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A function of which the scheduled path takes some ops, and the portable path
+// what is around them. On its way down the portable path each scheduled op is
+// one launch, which stands for those of all its ranges of the number of tokens;
+// they take its place when the plan is written.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_ARTIFACT_HYBRIDLAUNCHPLAN_H
+#define FUSE_ARTIFACT_HYBRIDLAUNCHPLAN_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+
+#include <string>
+
+namespace fuse {
+
+/// A launch of a scheduled op.
+struct MixedLaunch {
+  std::string kernel;
+  mlir::DictionaryAttr plan;
+  /// Its operands, as operands of the op.
+  llvm::SmallVector<unsigned> operands;
+};
+
+/// The launches of a scheduled op up to a number of tokens.
+struct MixedRange {
+  int64_t upTo;
+  llvm::SmallVector<MixedLaunch> launches;
+};
+
+/// A scheduled op. The first operand has a row for each token.
+struct MixedOp {
+  mlir::Location loc;
+  size_t numOperands;
+  llvm::SmallVector<MixedRange> ranges;
+};
+
+/// Replaces tile launches and dispatches in a function on tensors by launches
+/// on buffers, one for each op. Its attribute `fuse.tile_plan` is the index in
+/// `ops`, to which the op is added; its operands are those of the op, results,
+/// and the number of tokens. False, and nothing is changed, where launches can
+/// not stand among others: packed weights have to be arguments.
+bool lowerMixedOps(mlir::func::FuncOp function,
+                   llvm::SmallVectorImpl<MixedOp> &ops);
+
+/// A plan in the form of the manifest in which the launches of `plan` that have
+/// an index `tile` have been replaced. Its buffers and launches come in one
+/// alternative for each range, or directly where there is one. `getModule`
+/// gives the number of the module that has a scheduled kernel.
+llvm::Expected<llvm::json::Object>
+writeMixedPlan(const llvm::json::Object &plan, llvm::ArrayRef<MixedOp> ops,
+               llvm::function_ref<size_t(llvm::StringRef)> getModule);
+
+} // namespace fuse
+
+#endif // FUSE_ARTIFACT_HYBRIDLAUNCHPLAN_H

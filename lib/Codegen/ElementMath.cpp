@@ -1,0 +1,169 @@
+//===- ElementMath.cpp - What layers compute of single elements -----------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Codegen/ElementMath.h"
+#include "fuse/Support/Inject.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/APFloat.h"
+
+using namespace mlir;
+using namespace fuse;
+
+/// `element`, or a vector of as many as `like` has.
+static Type withElement(Type like, Type element) {
+  auto vector = dyn_cast<VectorType>(like);
+  return vector ? Type(vector.clone(element)) : element;
+}
+
+Value fuse::constantF32(ImplicitLocOpBuilder &b, float value) {
+  return arith::ConstantOp::create(b, b.getF32FloatAttr(value));
+}
+
+/// A number beside `like`, which it is broadcast to.
+static Value constantLike(ImplicitLocOpBuilder &b, Value like, float value) {
+  auto vector = dyn_cast<VectorType>(like.getType());
+  if (!vector)
+    return constantF32(b, value);
+  return arith::ConstantOp::create(
+      b, DenseElementsAttr::get(vector.clone(b.getF32Type()), value));
+}
+
+Value fuse::widen(ImplicitLocOpBuilder &b, Value value) {
+  Type element = getElementTypeOrSelf(value.getType());
+  if (element.isF32())
+    return value;
+  Type wide = withElement(value.getType(), b.getF32Type());
+  if (element.isInteger())
+    return arith::SIToFPOp::create(b, wide, value);
+  return arith::ExtFOp::create(b, wide, value);
+}
+
+Value fuse::roundTo(ImplicitLocOpBuilder &b, Value value, Type element) {
+  if (element.isF32())
+    return value;
+  return arith::TruncFOp::create(b, withElement(value.getType(), element),
+                                 value);
+}
+
+/// Limits to [low, high]; NaN stays NaN.
+static Value clamp(ImplicitLocOpBuilder &b, Value value, float low,
+                   float high) {
+  value = arith::MinimumFOp::create(b, value, constantLike(b, value, high));
+  return arith::MaximumFOp::create(b, value, constantLike(b, value, low));
+}
+
+Value fuse::saturateTo(ImplicitLocOpBuilder &b, Value value, Type type) {
+  if (auto floatType = dyn_cast<FloatType>(type)) {
+    // A plain conversion gives NaN beyond the range of f8E4M3FN and infinity
+    // beyond that of f8E5M2.
+    float largest = llvm::APFloat::getLargest(floatType.getFloatSemantics())
+                        .convertToFloat();
+    if (isInjected("quantize-unclamped"))
+      return roundTo(b, value, type);
+    return roundTo(b, clamp(b, value, -largest, largest), type);
+  }
+  value = math::RoundEvenOp::create(b, value);
+  value = clamp(b, value, -128.0f, 127.0f);
+  Value isNaN =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
+  value =
+      arith::SelectOp::create(b, isNaN, constantLike(b, value, 0.0f), value);
+  return arith::FPToSIOp::create(b, withElement(value.getType(), type), value);
+}
+
+Value fuse::mul(ImplicitLocOpBuilder &b, Value lhs, Value rhs) {
+  return arith::MulFOp::create(b, lhs, rhs);
+}
+
+Value fuse::mul(ImplicitLocOpBuilder &b, Value lhs, float rhs) {
+  return mul(b, lhs, constantLike(b, lhs, rhs));
+}
+
+Value fuse::add(ImplicitLocOpBuilder &b, Value lhs, Value rhs) {
+  return arith::AddFOp::create(b, lhs, rhs);
+}
+
+Value fuse::addOne(ImplicitLocOpBuilder &b, Value value) {
+  return add(b, value, constantLike(b, value, 1.0f));
+}
+
+/// `x / (1 + exp(-slope * x))`.
+static Value swish(ImplicitLocOpBuilder &b, Value x, float slope) {
+  Value minus = slope == 1.0f ? arith::NegFOp::create(b, x).getResult()
+                              : mul(b, x, -slope);
+  Value exp = math::ExpOp::create(b, minus);
+  return arith::DivFOp::create(b, x, addOne(b, exp));
+}
+
+Value fuse::activate(ImplicitLocOpBuilder &b, Activation kind, Value x) {
+  constexpr float sqrtHalf = 0.707106781186547524f;
+  constexpr float sqrtTwoOverPi = 0.797884560802865356f;
+  switch (kind) {
+  case Activation::SiLU:
+    return swish(b, x, 1.0f);
+  case Activation::QuickGELU:
+    return swish(b, x, 1.702f);
+  case Activation::GELU: {
+    Value erf = math::ErfOp::create(b, mul(b, x, sqrtHalf));
+    return mul(b, mul(b, x, 0.5f), addOne(b, erf));
+  }
+  case Activation::GELUTanh: {
+    Value cube = mul(b, mul(b, x, x), x);
+    Value inner = mul(b, add(b, x, mul(b, cube, 0.044715f)), sqrtTwoOverPi);
+    Value tanh = math::TanhOp::create(b, inner);
+    return mul(b, mul(b, x, 0.5f), addOne(b, tanh));
+  }
+  case Activation::ReLU:
+    return arith::MaximumFOp::create(b, x, constantLike(b, x, 0.0f));
+  case Activation::ReLU2: {
+    Value positive = arith::MaximumFOp::create(b, x, constantLike(b, x, 0.0f));
+    return mul(b, positive, positive);
+  }
+  }
+  llvm_unreachable("unknown activation");
+}
+
+Value fuse::reciprocalRoot(ImplicitLocOpBuilder &b, Value sum, int64_t count,
+                           float eps) {
+  if (isInjected("norm-odd") && count > 1)
+    count &= ~int64_t(1);
+  Value size = constantF32(b, static_cast<float>(count));
+  Value mean = arith::DivFOp::create(b, sum, size);
+  if (isInjected("norm-epsilon"))
+    eps = 0.0f;
+  return math::RsqrtOp::create(b, add(b, mean, constantF32(b, eps)));
+}
+
+Value fuse::normalizeRMS(ImplicitLocOpBuilder &b, Value x, Value scale,
+                         Value weight, NormCast cast, int64_t offset) {
+  Type xElement = getElementTypeOrSelf(x.getType());
+  Value value = mul(b, widen(b, x), scale);
+  if (!weight)
+    return value;
+  bool early = cast == NormCast::BeforeWeight && !isInjected("norm-cast");
+  if (early)
+    value = widen(b, roundTo(b, value, xElement));
+  Value factor = widen(b, weight);
+  if (offset != 0) {
+    factor = addOne(b, factor);
+    if (early)
+      factor =
+          widen(b, roundTo(b, factor, getElementTypeOrSelf(weight.getType())));
+  }
+  return mul(b, value, factor);
+}
+
+Value fuse::normalizeLayer(ImplicitLocOpBuilder &b, Value centered, Value scale,
+                           Value weight, Value bias) {
+  Value value = mul(b, centered, scale);
+  if (weight)
+    value = mul(b, value, widen(b, weight));
+  if (bias)
+    value = add(b, value, widen(b, bias));
+  return value;
+}

@@ -1,0 +1,33 @@
+//===- DecodeKernel.h - The kernels of fused ops -------------- -*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_CODEGEN_HOPPER_DECODE_DECODEKERNEL_H
+#define FUSE_CODEGEN_HOPPER_DECODE_DECODEKERNEL_H
+
+#include "fuse/Schedule/MlpProblem.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "tile/IR/TileOps.h"
+
+namespace fuse {
+
+/// A kernel and what a host needs to launch it for one op.
+struct PlannedKernel {
+  tile::KernelOp kernel;
+  mlir::DictionaryAttr plan;
+};
+
+/// Builds the decode kernel of `problem` under `schedule` at the end of
+/// `module`, or the kernels of a schedule with two launches, in order. A
+/// kernel depends on shapes and on which parts are present, not on the values
+/// of scales.
+llvm::SmallVector<PlannedKernel>
+buildDecodeKernels(const DecodeProblem &problem, tile::ScheduleAttr schedule,
+                   mlir::gpu::GPUModuleOp module,
+                   llvm::function_ref<std::string()> getName);
+
+} // namespace fuse
+
+#endif // FUSE_CODEGEN_HOPPER_DECODE_DECODEKERNEL_H

@@ -1,0 +1,458 @@
+//===- Gemm.cpp - Decode kernels: products and activation -----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DecodeKernelBuilder.h"
+#include "fuse/Support/Inject.h"
+
+using namespace mlir;
+using namespace fuse;
+using namespace tile;
+
+/// Accumulators of 64 rows each over `stages` stages of weights, each with
+/// `stepsPerStage` k-steps of all rows of a block. One group of products stays
+/// in flight; what it does not read is released. The last `kept` token stages
+/// are left for the caller to release. `meanwhile` is activated during the
+/// first steps. Of swapped operands, a warpgroup has 64 tokens and all rows.
+SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
+                                                 int64_t stepsPerStage,
+                                                 int64_t accs, int64_t kept,
+                                                 const Deferred *meanwhile,
+                                                 bool swapped) {
+  MLIRContext *context = b.getContext();
+  int64_t columns = 128 / elementBytes;
+  int64_t width = swapped ? tiling.firstRows : tokens;
+  Type lhs = SharedType::get(context, 64, columns, element, 128);
+  Type rhs = SharedType::get(context, width, columns, element, 128);
+  Type acc = AccType::get(context, 64, width, f32);
+  Value leader = equal(rem(thread, 128), 0);
+  Value end = add(uses.token, mul(stages, stepsPerStage));
+  auto release = [&](Value condition, Value ring, Value use) {
+    when(condition, [&] { RingReleaseOp::create(b, loc, ring, use); });
+  };
+  SmallVector<Type> accTypes(accs, acc);
+  auto multiply = [&](Values &sums, Value weightStage, int64_t step,
+                      Value tokenUse) {
+    Value tokenStage = waitFor(tokenRing, tokenUse);
+    // What is left of a warpgroup's lies next to each other.
+    Value offset = mul(group, accs * 64 * 128);
+    Value left = swapped ? tokenStage : weightStage;
+    Value right = swapped ? weightStage : tokenStage;
+    Values rows;
+    for (int64_t index = 0; index < accs; ++index)
+      rows.push_back(
+          ViewOp::create(b, loc, lhs, left,
+                         add(offset, (step * 2 * accs + index) * 64 * 128)));
+    Value all = ViewOp::create(b, loc, rhs, right, c(0));
+    auto fenced = AccFenceOp::create(b, loc, accTypes, sums);
+    for (int64_t index = 0; index < accs; ++index)
+      sums[index] =
+          MmaOp::create(b, loc, acc, rows[index], all, fenced.getResult(index));
+    MmaCommitOp::create(b, loc);
+  };
+  Values carried(accs, AccZeroOp::create(b, loc, acc));
+  int64_t shadows = meanwhile ? std::min(kShares, meanwhile->steps) : 0;
+  for (int64_t step = 0; step < shadows; ++step) {
+    Value weightUse = add(uses.weight, step), tokenUse = add(uses.token, step);
+    multiply(carried, waitFor(weightRing, weightUse), 0, tokenUse);
+    for (int64_t share = step * kShares / shadows;
+         share < (step + 1) * kShares / shadows; ++share)
+      activateShare(share, *meanwhile);
+    MmaWaitOp::create(b, loc, 1);
+    if (step == 0)
+      continue;
+    release(leader, weightRing, sub(weightUse, c(1)));
+    release(leader, tokenRing, sub(tokenUse, c(1)));
+  }
+  carried.append({add(uses.weight, shadows), add(uses.token, shadows)});
+  Values results =
+      loop(c(shadows), stages, 1, carried,
+           [&](Value index, ValueRange carried) -> SmallVector<Value> {
+             Values sums = carried.take_front(accs);
+             Value weightUse = carried[accs], tokenUse = carried[accs + 1];
+             Value weightStage = waitFor(weightRing, weightUse);
+             for (int64_t step = 0; step < stepsPerStage; ++step) {
+               Value use = add(tokenUse, step);
+               multiply(sums, weightStage, step, use);
+               MmaWaitOp::create(b, loc, 1);
+               Value before = sub(use, c(1));
+               Value done = step == 0 && shadows == 0
+                                ? both(less(c(0), index), leader)
+                                : leader;
+               if (step == 0)
+                 release(done, weightRing, sub(weightUse, c(1)));
+               if (kept > 1)
+                 done = both(done, less(add(before, kept), end));
+               release(done, tokenRing, before);
+             }
+             sums.append({add(weightUse, 1), add(tokenUse, stepsPerStage)});
+             return sums;
+           });
+  auto done =
+      AccWaitOp::create(b, loc, accTypes, ValueRange(results).take_front(accs));
+  uses = {results[accs], results[accs + 1]};
+  release(leader, weightRing, sub(uses.weight, c(1)));
+  if (kept == 0)
+    release(leader, tokenRing, sub(uses.token, c(1)));
+  return llvm::to_vector_of<Value>(done.getResults());
+}
+
+/// The first hidden unit of a thread in a tile.
+Value DecodeKernelBuilder::localUnit(bool half) {
+  if (p.isGated())
+    return add(add(mul(div(row8, 2), 16), mul(rem(row8, 2), 2)),
+               add(mul(warp, 4), mul(group, half ? 1 : 64)));
+  return add(mul(group, half ? 2 : 128), add(mul(warp, 32), mul(row8, 4)));
+}
+
+Value DecodeKernelBuilder::firstUnit(Value tileIndex) {
+  if (!tiling.hasSingle())
+    return mul(tileIndex, tiling.hiddenPerTile);
+  // Of every other tile, the run comes behind the single quarter.
+  Value quarter = add(mul(tileIndex, 3), rem(tileIndex, 2));
+  return mul(quarter, tiling.getRun() / 2);
+}
+
+/// Activation and gate of one tile of the first product. Packing puts the
+/// rows of a thread next to each other: gate and up of two hidden units, or
+/// four hidden units; of half a tile, one or two.
+void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
+                                      Uses uses) {
+  bool half = accs.size() == 1;
+  int64_t units = (p.isGated() ? 2 : 4) / (half ? 2 : 1);
+  Value local = localUnit(half);
+  Value unit = add(firstUnit(tileIndex), local);
+  Value inside, safe = unit;
+  if (p.hidden % tiling.hiddenPerTile != 0) {
+    inside = less(unit, c(wholeSteps(p.hidden)));
+    safe = select(less(unit, c(p.hidden)), unit, c(0));
+  }
+  Values biasGate = loadBias(gateBias, safe, units),
+         biasUp = loadBias(upBias, safe, units);
+
+  // A tile that leaves through shared memory takes the place of the last
+  // tokens, which both warpgroups have read by then.
+  Value staged, byte;
+  if (s.getStaged()) {
+    barrier();
+    byte = mul(local, elementBytes);
+    staged =
+        stagedAt(uses, tiling.getHiddenStages() == 1 ? c(0) : div(byte, 128));
+    byte = rem(byte, 128);
+  }
+
+  if (staged && half && canDefer(p)) {
+    activateTokens(roundTile(tileIndex, accs[0]), 0, tokens / 8, staged);
+    return finishHidden(tileIndex, uses);
+  }
+  SmallVector<Values> sums;
+  for (Value acc : accs)
+    sums.push_back(valuesOf(acc));
+  // Tokens that are eight apart lie at a constant distance.
+  Values places;
+  for (int64_t parity : {0, 1}) {
+    Value token = add(mul(rem(lane, 4), 2), parity);
+    places.push_back(staged ? div(placeOf(byte, token, tiling.getHiddenBytes()),
+                                  elementBytes)
+                            : packedIndex(token, unit));
+  }
+  int64_t distance =
+      8 * (staged ? tiling.getHiddenBytes() : 128) / elementBytes;
+  for (int64_t column = 0; column < tokens / 4; ++column) {
+    int64_t group = column / 2, parity = column % 2;
+    // Of each accumulator the thread's row in the lower and the upper half.
+    Values low, high, all;
+    for (const Values &own : sums) {
+      low.push_back(own[4 * group + parity]);
+      high.push_back(own[4 * group + 2 + parity]);
+      all.append({low.back(), high.back()});
+    }
+    Value at = add(places[parity], group * distance);
+    auto storeColumn = [&](Value buffer) {
+      Rounded values = p.isGated() ? roundHidden(low, high, biasGate, biasUp)
+                                   : roundHidden({}, all, {}, biasUp);
+      store(activateHidden(values), buffer, at);
+    };
+    // Rows past the last token belong to the workspace too. Storing them spares
+    // a branch for each column, which would keep the columns from overlapping.
+    if (staged)
+      storeColumn(staged);
+    else
+      when(inside, [&] { storeColumn(hidden); });
+  }
+  if (staged)
+    return finishHidden(tileIndex, uses);
+  padHidden(tileIndex);
+  // Every warp arrives for itself.
+  if (!isInjected("tile-fence"))
+    FenceAsyncOp::create(b, loc, /*shared=*/false);
+  WarpSyncOp::create(b, loc);
+  when(leads, [&] { WordArriveOp::create(b, loc, hiddenWord(tileIndex)); });
+}
+
+/// A tile leaves the stages that it took the place of.
+void DecodeKernelBuilder::finishHidden(Value tileIndex, Uses uses) {
+  int64_t stages = tiling.getHiddenStages();
+  barrier();
+  for (int64_t index = 0; index < tiling.getRunStages(); ++index)
+    copyHidden(tileIndex, stagedAt(uses, c(index)), index * 128 / elementBytes);
+  if (tiling.hasSingle())
+    copySingle(tileIndex, uses);
+  FenceAsyncOp::create(b, loc, /*shared=*/false);
+  barrier();
+  when(equal(thread, 0), [&] {
+    if (part == Part::Both)
+      WordArriveOp::create(b, loc, hiddenWord(tileIndex));
+    // For both warpgroups.
+    for (int64_t index = 0; index < stages; ++index)
+      for (int64_t consumer = 0; consumer < 2; ++consumer)
+        RingReleaseOp::create(b, loc, tokenRing,
+                              sub(uses.token, c(stages - index)));
+  });
+}
+
+/// The `index`-th of the last token stages, as a place for hidden units.
+Value DecodeKernelBuilder::stagedAt(Uses uses, Value index) {
+  Value first = sub(uses.token, c(tiling.getHiddenStages()));
+  return StageBufferOp::create(
+      b, loc, BufferType::get(b.getContext(), element, Memory::Shared),
+      waitFor(tokenRing, add(first, index)));
+}
+
+/// The word of the range that a tile belongs to.
+Value DecodeKernelBuilder::hiddenWord(Value tileIndex) {
+  if (tiling.parts == 1)
+    return word(add(div(tileIndex, tiling.tilesPerRange), 1));
+  Value part = div(tileIndex, tiling.tilesPerPart);
+  Value range = div(rem(tileIndex, tiling.tilesPerPart), tiling.tilesPerRange);
+  return word(add(add(mul(part, tiling.ranges), range), 1));
+}
+
+/// Copies hidden units from shared memory, 16 bytes of a token at a time: a
+/// tensor copy would wait behind the weights, which the same engine copies.
+void DecodeKernelBuilder::copyHidden(Value tileIndex, Value staged,
+                                     int64_t firstUnit) {
+  int64_t rowBytes = tiling.getHiddenBytes(), perRow = rowBytes / 16;
+  int64_t units = 16 / elementBytes, pieces = tokens * perRow;
+  Type vector = VectorType::get(units, element);
+  for (int64_t begin = 0; begin < pieces; begin += kMathThreads) {
+    Value piece = add(thread, begin), exists;
+    if (begin + kMathThreads > pieces)
+      exists = less(piece, c(pieces));
+    Value token = div(piece, perRow), chunk = rem(piece, perRow);
+    Value unit =
+        add(add(this->firstUnit(tileIndex), firstUnit), mul(chunk, units));
+    if (tiling.tiles1 * tiling.hiddenPerTile != p.hidden)
+      exists = both(exists, less(unit, c(wholeSteps(p.hidden))));
+    when(exists, [&] {
+      Value at = placeOf(mul(chunk, 16), token, rowBytes);
+      store(load(vector, staged, div(at, elementBytes)), hidden,
+            packedIndex(token, unit));
+    });
+  }
+  padHidden(tileIndex);
+}
+
+/// Zeros where the last k-step goes on behind the last tile, which may be half
+/// of one: whatever lies there times the zeros of the weights could be no
+/// number.
+void DecodeKernelBuilder::padHidden(Value tileIndex) {
+  int64_t from = tiling.tiles1 * tiling.hiddenPerTile;
+  int64_t units = 16 / elementBytes, perRow = (wholeSteps(from) - from) / units;
+  int64_t pieces = tiling.hasSingle() ? 0 : tokens * perRow;
+  Value last;
+  if (pieces > 0)
+    last = equal(tileIndex, tiling.tiles1 - 1);
+  for (int64_t begin = 0; begin < pieces; begin += kMathThreads) {
+    Value piece = add(thread, begin), exists = last;
+    if (begin + kMathThreads > pieces)
+      exists = both(exists, less(piece, c(pieces)));
+    when(exists, [&] {
+      Value unit = add(mul(rem(piece, perRow), units), from);
+      Value zeros = quantize(Values(units, f(0)), hiddenScale);
+      store(zeros, hidden, packedIndex(div(piece, perRow), unit));
+    });
+  }
+}
+
+/// Where a token's element lies in the workspace: k-steps follow each other,
+/// 128 bytes of every token, with the swizzle of a stage applied. A plain bulk
+/// copy of a k-step is a valid operand then.
+Value DecodeKernelBuilder::packedIndex(Value token, Value column) {
+  Value byte = mul(column, elementBytes);
+  Value chunk =
+      arith::XOrIOp::create(b, loc, div(rem(byte, 128), 16), rem(token, 8));
+  Value line = add(mul(div(byte, 128), tokens), token);
+  Value at = add(add(mul(line, 128), mul(chunk, 16)), rem(byte, 16));
+  return div(at, elementBytes);
+}
+
+/// Where a byte of a token's hidden units is in shared memory: pieces of 16
+/// bytes are moved like a swizzle would. A warp stores one value of four even
+/// or four odd tokens and of four pieces at a time; those of two tokens lie in
+/// different banks then.
+Value DecodeKernelBuilder::placeOf(Value byte, Value token, int64_t rowBytes) {
+  auto flip = [&](Value x, Value y) -> Value {
+    return arith::XOrIOp::create(b, loc, x, y);
+  };
+  Value at = mul(token, rowBytes), pair = rem(div(token, 2), 4);
+  if (rowBytes == 64) {
+    // Two tokens share a line; those of every other pair change places. What is
+    // added is the same for all tokens that are 8 apart.
+    Value odd = rem(token, 2);
+    Value moved = sub(flip(odd, rem(pair, 2)), odd);
+    return add(add(at, mul(moved, 64)), byte);
+  }
+  // Pieces that are neighbours move by two from one pair to the next.
+  bool apart = tiling.firstRows != 256 && elementBytes == 2;
+  Value moved = flip(div(byte, 16), apart ? pair : rem(token, rowBytes / 16));
+  return add(at, add(mul(moved, 16), rem(byte, 16)));
+}
+
+//===----------------------------------------------------------------------===//
+// Deferred activations
+//===----------------------------------------------------------------------===//
+
+/// Gate and up of a tile, or the two units that a thread has of a dense one,
+/// in pairs of neighbouring tokens.
+Rounded DecodeKernelBuilder::roundTile(Value tileIndex, Value acc) {
+  Values sums = valuesOf(acc);
+  return roundUnits(sums, add(firstUnit(tileIndex), localUnit(/*half=*/true)));
+}
+
+/// The same of the sums of a thread whose first hidden unit is `unit`.
+Rounded DecodeKernelBuilder::roundUnits(ArrayRef<Value> sums, Value unit) {
+  Values low, high;
+  for (size_t index = 0; index < sums.size(); index += 4) {
+    low.append({sums[index], sums[index + 1]});
+    high.append({sums[index + 2], sums[index + 3]});
+  }
+  if (tiling.tiles1 * tiling.hiddenPerTile != p.hidden)
+    unit = select(less(unit, c(p.hidden)), unit, c(0));
+  auto repeat = [&](ArrayRef<Value> biases) {
+    Values repeated;
+    for (Value bias : biases)
+      repeated.append(low.size(), bias);
+    return repeated;
+  };
+  Values biasGate = repeat(loadBias(gateBias, unit, 1));
+  Values biasUp = repeat(loadBias(upBias, unit, p.isGated() ? 1 : 2));
+  if (p.isGated())
+    return roundHidden(low, high, biasGate, biasUp);
+  low.append(high);
+  return roundHidden({}, low, {}, biasUp);
+}
+
+/// Activates what a thread has of groups of eight tokens of half a tile.
+void DecodeKernelBuilder::activateTokens(const Rounded &values,
+                                         int64_t firstGroup, int64_t lastGroup,
+                                         Value staged) {
+  Value byte = mul(localUnit(/*half=*/true), elementBytes);
+  if (tiling.getHiddenStages() > 1)
+    byte = rem(byte, 128);
+  activateAt(values, firstGroup, lastGroup, staged,
+             {byte, Value(), tiling.getHiddenBytes()});
+}
+
+void DecodeKernelBuilder::activateAt(const Rounded &values, int64_t firstGroup,
+                                     int64_t lastGroup, Value staged,
+                                     Place place) {
+  int64_t rows = p.isGated() ? 1 : 2;
+  int64_t groups = values.getSize() / (2 * rows);
+  // Tokens that are eight apart lie at a constant distance.
+  Values places;
+  for (int64_t parity : {0, 1}) {
+    Value token = add(mul(rem(lane, 4), 2), parity);
+    if (place.token)
+      token = add(place.token, token);
+    places.push_back(
+        div(placeOf(place.byte, token, place.rowBytes), elementBytes));
+  }
+  int64_t distance = 8 * place.rowBytes / elementBytes;
+  for (int64_t group = firstGroup; group < lastGroup; ++group) {
+    SmallVector<Values> units;
+    for (int64_t row = 0; row < rows; ++row)
+      units.push_back(activateAll(values.slice(2 * (row * groups + group), 2)));
+    for (int64_t parity : {0, 1}) {
+      Values ofToken;
+      for (const Values &unit : units)
+        ofToken.push_back(unit[parity]);
+      store(quantize(ofToken, hiddenScale), staged,
+            add(places[parity], group * distance));
+    }
+  }
+}
+
+/// Activates some of the tokens of a deferred tile. The last share completes
+/// the tile, and another warp arrives for it.
+void DecodeKernelBuilder::activateShare(int64_t share, const Deferred &tile) {
+  int64_t groups = tokens / 8;
+  // The tile before has left the staging buffer.
+  if (share == 0)
+    barrier();
+  activateTokens(tile.values, share * groups / kShares,
+                 (share + 1) * groups / kShares, staging);
+  if (share + 1 != kShares)
+    return;
+  barrier();
+  when(tile.exists, [&] {
+    copyHidden(tile.tileIndex, staging, /*firstUnit=*/0);
+    BarrierArriveOp::create(b, loc, kTileBarrier + tile.part,
+                            kMathThreads + 32);
+  });
+}
+
+/// The two tiles of the block, of which the second waits then.
+DecodeKernelBuilder::Deferred
+DecodeKernelBuilder::multiplyDeferred(Uses &uses) {
+  Value zero = arith::ConstantOp::create(
+      b, loc, b.getZeroAttr(VectorType::get(2, bf16)));
+  Values none = {uses.weight, uses.token};
+  none.append(tokens / 4, zero);
+  // Not a loop really: a block has a pair of tiles or none.
+  Values last =
+      loop(block, c(tiling.tilesPerPart), s.getBlocks(), none,
+           [&](Value tile, ValueRange carried) -> SmallVector<Value> {
+             Uses uses{carried[0], carried[1]};
+             Values accs = mainLoop(uses, c(tiling.steps1), /*stepsPerStage=*/1,
+                                    /*accs=*/1, /*kept=*/0, nullptr);
+             Deferred first{tile, Value(), 0, tiling.steps1,
+                            roundTile(tile, accs[0])};
+             accs = mainLoop(uses, c(tiling.steps1), 1, 1, 0, &first);
+             Values next = {uses.weight, uses.token};
+             llvm::append_range(
+                 next,
+                 roundTile(add(tile, tiling.tilesPerPart), accs[0]).getPairs());
+             return next;
+           });
+  uses = {last[0], last[1]};
+  Value exists;
+  if (tiling.tilesPerPart != s.getBlocks())
+    exists = less(block, c(tiling.tilesPerPart));
+  return {add(block, tiling.tilesPerPart), exists, 1, tiling.stepsPerRange / 2,
+          Rounded::fromPairs(ValueRange(last).drop_front(2), p.isGated())};
+}
+
+void DecodeKernelBuilder::multiplyFirst(Uses &uses) {
+  int64_t kept = s.getStaged() ? tiling.getHiddenStages() : 0;
+  Values next =
+      loop(block, c(tiling.tiles1), s.getBlocks(), {uses.weight, uses.token},
+           [&](Value tile, ValueRange carried) -> SmallVector<Value> {
+             Uses uses{carried[0], carried[1]};
+             if (tiling.hasSingle()) {
+               storeQuarters(tile, multiplyQuarters(uses, kept), uses);
+               return {uses.weight, uses.token};
+             }
+             int64_t count = tiling.swapped ? 1 : tiling.firstRows / 128;
+             Values accs = mainLoop(uses, c(tiling.steps1), /*stepsPerStage=*/1,
+                                    count, kept, nullptr, tiling.swapped);
+             if (tiling.swapped)
+               storeGroups(tile, accs[0]);
+             else
+               storeHidden(tile, accs, uses);
+             return {uses.weight, uses.token};
+           });
+  uses = {next[0], next[1]};
+}

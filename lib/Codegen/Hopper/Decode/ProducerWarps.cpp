@@ -1,0 +1,370 @@
+//===- ProducerWarps.cpp - Decode kernels: warps that copy ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DecodeKernelBuilder.h"
+#include "fuse/Support/Inject.h"
+
+using namespace mlir;
+using namespace fuse;
+using namespace tile;
+
+/// Looks at a full ring that take about as long as device memory needs for a
+/// stage of every block.
+static constexpr int64_t kLooksPerStage = 32;
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+/// Where a stage of the first product comes from. The order in memory is
+/// [step][tile]: blocks read neighbouring stages at the same time.
+void DecodeKernelBuilder::visitFirst(Value use, PieceVisitor visit) {
+  if (tiling.hasSingle())
+    return visitQuarters(use, visit);
+  Value tile = block, step = use;
+  if (tiling.tiles1 > s.getBlocks() || s.getDeferred()) {
+    tile = add(block, mul(div(use, tiling.steps1), tileStride()));
+    step = rem(use, tiling.steps1);
+  }
+  if (isInjected("tile-order"))
+    std::swap(step, tile);
+  if (tiling.swapped)
+    return visitGroups(tile, step, visit);
+  int64_t bytes = s.getWeightBytes();
+  int64_t tilesPerStep = kWeightStage / bytes * tiling.packedTiles1;
+  visit({weights1, scale(add(mul(step, tilesPerStep), tile), bytes), 0, bytes});
+}
+
+/// Where a stage of the last product comes from: its rows of a k-step, or 128
+/// rows of two.
+void DecodeKernelBuilder::visitLast(Value stage, PieceVisitor visit) {
+  int64_t pieces = tiling.getStepsPerStage(), bytes = tiling.rows * 128;
+  int64_t unitsPerStep = kWeightStage / bytes * tiling.packedTiles2;
+  for (int64_t piece = 0; piece < pieces; ++piece) {
+    Value step = add(mul(stage, pieces), piece);
+    if (tiling.parts == 1) {
+      step = add(mul(range, tiling.stepsPerRange), step);
+    } else {
+      // The second part begins in the middle of the hidden layer.
+      int64_t own = tiling.stepsPerRange / 2;
+      Value second = c(tiling.steps2 / 2 - own);
+      step = add(add(mul(range, own), step),
+                 select(less(step, c(own)), c(0), second));
+    }
+    visit({weights2, scale(add(mul(step, unitsPerStep), tile2), bytes),
+           piece * bytes, bytes});
+  }
+}
+
+void DecodeKernelBuilder::visitPieces(Value use, PieceVisitor visit) {
+  if (!doesFirst())
+    return visitLast(use, visit);
+  if (!doesLast())
+    return visitFirst(use, visit);
+  either(
+      less(use, uses1), [&] { visitFirst(use, visit); },
+      [&] { visitLast(sub(use, uses1), visit); });
+}
+
+/// While use `use` waits for a free stage, fetches what comes after it into
+/// L2, a stage at a time. Returns the first use that has not been fetched.
+Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
+  fetched = arith::MaxUIOp::create(b, loc, fetched, use);
+  Value ahead = c(s.getAhead());
+  // With many tokens the tensor cores take longer than the weights. What they
+  // wait for at first is the norm, whose loads must not queue up behind those.
+  if (tokens > kMaxWholeTokens)
+    ahead = select(less(c(s.getWeightStages()), use), ahead, c(0));
+  Value end = min(add(use, ahead), allUses);
+  Type i32 = b.getI32Type();
+  auto loop = scf::WhileOp::create(
+      b, loc, TypeRange{i32, i32}, ValueRange{fetched, c(0)},
+      [&](OpBuilder &, Location, ValueRange values) {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToEnd(values[0].getParentBlock());
+        Value free = RingPollOp::create(b, loc, b.getI1Type(), weightRing, use);
+        Value full = arith::XOrIOp::create(
+            b, loc, free,
+            arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
+        scf::ConditionOp::create(b, loc, both(full, less(values[0], end)),
+                                 values);
+      },
+      [&](OpBuilder &, Location, ValueRange values) {
+        OpBuilder::InsertionGuard guard(b);
+        b.setInsertionPointToEnd(values[0].getParentBlock());
+        // At the first look and then at every so many: no more may be on its
+        // way than memory brings meanwhile.
+        Value due = equal(values[1], 0);
+        when(due, [&] {
+          visitPieces(values[0], [&](Piece piece) {
+            IntegerAttr bytes;
+            if (!piece.length)
+              bytes = b.getI64IntegerAttr(piece.bytes);
+            PrefetchOp::create(b, loc, piece.buffer, piece.offset, bytes,
+                               piece.length);
+          });
+        });
+        Value wait = select(due, c(kLooksPerStage), values[1]);
+        scf::YieldOp::create(
+            b, loc,
+            ValueRange{select(due, add(values[0], 1), values[0]),
+                       sub(wait, c(1))});
+      });
+  return loop.getResult(0);
+}
+
+/// Stages of this block's tiles of the first product.
+Value DecodeKernelBuilder::countFirst() {
+  int64_t blocks = s.getBlocks();
+  if (s.getDeferred())
+    return select(less(block, c(tiling.tilesPerPart)), c(2 * tiling.steps1),
+                  c(0));
+  if (tiling.tiles1 == blocks)
+    return c(tiling.getFirstStages());
+  Value tiles = div(sub(c(tiling.tiles1 + blocks - 1), block), blocks);
+  return mul(tiles, tiling.getFirstStages());
+}
+
+/// Stages of this block's unit of the last product.
+Value DecodeKernelBuilder::countLast() {
+  Value stages = div(rangeSteps(), tiling.getStepsPerStage());
+  return hasUnit ? select(hasUnit, stages, c(0)) : stages;
+}
+
+/// What a stage gets, where the products do not fill all of it.
+Value DecodeKernelBuilder::countBytes(Value use) {
+  int64_t first = s.getFirstBytes();
+  int64_t last = tiling.getStepsPerStage() * tiling.rows * 128;
+  if (!tiling.swapped || first == last)
+    return Value();
+  return select(less(use, uses1), c(first), c(last));
+}
+
+/// Whether a block is behind the others. It counts a stage on a word before it
+/// requests it, and looks at what all had counted by then before the next one,
+/// so that no request waits for that. Nobody resets the words, to which each
+/// launch adds as much. Where launches overlap, or a word begins anew, a block
+/// may get the wrong share for a while, and the same result.
+DecodeKernelBuilder::Progress
+DecodeKernelBuilder::countStage(Value use, Progress progress) {
+  int64_t blocks = tiling.firstBlocks, units = tiling.getUnits();
+  auto isBehind = [&](int64_t members, int64_t all) {
+    auto launch = arith::ConstantIntOp::create(b, loc, all, 64);
+    Value seen = arith::TruncIOp::create(
+        b, loc, b.getI32Type(),
+        arith::RemUIOp::create(b, loc, progress.seen, launch));
+    // By more than half a stage.
+    return less(add(progress.expected, members / 2), seen);
+  };
+  int64_t all1 = tiling.tiles1 * tiling.getFirstStages();
+  int64_t all2 = tiling.tiles2 * tiling.steps2 / tiling.getStepsPerStage();
+  Value behind = isBehind(units, all2);
+  Value index = c(stageWord() + 1), expected;
+  if (doesFirst()) {
+    // What it has seen at the first stage of the last product is of the first.
+    behind = select(less(uses1, use), behind, isBehind(blocks, all1));
+    Value isFirst = less(use, uses1);
+    index = select(isFirst, c(stageWord()), index);
+    expected = select(isFirst, mul(add(use, 1), blocks),
+                      mul(add(sub(use, uses1), 1), units));
+  } else {
+    expected = mul(add(use, 1), units);
+  }
+  Value seen = WordCountOp::create(b, loc, b.getI64Type(), word(index));
+  return {behind, seen, expected};
+}
+
+void DecodeKernelBuilder::streamWeights() {
+  uses1 = doesFirst() ? countFirst() : c(0);
+  allUses = doesLast() ? add(uses1, countLast()) : uses1;
+  // Not a release, which would wait for the weights in flight.
+  auto tellLate = [&] {
+    WordArriveOp::create(b, loc, word(c(lateWord())), /*relaxed=*/true);
+  };
+  if (lateRing)
+    when(isLate(), [&] { acquire(lateRing, c(1)); });
+  Values carriedFirst = {c(0)};
+  if (s.getBehind())
+    carriedFirst.append(
+        {arith::ConstantIntOp::create(b, loc, /*value=*/0, /*width=*/64),
+         c(0)});
+  loop(c(0), allUses, 1, carriedFirst,
+       [&](Value use, ValueRange carried) -> SmallVector<Value> {
+         Progress progress;
+         if (s.getBehind())
+           progress = countStage(use, {Value(), carried[1], carried[2]});
+         // A use waits until an older one has landed: deeper queues add no
+         // bandwidth, only latency for x, the hidden layer and the words.
+         auto limitTo = [&](Value condition, int64_t limit) {
+           when(both(condition, less(c(limit - 1), use)),
+                [&] { waitFor(weightRing, sub(use, c(limit))); });
+         };
+         if (int64_t limit = s.getInFlight()) {
+           // Blocks with a tile more have twice as many, so that they are done
+           // with it when the others are with what follows.
+           Value most;
+           if (doesFirst() && tiling.longBlocks > 0) {
+             Value isLong =
+                 both(less(block, c(tiling.longBlocks)), less(use, uses1));
+             most = select(isLong, c(std::min(2 * limit, s.getWeightStages())),
+                           c(limit));
+           } else if (s.getBehind()) {
+             most = select(progress.behind, c(s.getBehind()), c(limit));
+           }
+           if (most) {
+             when(less(sub(most, c(1)), use),
+                  [&] { waitFor(weightRing, sub(use, most)); });
+           } else {
+             limitTo(Value(), limit);
+           }
+           // A release of the tile's hidden units waits for no more than this.
+           int64_t fewer = s.getSettleTo() ? s.getSettleTo() : limit - 1;
+           if (s.getSettle() > 0 && doesFirst())
+             limitTo(less(sub(sub(use, uses1), c(limit)), c(s.getSettle())),
+                     fewer);
+         }
+         Value fetched = carried[0];
+         if (s.getAhead() > 0)
+           fetched = fetchAhead(use, fetched);
+         Value begins;
+         if (lateRing || isFollowedLate())
+           begins = equal(sub(use, uses1), 0);
+         if (lateRing)
+           when(both(less(block, c(tiling.firstBlocks)), begins), tellLate);
+         if (isFollowedLate())
+           when(begins,
+                [&] { GridDependencyOp::create(b, loc, Dependency::Launch); });
+         Value stage = acquire(weightRing, use, countBytes(use));
+         visitPieces(use, [&](Piece piece) {
+           IntegerAttr first, length;
+           Values values;
+           if (piece.length) {
+             values = {piece.begin, piece.length};
+           } else if (piece.bytes != s.getWeightBytes()) {
+             first = b.getI64IntegerAttr(piece.at);
+             length = b.getI64IntegerAttr(piece.bytes);
+           }
+           CopyOp::create(b, loc, piece.buffer, piece.offset, stage, values,
+                          first, length, IntegerAttr(), s.getHint());
+         });
+         if (!s.getBehind())
+           return {fetched};
+         return {fetched, progress.seen, progress.expected};
+       });
+}
+
+//===----------------------------------------------------------------------===//
+// Tokens
+//===----------------------------------------------------------------------===//
+
+/// Fetches the partial sums that the block will look for into L2: those of the
+/// launch before, which looking would bring from device memory at the end.
+void DecodeKernelBuilder::fetchPartials() {
+  int64_t columns = tokens / 4, ranges = tiling.ranges, adders = tiling.adders;
+  int64_t elements = kMathThreads * width2();
+  int64_t bytes = elements * s.getPartials().getIntOrFloatBitWidth() / 8;
+  for (int64_t round = 0; round * adders < columns; ++round) {
+    Value column = add(adder, round * adders), exists;
+    if ((round + 1) * adders > columns)
+      exists = less(column, c(columns));
+    when(exists, [&] {
+      loop(c(0), c(ranges), 1, {},
+           [&](Value part, ValueRange) -> SmallVector<Value> {
+             Value unit = add(mul(tile2, ranges), part);
+             unit = add(mul(unit, columns), column);
+             PrefetchOp::create(b, loc, partials, scale(unit, elements), bytes);
+             return {};
+           });
+    });
+  }
+}
+
+/// Tiles of a part that the block's range waits for.
+Value DecodeKernelBuilder::countTiles() {
+  if (!tiling.swapped)
+    return min(c(tiling.tilesPerRange),
+               sub(c(tiling.tilesPerPart), mul(range, tiling.tilesPerRange)));
+  int64_t own = tiling.getRangeGroups(), tile = tiling.groupsPerTile;
+  Value begin = mul(range, own);
+  Value end = min(add(begin, own), c(tiling.groups));
+  return sub(div(add(end, tile - 1), tile), div(begin, tile));
+}
+
+void DecodeKernelBuilder::streamTokens() {
+  depend();
+  Value epoch = EpochOp::create(b, loc, b.getI32Type(), words, s.getBlocks());
+  // The math warps read it after their first wait on a token stage, whose
+  // arming below orders this store.
+  store(epoch, epochBuffer, c(0));
+  if (s.getPolled() && !announcesSums() && doesLast())
+    when(both(hasUnit, adds), [&] { fetchPartials(); });
+  int64_t columns = 128 / elementBytes;
+  auto fetch = [&](Value use, Value buffer, Value step) {
+    Value stage = acquire(tokenRing, use);
+    CopyOp::create(b, loc, buffer, scale(step, tokens * columns), stage,
+                   IntegerAttr(), IntegerAttr(), CachePolicy::Normal);
+  };
+  if (doesNorm())
+    WordWaitOp::create(b, loc, word(c(0)), epoch, c(normBlocks()));
+  FenceAsyncOp::create(b, loc, /*shared=*/false);
+  Value use = c(0);
+  if (doesFirst())
+    use = loop(firstTile(), c(tiling.tiles1), tileStride(), use,
+               [&](Value, ValueRange outer) {
+                 return loop(
+                     c(0), c(tiling.steps1), 1, outer,
+                     [&](Value step, ValueRange inner) -> SmallVector<Value> {
+                       fetch(inner[0], input, step);
+                       return {add(inner[0], 1)};
+                     });
+               })[0];
+  if (!doesLast())
+    return;
+  if (lateRing)
+    when(isLate(), [&] {
+      WordWaitOp::create(b, loc, word(c(lateWord())), epoch,
+                         c(tiling.firstBlocks));
+      RingReleaseOp::create(b, loc, lateRing, c(0));
+    });
+  when(hasUnit, [&] {
+    int64_t own = tiling.stepsPerRange / tiling.parts;
+    for (int64_t part = 0; part < tiling.parts; ++part) {
+      if (doesFirst()) {
+        Value tiles = countTiles();
+        WordWaitOp::create(b, loc, word(add(range, 1 + part * tiling.ranges)),
+                           epoch, mul(tiles, arrivalsPerTile()));
+        FenceAsyncOp::create(b, loc, /*shared=*/false);
+      }
+      Value first = add(mul(range, own), part * (tiling.steps2 / 2));
+      loop(c(0), tiling.parts == 1 ? rangeSteps() : c(own), 1, {},
+           [&](Value step, ValueRange) -> SmallVector<Value> {
+             fetch(add(add(use, part * own), step),
+                   p.hasFirst() ? hidden : input, add(first, step));
+             return {};
+           });
+    }
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Arrivals
+//===----------------------------------------------------------------------===//
+
+/// Arrives for deferred tiles: a release takes as long as several k-steps, for
+/// which the math warps have better use.
+void DecodeKernelBuilder::announceTiles() {
+  depend();
+  int64_t parts = isInjected("deferred-part") ? 1 : tiling.parts;
+  for (int64_t part = 0; part < parts; ++part) {
+    BarrierOp::create(b, loc, b.getI64IntegerAttr(kTileBarrier + part),
+                      b.getI64IntegerAttr(kMathThreads + 32));
+    when(equal(id(IdKind::Lane), 0), [&] {
+      FenceAsyncOp::create(b, loc, /*shared=*/false);
+      WordArriveOp::create(b, loc,
+                           hiddenWord(add(block, part * tiling.tilesPerPart)));
+    });
+  }
+}

@@ -1,0 +1,152 @@
+//===- SplitKReduction.cpp - Decode kernels: sums over ranges -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "DecodeKernelBuilder.h"
+
+using namespace mlir;
+using namespace fuse;
+using namespace tile;
+
+/// Registers of a thread that may hold partial sums at a time.
+static constexpr int64_t kSumRegisters = 128;
+
+void DecodeKernelBuilder::storePartials(ValueRange accs) {
+  // In fragment order: unit c of a range is the c-th column of every thread.
+  int64_t columns = tokens / 4;
+  Value unit = mul(add(mul(tile2, tiling.ranges), range), columns);
+  Value first = mul(add(mul(unit, kMathThreads), thread), width2());
+  Value firstToken = mul(rem(lane, 4), 2);
+  Value epoch =
+      s.getPolled() ? load(b.getI32Type(), epochBuffer, c(0)) : Value();
+  SmallVector<Values> sums;
+  for (Value acc : accs)
+    sums.push_back(valuesOf(acc));
+  for (int64_t column = 0; column < columns; ++column) {
+    int64_t group = column / 2, parity = column % 2;
+    // A mark tells two launches apart, so that each has to store all of them.
+    Value wanted;
+    if (!s.getPolled())
+      wanted = less(add(firstToken, 8 * group + parity), count);
+    when(wanted, [&] {
+      Values ofToken;
+      for (const Values &own : sums)
+        for (int64_t half : {0, 1})
+          ofToken.push_back(own[4 * group + 2 * half + parity]);
+      Value values = pack(s.getPartials(), ofToken);
+      if (s.getPolled())
+        values = MarkOp::create(b, loc, values.getType(), values, epoch);
+      StoreOp::create(b, loc, values, partials,
+                      add(first, column * kMathThreads * width2()),
+                      s.getPolled());
+    });
+  }
+}
+
+void DecodeKernelBuilder::placeAdders() {
+  adder = range;
+  if (tiling.adders == tiling.ranges)
+    return;
+  Value turn = mul(rem(add(range, tile2), tiling.ranges), tiling.adders);
+  adds = less(rem(turn, tiling.ranges), c(tiling.adders));
+  adder = div(turn, tiling.ranges);
+}
+
+/// A warp needs only the same warp of the other ranges. Where it looks for
+/// their sums anyway, arrivals order nothing: they spare looks in vain, which
+/// bring what the launch before has left from device memory.
+void DecodeKernelBuilder::meet() {
+  WarpSyncOp::create(b, loc);
+  Value index = add(add(mul(tile2, kMathWarps), warpIndex),
+                    1 + tiling.parts * tiling.ranges);
+  when(leads, [&] {
+    Value mine = word(index);
+    WordArriveOp::create(b, loc, mine, /*relaxed=*/s.getPolled());
+    when(adds, [&] {
+      Value epoch = load(b.getI32Type(), epochBuffer, c(0));
+      WordWaitOp::create(b, loc, mine, epoch, c(tiling.ranges),
+                         /*relaxed=*/s.getPolled());
+    });
+  });
+  WarpSyncOp::create(b, loc);
+}
+
+/// Sums the ranges in order, so that the result does not depend on which
+/// block is early. This block takes every `adders`-th column.
+void DecodeKernelBuilder::sumPartials() {
+  int64_t columns = tokens / 4, ranges = tiling.ranges, adders = tiling.adders;
+  Value first = mul(tile2, ranges * columns);
+  Type vector = VectorType::get(width2(), s.getPartials());
+  Value epoch =
+      s.getPolled() ? load(b.getI32Type(), epochBuffer, c(0)) : Value();
+  // Many rounds at a time: a column after the other would wait for L2 each
+  // time.
+  int64_t rounds = llvm::divideCeil(columns, adders);
+  int64_t together = std::max<int64_t>(
+      1, std::min(rounds, kSumRegisters / (ranges * width2())));
+  for (int64_t begin = 0; begin < rounds; begin += together) {
+    int64_t end = std::min(begin + together, rounds);
+    Values rows, wanted, indices, conditions;
+    for (int64_t round = begin; round < end; ++round) {
+      // In the last round there may be no column for this block.
+      Value column = add(adder, round * adders), exists;
+      if ((round + 1) * adders > columns) {
+        exists = less(column, c(columns));
+        column = min(column, c(columns - 1));
+      }
+      Value token = add(add(mul(rem(lane, 4), 2), mul(div(column, 2), 8)),
+                        rem(column, 2));
+      rows.push_back(token);
+      wanted.push_back(both(exists, less(token, count)));
+      Value unit = add(first, column);
+      Value index = mul(add(mul(unit, kMathThreads), thread), width2());
+      for (int64_t part = 0; part < ranges; ++part) {
+        indices.push_back(add(index, part * columns * kMathThreads * width2()));
+        conditions.push_back(wanted.back());
+      }
+    }
+    Values parts;
+    if (s.getPolled())
+      parts =
+          CollectOp::create(b, loc, SmallVector<Type>(indices.size(), vector),
+                            partials, indices, conditions, epoch)
+              .getValues();
+    else
+      for (Value index : indices)
+        parts.push_back(load(vector, partials, index, /*early=*/true));
+    for (int64_t round = 0; round < end - begin; ++round)
+      finishColumn(rows[round], wanted[round],
+                   ArrayRef<Value>(parts).slice(round * ranges, ranges));
+  }
+}
+
+/// Adds up the parts of one token's outputs and stores them.
+void DecodeKernelBuilder::finishColumn(Value token, Value condition,
+                                       ArrayRef<Value> parts) {
+  when(condition, [&] {
+    Values sums = unpack(parts[0]);
+    for (Value part : parts.drop_front())
+      sums = addEach(sums, unpack(part));
+    // First output of the thread in its unit: packing has put neighbours into
+    // one thread, or into the same thread of both warpgroups.
+    Value inUnit = add(mul(warp, 32), mul(row8, 4));
+    inUnit = tiling.rows == 256 ? add(inUnit, mul(group, 128))
+                                : add(inUnit, mul(group, 2));
+    for (size_t index = 0; index < p.outputs.size(); ++index) {
+      int64_t width = p.outputs[index].rows;
+      int64_t from = tiling.firstTiles[index],
+              to = tiling.firstTiles[index + 1];
+      Value row = add(mul(sub(tile2, c(from)), tiling.rows), inUnit);
+      Value inside;
+      if (from != 0)
+        inside = less(c(from - 1), tile2);
+      if (to != tiling.tiles2)
+        inside = both(inside, less(tile2, c(to)));
+      if (width != (to - from) * tiling.rows)
+        inside = both(inside, less(row, c(width)));
+      when(inside, [&] { storeOutputs(index, token, row, sums); });
+    }
+  });
+}

@@ -1,0 +1,231 @@
+//===- GemmEpilogue.cpp - Emitter of what goes with products --------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmEpilogue.h"
+
+using namespace mlir;
+using namespace fuse;
+using namespace tile;
+
+//===----------------------------------------------------------------------===//
+// Arguments
+//===----------------------------------------------------------------------===//
+
+void ProductBuilder::addTokenMap(Value &slot, int64_t offset, int64_t tokens,
+                                 int64_t columns, int64_t boxTokens) {
+  addArgument(
+      slot, TensorMapType::get(b.getContext()),
+      {kind("tensor_map"), entry("offset", offset), entry("rows", tokens),
+       entry("columns", columns), entry("element", TypeAttr::get(element)),
+       entry("box_rows", boxTokens),
+       entry("box_columns", 128 / p.getElementBytes()), entry("swizzle", 128)});
+}
+
+void ProductBuilder::addPacked(Value &slot, StringRef recipe,
+                               ArrayRef<Value> sources, int64_t tiles,
+                               int64_t steps) {
+  SmallVector<Attribute> indices;
+  for (Value source : sources)
+    indices.push_back(b.getI64IntegerAttr(indexOf(source)));
+  addArgument(slot, bufferOf(b.getI8Type()),
+              {kind("packed"), entry("recipe", b.getStringAttr(recipe)),
+               entry("operands", b.getArrayAttr(indices)),
+               entry("tiles", tiles), entry("steps", steps),
+               entry("bytes", tiles * steps * kWeightStage)});
+}
+
+void ProductBuilder::addFirstWeights(Value &slot, int64_t tiles,
+                                     int64_t steps) {
+  if (p.isGated())
+    addPacked(slot, "gate_up_256", {p.gate, p.up}, tiles, steps);
+  else
+    addPacked(slot, "rows_256", {p.up}, tiles, steps);
+}
+
+void ProductBuilder::addLastWeights(Value &slot, int64_t tiles, int64_t steps) {
+  Values sources;
+  for (const DecodeOutput &output : p.outputs)
+    sources.push_back(output.weight);
+  addPacked(slot, "rows_256", sources, tiles, steps);
+}
+
+void ProductBuilder::addHiddenBiases() {
+  addOperand(gateBias, p.gateBias);
+  addOperand(upBias, p.upBias);
+}
+
+void ProductBuilder::addOutputOperands() {
+  for (auto [slot, output] : llvm::zip_equal(biases, p.outputs))
+    addOperand(slot, output.bias);
+  addOperand(outputResidual, p.outputResidual);
+  for (auto [index, slot] : llvm::enumerate(outputs))
+    addResult(slot, index);
+}
+
+void ProductBuilder::addHiddenScalars() {
+  if (!p.isF8() || !p.hasFirst())
+    return;
+  if (p.isGated())
+    addScalar(alphaGate, "gate", getScale("input") * getScale("gate"));
+  addScalar(alphaUp, "up", getScale("input") * getScale("up"));
+  addQuantizer(hiddenScale, "hidden", p.scales);
+}
+
+void ProductBuilder::addOutputScalars() {
+  if (!p.isF8())
+    return;
+  float read = getScale(p.hasFirst() ? "hidden" : "input");
+  for (auto [slot, output] : llvm::zip_equal(alphas, p.outputs))
+    addScalar(slot, output.scale, read * getScale(output.scale));
+}
+
+void ProductBuilder::addScalars() {
+  if (p.isF8())
+    addQuantizer(inputScale, "input", p.scales);
+  addHiddenScalars();
+  addOutputScalars();
+}
+
+//===----------------------------------------------------------------------===//
+// Epilogues
+//===----------------------------------------------------------------------===//
+
+ProductBuilder::Values ProductBuilder::finish(ArrayRef<Value> sums, Value alpha,
+                                              ArrayRef<Value> bias) {
+  Values values = llvm::to_vector(sums);
+  if (alpha)
+    values = each(values, [&](Value x) { return fmul(x, alpha); });
+  if (!bias.empty())
+    values = addEach(values, bias);
+  return values;
+}
+
+ProductBuilder::Values ProductBuilder::loadBias(Value buffer, Value row,
+                                                int64_t count) {
+  Values bias;
+  if (!buffer)
+    return bias;
+  // Eight values are what one access takes.
+  for (int64_t first = 0; first < count; first += 8) {
+    auto type = VectorType::get(std::min<int64_t>(count, 8), bf16);
+    bias.append(unpack(load(type, buffer, add(row, first))));
+  }
+  return bias;
+}
+
+SmallVector<int64_t> ProductBuilder::getPlaces(int64_t half, int64_t first,
+                                               int64_t second) {
+  SmallVector<int64_t> places;
+  for (int64_t lr : {0, 1})
+    for (int64_t column : {first, second})
+      for (int64_t row : {0, 1})
+        places.push_back(4 * (column + row) + 2 * half + lr);
+  return places;
+}
+
+Rounded Rounded::slice(size_t first, size_t size) const {
+  auto take = [](const Values &values, size_t first, size_t size) {
+    return values.empty() ? Values()
+                          : Values(ArrayRef(values).slice(first, size));
+  };
+  return {take(gate, first, size), take(up, first, size),
+          take(gatePairs, first / 2, size / 2),
+          take(upPairs, first / 2, size / 2)};
+}
+
+Rounded::Values Rounded::getPairs() const {
+  Values pairs = gatePairs;
+  llvm::append_range(pairs, upPairs);
+  return pairs;
+}
+
+Rounded Rounded::fromPairs(ValueRange pairs, bool isGated) {
+  size_t gates = isGated ? pairs.size() / 2 : 0;
+  Rounded values;
+  values.gatePairs = llvm::to_vector(pairs.take_front(gates));
+  values.upPairs = llvm::to_vector(pairs.drop_front(gates));
+  return values;
+}
+
+Rounded ProductBuilder::roundHidden(ArrayRef<Value> gate, ArrayRef<Value> up,
+                                    ArrayRef<Value> biasGate,
+                                    ArrayRef<Value> biasUp) {
+  Rounded rounded;
+  auto add = [&](StringRef point, ArrayRef<Value> values, Values &wide,
+                 Values &pairs) {
+    // A single value makes no pair.
+    if (!p.roundsAt(point) || values.size() % 2 != 0) {
+      wide = round(point, values);
+      return;
+    }
+    for (size_t index = 0; index < values.size(); index += 2)
+      pairs.push_back(pack(bf16, values.slice(index, 2)));
+  };
+  if (p.isGated())
+    add("gate", finish(gate, alphaGate, biasGate), rounded.gate,
+        rounded.gatePairs);
+  add("up", finish(up, alphaUp, biasUp), rounded.up, rounded.upPairs);
+  return rounded;
+}
+
+ProductBuilder::Values ProductBuilder::activateAll(const Rounded &values) {
+  auto widen = [&](const Values &wide, const Values &pairs) {
+    Values result = wide;
+    for (Value pair : pairs)
+      result.append(unpack(pair));
+    return result;
+  };
+  auto activateEach = [&](ArrayRef<Value> inputs) {
+    return each(inputs, [&](Value v) { return activate(p.activation, v); });
+  };
+  if (!p.isGated())
+    return round("act", activateEach(widen(values.up, values.upPairs)));
+  Values act = activateEach(widen(values.gate, values.gatePairs));
+  if (values.upPairs.empty() || !p.roundsAt("act") || !p.roundsAt("product")) {
+    act = round("act", act);
+    Values up = widen(values.up, values.upPairs);
+    return round("product", mulEach(act, up));
+  }
+  // A product of two bf16 that is rounded to bf16 is one instruction for two.
+  Values products;
+  for (auto [index, up] : llvm::enumerate(values.upPairs)) {
+    Value pair = pack(bf16, ValueRange(act).slice(2 * index, 2));
+    products.append(unpack(arith::MulFOp::create(b, loc, pair, up)));
+  }
+  return products;
+}
+
+void ProductBuilder::storeOutputs(size_t index, Value token, Value row,
+                                  ArrayRef<Value> sums) {
+  auto narrow = VectorType::get(static_cast<int64_t>(sums.size()), bf16);
+  Value at = add(mul(token, p.outputs[index].rows), row);
+  Values other, bias;
+  if (p.addStream) {
+    Value streamAt = add(mul(token, p.width), row);
+    other = unpack(load(narrow, x, streamAt));
+    if (residual)
+      other = round("stream",
+                    addEach(other, unpack(load(narrow, residual, streamAt))));
+  } else if (outputResidual) {
+    other = unpack(load(narrow, outputResidual, at));
+  }
+  if (biases[index])
+    bias = unpack(load(narrow, biases[index], row));
+  Values values = finish(sums, alphas[index], bias);
+  if (!other.empty())
+    values = addEach(other, round("down", values));
+  store(pack(bf16, values), outputs[index], at);
+}
+
+//===----------------------------------------------------------------------===//
+// Roles
+//===----------------------------------------------------------------------===//
+
+SpecializeOp ProductBuilder::makeRoles() {
+  return SpecializeOp::create(b, loc, b.getStrArrayAttr({"stream", "multiply"}),
+                              b.getDenseI64ArrayAttr({kCopyWarps, kMathWarps}),
+                              b.getDenseI64ArrayAttr({40, 232}), 2);
+}

@@ -1,0 +1,677 @@
+//===- Mainloop.cpp - Prefill kernels: products and epilogues -------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Packed row p of a tile, `wl(1) m(1) warp(2) half(1) lr(3)`, is a column of
+// the product. A thread holds columns `lr = 2 (lane mod 4) + {0, 1}` of every
+// eight, which packing has made neighbours: 16 hidden units of a gated MLP
+// with gate in half 0 and up in half 1, or 8 rows of other weights. So nothing
+// has to pass through shared memory.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PrefillKernelBuilder.h"
+
+using namespace mlir;
+using namespace fuse;
+using namespace tile;
+
+//===----------------------------------------------------------------------===//
+// Products
+//===----------------------------------------------------------------------===//
+
+/// One warpgroup is done with a use, here and in the other block of a cluster.
+void PrefillKernelBuilder::release(Value condition, Value use) {
+  Value index = rem(thread, 128);
+  if (!rank)
+    return when(both(condition, equal(index, 0)),
+                [&] { RingReleaseOp::create(b, loc, ring, use); });
+  // By the last warp: the first one is behind the others.
+  index = sub(index, c(128 - 32));
+  when(both(condition, less(index, c(s.getCluster()))),
+       [&] { RingReleaseOp::create(b, loc, ring, use, index); });
+}
+
+/// The k-step during which a quarter, or last the announcement, is done.
+int64_t PrefillKernelBuilder::getShadowOf(int64_t action) const {
+  int64_t shadows = product().shadows;
+  int64_t distance = std::max<int64_t>(1, shadows / kQuarters);
+  return std::min(distance * (action + 1), shadows) - 1;
+}
+
+/// k-steps at the end of a tile for which the first warpgroup has the tensor
+/// cores alone, so that it stores, exchanges or rounds its sums while the
+/// second one multiplies. These stages are there by then; with one more, the
+/// first would wait for a stage that the second has not released. Rounding the
+/// sums of the first product takes long enough only where scales come with it.
+int64_t PrefillKernelBuilder::getLead() const {
+  return phase == &last || p.isF8() ? s.getStages() - 1 : 0;
+}
+
+/// The sums of 64 tokens by the rows of a tile that a thread has. One group of
+/// products stays in flight; what it does not read is released.
+PrefillKernelBuilder::Values
+PrefillKernelBuilder::mainLoop(Value &use, Value steps,
+                               function_ref<void(int64_t)> meanwhile) {
+  MLIRContext *context = b.getContext();
+  int64_t columns = 128 / elementBytes;
+  Type lhs = SharedType::get(context, 64, columns, element, 128);
+  Type rhs = SharedType::get(context, product().rows, columns, element, 128);
+  Type acc = AccType::get(context, 64, product().rows, f32);
+  auto multiply = [&](Value sums, Value use) -> Value {
+    Value stage = RingWaitOp::create(b, loc, stageType(), ring, use);
+    Value tokens = ViewOp::create(b, loc, lhs, stage, mul(group, 64 * 128));
+    Value weights = ViewOp::create(b, loc, rhs, stage, c(kTokenTile * 128));
+    auto fenced = AccFenceOp::create(b, loc, acc, sums);
+    sums = MmaOp::create(b, loc, acc, tokens, weights, fenced.getResult(0));
+    MmaCommitOp::create(b, loc);
+    return sums;
+  };
+  Value sums = AccZeroOp::create(b, loc, acc);
+  int64_t shadows = 0;
+  if (meanwhile) {
+    shadows = product().shadows;
+    // With the stages of as many steps known at once, their addresses would
+    // take registers that the sums need.
+    Value at = placeOf(Place::Use);
+    if (shadows > kQuarters)
+      keep({{Place::Use, use}});
+    for (int64_t step = 0; step < shadows; ++step) {
+      if (step > 0 && step % kQuarters == 0)
+        use = load(b.getI32Type(), places, at);
+      sums = multiply(sums, add(use, step));
+      for (int64_t action = 0; action <= kQuarters; ++action)
+        if (getShadowOf(action) == step)
+          meanwhile(action);
+      MmaWaitOp::create(b, loc, 1);
+      if (step > 0)
+        release(Value(), add(use, step - 1));
+    }
+  }
+  if (!steps)
+    steps = load(b.getI32Type(), places, placeOf(Place::RangeSteps));
+  // Both see the same number of steps, so that none waits for nothing.
+  int64_t lead = getLead();
+  IntegerAttr barrier = b.getI64IntegerAttr(kMathBarrier);
+  IntegerAttr threads = b.getI64IntegerAttr(team.getThreads());
+  Values results =
+      loop(c(shadows), steps, 1, ValueRange{sums, add(use, shadows)},
+           [&](Value step, ValueRange carried) -> Values {
+             if (lead > 0)
+               when(both(equal(group, 1), equal(sub(steps, step), lead)),
+                    [&] { BarrierOp::create(b, loc, barrier, threads); });
+             Value next = multiply(carried[0], carried[1]);
+             MmaWaitOp::create(b, loc, 1);
+             release(shadows > 0 ? Value() : less(c(0), step),
+                     sub(carried[1], c(1)));
+             return {next, add(carried[1], 1)};
+           });
+  // The addresses of several k-steps at once would take registers that the
+  // sums need.
+  results.front().getDefiningOp()->setAttr(kRolledAttrName, b.getUnitAttr());
+  use = results[1];
+  if (lead > 0)
+    when(both(equal(group, 0), less(c(shadows + lead - 1), steps)),
+         [&] { BarrierArriveOp::create(b, loc, barrier, threads); });
+  auto done = AccWaitOp::create(b, loc, acc, results[0]);
+  release(Value(), sub(use, c(1)));
+  return llvm::to_vector_of<Value>(
+      AccValuesOp::create(b, loc, SmallVector<Type>(product().rows / 2, f32),
+                          done.getResult(0))
+          .getResults());
+}
+
+void PrefillKernelBuilder::multiply() {
+  thread = sub(id(IdKind::Thread), c(team.first * 32));
+  warpIndex = sub(id(IdKind::Warp), c(team.first));
+  group = div(warpIndex, 4);
+  warp = rem(warpIndex, 4);
+  lane = id(IdKind::Lane);
+  depend();
+  Value use = c(0);
+  Waiting waiting;
+  if (hasFirst()) {
+    enter(first);
+    if (keepsRange())
+      keepRange();
+    phase = &first;
+    waiting = multiplyFirst(use);
+  }
+  if (!hasLast())
+    return;
+  enter(last);
+  multiplyLast(use, waiting);
+}
+
+/// What is rounded to bf16 anyway waits in half as many registers until the
+/// next tile is under way.
+bool PrefillKernelBuilder::activatesLater() const {
+  return p.roundsAt("up") && (!p.isGated() || p.roundsAt("gate"));
+}
+
+/// A quarter of the hidden units of a tile that waits, or their announcement.
+void PrefillKernelBuilder::finishWaiting(int64_t action,
+                                         const Waiting &waiting) {
+  if (action == kQuarters)
+    return announce(waiting.turn);
+  size_t size = waiting.pairs.size() / kQuarters;
+  auto pairs = ArrayRef(waiting.pairs).slice(action * size, size);
+  storeQuarter(getQuarter(action), waiting.token, waiting.column,
+               Rounded::fromPairs(pairs, p.isGated()));
+}
+
+/// The warp has stored its hidden units of the tile with that number. It leaves
+/// it to a warp with nothing else to do to tell other blocks: that waits for
+/// all stores.
+void PrefillKernelBuilder::announce(Value turn) {
+  if (!isJoint())
+    return;
+  Value exists = less(turn, c(std::numeric_limits<int32_t>::max()));
+  when(exists, [&] {
+    RingWaitOp::create(b, loc, turnType(), turns, turn);
+    FenceAsyncOp::create(b, loc, /*shared=*/false);
+    WarpSyncOp::create(b, loc);
+    when(equal(lane, 0), [&] { RingReleaseOp::create(b, loc, turns, turn); });
+  });
+}
+
+Value PrefillKernelBuilder::placeOf(Place word) {
+  return add(mul(warpIndex, countPlaceWords()), static_cast<int64_t>(word));
+}
+
+/// Keeps values of a warp in shared memory. Every lane stores them, which it
+/// may not do before the others have read what was there.
+void PrefillKernelBuilder::keep(
+    std::initializer_list<std::pair<Place, Value>> values) {
+  WarpSyncOp::create(b, loc);
+  for (auto [word, value] : values)
+    store(value, places, placeOf(word));
+  WarpSyncOp::create(b, loc);
+}
+
+/// Where a unit lies takes divisions, for which there is time during the main
+/// loop, and registers, for which there is none: the warp has it in shared
+/// memory.
+void PrefillKernelBuilder::keepPlace(const Unit &unit) {
+  keep({{Place::TokenTile, unit.tokenTile}, {Place::Tile, unit.tile}});
+}
+
+/// A unit of which no token exists.
+PrefillKernelBuilder::Unit PrefillKernelBuilder::getNone() {
+  Unit none;
+  none.tokenTile = countTokenTiles();
+  none.tile = c(0);
+  return none;
+}
+
+PrefillKernelBuilder::Unit PrefillKernelBuilder::recallPlace() {
+  Unit unit;
+  unit.tokenTile = load(b.getI32Type(), places, placeOf(Place::TokenTile));
+  unit.tile = load(b.getI32Type(), places, placeOf(Place::Tile));
+  return unit;
+}
+
+/// Where the block's unequal range lies takes more registers than there are
+/// beside a tile that waits, so that it is computed before the first one.
+void PrefillKernelBuilder::keepRange() {
+  enter(last);
+  Unit unit = locate(phase->firstUnit);
+  keep({{Place::Range, unit.range},
+        {Place::RangeTokenTile, unit.tokenTile},
+        {Place::RangeTile, unit.tile},
+        {Place::RangeSteps, getSteps(unit)},
+        {Place::Flushes, select(mustFlush(), c(1), c(0))}});
+}
+
+PrefillKernelBuilder::Unit PrefillKernelBuilder::recallRange() {
+  auto recall = [&](Place word) -> Value {
+    return load(b.getI32Type(), places, placeOf(word));
+  };
+  Unit unit;
+  unit.range = recall(Place::Range);
+  unit.tokenTile = recall(Place::RangeTokenTile);
+  unit.tile = recall(Place::RangeTile);
+  Value tokenTiles = countTokenTiles(s.getCluster());
+  unit.index =
+      add(arith::MulIOp::create(b, loc, unit.tile, tokenTiles), unit.tokenTile);
+  return unit;
+}
+
+PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
+  if (!activatesLater()) {
+    auto visit = [&](Value index, ValueRange carried) -> Values {
+      Value use = carried[0];
+      Values sums = mainLoop(use, c(product().steps), {});
+      // The products leave few registers for it before.
+      Unit unit = locate(index);
+      Value column = mul(unit.tile, tiling.hiddenPerTile);
+      for (int64_t index = 0; index < kQuarters; ++index)
+        storeQuarter(getQuarter(index), firstToken(unit), column,
+                     roundQuarter(getQuarter(index), column, sums));
+      announce(carried[1]);
+      return {use, add(carried[1], 1)};
+    };
+    use = visitUnits(phase->firstUnit, {use, c(0)}, visit)[0];
+    return {};
+  }
+  // Carried: uses and the quarters of the tile that waits. Before the first
+  // one, no token of it exists.
+  Values carried = {use};
+  Value zero = arith::ConstantOp::create(
+      b, loc, b.getZeroAttr(VectorType::get(2, bf16)));
+  carried.append(product().rows / 4, zero);
+  keepPlace(getNone());
+  auto getWaiting = [&](ValueRange carried) -> Waiting {
+    Unit unit = recallPlace();
+    Value turn = sub(div(carried[0], product().steps), c(1));
+    return {turn, firstToken(unit), mul(unit.tile, tiling.hiddenPerTile),
+            llvm::to_vector_of<Value>(carried.drop_front())};
+  };
+  auto visit = [&](Value index, ValueRange carried) -> Values {
+    Value use = carried[0];
+    Values sums = mainLoop(use, c(product().steps), [&](int64_t action) {
+      finishWaiting(action, getWaiting(carried));
+      if (action == kQuarters)
+        keepPlace(locate(index));
+    });
+    Value column = mul(recallPlace().tile, tiling.hiddenPerTile);
+    Values next = {use};
+    for (int64_t index = 0; index < kQuarters; ++index)
+      llvm::append_range(
+          next, roundQuarter(getQuarter(index), column, sums).getPairs());
+    return next;
+  };
+  carried = visitUnits(phase->firstUnit, carried, visit);
+  use = carried[0];
+  Waiting waiting = getWaiting(carried);
+  auto flush = [&] {
+    for (int64_t action = 0; action <= kQuarters; ++action)
+      finishWaiting(action, waiting);
+  };
+  if (part != Part::Both) {
+    flush();
+    return {};
+  }
+  Value now;
+  if (keepsRange())
+    now = equal(load(b.getI32Type(), places, placeOf(Place::Flushes)), 1);
+  else
+    now = mustFlush();
+  when(now, flush);
+  waiting.turn = select(now, c(-1), waiting.turn);
+  waiting.token = select(now, count, waiting.token);
+  return waiting;
+}
+
+/// Whether a block's last tile of the first product can not wait for its first
+/// unit of the last one: because there is none, or because blocks could wait
+/// for each other. The k-steps that shadow an epilogue must only need hidden
+/// units of tiles that are no block's last ones; those are the last `blocks`
+/// units of all.
+Value PrefillKernelBuilder::mustFlush() {
+  enter(last);
+  // Of equal ranges, the one that needs most.
+  Unit unit;
+  if (product().isEven || product().isUnequal)
+    unit = locate(phase->firstUnit);
+  else if (product().ranges > 1)
+    unit.range = c(product().ranges - 1);
+  Value needed = countNeeded<IndexBuilder>(
+      *this, tiling, product().shadows,
+      [&](Value index) { return getStep(unit, index); });
+  Value hasNone = less(sub(phase->units, c(1)), phase->firstUnit);
+  hasNone = arith::OrIOp::create(b, loc, hasNone, equal(phase->units, 0));
+  phase = &first;
+  // Token tiles of the last group, which clusters have whole ones of.
+  Value width = phase->tokenTiles;
+  if (product().getTokenTiles(s.getTokens()) / s.getCluster() > s.getGroup())
+    width = add(rem(sub(width, c(1)), s.getGroup()), 1);
+  width = mul(width, s.getCluster());
+  Value later =
+      arith::MulIOp::create(b, loc, width, sub(c(tiling.tiles1), needed));
+  Value waits = less(later, c(s.getBlocks()));
+  return arith::OrIOp::create(b, loc, hasNone, waits);
+}
+
+void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
+  auto multiplyUnit = [&](Value index, Value use,
+                          function_ref<void(int64_t)> meanwhile) -> Value {
+    Unit range;
+    if (product().isEven || (product().isUnequal && !keepsRange()))
+      range = locate(index);
+    else if (product().ranges > 1)
+      range.range = rem(index, product().ranges);
+    Values sums =
+        mainLoop(use, keepsRange() ? Value() : getSteps(range), meanwhile);
+    if (product().isEven)
+      finishPiece(index, sums);
+    else
+      finishLast(keepsRange() ? recallRange() : locate(index), sums);
+    return use;
+  };
+  function_ref<void(int64_t)> none, meanwhile = none;
+  auto finish = [&](int64_t action) { finishWaiting(action, waiting); };
+  if (waiting.turn)
+    meanwhile = finish;
+  // Ranges that meet are no more than blocks.
+  Value from = phase->firstUnit;
+  if (waiting.turn || product().ranges > 1)
+    when(less(from, phase->units), [&] { multiplyUnit(from, use, meanwhile); });
+  if (product().ranges > 1)
+    return;
+  if (waiting.turn) {
+    use = add(use,
+              product().isEven ? getSteps(locate(from)) : c(product().steps));
+    from = add(from, getStride());
+  }
+  if (storesLater())
+    return visitPieces(from, use);
+  visitUnits(from, use, [&](Value index, ValueRange carried) -> Values {
+    return {multiplyUnit(index, carried[0], none)};
+  });
+}
+
+/// The sums of a unit of the last product, or of its range, are complete.
+void PrefillKernelBuilder::finishLast(const Unit &unit, ArrayRef<Value> sums) {
+  if (product().ranges == 1)
+    return storeTile(unit, sums);
+  Value first = mul(unit.index, product().ranges);
+  SmallVector<Values> own = getShare(unit, sums);
+  storePartials(unit, add(first, unit.range), sums, !own.empty());
+  if (places)
+    keep({{Place::Range, unit.range}});
+  else
+    WarpSyncOp::create(b, loc);
+  when(equal(lane, 0), [&] {
+    Value word =
+        WordOp::create(b, loc, WordType::get(b.getContext()), words,
+                       add(mul(unit.index, team.last - team.first), warpIndex));
+    WordMeetOp::create(b, loc, word, product().ranges);
+  });
+  WarpSyncOp::create(b, loc);
+  // What others have summed up needs all registers.
+  Unit same = unit;
+  if (places)
+    same.range = load(b.getI32Type(), places, placeOf(Place::Range));
+  sumPartials(same, first, own);
+}
+
+//===----------------------------------------------------------------------===//
+// Epilogues
+//===----------------------------------------------------------------------===//
+
+Value PrefillKernelBuilder::firstToken(const Unit &unit) {
+  return add(add(mul(unit.tokenTile, kTokenTile), mul(group, 64)),
+             add(mul(warp, 16), div(lane, 4)));
+}
+
+/// Block w of 32 packed rows is wl = w / 4 and warp = w mod 4.
+SmallVector<int64_t> PrefillKernelBuilder::getPlaces(int64_t half,
+                                                     int64_t block) {
+  int64_t first = block / 4 * 16 + block % 4 * 2;
+  return ProductBuilder::getPlaces(half, first, first + 8);
+}
+
+PrefillKernelBuilder::Values
+PrefillKernelBuilder::getBlock(ArrayRef<Value> sums, int64_t half,
+                               int64_t block) {
+  return llvm::map_to_vector(getPlaces(half, block),
+                             [&](int64_t place) { return sums[place]; });
+}
+
+/// The first hidden unit of a thread in a block of a quarter: all four blocks
+/// of a gated MLP are neighbours.
+Value PrefillKernelBuilder::firstUnitOf(Quarter quarter, Value column,
+                                        int64_t block) {
+  Value quad = rem(lane, 4);
+  if (p.isGated())
+    return add(add(column, quarter.wl * 64), mul(quad, 16));
+  return add(add(column, quarter.wl * 128 + block * 32), mul(quad, 8));
+}
+
+Rounded PrefillKernelBuilder::roundQuarter(Quarter quarter, Value column,
+                                           ArrayRef<Value> sums) {
+  // Hidden units past the end read some bias that exists.
+  auto loadInside = [&](Value buffer, Value first, int64_t size) {
+    if (p.hidden % tiling.hiddenPerTile != 0)
+      first = select(less(first, c(p.hidden)), first, c(0));
+    return loadBias(buffer, first, size);
+  };
+  Values gate, up, biasGate, biasUp;
+  for (int64_t block = 0; block < 4; ++block)
+    for (auto [index, value] :
+         llvm::enumerate(getBlock(sums, quarter.half, quarter.wl * 4 + block)))
+      // Neighbours in a block are gate and up.
+      (p.isGated() && index % 2 == 0 ? gate : up).push_back(value);
+  for (int64_t block = 0; block < (p.isGated() ? 1 : 4); ++block) {
+    Value first = firstUnitOf(quarter, column, block);
+    int64_t size = p.isGated() ? 16 : 8;
+    biasGate.append(loadInside(gateBias, first, size));
+    biasUp.append(loadInside(upBias, first, size));
+  }
+  return roundHidden(gate, up, biasGate, biasUp);
+}
+
+void PrefillKernelBuilder::storeQuarter(Quarter quarter, Value token,
+                                        Value column, const Rounded &values) {
+  // What one access stores, of units that are neighbours.
+  int64_t size = p.isGated() ? 16 / elementBytes : 8;
+  int64_t count = values.getSize() / size;
+  Values vectors;
+  for (int64_t index = 0; index < count; ++index)
+    vectors.push_back(activateHidden(values.slice(index * size, size)));
+  Value row = add(token, 8 * quarter.half);
+  Value exists = less(row, this->count);
+  Value at = mul(row, p.hidden);
+  auto storeVector = [&](int64_t index, Value first) {
+    when(p.hidden % tiling.hiddenPerTile != 0 ? less(first, c(p.hidden))
+                                              : Value(),
+         [&] { store(vectors[index], hidden, add(at, first)); });
+  };
+  when(exists, [&] {
+    for (int64_t index = 0; index < count; ++index) {
+      if (p.isGated())
+        storeVector(index, add(firstUnitOf(quarter, column, 0), index * size));
+      else
+        storeVector(index, firstUnitOf(quarter, column, index));
+    }
+  });
+}
+
+void PrefillKernelBuilder::visitOutputs(
+    const Unit &unit, function_ref<void(size_t, Value)> body) {
+  for (size_t index = 0; index < p.outputs.size(); ++index) {
+    int64_t from = tiling.firstTiles[index], to = tiling.firstTiles[index + 1];
+    Value inside;
+    if (from != 0)
+      inside = less(c(from - 1), unit.tile);
+    if (to != tiling.tiles2)
+      inside = both(inside, less(unit.tile, c(to)));
+    when(inside, [&] {
+      body(index, add(mul(sub(unit.tile, c(from)), product().rows),
+                      mul(rem(lane, 4), 8)));
+    });
+  }
+}
+
+Value PrefillKernelBuilder::isColumn(size_t index, Value column) {
+  // Tiles are those of packed rows, of which the last half may be padding.
+  int64_t tiles = tiling.firstTiles[index + 1] - tiling.firstTiles[index];
+  int64_t width = p.outputs[index].rows;
+  return width != tiles * product().rows ? less(column, c(width)) : Value();
+}
+
+void PrefillKernelBuilder::storeTile(const Unit &unit, ArrayRef<Value> sums) {
+  Value token = firstToken(unit);
+  visitOutputs(unit, [&](size_t index, Value column) {
+    // One branch for a row, so that the loads of what is added overlap.
+    for (int64_t half : {0, 1}) {
+      Value row = add(token, 8 * half);
+      when(less(row, count), [&] {
+        for (int64_t block = 0; block < numBlocks(); ++block) {
+          Value at = add(column, block * 32);
+          when(isColumn(index, at), [&] {
+            storeOutputs(index, row, at, getBlock(sums, half, block));
+          });
+        }
+      });
+    }
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// Sums over ranges
+//===----------------------------------------------------------------------===//
+
+/// The blocks of a range's share, the same number for all: some of the last
+/// may not exist.
+int64_t PrefillKernelBuilder::getShareSize() const {
+  return llvm::divideCeil(2 * numBlocks(), product().ranges);
+}
+
+/// What the range itself has of its share. Registers have no index, so that
+/// every range's share is looked at; with more ranges than a few, that would
+/// cost more than to store and load the own share too. So would the registers,
+/// where outputs have something added.
+SmallVector<PrefillKernelBuilder::Values>
+PrefillKernelBuilder::getShare(const Unit &unit, ArrayRef<Value> sums) {
+  constexpr int64_t kFewRanges = 4;
+  SmallVector<Values> share;
+  bool addsMore = p.addStream || outputResidual ||
+                  llvm::any_of(biases, [](Value bias) { return bool(bias); });
+  if (product().ranges > kFewRanges || addsMore)
+    return share;
+  for (int64_t index = 0; index < getShareSize(); ++index) {
+    Values own;
+    for (int64_t range = 0; range < product().ranges; ++range) {
+      int64_t block =
+          std::min(range * getShareSize() + index, 2 * numBlocks() - 1);
+      Values values = getBlock(sums, block / numBlocks(), block % numBlocks());
+      if (own.empty()) {
+        own = values;
+        continue;
+      }
+      Value isOwn = equal(unit.range, range);
+      own = zip(values, own,
+                [&](Value x, Value y) { return select(isOwn, x, y); });
+    }
+    share.push_back(own);
+  }
+  return share;
+}
+
+/// In fragment order: chunk c of a unit is four values of every thread.
+void PrefillKernelBuilder::storePartials(const Unit &unit, Value index,
+                                         ArrayRef<Value> sums, bool keepsOwn) {
+  Value first = mul(index, numChunks());
+  for (int64_t block = 0; block < 2 * numBlocks(); ++block) {
+    Value isOthers;
+    if (keepsOwn)
+      isOthers = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne,
+                                       unit.range, c(block / getShareSize()));
+    when(isOthers, [&] {
+      Values values = getBlock(sums, block / numBlocks(), block % numBlocks());
+      for (int64_t half : {0, 1}) {
+        Value chunk = add(first, 2 * block + half);
+        Value at = add(mul(chunk, team.getThreads()), thread);
+        store(pack(f32, ValueRange(values).slice(4 * half, 4)), partials,
+              mul(at, 4));
+      }
+    });
+  }
+}
+
+/// Adds what another block has stored as unit `index`.
+PrefillKernelBuilder::Values
+PrefillKernelBuilder::addPartials(Value index, ArrayRef<Value> sums) {
+  // Loads of a group are on their way while the group before is added.
+  constexpr int64_t kGroup = 4;
+  Values total = llvm::to_vector(sums);
+  Value first = mul(index, numChunks());
+  Type vector = VectorType::get(4, f32);
+  int64_t groups = 2 * numBlocks() / kGroup;
+  SmallVector<Values> loaded;
+  for (int64_t group = 0; group <= groups; ++group) {
+    SmallVector<Values> before = std::move(loaded);
+    loaded.clear();
+    for (int64_t at = 0; at < kGroup && group < groups; ++at) {
+      Values halves;
+      for (int64_t half : {0, 1}) {
+        Value chunk = add(first, 2 * (group * kGroup + at) + half);
+        halves.push_back(
+            load(vector, partials,
+                 mul(add(mul(chunk, team.getThreads()), thread), 4),
+                 /*early=*/true));
+      }
+      loaded.push_back(halves);
+    }
+    for (auto [at, halves] : llvm::enumerate(before)) {
+      int64_t block = (group - 1) * kGroup + static_cast<int64_t>(at);
+      Values values = unpack(halves[0]);
+      values.append(unpack(halves[1]));
+      for (auto [place, value] : llvm::zip_equal(
+               getPlaces(block / numBlocks(), block % numBlocks()), values))
+        total[place] = fadd(total[place], value);
+    }
+  }
+  return total;
+}
+
+/// Every range sums up its share of the blocks, its own first and then the
+/// others' round from there, so that the result does not depend on which one is
+/// early.
+void PrefillKernelBuilder::sumPartials(const Unit &unit, Value first,
+                                       ArrayRef<Values> own) {
+  int64_t blocks = 2 * numBlocks(), ranges = product().ranges;
+  Type vector = VectorType::get(4, f32);
+  Value token = firstToken(unit);
+  struct Part {
+    Value block, exists;
+    SmallVector<Values> loaded;
+  };
+  SmallVector<Part> parts;
+  for (int64_t index = 0; index < getShareSize(); ++index) {
+    Part part;
+    part.block = add(mul(unit.range, getShareSize()), index);
+    if (getShareSize() * ranges != blocks) {
+      part.exists = less(part.block, c(blocks));
+      part.block = min(part.block, c(blocks - 1));
+    }
+    for (int64_t after = own.empty() ? 0 : 1; after < ranges; ++after) {
+      Values loaded;
+      Value range = rem(add(unit.range, after), ranges);
+      Value chunk =
+          add(mul(add(first, range), numChunks()), mul(part.block, 2));
+      for (int64_t at : {0, 1})
+        loaded.push_back(
+            load(vector, partials,
+                 mul(add(mul(add(chunk, at), team.getThreads()), thread), 4),
+                 /*early=*/true));
+      part.loaded.push_back(loaded);
+    }
+    parts.push_back(part);
+  }
+  visitOutputs(unit, [&](size_t index, Value column) {
+    for (size_t number = 0; number < parts.size(); ++number) {
+      const Part &part = parts[number];
+      Value row = add(token, mul(div(part.block, numBlocks()), 8));
+      Value at = add(column, mul(rem(part.block, numBlocks()), 32));
+      Value inside = both(part.exists, less(row, count));
+      if (Value exists = isColumn(index, at))
+        inside = both(inside, exists);
+      when(inside, [&] {
+        Values sums;
+        if (!own.empty())
+          sums = own[number];
+        for (const Values &loaded : part.loaded) {
+          Values values = unpack(loaded[0]);
+          values.append(unpack(loaded[1]));
+          sums = sums.empty() ? values : addEach(sums, values);
+        }
+        storeOutputs(index, row, at, sums);
+      });
+    }
+  });
+}

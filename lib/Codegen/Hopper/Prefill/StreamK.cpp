@@ -1,0 +1,309 @@
+//===- StreamK.cpp - Prefill kernels: even last products ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Blocks have whole tiles of the first product, some of them one more than
+// others, and the last product makes up for it. A team is a block for each
+// token tile: they go through the same weights at the same time. The k-steps of
+// all tiles of weights, one after the other, are cut into a stretch for each
+// team, so that a stretch has the end of a tile, whole tiles, and the beginning
+// of another, or the middle of one. The beginning goes first: its sums are of
+// use to another block, which has the end of the tile last. Where such teams
+// would leave many blocks over, a team is one block, or a cluster, and
+// stretches go through the tiles of all tokens and weights.
+//
+//===----------------------------------------------------------------------===//
+
+#include "PrefillKernelBuilder.h"
+
+#include "llvm/Support/SaveAndRestore.h"
+
+using namespace mlir;
+using namespace fuse;
+using namespace tile;
+
+/// What a role may have to know of a deal.
+Value PrefillKernelBuilder::Deal::*const PrefillKernelBuilder::kDealt[] = {
+    &Deal::early, &Deal::teams,  &Deal::steps, &Deal::more, &Deal::members,
+    &Deal::team,  &Deal::member, &Deal::begin, &Deal::end,  &Deal::pieces};
+
+/// Deals k-steps out to teams of so many blocks. Returns how many the first
+/// team has, with those that adding up sums of others would take.
+Value PrefillKernelBuilder::dealAmong(Value members, Value tokenTiles) {
+  auto divide = [&](Value lhs, Value rhs) -> Value {
+    return arith::DivUIOp::create(b, loc, lhs, rhs);
+  };
+  auto multiply = [&](Value lhs, Value rhs) -> Value {
+    return arith::MulIOp::create(b, loc, lhs, rhs);
+  };
+  int64_t blocks = s.getBlocks(), more = tiling.steps1;
+  Value teams = divide(c(blocks), members);
+  Value tiles = mul(divide(tokenTiles, members), product().tiles);
+  Value all = mul(tiles, product().steps);
+  // The last blocks are those with a tile less of the first product, if there
+  // are any.
+  Value over = rem(mul(tokenTiles, tiling.tiles1), blocks);
+  Value early = min(divide(sub(c(blocks), over), members), teams);
+  // Either all teams have stretches, early ones longer ones, or only early
+  // ones.
+  Value some = select(equal(early, 0), teams, early);
+  Value least = add(mul(early, more), mul(teams, kLeastDealt));
+  Value everybody = less(least, add(all, 1));
+  dealt.early = early;
+  dealt.more = select(everybody, c(more), c(0));
+  dealt.teams = select(everybody, teams, min(some, div(all, kLeastDealt)));
+  dealt.steps = add(multiply(sub(teams, early), dealt.more), all);
+  dealt.members = members;
+  // Where no team is earlier than others, stretches may be whole tiles.
+  Value rest = arith::RemUIOp::create(b, loc, tiles, dealt.teams);
+  Value same = arith::OrIOp::create(b, loc, equal(early, 0),
+                                    less(dealt.teams, add(early, 1)));
+  Value whole = both(equal(rest, 0), same);
+  Value sums = select(whole, c(0), c(kSumSteps));
+  return add(divide(dealt.steps, dealt.teams), sums);
+}
+
+/// Computes the deal once, in front of the barrier behind which roles begin.
+void PrefillKernelBuilder::deal() {
+  int64_t blocks = s.getBlocks();
+  // Without tokens, nobody has anything.
+  Value tokenTiles = countTokenTiles();
+  Value none = equal(tokenTiles, 0);
+  tokenTiles = select(none, c(s.getCluster()), tokenTiles);
+  Value small = dealAmong(c(s.getCluster()), tokenTiles);
+  Deal ofSmall = dealt;
+  Value large = dealAmong(tokenTiles, tokenTiles);
+  // With few token tiles, teams share more than what single blocks save.
+  Value least = sub(large, div(large, kScatterGain));
+  if (product().getTokenTiles(s.getTokens()) >= kLeastScattered)
+    least = select(less(tokenTiles, c(kLeastScattered)), least, large);
+  Value isSmall = less(small, least);
+  for (auto member :
+       {&Deal::early, &Deal::teams, &Deal::steps, &Deal::more, &Deal::members})
+    dealt.*member = select(isSmall, ofSmall.*member, dealt.*member);
+
+  Value index = sub(c(blocks - 1), id(IdKind::Block));
+  dealt.team = arith::DivUIOp::create(b, loc, index, dealt.members);
+  dealt.member = arith::RemUIOp::create(b, loc, index, dealt.members);
+  dealt.begin = getBegin(dealt.team);
+  dealt.end = getBegin(add(dealt.team, 1));
+  Value has = both(less(dealt.team, dealt.teams), less(dealt.begin, dealt.end));
+  Value pieces = add(sub(div(sub(dealt.end, c(1)), product().steps),
+                         div(dealt.begin, product().steps)),
+                     1);
+  dealt.pieces = select(none, c(0), select(has, pieces, c(0)));
+
+  dealtBuffer = makeScratch(b.getI32Type(), std::size(kDealt));
+  when(equal(id(IdKind::Thread), 0), [&] {
+    for (auto [index, member] : llvm::enumerate(kDealt))
+      store(dealt.*member, dealtBuffer, c(static_cast<int64_t>(index)));
+  });
+}
+
+/// Values of the deal would take registers that sums need.
+void PrefillKernelBuilder::recallDeal() {
+  for (auto [index, member] : llvm::enumerate(kDealt))
+    dealt.*member =
+        load(b.getI32Type(), dealtBuffer, c(static_cast<int64_t>(index)));
+}
+
+/// The first of all k-steps that a team has. Pieces of tiles of less than
+/// kLeastStretch k-steps go to the neighbour.
+Value PrefillKernelBuilder::getBegin(Value team) {
+  Value share =
+      arith::MulIOp::create(b, loc, min(team, dealt.teams), dealt.steps);
+  Value at = arith::DivUIOp::create(b, loc, share, dealt.teams);
+  Value late = select(less(dealt.early, team), sub(team, dealt.early), c(0));
+  at = sub(at, arith::MulIOp::create(b, loc, late, dealt.more));
+  int64_t steps = product().steps;
+  Value inTile = rem(at, steps);
+  Value start = sub(at, inTile);
+  at = select(less(inTile, c(kLeastStretch)), start, at);
+  return select(less(c(steps - kLeastStretch), inTile), add(start, steps), at);
+}
+
+/// The k-step of a piece's tile, which begins at `start`, that comes first, if
+/// the piece has it.
+Value PrefillKernelBuilder::getTurn(const Unit &piece, Value start) {
+  int64_t steps = product().steps, length = steps / product().passes;
+  // The beginning of a pass needs what the first product has written first.
+  if (product().passes > 1)
+    return mul(div(add(piece.from, length - 1), length), length);
+  // All teams go through the k-steps together, so that what one of them has
+  // brought into L2 serves the others. Early ones have begun before.
+  Value behind = add(start, steps);
+  Value done = select(less(behind, dealt.end), sub(dealt.end, behind), c(0));
+  Value isLate =
+      both(less(c(0), dealt.early), less(dealt.early, add(dealt.team, 1)));
+  Value turn = rem(add(done, select(isLate, dealt.more, c(0))), steps);
+  return select(less(turn, piece.from), piece.from, turn);
+}
+
+/// A stretch's tiles in turn, the last one first.
+PrefillKernelBuilder::Unit PrefillKernelBuilder::locatePiece(Value index) {
+  int64_t steps = product().steps;
+  Unit result;
+  result.index = sub(div(sub(dealt.end, c(1)), steps), index);
+  Value perTile =
+      arith::DivUIOp::create(b, loc, phase->tokenTiles, dealt.members);
+  Value place = arith::RemUIOp::create(b, loc, result.index, perTile);
+  result.tile = arith::DivUIOp::create(b, loc, result.index, perTile);
+  result.tokenTile =
+      add(arith::MulIOp::create(b, loc, place, dealt.members), dealt.member);
+  // Of the teams at a tile of weights, one is at one of so many places.
+  result.leads = both(equal(dealt.member, 0), less(place, dealt.pieces));
+  Value start = mul(result.index, steps);
+  result.from = select(less(start, dealt.begin), sub(dealt.begin, start), c(0));
+  result.to = min(sub(dealt.end, start), c(steps));
+  result.steps = sub(result.to, result.from);
+  Value turn = getTurn(result, start);
+  result.turn = select(less(turn, result.to), turn, result.from);
+  return result;
+}
+
+/// Places of a tile are passes over its k-steps, each of which takes k-steps in
+/// equal distances.
+Value PrefillKernelBuilder::getPieceStep(const Unit &unit, Value index) {
+  Value at = add(unit.turn, index);
+  at = select(less(at, unit.to), at, sub(at, unit.steps));
+  if (product().passes == 1)
+    return at;
+  int64_t length = product().steps / product().passes;
+  return add(mul(rem(at, length), product().passes), div(at, length));
+}
+
+/// Where a block keeps sums that another one adds up.
+Value PrefillKernelBuilder::getSlot(Value team) {
+  return add(arith::MulIOp::create(b, loc, team, dealt.members), dealt.member);
+}
+
+/// The block with the end of a tile adds up the sums of the others, in the
+/// order of their k-steps, and finishes it.
+void PrefillKernelBuilder::finishPiece(Value index, ArrayRef<Value> sums) {
+  // Again, and for here only.
+  llvm::SaveAndRestore<Deal> outside(dealt);
+  recallDeal();
+  Unit unit = locatePiece(index);
+  auto finish = [&] {
+    Value start = mul(unit.index, product().steps);
+    // The teams before that begin inside of the tile, and one more.
+    auto search = scf::WhileOp::create(b, loc, TypeRange{b.getI32Type()},
+                                       ValueRange{dealt.team});
+    Block *before = b.createBlock(&search.getBefore(), {}, b.getI32Type(), loc);
+    Value team = before->getArgument(0);
+    scf::ConditionOp::create(b, loc, less(start, getBegin(team)), team);
+    Block *after = b.createBlock(&search.getAfter(), {}, b.getI32Type(), loc);
+    scf::YieldOp::create(b, loc, ValueRange{sub(after->getArgument(0), c(1))});
+    b.setInsertionPointAfter(search);
+    Values total =
+        loop(search.getResult(0), dealt.team, 1, sums,
+             [&](Value other, ValueRange carried) -> Values {
+               Value slot = getSlot(other);
+               WordWaitOp::create(b, loc, getSlotWord(slot), c(0), c(1));
+               return addPartials(slot, llvm::to_vector_of<Value>(carried));
+             });
+    storeTile(unit, total);
+  };
+  auto leave = [&] {
+    Value slot = getSlot(dealt.team);
+    storePartials(unit, slot, sums, /*keepsOwn=*/false);
+    WarpSyncOp::create(b, loc);
+    when(equal(lane, 0),
+         [&] { WordArriveOp::create(b, loc, getSlotWord(slot)); });
+  };
+  either(equal(unit.to, product().steps), finish, leave);
+}
+
+/// Whether the outputs of a whole tile wait, in half as many registers as its
+/// sums take, until the next piece is under way. Bounds of outputs, and what is
+/// added to them, would take more; so would blocks without a pair, which serve
+/// all numbers of tokens up to many and then spill.
+bool PrefillKernelBuilder::storesLater() const {
+  return product().isEven && s.getCluster() > 1 && places &&
+         p.outputs.size() == 1 && p.outputs[0].rows % product().rows == 0 &&
+         !p.addStream && !outputResidual;
+}
+
+/// Where the outputs of a piece go when it is a whole tile.
+void PrefillKernelBuilder::keepPiece(Value index) {
+  // Again, and for here only.
+  llvm::SaveAndRestore<Deal> outside(dealt);
+  recallDeal();
+  Unit unit = locatePiece(index);
+  Value isWhole = equal(unit.steps, product().steps);
+  unit.tokenTile = select(isWhole, unit.tokenTile, getNone().tokenTile);
+  keepPlace(unit);
+}
+
+/// A quarter of the outputs of a tile that waits, of those that one row has.
+void PrefillKernelBuilder::storeWaiting(int64_t quarter, ValueRange pairs) {
+  Unit unit = recallPlace();
+  int64_t half = quarter / 2, count = numBlocks() / 2;
+  Value row = add(firstToken(unit), 8 * half);
+  Value column = add(mul(unit.tile, product().rows), mul(rem(lane, 4), 8));
+  when(less(row, this->count), [&] {
+    for (int64_t index = 0; index < count; ++index) {
+      int64_t block = quarter % 2 * count + index;
+      Values values;
+      for (Value pair : pairs.slice(4 * (half * numBlocks() + block), 4))
+        llvm::append_range(values, unpack(pair));
+      Value at = add(mul(row, p.outputs[0].rows), add(column, block * 32));
+      store(pack(bf16, values), outputs[0], at);
+    }
+  });
+}
+
+/// The outputs of a tile as pairs of bf16, by rows.
+PrefillKernelBuilder::Values
+PrefillKernelBuilder::roundOutputs(const Unit &unit, ArrayRef<Value> sums) {
+  Values pairs;
+  Value column = add(mul(unit.tile, product().rows), mul(rem(lane, 4), 8));
+  for (int64_t half : {0, 1}) {
+    for (int64_t block = 0; block < numBlocks(); ++block) {
+      Values bias = loadBias(biases[0], add(column, block * 32), 8);
+      Values values = finish(getBlock(sums, half, block), alphas[0], bias);
+      for (int64_t at = 0; at < 8; at += 2)
+        pairs.push_back(pack(bf16, ValueRange(values).slice(at, 2)));
+    }
+  }
+  return pairs;
+}
+
+/// All pieces of a stretch but the first. Outputs of whole tiles wait; other
+/// sums go to another block at once, or are what nothing else comes behind.
+void PrefillKernelBuilder::visitPieces(Value from, Value use) {
+  Value zero = arith::ConstantOp::create(
+      b, loc, b.getZeroAttr(VectorType::get(2, bf16)));
+  Values none(product().rows / 4, zero);
+  SmallVector<Type> types(none.size(), zero.getType());
+  auto visit = [&](Value index, ValueRange carried) -> Values {
+    Value use = carried[0];
+    Values sums = mainLoop(use, getSteps(locate(index)), [&](int64_t action) {
+      if (action == kQuarters)
+        return keepPiece(index);
+      storeWaiting(action, carried.drop_front());
+    });
+    // Either sums or pairs are alive.
+    Unit unit = recallPlace();
+    Value waits = less(unit.tokenTile, getNone().tokenTile);
+    auto branch =
+        scf::IfOp::create(b, loc, types, waits, /*addElseBlock=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(b, loc, roundOutputs(unit, sums));
+    b.setInsertionPointToStart(branch.elseBlock());
+    finishPiece(index, sums);
+    scf::YieldOp::create(b, loc, none);
+    Values next = {use};
+    llvm::append_range(next, branch.getResults());
+    return next;
+  };
+  keepPlace(getNone());
+  Values carried = {use};
+  carried.append(none);
+  carried = visitUnits(from, carried, visit);
+  for (int64_t quarter = 0; quarter < kQuarters; ++quarter)
+    storeWaiting(quarter, ValueRange(carried).drop_front());
+}

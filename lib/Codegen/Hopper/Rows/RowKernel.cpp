@@ -1,0 +1,122 @@
+//===- RowKernel.cpp - Kernels that take rows one by one ------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// fuse.norm_quantize and fuse.act_quantize. They read and write each element
+// once, so that all they can do is keep device memory busy: 16 bytes for each
+// access, and several of them on their way.
+//
+//===----------------------------------------------------------------------===//
+
+#include "RowKernel.h"
+
+#include "../Emit/NormBuilder.h"
+
+using namespace mlir;
+using namespace fuse;
+using namespace tile;
+
+namespace {
+
+/// What both families have.
+class RowKernelBuilder : public NormBuilder {
+public:
+  RowKernelBuilder(const RowProblem &problem, RowScheduleAttr schedule,
+                   OpBuilder &builder)
+      : NormBuilder(problem, {0, schedule.getThreads() / 32, 1}, builder),
+        rows(problem), s(schedule) {}
+
+  PlannedKernel build(StringRef name) {
+    addNormOperands();
+    addOperand(factor, rows.factor);
+    addResult(input, 0);
+    addNormResults();
+    if (rows.actResult >= 0)
+      addResult(act, rows.actResult);
+    if (rows.productResult >= 0)
+      addResult(product, rows.productResult);
+    addTokens(count);
+    addQuantizer(inputScale, rows.isNorm() ? "input" : "hidden", p.scales);
+    tile::KernelOp kernel = begin(name, s.getBlocks(), s.getThreads(),
+                                  /*sharedBytes=*/0, /*cooperative=*/false);
+    // Indices of elements are i32.
+    int64_t maxTokens = std::numeric_limits<int32_t>::max() / p.width;
+    DictionaryAttr plan = getPlan(
+        {entry("blocks", s.getBlocks()), entry("threads", s.getThreads()),
+         entry("shared_bytes", 0), entry("cooperative", b.getBoolAttr(false)),
+         entry("dependent", b.getBoolAttr(false)),
+         entry("max_tokens", maxTokens), entry("workspace_bytes", 0),
+         entry("zeroed_bytes", 0)});
+    thread = id(IdKind::Thread);
+    block = id(IdKind::Block);
+    if (rows.isNorm()) {
+      makeNormScratch();
+      normalizeAll(block, count, s.getBlocks());
+    } else {
+      activateAll();
+    }
+    tile::ReturnOp::create(b, loc);
+    return {kernel, plan};
+  }
+
+private:
+  /// Rows do not matter here: elements are taken in order.
+  void activateAll() {
+    constexpr int64_t vectors = 4, size = 8;
+    int64_t share = s.getThreads() * vectors;
+    Value total = mul(count, p.width / size);
+    Value turns = div(add(total, share - 1), share);
+    Type narrow = VectorType::get(size, bf16);
+    loop(block, turns, s.getBlocks(), {},
+         [&](Value turn, ValueRange) -> SmallVector<Value> {
+           struct Item {
+             Value inside, at, x, factor;
+           };
+           SmallVector<Item> items;
+           for (int64_t index = 0; index < vectors; ++index) {
+             Value at =
+                 add(add(mul(turn, share), index * s.getThreads()), thread);
+             Item item;
+             item.inside = less(at, total);
+             item.at = mul(min(at, sub(total, c(1))), size);
+             item.x = load(narrow, x, item.at);
+             if (factor)
+               item.factor = load(narrow, factor, item.at);
+             items.push_back(item);
+           }
+           for (const Item &item : items)
+             when(item.inside,
+                  [&] { activateItem(item.at, item.x, item.factor); });
+           return {};
+         });
+  }
+
+  void activateItem(Value at, Value x, Value factor) {
+    Values values = round("act", each(unpack(x), [&](Value v) {
+                            return activate(p.activation, v);
+                          }));
+    if (act)
+      store(pack(bf16, values), act, at);
+    if (factor)
+      values = round("product", mulEach(values, unpack(factor)));
+    if (product)
+      store(pack(bf16, values), product, at);
+    store(quantize(values, inputScale), input, at);
+  }
+
+  const RowProblem &rows;
+  RowScheduleAttr s;
+  Value factor, act, product, count, block;
+};
+
+} // namespace
+
+PlannedKernel fuse::buildRowKernel(const RowProblem &problem,
+                                   RowScheduleAttr schedule,
+                                   gpu::GPUModuleOp module, StringRef name) {
+  OpBuilder builder(problem.op->getContext());
+  builder.setInsertionPointToEnd(module.getBody());
+  return RowKernelBuilder(problem, schedule, builder).build(name);
+}

@@ -1,0 +1,382 @@
+//===- Inputs.cpp - What a function is run on -----------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Execution/Inputs.h"
+#include "fuse/IO/Npy.h"
+#include "fuse/IO/Safetensors.h"
+#include "fuse/IR/FuseAttrNames.h"
+#include "fuse/IR/FuseOps.h"
+#include "fuse/Transforms/Transforms.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+using namespace mlir;
+using namespace fuse;
+using llvm::createStringError;
+using llvm::Expected;
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Sizes given on the command line for dynamic dimensions.
+struct DynamicSizes {
+  std::optional<int64_t> tokens, batch;
+  llvm::DenseMap<unsigned, SmallVector<int64_t>> shapes;
+};
+
+} // namespace
+
+static Expected<int64_t> parseSize(StringRef text, StringRef option) {
+  int64_t size;
+  if (text.getAsInteger(10, size) || size < 0)
+    return createStringError("--" + option + ": expected a size, got '" + text +
+                             "'");
+  return size;
+}
+
+static Expected<DynamicSizes> parseSizes(const InputOptions &options,
+                                         const Signature &signature) {
+  DynamicSizes sizes;
+  for (StringRef text : options.dims) {
+    auto [name, value] = text.split('=');
+    bool named = text.contains('=');
+    Expected<int64_t> size = parseSize(named ? value : text, "dim");
+    if (!size)
+      return size.takeError();
+    if (named && name != "tokens" && name != "batch")
+      return createStringError("--dim: unknown dimension '" + name +
+                               "'; there are tokens, batch");
+    if (!named || name == "tokens")
+      sizes.tokens = *size;
+    if (!named || name == "batch")
+      sizes.batch = *size;
+  }
+  for (StringRef text : options.shapes) {
+    auto [number, shape] = text.split(':');
+    unsigned argument;
+    if (number.getAsInteger(10, argument) ||
+        argument >= signature.inputs.size())
+      return createStringError("--shape: expected an argument from 0 to " +
+                               Twine(int64_t(signature.inputs.size()) - 1) +
+                               ", got '" + number + "'");
+    SmallVector<StringRef> parts;
+    shape.split(parts, 'x');
+    SmallVector<int64_t> &list = sizes.shapes[argument];
+    list.clear();
+    for (StringRef part : parts) {
+      Expected<int64_t> size = parseSize(part, "shape");
+      if (!size)
+        return size.takeError();
+      list.push_back(*size);
+    }
+  }
+  return sizes;
+}
+
+/// Whether `shape` is one that `spec` allows.
+static bool isCompatible(ArrayRef<int64_t> shape, const TensorSpec &spec) {
+  if (shape.size() != spec.shape.size())
+    return false;
+  for (auto [actual, expected] : llvm::zip_equal(shape, spec.shape))
+    if (expected >= 0 && actual != expected)
+      return false;
+  return true;
+}
+
+/// The shape of a random argument.
+static Expected<SmallVector<int64_t>> chooseShape(unsigned argument,
+                                                  const TensorSpec &spec,
+                                                  const DynamicSizes &sizes) {
+  auto given = sizes.shapes.find(argument);
+  if (given != sizes.shapes.end()) {
+    if (!isCompatible(given->second, spec))
+      return createStringError("--shape: argument " + Twine(argument) + " is " +
+                               toString(spec.type, spec.shape) + ", got " +
+                               toString(spec.type, given->second));
+    return given->second;
+  }
+  SmallVector<int64_t> shape;
+  for (auto [dim, size] : llvm::enumerate(spec.shape)) {
+    if (size >= 0) {
+      shape.push_back(size);
+      continue;
+    }
+    bool isTokens = dim + 2 >= spec.shape.size();
+    std::optional<int64_t> chosen = isTokens ? sizes.tokens : sizes.batch;
+    shape.push_back(chosen.value_or(isTokens ? 16 : 2));
+  }
+  return shape;
+}
+
+/// Sizes that the function takes for granted where a type leaves them open,
+/// by their place counted from the last dimension.
+static Expected<SmallVector<std::pair<size_t, int64_t>>>
+getRequiredSizes(func::FuncOp function) {
+  auto lowered = lowerForHost(function, /*reference=*/false, "linalg");
+  if (!lowered)
+    return lowered.takeError();
+  SmallVector<std::pair<size_t, int64_t>> required;
+  (*lowered)->walk([&](tensor::CastOp castOp) {
+    auto from = dyn_cast<RankedTensorType>(castOp.getSource().getType());
+    auto to = dyn_cast<RankedTensorType>(castOp.getType());
+    if (!from || !to)
+      return;
+    for (int64_t dim = 0; dim < from.getRank(); ++dim)
+      if (from.isDynamicDim(dim) && !to.isDynamicDim(dim))
+        required.emplace_back(from.getRank() - dim, to.getDimSize(dim));
+  });
+  return required;
+}
+
+/// Compiled code takes a size from one argument and uses it for another.
+static llvm::Error checkAgreement(func::FuncOp function,
+                                  ArrayRef<HostTensor> inputs,
+                                  const Signature &signature) {
+  auto required = getRequiredSizes(function);
+  if (!required)
+    return required.takeError();
+  llvm::SmallDenseMap<size_t, unsigned> first;
+  for (auto [index, spec] : llvm::enumerate(signature.inputs))
+    for (auto [dim, size] : llvm::enumerate(spec.shape)) {
+      if (size >= 0)
+        continue;
+      size_t fromEnd = spec.shape.size() - dim;
+      for (auto [place, expected] : *required)
+        if (place == fromEnd && inputs[index].getShape()[dim] != expected)
+          return createStringError(
+              "@" + function.getSymName() + " needs size " + Twine(expected) +
+              " in dimension " + Twine(dim) + " of argument " + Twine(index) +
+              ", got " + toString(spec.type, inputs[index].getShape()));
+      auto [entry, inserted] = first.try_emplace(fromEnd, index);
+      unsigned other = entry->second;
+      ArrayRef<int64_t> shape = inputs[index].getShape();
+      ArrayRef<int64_t> otherShape = inputs[other].getShape();
+      int64_t expected = otherShape[otherShape.size() - fromEnd];
+      if (shape[dim] != expected)
+        return createStringError(
+            "dynamic sizes differ: argument " + Twine(other) + " is " +
+            toString(inputs[other].getType(), otherShape) + ", argument " +
+            Twine(index) + " is " + toString(spec.type, shape));
+    }
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Random values
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What an argument is for its users.
+struct Role {
+  enum Kind { Activation, Weight, Norm, OffsetNorm, Bias, Scale } kind;
+  /// Features a weight takes, for a sum of variance 1.
+  int64_t features = 1;
+};
+
+} // namespace
+
+/// Roles of the arguments, read off the layer ops of the unfused function.
+static SmallVector<Role> getRoles(func::FuncOp function) {
+  SmallVector<Role> roles(function.getNumArguments(), {Role::Activation, 1});
+  OwningOpRef<ModuleOp> copy = isolate(function);
+  if (failed(unfuse(*copy, {})))
+    return roles;
+  auto unfused = *copy->getOps<func::FuncOp>().begin();
+  for (auto candidate : copy->getOps<func::FuncOp>())
+    if (candidate.getSymName() == function.getSymName())
+      unfused = candidate;
+  auto assign = [&](Value value, Role role) {
+    // A weight may be dequantized first.
+    if (auto dequantize =
+            value ? value.getDefiningOp<DequantizeOp>() : DequantizeOp())
+      value = dequantize.getQ();
+    // Or be a part of what is stored.
+    if (auto view = value ? value.getDefiningOp<tensor::ExtractSliceOp>()
+                          : tensor::ExtractSliceOp())
+      value = view.getSource();
+    if (auto argument = dyn_cast_or_null<BlockArgument>(value);
+        argument && argument.getOwner() == &unfused.front())
+      roles[argument.getArgNumber()] = role;
+  };
+  unfused.walk([&](Operation *op) {
+    if (auto norm = dyn_cast<RMSNormOp>(op)) {
+      assign(norm.getWeight(),
+             {norm.getOffset() ? Role::OffsetNorm : Role::Norm, 1});
+    } else if (auto norm = dyn_cast<LayerNormOp>(op)) {
+      assign(norm.getWeight(), {Role::Norm, 1});
+      assign(norm.getBias(), {Role::Bias, 1});
+    } else if (auto linear = dyn_cast<LinearOp>(op)) {
+      int64_t features = linear.getWeight().getType().getShape()[1];
+      assign(linear.getWeight(), {Role::Weight, features});
+      assign(linear.getBias(), {Role::Bias, 1});
+      assign(linear.getChannelScale(), {Role::Scale, features});
+    } else if (auto quantize = dyn_cast<QuantizeOp>(op)) {
+      assign(quantize.getChannelScale(), {Role::Scale, 64});
+    } else if (auto dequantize = dyn_cast<DequantizeOp>(op)) {
+      assign(dequantize.getChannelScale(),
+             {Role::Scale, dequantize.getQ().getType().getShape().back()});
+    }
+  });
+  return roles;
+}
+
+/// Standard deviation of random stored values: they use the range of the type,
+/// and few of them its end.
+static double getStoredDeviation(ElementType type) {
+  return type == ElementType::F8E5M2 || type == ElementType::F8E4M3FN ? 64.0
+                                                                      : 32.0;
+}
+
+/// Rounding is slow and large weights have few distinct values, so elements are
+/// drawn from a pool.
+static constexpr int64_t kPoolSize = 1 << 14;
+
+static HostTensor createPool(ElementType type, int64_t size, Role role,
+                             std::mt19937_64 &random) {
+  // The same everywhere, unlike the distributions of the standard library: a
+  // sum of twelve uniform values is as good as normal here.
+  auto uniform = [&] { return double(random() >> 11) * 0x1p-53; };
+  auto normal = [&] {
+    double sum = -6.0;
+    for (int i = 0; i < 12; ++i)
+      sum += uniform();
+    return sum;
+  };
+  bool stored = getSize(type) == 1;
+  double deviation = stored ? getStoredDeviation(type) : 1.0;
+  auto draw = [&]() -> double {
+    switch (role.kind) {
+    case Role::Activation:
+      break;
+    case Role::Weight:
+      if (!stored)
+        return normal() / std::sqrt(double(role.features));
+      break;
+    case Role::Norm:
+      return 1.0 + 0.1 * normal();
+    case Role::OffsetNorm:
+    case Role::Bias:
+      return 0.1 * normal();
+    case Role::Scale:
+      return (0.5 + uniform()) / (64.0 * std::sqrt(double(role.features)));
+    }
+    double value = deviation * normal();
+    if (!stored)
+      return value;
+    double limit = type == ElementType::I8 ? 127.0 : 448.0;
+    return std::min(std::max(value, -limit), limit);
+  };
+  HostTensor values = llvm::cantFail(HostTensor::create(type, size));
+  for (int64_t i = 0; i < size; ++i)
+    values.set(i, draw());
+  return values;
+}
+
+static void fillRandom(HostTensor &tensor, Role role, std::mt19937_64 &random) {
+  int64_t size = tensor.getNumElements();
+  int64_t pool = std::min(size, kPoolSize);
+  HostTensor values = createPool(tensor.getType(), pool, role, random);
+  if (size == pool) {
+    if (pool > 0)
+      std::memcpy(tensor.getData(), values.getData(), values.getNumBytes());
+    return;
+  }
+  size_t bytes = getSize(tensor.getType());
+  for (int64_t i = 0; i < size; ++i)
+    std::memcpy(tensor.getData() + i * bytes,
+                values.getData() + (random() % kPoolSize) * bytes, bytes);
+}
+
+static std::mt19937_64 getRandom(uint64_t seed, size_t argument) {
+  // One stream per argument, so that a size changes no other argument.
+  std::seed_seq sequence{uint32_t(seed), uint32_t(seed >> 32),
+                         uint32_t(argument)};
+  return std::mt19937_64(sequence);
+}
+
+std::vector<RandomValues> fuse::createPools(func::FuncOp function,
+                                            const Signature &signature,
+                                            uint64_t seed) {
+  SmallVector<Role> roles = getRoles(function);
+  std::vector<RandomValues> pools;
+  for (auto [index, spec] : llvm::enumerate(signature.inputs)) {
+    std::mt19937_64 random = getRandom(seed, index);
+    pools.push_back({createPool(spec.type, kPoolSize, roles[index], random),
+                     roles[index].kind == Role::Activation});
+  }
+  return pools;
+}
+
+//===----------------------------------------------------------------------===//
+// Inputs
+//===----------------------------------------------------------------------===//
+
+Expected<std::vector<HostTensor>>
+fuse::createInputs(func::FuncOp function, const Signature &signature,
+                   const InputOptions &options) {
+  Expected<DynamicSizes> sizes = parseSizes(options, signature);
+  if (!sizes)
+    return sizes.takeError();
+  std::optional<SafetensorsFile> weights;
+  if (!options.weights.empty()) {
+    Expected<SafetensorsFile> file = SafetensorsFile::open(options.weights);
+    if (!file)
+      return file.takeError();
+    weights = std::move(*file);
+  }
+  SmallVector<Role> roles = getRoles(function);
+
+  std::vector<HostTensor> inputs;
+  ArrayRef<std::string> files = options.files;
+  for (auto [index, spec] : llvm::enumerate(signature.inputs)) {
+    auto parameter =
+        function.getArgAttrOfType<StringAttr>(index, kParameterAttrName);
+    if (parameter && weights) {
+      Expected<HostTensor> tensor = weights->read(parameter.getValue(), spec);
+      if (!tensor)
+        return tensor.takeError();
+      inputs.push_back(std::move(*tensor));
+      continue;
+    }
+    if (!parameter && !files.empty()) {
+      Expected<HostTensor> tensor = readNpy(files.front(), spec.type);
+      if (!tensor)
+        return tensor.takeError();
+      if (!isCompatible(tensor->getShape(), spec))
+        return createStringError(files.front() + ": argument " + Twine(index) +
+                                 " is " + toString(spec.type, spec.shape) +
+                                 ", the file has " +
+                                 toString(spec.type, tensor->getShape()));
+      files = files.drop_front();
+      inputs.push_back(std::move(*tensor));
+      continue;
+    }
+    Expected<SmallVector<int64_t>> shape = chooseShape(index, spec, *sizes);
+    if (!shape)
+      return shape.takeError();
+    Expected<HostTensor> tensor = HostTensor::create(spec.type, *shape);
+    if (!tensor)
+      return tensor.takeError();
+    std::mt19937_64 random = getRandom(options.seed, index);
+    fillRandom(*tensor, roles[index], random);
+    inputs.push_back(std::move(*tensor));
+  }
+  if (!files.empty())
+    return createStringError(
+        "--input: " + files.front() + " is one file more than @" +
+        function.getSymName() + " has arguments that are no parameters");
+  if (llvm::Error error = checkAgreement(function, inputs, signature))
+    return std::move(error);
+  return inputs;
+}

@@ -1,0 +1,229 @@
+//===- Program.cpp - A function to run ------------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Execution/Program.h"
+#include "fuse/IR/FuseAttrNames.h"
+#include "fuse/IR/FuseOps.h"
+#include "fuse/Pipelines/Pipelines.h"
+#include "fuse/Support/OutputFile.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace fuse;
+using llvm::createStringError;
+using llvm::Expected;
+
+Expected<func::FuncOp> fuse::findFunction(ModuleOp module, StringRef name) {
+  SmallVector<StringRef> names;
+  func::FuncOp found;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (!function.isPublic() || function.isExternal())
+      continue;
+    names.push_back(function.getSymName());
+    if (name.empty() || function.getSymName() == name)
+      found = function;
+  }
+  if (names.empty())
+    return createStringError("the module has no public function");
+  if (name.empty() && names.size() > 1)
+    return createStringError("the module has several functions, choose one "
+                             "with --entry: " +
+                             llvm::join(names, ", "));
+  if (!found)
+    return createStringError("no public function '" + name + "'; there are " +
+                             llvm::join(names, ", "));
+  return found;
+}
+
+/// The tensor that stands for a scalar, or null where that is none.
+static RankedTensorType getLifted(Type type) {
+  if (!type.isIntOrIndexOrFloat())
+    return nullptr;
+  if (type.isIndex())
+    type = IntegerType::get(type.getContext(), 64);
+  return RankedTensorType::get({}, type);
+}
+
+llvm::Error fuse::liftScalars(func::FuncOp function) {
+  FunctionType type = function.getFunctionType();
+  auto isScalar = [](Type type) { return bool(getLifted(type)); };
+  if (function.isExternal() || (llvm::none_of(type.getInputs(), isScalar) &&
+                                llvm::none_of(type.getResults(), isScalar)))
+    return llvm::Error::success();
+  auto module = function->getParentOfType<ModuleOp>();
+  if (!SymbolTable::symbolKnownUseEmpty(function, module))
+    return createStringError("@" + function.getSymName() +
+                             " has scalars and is called in the module; run a "
+                             "function that calls it");
+  // The module may have no tensors of its own.
+  function.getContext()
+      ->loadDialect<arith::ArithDialect, tensor::TensorDialect>();
+  ImplicitLocOpBuilder b(function.getLoc(), function.getContext());
+  auto cast = [&](Value value, Type to) -> Value {
+    return value.getType() == to ? value
+                                 : arith::IndexCastOp::create(b, to, value);
+  };
+  SmallVector<Type> inputs, results;
+  b.setInsertionPointToStart(&function.getBody().front());
+  for (BlockArgument argument : function.getArguments()) {
+    Type scalar = argument.getType();
+    if (RankedTensorType lifted = getLifted(scalar)) {
+      argument.setType(lifted);
+      auto element = tensor::ExtractOp::create(b, argument, ValueRange());
+      argument.replaceAllUsesExcept(cast(element, scalar), element);
+    }
+    inputs.push_back(argument.getType());
+  }
+  for (Type result : type.getResults()) {
+    RankedTensorType lifted = getLifted(result);
+    results.push_back(lifted ? lifted : result);
+  }
+  function.walk([&](func::ReturnOp op) {
+    b.setInsertionPoint(op);
+    for (OpOperand &operand : op->getOpOperands())
+      if (RankedTensorType lifted = getLifted(operand.get().getType()))
+        operand.set(tensor::FromElementsOp::create(
+            b, lifted, cast(operand.get(), lifted.getElementType())));
+  });
+  function.setFunctionType(b.getFunctionType(inputs, results));
+  return llvm::Error::success();
+}
+
+static Expected<TensorSpec> getSpec(Type type, const Twine &what) {
+  auto fail = [&](StringRef why) {
+    std::string text;
+    llvm::raw_string_ostream(text) << type;
+    return createStringError(what + " is " + text + ", " + why);
+  };
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return fail("expected a ranked tensor or a scalar");
+  std::optional<ElementType> element;
+  for (ElementType candidate :
+       {ElementType::F64, ElementType::F32, ElementType::F16, ElementType::BF16,
+        ElementType::F8E4M3FN, ElementType::F8E5M2, ElementType::I64,
+        ElementType::I32, ElementType::I8}) {
+    std::string name;
+    llvm::raw_string_ostream(name) << tensor.getElementType();
+    if (name == getName(candidate))
+      element = candidate;
+  }
+  if (!element)
+    return fail("expected elements of type f64, f32, f16, bf16, f8E4M3FN, "
+                "f8E5M2, i64, i32 or i8");
+  TensorSpec spec;
+  spec.type = *element;
+  for (int64_t size : tensor.getShape())
+    spec.shape.push_back(ShapedType::isDynamic(size) ? -1 : size);
+  return spec;
+}
+
+Expected<Signature> fuse::getSignature(func::FuncOp function) {
+  Signature signature;
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
+    Expected<TensorSpec> spec = getSpec(type, "argument " + Twine(index));
+    if (!spec)
+      return spec.takeError();
+    signature.inputs.push_back(*spec);
+  }
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes())) {
+    Expected<TensorSpec> spec = getSpec(type, "result " + Twine(index));
+    if (!spec)
+      return spec.takeError();
+    signature.results.push_back(*spec);
+  }
+  return signature;
+}
+
+OwningOpRef<ModuleOp> fuse::isolate(func::FuncOp function) {
+  auto module = function->getParentOfType<ModuleOp>();
+  OwningOpRef<ModuleOp> copy = cast<ModuleOp>(module->clone());
+  for (auto other : copy->getOps<func::FuncOp>())
+    if (other.getSymName() != function.getSymName())
+      other.setPrivate();
+  PassManager pm(copy->getContext());
+  pm.addPass(createSymbolDCEPass());
+  (void)pm.run(*copy);
+  return copy;
+}
+
+llvm::Error PhaseDump::write(ModuleOp module, unsigned number,
+                             StringRef name) const {
+  if (directory.empty())
+    return llvm::Error::success();
+  if (std::error_code code = llvm::sys::fs::create_directories(directory))
+    return createStringError(code, directory + ": " + code.message());
+  llvm::SmallString<128> path(directory);
+  llvm::sys::path::append(path, Twine(number) + "." + name + ".mlir");
+  return writeFile(path, [&](llvm::raw_ostream &os) {
+    os << module << "\n";
+    return llvm::Error::success();
+  });
+}
+
+Expected<OwningOpRef<ModuleOp>> fuse::lowerForHost(func::FuncOp function,
+                                                   bool reference,
+                                                   StringRef last,
+                                                   const PhaseDump &dump) {
+  OwningOpRef<ModuleOp> module = isolate(function);
+  unsigned number = 1;
+  if (llvm::Error error = dump.write(*module, number++, "input"))
+    return std::move(error);
+  CPUPipelineOptions options;
+  options.reference = reference;
+  for (const Phase &phase : getCPUPhases(options)) {
+    PassManager pm(module->getContext());
+    phase.build(pm);
+    if (failed(pm.run(*module)))
+      return createStringError("phase '" + phase.name + "' failed on @" +
+                               function.getSymName());
+    if (llvm::Error error = dump.write(*module, number++, phase.name))
+      return std::move(error);
+    if (phase.name == last)
+      break;
+  }
+  return module;
+}
+
+Expected<Program> Program::compile(func::FuncOp function, bool reference,
+                                   const PhaseDump &dump) {
+  Expected<Signature> signature = getSignature(function);
+  if (!signature)
+    return signature.takeError();
+  auto module = lowerForHost(function, reference, "llvm", dump);
+  if (!module)
+    return module.takeError();
+  Program program;
+  program.signature = std::move(*signature);
+  // Functions of users that slots are bound to.
+  SmallVector<LibraryFunction> functions;
+  function->getParentOfType<ModuleOp>().walk([&](Operation *op) {
+    if (auto kernel = dyn_cast<BoundKernelOp>(op))
+      if (auto code = dyn_cast_or_null<HostCodeAttr>(kernel.getCodeAttr()))
+        functions.push_back({code.getLibrary(), code.getSymbol()});
+    // What fuse-lower-slots leaves of it.
+    if (auto library = op->getAttrOfType<StringAttr>(kLibraryAttrName))
+      functions.push_back({library, SymbolTable::getSymbolName(op).getValue()});
+  });
+  // Loops of the reference stay as they were written.
+  auto jit = HostJIT::create(**module, reference ? 1 : 3, functions);
+  if (!jit)
+    return jit.takeError();
+  program.jit = std::move(*jit);
+  auto entry = program.jit->lookup(function.getSymName());
+  if (!entry)
+    return entry.takeError();
+  program.entry = *entry;
+  return program;
+}

@@ -1,0 +1,354 @@
+//===- LayerMath.cpp - Layers by their contracts --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Interpreter/LayerMath.h"
+
+using namespace mlir;
+using namespace fuse;
+
+/// What approximations of functions may be off by, of their value.
+static constexpr double kFunction = 16 * kUnit;
+
+Interval Rounding::operator()(Interval value) const {
+  Interval rounded = roundTo(value, type);
+  return isOptional ? rounded.hull(value) : rounded;
+}
+
+/// A tensor of the same shape, each value made of the one in its place.
+static Tensor map(const Tensor &x,
+                  llvm::function_ref<Interval(int64_t)> element) {
+  Tensor result;
+  result.shape = x.shape;
+  result.values.reserve(x.values.size());
+  for (int64_t i = 0, end = x.values.size(); i < end; ++i)
+    result.values.push_back(element(i));
+  return result;
+}
+
+Tensor Rounding::operator()(const Tensor &tensor) const {
+  return map(tensor, [&](int64_t i) { return (*this)(tensor[i]); });
+}
+
+//===----------------------------------------------------------------------===//
+// Norms
+//===----------------------------------------------------------------------===//
+
+/// `value` with room for roundings of f32, so many units of its magnitude.
+static Interval withUnits(Interval value, double units) {
+  return value.widen(units * kUnit * value.getMagnitude() + 0x1p-149);
+}
+
+/// A product of f32 numbers in any order, each product rounded.
+static Interval product(std::initializer_list<Interval> factors) {
+  Interval result = *factors.begin();
+  bool isExact = true;
+  for (const Interval *factor = factors.begin() + 1; factor != factors.end();
+       ++factor) {
+    Interval next = mul(result, *factor);
+    isExact &= next.isPoint() && !next.isFinite();
+    result = next;
+  }
+  // One rounding is the same in any order.
+  if (factors.size() == 2 || isExact)
+    return result;
+  return withUnits(result, 2.0 * double(factors.size()));
+}
+
+/// `1 / sqrt(sum / count + eps)` of a sum that is not negative.
+static Interval reciprocalRoot(Interval sum, int64_t count, double eps) {
+  if (sum.isAnything || sum.isNaN())
+    return sum;
+  sum.lo = std::max(sum.lo, 0.0);
+  Interval mean = withUnits(Interval(sum.lo / count, sum.hi / count), 2.0);
+  if (sum.hi == 0.0)
+    mean = 0.0;
+  mean.lo = std::max(mean.lo, 0.0);
+  Interval base = withUnits(add(mean, f32(eps)), 1.0);
+  if (mean.isPoint())
+    base = add(mean, f32(eps));
+  base.lo = std::max(base.lo, 0.0);
+  Interval root(1.0 / std::sqrt(base.hi), 1.0 / std::sqrt(base.lo));
+  return f32(root.widen(kFunction * root.getMagnitude()));
+}
+
+static Interval normalizeRMS(Interval x, Interval root, int64_t feature,
+                             const NormParts &parts) {
+  if (!parts.weight)
+    return mul(x, root);
+  Interval weight = (*parts.weight)[feature];
+  if (parts.cast == NormCast::BeforeWeight) {
+    if (parts.offset)
+      weight = roundTo(add(weight, double(parts.offset)), parts.weightType);
+    return mul(roundTo(mul(x, root), parts.inputType), weight);
+  }
+  if (parts.offset)
+    weight = add(weight, double(parts.offset));
+  return product({x, root, weight});
+}
+
+static Interval normalizeLayer(Interval centered, Interval root,
+                               int64_t feature, const NormParts &parts) {
+  Interval value = parts.weight
+                       ? product({centered, root, (*parts.weight)[feature]})
+                       : mul(centered, root);
+  if (!parts.bias)
+    return value;
+  // The last product may be fused with the sum.
+  return withUnits(add(withUnits(value, 1.0), (*parts.bias)[feature]), 2.0);
+}
+
+Tensor fuse::normalize(const Tensor &x, const NormParts &parts,
+                       Rounding rounding) {
+  Tensor result;
+  result.shape = x.shape;
+  int64_t size = x.getRowSize();
+  for (int64_t row = 0; row < x.getNumRows(); ++row) {
+    std::vector<Interval> centered(x.values.begin() + row * size,
+                                   x.values.begin() + (row + 1) * size);
+    if (parts.kind == NormKind::Layer) {
+      Sum sum;
+      for (Interval value : centered)
+        sum.add(value);
+      Interval mean = sum.get();
+      if (mean.isFinite()) {
+        bool isExact = mean.isPoint() && mean.lo == 0.0;
+        mean = Interval(mean.lo / size, mean.hi / size);
+        if (!isExact)
+          mean = f32(withUnits(mean, 2.0));
+      }
+      for (Interval &value : centered)
+        value =
+            add(value, mean.isAnything ? mean : Interval(-mean.hi, -mean.lo));
+    }
+    Sum squares;
+    for (Interval value : centered) {
+      // A square is not negative, whatever the product of an interval is.
+      if (value.isFinite() && !value.isPoint()) {
+        double least = value.lo <= 0.0 && value.hi >= 0.0
+                           ? 0.0
+                           : std::min(std::fabs(value.lo), std::fabs(value.hi));
+        squares.add(Interval(least * least,
+                             value.getMagnitude() * value.getMagnitude()));
+        continue;
+      }
+      squares.add(value, value);
+    }
+    Interval root = reciprocalRoot(squares.get(), size, parts.eps);
+    for (auto [feature, value] : llvm::enumerate(centered))
+      result.values.push_back(
+          rounding(parts.kind == NormKind::RMS
+                       ? normalizeRMS(value, root, feature, parts)
+                       : normalizeLayer(value, root, feature, parts)));
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Linear maps
+//===----------------------------------------------------------------------===//
+
+Tensor fuse::multiplyWeights(const Tensor &x, const Tensor &weight,
+                             const LinearParts &parts, Rounding rounding) {
+  int64_t inputs = weight.shape[1], outputs = weight.shape[0];
+  int64_t numRows = 1;
+  for (int64_t size : llvm::ArrayRef(x.shape).drop_back())
+    numRows *= size;
+  Tensor result;
+  result.shape = x.shape;
+  result.shape.back() = outputs;
+  bool isScaled = parts.inputScale || parts.dynamicScale;
+  for (int64_t row = 0; row < numRows; ++row)
+    for (int64_t channel = 0; channel < outputs; ++channel) {
+      Sum sum(parts.accumulator);
+      for (int64_t k = 0; k < inputs; ++k)
+        sum.add(x[row * inputs + k], weight[channel * inputs + k]);
+      Interval value = parts.isInteger       ? sum.getInteger()
+                       : parts.mayRoundParts ? sum.getOfParts()
+                                             : sum.get();
+      Interval alpha = 1.0;
+      if (isScaled) {
+        Interval ofInput =
+            parts.dynamicScale
+                ? (*parts.dynamicScale)[parts.dynamicScale->values.size() == 1
+                                            ? 0
+                                            : row]
+                : Interval(f32(*parts.inputScale));
+        Interval ofWeight = parts.channelScale
+                                ? (*parts.channelScale)[channel]
+                                : Interval(f32(*parts.weightScale));
+        alpha = mul(ofInput, ofWeight);
+      }
+      if (!parts.bias) {
+        value = isScaled ? mul(alpha, value) : value;
+      } else if (parts.isBiasAfterRounding) {
+        value = isScaled ? mul(alpha, value) : value;
+        value = add(roundTo(value, rounding.type), (*parts.bias)[channel]);
+      } else {
+        Interval bias = (*parts.bias)[channel];
+        value = isScaled ? mulAdd(alpha, value, bias) : add(value, bias);
+      }
+      result.values.push_back(rounding(value));
+    }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise layers
+//===----------------------------------------------------------------------===//
+
+static double swish(double x, double slope) {
+  return x / (1.0 + std::exp(-slope * x));
+}
+
+static Interval activate(Activation kind, Interval x) {
+  // Where f32 loses a small result beside a large number.
+  constexpr double tiny = 1e-36;
+  double cancelled = 3e-7 * (x.isFinite() ? x.getMagnitude() : 0.0) + tiny;
+  // The places of the minima, which need not be exact: the functions are flat.
+  switch (kind) {
+  case Activation::SiLU:
+    return mapUnimodal(
+        x, [](double v) { return swish(v, 1.0); }, -1.2784645, kFunction, tiny);
+  case Activation::QuickGELU:
+    return mapUnimodal(
+        x, [](double v) { return swish(v, 1.702); }, -1.2784645 / 1.702,
+        kFunction + 2e-7 * std::min(cancelled / 3e-7, 100.0), tiny);
+  case Activation::GELU:
+    return mapUnimodal(
+        x, [](double v) { return v / 2 * (1 + std::erf(v / std::sqrt(2.0))); },
+        -0.7517915, kFunction, cancelled);
+  case Activation::GELUTanh:
+    return mapUnimodal(
+        x,
+        [](double v) {
+          double inner = std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v);
+          return v / 2 * (1 + std::tanh(inner));
+        },
+        -0.7524614, kFunction, cancelled);
+  case Activation::ReLU:
+    return max(x, 0.0);
+  case Activation::ReLU2: {
+    Interval positive = max(x, 0.0);
+    return mul(positive, positive);
+  }
+  }
+  llvm_unreachable("unknown activation");
+}
+
+Tensor fuse::activate(Activation kind, const Tensor &x, Rounding rounding) {
+  return map(x, [&](int64_t i) { return rounding(::activate(kind, x[i])); });
+}
+
+Tensor fuse::addTensors(const Tensor &lhs, const Tensor &rhs,
+                        Rounding rounding) {
+  return map(lhs, [&](int64_t i) { return rounding(add(lhs[i], rhs[i])); });
+}
+
+Tensor fuse::multiplyTensors(const Tensor &lhs, const Tensor &rhs,
+                             Rounding rounding) {
+  return map(lhs, [&](int64_t i) { return rounding(mul(lhs[i], rhs[i])); });
+}
+
+/// The scale of an element: a number, or one per index of dimension 0.
+static Interval getScale(const Tensor &x, int64_t index,
+                         std::optional<double> scale,
+                         const Tensor *channelScale) {
+  if (!channelScale)
+    return f32(*scale);
+  return (*channelScale)[index / (int64_t(x.values.size()) / x.shape.front())];
+}
+
+Tensor fuse::quantize(const Tensor &x, std::optional<double> scale,
+                      const Tensor *channelScale, QuantOrder order, Type type) {
+  return map(x, [&](int64_t i) {
+    Interval divisor = getScale(x, i, scale, channelScale);
+    return saturateTo(order == QuantOrder::Divide
+                          ? div(x[i], divisor)
+                          : mul(x[i], div(1.0, divisor)),
+                      type);
+  });
+}
+
+Tensor fuse::dequantize(const Tensor &q, std::optional<double> scale,
+                        const Tensor *channelScale, Rounding rounding) {
+  return map(q, [&](int64_t i) {
+    return rounding(mul(getScale(q, i, scale, channelScale), q[i]));
+  });
+}
+
+std::pair<Tensor, Tensor>
+fuse::quantizeDynamically(const Tensor &x, ScaleScope scope, Type type) {
+  bool perToken = scope == ScaleScope::PerToken;
+  int64_t rowSize = perToken ? x.getRowSize() : int64_t(x.values.size());
+  Tensor scales;
+  scales.shape.push_back(1);
+  if (perToken)
+    scales.shape.assign(x.shape.begin(), x.shape.end() - 1);
+  int64_t numScales = 1;
+  for (int64_t size : scales.shape)
+    numScales *= size;
+  for (int64_t row = 0; row < numScales; ++row) {
+    Interval largest = 0.0;
+    for (int64_t i = row * rowSize; i < (row + 1) * rowSize; ++i) {
+      Interval value = x[i];
+      if (!value.isAnything && !value.isNaN()) {
+        bool hasZero = value.lo <= 0.0 && value.hi >= 0.0;
+        double least = std::min(std::fabs(value.lo), std::fabs(value.hi));
+        value = Interval(hasZero ? 0.0 : least, value.getMagnitude());
+      }
+      largest = max(largest, value);
+    }
+    scales.values.push_back(max(div(largest, getLargest(type)), 0x1p-64));
+  }
+  Tensor q = map(x, [&](int64_t i) {
+    return saturateTo(mul(x[i], div(1.0, scales[i / rowSize])), type);
+  });
+  return {q, scales};
+}
+
+//===----------------------------------------------------------------------===//
+// Rotary embedding
+//===----------------------------------------------------------------------===//
+
+Tensor fuse::rotate(const Tensor &x, const Tensor &cos, const Tensor &sin,
+                    int64_t heads, Type productType, Rounding rounding) {
+  int64_t size = x.getRowSize(), turned = cos.getRowSize();
+  return map(x, [&](int64_t i) -> Interval {
+    int64_t feature = i % size;
+    if (feature >= turned)
+      return rounding(x[i]);
+    // The position without the dimension of heads; sizes of 1 are shared.
+    llvm::SmallVector<int64_t> place(x.shape.size());
+    int64_t rest = i;
+    for (int64_t dim = x.shape.size() - 1; dim >= 0; --dim) {
+      place[dim] = rest % x.shape[dim];
+      rest /= x.shape[dim];
+    }
+    place.erase(place.begin() + heads);
+    auto at = [&](const Tensor &table) {
+      int64_t index = 0;
+      for (auto [position, extent] : llvm::zip_equal(place, table.shape))
+        index = index * extent + (extent == 1 ? 0 : position);
+      return table[index];
+    };
+    bool isFirst = feature < turned / 2;
+    Interval other = x[isFirst ? i + turned / 2 : i - turned / 2];
+    Interval straight = roundTo(mul(x[i], at(cos)), productType);
+    Interval crossed = roundTo(mul(other, at(sin)), productType);
+    auto negate = [](Interval value) {
+      return value.isAnything ? value : Interval(-value.hi, -value.lo);
+    };
+    if (isFirst)
+      crossed = negate(crossed);
+    Interval sum = add(straight, crossed);
+    // Products that stay in f32 may be fused with their sum.
+    if (productType.isF32())
+      sum =
+          sum.hull(mulAdd(x[i], at(cos), crossed))
+              .hull(mulAdd(isFirst ? negate(other) : other, at(sin), straight));
+    return rounding(sum);
+  });
+}

@@ -1,0 +1,448 @@
+//===- CpuProgram.cpp - Run functions on the CPU --------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Runtime/CPU/HostCode.h"
+#include "fuse/Runtime/Core/Failure.h"
+#include "fuse/Runtime/Core/Instance.h"
+#include "fuse/Runtime/Core/Packing.h"
+#include "fuse/Runtime/Core/ThreadPool.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+
+#include <sys/mman.h>
+
+using namespace fuse::runtime;
+
+namespace {
+
+/// Takes an array of pointers: to room for the descriptors of all results, if
+/// there are any, and to the descriptor of each argument.
+using EntryPoint = void (*)(void **);
+
+/// A memref descriptor: allocated pointer, aligned pointer, offset, sizes and
+/// strides, each of 8 bytes.
+static size_t getDescriptorWords(size_t rank) { return 3 + 2 * rank; }
+
+static void writeDescriptor(const TensorView &view, size_t rank,
+                            int64_t *words) {
+  words[0] = words[1] = reinterpret_cast<intptr_t>(view.data);
+  words[2] = 0;
+  int64_t stride = 1;
+  for (size_t dim = rank; dim-- > 0;) {
+    words[3 + dim] = view.shape[dim];
+    words[3 + rank + dim] = stride;
+    stride *= view.shape[dim];
+  }
+}
+
+/// Memory at an address that suits vectors, in large pages where it is large:
+/// weights are read from end to end, and the tables of small pages with them.
+/// Large memory is mapped, so that all of it goes back to the system with its
+/// owner: what malloc has given once it may keep for other requests.
+class HostMemory {
+public:
+  HostMemory() = default;
+  HostMemory(size_t bytes, const std::string &what) : bytes(bytes) {
+    if (bytes >= kLargePage)
+      map();
+    else if (::posix_memalign(&data, 64, std::max<size_t>(bytes, 64)) != 0)
+      data = nullptr;
+    if (!data)
+      throw Failure(FUSE_ERROR_OUT_OF_MEMORY, "no memory for " + what + " of " +
+                                                  std::to_string(bytes) +
+                                                  " bytes");
+  }
+  HostMemory(HostMemory &&other) noexcept { swap(other); }
+  HostMemory &operator=(HostMemory &&other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~HostMemory() {
+    if (mapped)
+      (void)::munmap(mapped, mappedBytes);
+    else
+      std::free(data);
+  }
+
+  char *get() const { return static_cast<char *>(data); }
+  size_t size() const { return bytes; }
+
+private:
+  static constexpr size_t kLargePage = 2 << 20;
+
+  /// Maps one large page more than is needed: pages that nobody touches are
+  /// no memory.
+  void map() {
+    if (bytes > SIZE_MAX - kLargePage)
+      return;
+    mappedBytes = bytes + kLargePage;
+    void *found = ::mmap(nullptr, mappedBytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (found == MAP_FAILED)
+      return;
+    mapped = found;
+    uintptr_t address = reinterpret_cast<uintptr_t>(found);
+    size_t past = address % kLargePage;
+    data = static_cast<char *>(found) + (past ? kLargePage - past : 0);
+    (void)::madvise(data, bytes, MADV_HUGEPAGE);
+  }
+  void swap(HostMemory &other) noexcept {
+    std::swap(data, other.data);
+    std::swap(bytes, other.bytes);
+    std::swap(mapped, other.mapped);
+    std::swap(mappedBytes, other.mappedBytes);
+  }
+
+  void *data = nullptr;
+  size_t bytes = 0;
+  /// What was mapped around `data`, if it was.
+  void *mapped = nullptr;
+  size_t mappedBytes = 0;
+};
+
+struct CpuWorkspace : Workspace {
+  explicit CpuWorkspace(size_t bytes) : memory(bytes, "a workspace") {}
+  HostMemory memory;
+};
+
+/// Code of a function: the portable one, the phases of the plan, or both.
+struct HostEntries {
+  EntryPoint portable = nullptr;
+  std::vector<EntryPoint> phases;
+};
+
+class CpuInstance : public Instance {
+public:
+  CpuInstance(std::shared_ptr<Program> program, const Function &function,
+              const HostEntries &entries)
+      : Instance(std::move(program), function), entries(entries),
+        plan(function.host->plan ? &*function.host->plan : nullptr) {}
+
+  std::unique_ptr<Workspace> createWorkspace(size_t bytes) override {
+    if (bytes > 0 && !plan)
+      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                    function.name + " needs no workspace on the CPU");
+    return std::make_unique<CpuWorkspace>(bytes);
+  }
+
+protected:
+  void checkPlace(const TensorView &view, bool isBound,
+                  const std::string &what) const override {
+    if (view.device.device_type != kDLCPU &&
+        view.device.device_type != kDLCUDAHost)
+      throw Failure(FUSE_ERROR_TENSOR,
+                    what + " is on a device of type " +
+                        std::to_string(view.device.device_type) +
+                        ", expected the CPU (1)");
+  }
+  void prepareCode(const Views &arguments, SharedWeights *shared) override;
+  size_t computeWorkspaceSize(const Views &arguments) const override {
+    return isScheduled ? getWorkspaceSize(getNumTokens(arguments)) : 0;
+  }
+  void launchCode(const Views &tensors, const LaunchOptions &options) override {
+    if (options.workspace && !dynamic_cast<CpuWorkspace *>(options.workspace))
+      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                    "the workspace is of another device");
+    if (isScheduled)
+      launchPhases(tensors, options);
+    else
+      launchPortable(tensors);
+  }
+
+private:
+  size_t getNumTokens(const Views &arguments) const;
+  size_t getWorkspaceSize(size_t numTokens) const;
+  void launchPortable(const Views &tensors);
+  void launchPhases(const Views &tensors, const LaunchOptions &options);
+
+  const HostEntries &entries;
+  const HostPlan *plan;
+  /// Whether the weights are bound that the plan packs.
+  bool isScheduled = false;
+  std::vector<std::shared_ptr<HostMemory>> packedWeights;
+};
+
+class CpuProgram : public Program {
+public:
+  CpuProgram(std::shared_ptr<const Artifact> source,
+             std::shared_ptr<Device> device)
+      : Program(std::move(source)) {
+    const Manifest &manifest = getArtifact().manifest;
+    if (manifest.hostTarget)
+      checkHost(*manifest.hostTarget);
+    for (const Function &function : manifest.functions) {
+      if (!function.host)
+        continue;
+      std::shared_ptr<LoadedCode> &unit = code[function.host->section];
+      if (!unit)
+        unit = LoadedCode::load(getArtifact().sections[function.host->section]);
+      auto lookup = [&](const std::string &symbol) {
+        return reinterpret_cast<EntryPoint>(unit->lookup(symbol));
+      };
+      HostEntries found;
+      if (!function.host->symbol.empty())
+        found.portable = lookup(function.host->symbol);
+      if (const std::optional<HostPlan> &plan = function.host->plan) {
+        for (const PackedWeight &packed : plan->packed)
+          checkPacking(packed, function);
+        for (const HostPhase &phase : plan->phases)
+          found.phases.push_back(lookup(phase.symbol));
+      }
+      entries.push_back(std::move(found));
+      functions.push_back(&function);
+    }
+    if (functions.empty())
+      throw Failure(FUSE_ERROR_TARGET, "the artefact has no code for the CPU");
+  }
+
+  std::unique_ptr<Instance> instantiate(const Function &function) override {
+    auto it = std::find(functions.begin(), functions.end(), &function);
+    return std::make_unique<CpuInstance>(shared_from_this(), function,
+                                         entries[it - functions.begin()]);
+  }
+
+private:
+  std::map<size_t, std::shared_ptr<LoadedCode>> code;
+  std::vector<HostEntries> entries;
+};
+
+class CpuDevice : public Device {
+public:
+  std::shared_ptr<Program>
+  load(std::shared_ptr<const Artifact> artifact) override {
+    return std::make_shared<CpuProgram>(std::move(artifact),
+                                        shared_from_this());
+  }
+  void check() const override {}
+  void wait(void *stream, uint64_t timeoutMs) override {}
+  void setExclusive(bool isExclusive) override {
+    throw Failure(FUSE_ERROR_UNSUPPORTED,
+                  "launches on the CPU do not overlap; only a CUDA device can "
+                  "be exclusive");
+  }
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The scheduled path
+//===----------------------------------------------------------------------===//
+
+/// Where workspace buffers begin.
+static constexpr size_t kAlignment = 64;
+
+void CpuInstance::prepareCode(const Views &arguments, SharedWeights *shared) {
+  packedWeights.clear();
+  isScheduled = plan != nullptr;
+  if (!plan)
+    return;
+  std::vector<std::vector<const char *>> operands;
+  for (const PackedWeight &packed : plan->packed) {
+    operands.emplace_back();
+    for (size_t operand : packed.operands) {
+      const TensorView &view = arguments[operand];
+      if (!view.shape && entries.portable) {
+        isScheduled = false;
+        return;
+      }
+      if (!view.shape)
+        throw Failure(FUSE_ERROR_STATE, nameArgument(function, operand) +
+                                            " is packed and has to be bound");
+      operands.back().push_back(view.data);
+    }
+  }
+  constexpr DLDevice onCpu = {kDLCPU, 0};
+  for (size_t i = 0; i < plan->packed.size(); ++i) {
+    const PackedWeight &packed = plan->packed[i];
+    std::shared_ptr<HostMemory> memory;
+    if (shared)
+      memory = std::static_pointer_cast<HostMemory>(
+          shared->find(onCpu, packed, operands[i]));
+    if (!memory) {
+      memory = std::make_shared<HostMemory>(packed.bytes, "packed weights");
+      packWeights(packed, function, operands[i], memory->get());
+      if (shared)
+        shared->entries.push_back({onCpu, packed, operands[i], memory});
+    }
+    packedWeights.push_back(std::move(memory));
+  }
+}
+
+size_t CpuInstance::getNumTokens(const Views &arguments) const {
+  const TensorView &view = arguments[plan->input];
+  size_t rank = function.arguments[plan->input].shape.size(), count = 1;
+  for (size_t dim = 0; dim + 1 < rank; ++dim)
+    count *= static_cast<size_t>(view.shape[dim]);
+  return count;
+}
+
+static size_t alignUp(size_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+size_t CpuInstance::getWorkspaceSize(size_t numTokens) const {
+  size_t total = 0;
+  for (uint64_t bytes : plan->workspace) {
+    size_t size;
+    if (__builtin_mul_overflow(bytes, numTokens, &size) ||
+        size > SIZE_MAX - total - kAlignment)
+      throw Failure(FUSE_ERROR_OUT_OF_MEMORY, "the workspace of " +
+                                                  std::to_string(numTokens) +
+                                                  " tokens has no size");
+    total += alignUp(size);
+  }
+  return total;
+}
+
+namespace {
+
+/// A phase and its buffers, as flat memrefs of which only the address is read.
+struct PhaseCall {
+  static constexpr size_t kWords = 5;
+
+  static void run(void *context, size_t first, size_t last) {
+    const auto &call = *static_cast<PhaseCall *>(context);
+    // Each thread has a range of its own.
+    int64_t range[3] = {call.numTokens, static_cast<int64_t>(first),
+                        static_cast<int64_t>(last)};
+    int64_t rangeWords[kWords] = {reinterpret_cast<intptr_t>(range),
+                                  reinterpret_cast<intptr_t>(range), 0, 3, 1};
+    void *pointers[1 + kMaxPhaseArguments] = {rangeWords};
+    std::copy_n(call.buffers, call.numBuffers, pointers + 1);
+    call.entry(pointers);
+  }
+
+  EntryPoint entry;
+  int64_t numTokens;
+  size_t numBuffers = 0;
+  void *buffers[kMaxPhaseArguments];
+  int64_t words[kMaxPhaseArguments][kWords];
+};
+
+} // namespace
+
+void CpuInstance::launchPhases(const Views &tensors,
+                               const LaunchOptions &options) {
+  size_t numTokens = getNumTokens(tensors);
+  if (numTokens == 0)
+    return;
+  size_t bytes = getWorkspaceSize(numTokens);
+  // Callers without a workspace use one of their thread, which grows.
+  thread_local HostMemory ownMemory;
+  char *memory;
+  if (options.workspace) {
+    auto *given = static_cast<CpuWorkspace *>(options.workspace);
+    if (given->memory.size() < bytes)
+      throw Failure(FUSE_ERROR_INVALID_ARGUMENT,
+                    "the workspace has " +
+                        std::to_string(given->memory.size()) + " bytes, " +
+                        function.name + " needs " + std::to_string(bytes));
+    memory = given->memory.get();
+  } else {
+    if (ownMemory.size() < bytes)
+      ownMemory = HostMemory(bytes, "a workspace");
+    memory = ownMemory.get();
+  }
+  using Kind = HostPhase::Argument::Kind;
+  PhaseCall call;
+  call.numTokens = static_cast<int64_t>(numTokens);
+  for (size_t i = 0; i < plan->phases.size(); ++i) {
+    const HostPhase &phase = plan->phases[i];
+    call.entry = entries.phases[i];
+    call.numBuffers = 0;
+    for (const HostPhase::Argument &argument : phase.arguments) {
+      char *data = memory;
+      if (argument.kind == Kind::Tensor)
+        data = tensors[argument.index].data;
+      else if (argument.kind == Kind::Packed)
+        data = packedWeights[argument.index]->get();
+      else
+        for (size_t buffer = 0; buffer < argument.index; ++buffer)
+          data += alignUp(plan->workspace[buffer] * numTokens);
+      int64_t *words = call.words[call.numBuffers];
+      words[0] = words[1] = reinterpret_cast<intptr_t>(data);
+      words[2] = words[3] = 0;
+      words[4] = 1;
+      call.buffers[call.numBuffers++] = words;
+    }
+    size_t chunks = (numTokens + phase.tokens - 1) / phase.tokens;
+    ThreadPool::get().run(phase.panels * chunks, PhaseCall::run, &call);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// The portable path
+//===----------------------------------------------------------------------===//
+
+void CpuInstance::launchPortable(const Views &tensors) {
+  size_t numArguments = function.arguments.size();
+  size_t numResultWords = 0, numWords = 0;
+  for (const TensorSpec &spec : function.results)
+    numResultWords += getDescriptorWords(spec.shape.size());
+  for (const TensorSpec &spec : function.arguments)
+    numWords += getDescriptorWords(spec.shape.size());
+  // Kept between calls, so that a call allocates only what its code does.
+  thread_local std::vector<int64_t> words;
+  thread_local std::vector<void *> pointers;
+  words.assign(numResultWords + numWords, 0);
+  pointers.clear();
+  int64_t *next = words.data();
+  if (numResultWords > 0)
+    pointers.push_back(next);
+  next += numResultWords;
+  for (size_t i = 0; i < numArguments; ++i) {
+    size_t rank = function.arguments[i].shape.size();
+    writeDescriptor(tensors[i], rank, next);
+    pointers.push_back(next);
+    next += getDescriptorWords(rank);
+  }
+  entries.portable(pointers.data());
+
+  // Results belong to this function now, also when one of them is wrong.
+  std::string problem;
+  const int64_t *result = words.data();
+  for (size_t i = 0; i < function.results.size(); ++i) {
+    const TensorSpec &spec = function.results[i];
+    size_t rank = spec.shape.size();
+    const TensorView &output = tensors[numArguments + i];
+    if (!std::equal(output.shape, output.shape + rank, result + 3)) {
+      TensorSpec actual = spec, given = spec;
+      actual.shape.assign(result + 3, result + 3 + rank);
+      given.shape.assign(output.shape, output.shape + rank);
+      problem = nameResult(function, i) + " is " + toString(actual) +
+                ", the output is " + toString(given);
+    } else if (size_t bytes = getNumBytes(spec, output.shape)) {
+      std::memcpy(output.data,
+                  reinterpret_cast<const char *>(result[1]) +
+                      result[2] * (spec.dtype.bits / 8),
+                  bytes);
+    }
+    result += getDescriptorWords(rank);
+  }
+  pointers.clear();
+  result = words.data();
+  for (const TensorSpec &spec : function.results) {
+    auto *allocation = reinterpret_cast<void *>(result[0]);
+    // Two results may be one buffer.
+    if (std::find(pointers.begin(), pointers.end(), allocation) ==
+        pointers.end()) {
+      pointers.push_back(allocation);
+      std::free(allocation);
+    }
+    result += getDescriptorWords(spec.shape.size());
+  }
+  if (!problem.empty())
+    throw Failure(FUSE_ERROR_TENSOR, problem);
+}
+
+std::shared_ptr<Device> fuse::runtime::openCpu() {
+  // Says now what is wrong with FUSE_NUM_THREADS.
+  (void)ThreadPool::get();
+  return std::make_shared<CpuDevice>();
+}

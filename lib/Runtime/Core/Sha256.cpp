@@ -1,0 +1,127 @@
+//===- Sha256.cpp - Digests of artefacts ----------------------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Runtime/Core/Sha256.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace fuse::runtime;
+
+/// Whether `n` has no divisor but 1 and itself.
+static constexpr bool isPrime(unsigned n) {
+  for (unsigned i = 2; i * i <= n; ++i)
+    if (n % i == 0)
+      return false;
+  return n > 1;
+}
+
+/// First 32 bits of the fraction of the cube roots of the first 64 primes.
+static std::array<uint32_t, 64> makeConstants() {
+  std::array<uint32_t, 64> constants;
+  unsigned prime = 1;
+  for (uint32_t &constant : constants) {
+    do
+      ++prime;
+    while (!isPrime(prime));
+    // The largest r with (r / 2^32)^3 <= prime, by bisection in integers.
+    uint64_t low = 0, high = uint64_t(8) << 32;
+    while (high - low > 1) {
+      uint64_t mid = low + (high - low) / 2;
+      auto wide = static_cast<unsigned __int128>(mid);
+      // mid is under 2^35, so that its cube is under 2^105.
+      bool tooLarge =
+          wide * wide * wide > (static_cast<unsigned __int128>(prime) << 96);
+      (tooLarge ? high : low) = mid;
+    }
+    constant = static_cast<uint32_t>(low);
+  }
+  return constants;
+}
+
+static uint32_t rotate(uint32_t x, unsigned n) {
+  return x >> n | x << (32 - n);
+}
+
+void Sha256::processBlock(const uint8_t *block) {
+  static const std::array<uint32_t, 64> constants = makeConstants();
+  uint32_t w[64];
+  for (unsigned i = 0; i < 16; ++i)
+    w[i] = uint32_t(block[4 * i]) << 24 | uint32_t(block[4 * i + 1]) << 16 |
+           uint32_t(block[4 * i + 2]) << 8 | block[4 * i + 3];
+  for (unsigned i = 16; i < 64; ++i) {
+    uint32_t s0 = rotate(w[i - 15], 7) ^ rotate(w[i - 15], 18) ^ w[i - 15] >> 3;
+    uint32_t s1 = rotate(w[i - 2], 17) ^ rotate(w[i - 2], 19) ^ w[i - 2] >> 10;
+    w[i] = w[i - 16] + s0 + w[i - 7] + s1;
+  }
+  auto [a, b, c, d, e, f, g, h] = state;
+  for (unsigned i = 0; i < 64; ++i) {
+    uint32_t s1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
+    uint32_t t1 = h + s1 + ((e & f) ^ (~e & g)) + constants[i] + w[i];
+    uint32_t s0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
+    uint32_t t2 = s0 + ((a & b) ^ (a & c) ^ (b & c));
+    h = g;
+    g = f;
+    f = e;
+    e = d + t1;
+    d = c;
+    c = b;
+    b = a;
+    a = t1 + t2;
+  }
+  uint32_t sums[] = {a, b, c, d, e, f, g, h};
+  for (unsigned i = 0; i < 8; ++i)
+    state[i] += sums[i];
+}
+
+void Sha256::update(std::string_view bytes) {
+  length += bytes.size();
+  while (!bytes.empty()) {
+    if (buffered == 0 && bytes.size() >= buffer.size()) {
+      processBlock(reinterpret_cast<const uint8_t *>(bytes.data()));
+      bytes.remove_prefix(buffer.size());
+      continue;
+    }
+    size_t count = std::min(buffer.size() - buffered, bytes.size());
+    std::memcpy(buffer.data() + buffered, bytes.data(), count);
+    buffered += count;
+    bytes.remove_prefix(count);
+    if (buffered == buffer.size()) {
+      processBlock(buffer.data());
+      buffered = 0;
+    }
+  }
+}
+
+Digest Sha256::finish() {
+  uint64_t bits = length * 8;
+  update(std::string_view("\x80", 1));
+  while (buffered != 56)
+    update(std::string_view("\0", 1));
+  char tail[8];
+  for (unsigned i = 0; i < 8; ++i)
+    tail[i] = static_cast<char>(bits >> (56 - 8 * i));
+  update(std::string_view(tail, 8));
+  Digest digest;
+  for (unsigned i = 0; i < 32; ++i)
+    digest[i] = static_cast<uint8_t>(state[i / 4] >> (24 - i % 4 * 8));
+  return digest;
+}
+
+Digest fuse::runtime::getDigest(std::string_view bytes) {
+  Sha256 sha;
+  sha.update(bytes);
+  return sha.finish();
+}
+
+std::string fuse::runtime::toHex(const Digest &digest) {
+  std::string text;
+  for (uint8_t byte : digest) {
+    text += "0123456789abcdef"[byte >> 4];
+    text += "0123456789abcdef"[byte & 15];
+  }
+  return text;
+}

@@ -1,0 +1,216 @@
+//===- CostModel.cpp - Time of a schedule by roofline ---------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Schedule/CostModel.h"
+
+using namespace mlir;
+using namespace fuse;
+
+bool fuse::leavesIdle(const DecodeProblem &problem, const DecodeTiling &tiling,
+                      const GpuModel &gpu) {
+  int64_t whole = llvm::divideCeil(tiling.tiles1 * tiling.firstRows, 256);
+  return problem.hasFirst() && 2 * whole > gpu.multiprocessors &&
+         whole * 2 * 256 * 128 < kSaturatingBytes;
+}
+
+namespace {
+
+/// The parts of what a kernel takes.
+class DecodeEstimate {
+public:
+  DecodeEstimate(const DecodeProblem &problem, tile::ScheduleAttr schedule,
+                 const GpuModel &gpu);
+
+  double getTime() const;
+
+private:
+  double takeIn(double bytes, double share) const;
+  bool takesMore() const;
+  double getFirstShare() const;
+  double getBusiest() const;
+  double getTransferRate() const;
+  double getLongWait() const;
+  double getExposed() const;
+  double getActivation() const;
+  double getSums() const;
+
+  const DecodeProblem &problem;
+  tile::ScheduleAttr schedule;
+  const GpuModel &gpu;
+  DecodeTiling tiling;
+  int64_t tokens, blocks;
+  /// Bytes of a stage of weights of the last product, and of a k-step of a tile
+  /// of the first one.
+  double weightStage, firstStep;
+  /// Cycles of the tensor cores for a stage of weights.
+  double cycles;
+  /// Stages of a unit of the last product, and tiles of the first product of
+  /// the block with most.
+  int64_t stages2, rounds;
+  /// More tokens than whole tiles have sums for.
+  bool many;
+  /// Whole tiles of many tokens with three stages on their way.
+  bool hasThird;
+  /// Half tiles of which some blocks have one more, and with many tokens.
+  bool goesOn, isLate;
+};
+
+} // namespace
+
+DecodeEstimate::DecodeEstimate(const DecodeProblem &problem,
+                               tile::ScheduleAttr schedule, const GpuModel &gpu)
+    : problem(problem), schedule(schedule), gpu(gpu), tiling(problem, schedule),
+      tokens(schedule.getTokens()), blocks(schedule.getBlocks()),
+      weightStage(tiling.getStepsPerStage() * tiling.rows * 128.0),
+      firstStep(schedule.getFirstRows() * 128.0) {
+  // The tensor cores of a multiprocessor take tokens / 2 cycles for 2 KB of
+  // weights, bf16 and f8 alike.
+  cycles = weightStage / 2048.0 * tokens / 2;
+  stages2 = tiling.stepsPerRange / tiling.getStepsPerStage();
+  // A block with deferred tiles has two, also where there are more blocks.
+  rounds = schedule.getDeferred() ? tiling.parts
+                                  : llvm::divideCeil(tiling.tiles1, blocks);
+  many = tokens > kMaxWholeTokens;
+  hasThird = schedule.getFirstRows() == 256 && !tiling.swapped &&
+             schedule.getInFlight() == 3 && tokens > kManyTokens;
+  goesOn = tiling.longBlocks > 0 && schedule.getInFlight() == 2 &&
+           tokens > kWholeTokens;
+  isLate = goesOn && tokens > kManyTokens;
+}
+
+/// What a block takes for so many bytes of weights, when it gets `share` of
+/// them in a microsecond.
+double DecodeEstimate::takeIn(double bytes, double share) const {
+  return std::max(bytes / share, bytes / weightStage * cycles / gpu.clock);
+}
+
+/// Whether blocks with whole tiles, which leave others without any, get more
+/// than their share: with many tokens only if three stages are on their way, as
+/// there are where tiles are three quarters.
+bool DecodeEstimate::takesMore() const {
+  if (tiling.hasSingle())
+    return true;
+  return problem.hasFirst() && schedule.getFirstRows() == 256 &&
+         !tiling.swapped && 2 * tiling.tiles1 > gpu.multiprocessors &&
+         leavesIdle(problem, tiling, gpu) == (tokens > kWholeTokens);
+}
+
+/// What a block takes in grows with what is on its way, as long as memory
+/// brings it.
+double DecodeEstimate::getFirstShare() const {
+  if (!takesMore())
+    return gpu.shareRate;
+  double onItsWay = double(schedule.getInFlight() * schedule.getFirstBytes()) /
+                    kSaturatingBytes;
+  return std::max(gpu.shareRate, std::min(gpu.memoryRate / tiling.firstBlocks,
+                                          gpu.memoryRate * onItsWay));
+}
+
+/// What the busiest block takes for its stages of both products.
+double DecodeEstimate::getBusiest() const {
+  double stage = takeIn(weightStage, gpu.shareRate);
+  // Whole tiles of many tokens wait for shared memory, which products read and
+  // copies write, an eighth longer than for the tensor cores.
+  double firstTime = takeIn(firstStep, getFirstShare());
+  if (hasThird)
+    firstTime = std::max(firstTime, 9.0 / 8 * cycles / gpu.clock);
+  // Shared memory takes or gives a row of a k-step in a cycle: both operands
+  // are written, and each warpgroup reads 64 tokens and all rows.
+  if (tiling.swapped)
+    firstTime =
+        std::max(firstTime, (tokens + 128 + 3 * tiling.firstRows) / gpu.clock);
+  if (tiling.longBlocks == 0)
+    return rounds * tiling.steps1 * firstTime + stages2 * stage;
+  // Those that have a tile more get twice as much as others, which have the
+  // units if they are enough.
+  double fast = takeIn(
+      weightStage, std::clamp(2 * gpu.memoryRate / (blocks + tiling.longBlocks),
+                              gpu.shareRate, 2 * gpu.shareRate));
+  int64_t more = tiling.longBlocks > tiling.firstUnit ? stages2 : 0;
+  return std::max(rounds * tiling.steps1 * fast + more * stage,
+                  ((rounds - 1) * tiling.steps1 + stages2) * stage);
+}
+
+/// Whole tiles stop reading while they activate, deferred ones do not, and of
+/// half ones some blocks go on.
+double DecodeEstimate::getTransferRate() const {
+  return schedule.getDeferred() || many || goesOn ? gpu.copyRate : gpu.l2Rate;
+}
+
+/// What the others wait for blocks with a tile more.
+double DecodeEstimate::getLongWait() const {
+  if (!goesOn)
+    return 0;
+  return (isLate ? gpu.longWait : gpu.longWait / 2) * tiling.longBlocks;
+}
+
+/// The weights of the last product are there before its tokens are, so that
+/// they hide only a part of its time on the tensor cores.
+double DecodeEstimate::getExposed() const {
+  if (!problem.hasFirst())
+    return 0;
+  double part = tiling.swapped ? gpu.swappedExposed
+                : isLate       ? gpu.lateExposed
+                               : gpu.exposed;
+  return part * tiling.stepsPerRange / tiling.parts /
+         tiling.getStepsPerStage() * cycles / gpu.clock;
+}
+
+double DecodeEstimate::getActivation() const {
+  return (isLate ? 1 : rounds) * tiling.hiddenPerTile * tokens *
+         gpu.activation / gpu.clock;
+}
+
+/// Partial sums are written and read once.
+double DecodeEstimate::getSums() const {
+  double partial = schedule.getPartials().getIntOrFloatBitWidth() / 8.0;
+  double bytes =
+      2.0 * tiling.ranges * tiling.tiles2 * tiling.rows * tokens * partial;
+  if (!isLate)
+    return bytes / gpu.l2Rate;
+  // What is on its way to late blocks leaves room for sums, of which the one
+  // with most columns is the last to end.
+  int64_t columns = tokens / 4;
+  int64_t most = llvm::divideCeil(columns, tiling.ranges) * tiling.ranges;
+  return bytes * (columns + most) / (2 * columns) / gpu.copyRate;
+}
+
+double DecodeEstimate::getTime() const {
+  // The weight stream does not stop between the products, so the kernel lasts
+  // as long as device memory needs for all weights, the busiest block for its
+  // stages of both products, or L2 for weights and activations.
+  int64_t stages1 = tiling.tiles1 * tiling.steps1;
+  int64_t steps2 = tiling.tiles2 * tiling.steps2;
+  double bytes =
+      stages1 * firstStep + steps2 / tiling.getStepsPerStage() * weightStage;
+  double tokenBytes = (stages1 + steps2) * (tokens * 128.0);
+  double time = std::max({bytes / gpu.memoryRate, getBusiest(),
+                          (bytes + tokenBytes) / getTransferRate()});
+  // A range waits for the slowest of its tiles, a sum for the slowest of its
+  // ranges.
+  time += gpu.tileWait * tiling.tilesPerRange + gpu.rangeWait * tiling.ranges;
+  time += getLongWait();
+  time += getExposed();
+  // Blocks meet twice, through a memory that has more on its way with a third
+  // stage.
+  double meeting = gpu.meeting * (hasThird ? 1.5 : 1);
+  // Activations wait for the last stage of a tile, and the last product for
+  // them, unless they are done under what comes next. Weights keep memory busy
+  // during all but the last; with many tokens it is the tensor cores that stand
+  // still.
+  if (!schedule.getDeferred()) {
+    time += (many ? rounds : 1) * meeting;
+    time += getActivation();
+  }
+  if (many)
+    time += gpu.row * (llvm::divideCeil(tokens, blocks) - 1);
+  return time + getSums() + meeting;
+}
+
+double fuse::estimateDecode(const DecodeProblem &problem,
+                            tile::ScheduleAttr schedule, const GpuModel &gpu) {
+  return DecodeEstimate(problem, schedule, gpu).getTime();
+}

@@ -1,0 +1,393 @@
+//===- MlpProblem.cpp - What a decode kernel has to do --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Schedule/MlpProblem.h"
+
+using namespace mlir;
+using namespace fuse;
+
+static constexpr int64_t kTileRows = 256;
+static constexpr int64_t kStepBytes = 128;
+/// Packed rows of which a thread has neighbouring hidden units: 16 in each half
+/// of a run.
+static constexpr int64_t kGroupRows = 32;
+/// A thread keeps its part of a token row in registers.
+static constexpr int64_t kMaxWidth = 16384;
+
+int64_t DecodeProblem::getWeightBytes() const {
+  int64_t elements = (isGated() ? 2 : 1) * width * hidden;
+  for (const DecodeOutput &output : outputs)
+    elements += output.rows * getReduction();
+  return elements * getElementBytes();
+}
+
+bool DecodeProblem::roundsAt(StringRef point) const {
+  if (rounding.getMode() == RoundingMode::Relaxed)
+    for (StringAttr skipped : rounding.getSkip())
+      if (skipped.getValue() == point)
+        return false;
+  Type type = rounding.getTypeOf(
+      point, cast<RankedTensorType>(x.getType()).getElementType());
+  return type.isBF16();
+}
+
+static Type getElement(Value value) {
+  return cast<RankedTensorType>(value.getType()).getElementType();
+}
+
+static int64_t getSize(Value value, unsigned dimension) {
+  return cast<RankedTensorType>(value.getType()).getDimSize(dimension);
+}
+
+/// What all families have.
+template <typename OpT>
+static void describeCommon(OpT op, DecodeProblem &problem) {
+  problem.op = op;
+  problem.x = op.getX();
+  problem.residual = op.getResidual();
+  problem.normWeight = op.getNormWeight();
+  problem.normBias = op.getNormBias();
+  problem.norm = op.getNormAttr();
+  problem.scales = op.getScalesAttr();
+  problem.rounding = op.getRounding();
+}
+
+template <typename OpT>
+static void describeMLP(OpT op, DecodeProblem &problem) {
+  describeCommon(op, problem);
+  problem.up = op.getUp();
+  problem.upBias = op.getUpBias();
+  problem.outputResidual = op.getOutputResidual();
+  problem.activation = op.getActivation();
+  problem.addStream = op.getAddStream();
+  if (op.getOutputs().size() > 1)
+    problem.streamResult = 1;
+  problem.width = getSize(problem.up, 1);
+  problem.hidden = getSize(problem.up, 0);
+  problem.outputs.push_back(
+      {op.getDown(), op.getDownBias(), getSize(op.getDown(), 0), "down"});
+}
+
+static void describeNormLinear(NormLinearOp op, DecodeProblem &problem) {
+  describeCommon(op, problem);
+  ValueRange biases = op.getBiases();
+  for (auto [index, weight] : llvm::enumerate(op.getWeights())) {
+    DecodeOutput output;
+    output.weight = weight;
+    if (op.getBiasMask()[index]) {
+      output.bias = biases.front();
+      biases = biases.drop_front();
+    }
+    output.rows = getSize(weight, 0);
+    output.scale = ("weight" + Twine(index)).str();
+    problem.outputs.push_back(output);
+  }
+  problem.width = getSize(op.getWeights().front(), 1);
+  int64_t result = problem.outputs.size();
+  if (ArrayAttr extras = op.getExtrasAttr())
+    for (auto extra : extras.getAsRange<StringAttr>())
+      (extra.getValue() == "stream" ? problem.streamResult
+                                    : problem.normedResult) = result++;
+}
+
+/// The first reason why the kernel can not do `problem`, or an empty string.
+static std::string getProblem(const DecodeProblem &problem) {
+  auto print = [](Type type) {
+    std::string text;
+    llvm::raw_string_ostream(text) << type;
+    return text;
+  };
+  if (!getElement(problem.x).isBF16())
+    return "the input is " + print(getElement(problem.x)) + ", not bf16";
+  SmallVector<Value> values = {problem.residual, problem.normWeight,
+                               problem.normBias, problem.gateBias,
+                               problem.upBias,   problem.outputResidual};
+  SmallVector<Value> weights = {problem.gate, problem.up};
+  for (const DecodeOutput &output : problem.outputs) {
+    values.push_back(output.bias);
+    weights.push_back(output.weight);
+  }
+  for (Value value : values)
+    if (value && !getElement(value).isBF16())
+      return "an operand is " + print(getElement(value)) + ", not bf16";
+  for (Value result : problem.op->getResults())
+    if (!getElement(result).isBF16())
+      return "a result is " + print(getElement(result)) + ", not bf16";
+  for (Value weight : weights) {
+    if (!weight)
+      continue;
+    Type type = getElement(weight);
+    if (problem.scales ? !isa<Float8E4M3FNType>(type) : !type.isBF16())
+      return "a weight is " + print(type) + ", not " +
+             (problem.scales ? "f8E4M3FN" : "bf16");
+  }
+  if (StaticScalesAttr scales = problem.scales) {
+    if (!isa<Float8E4M3FNType>(scales.getStorageType()))
+      return "activations are quantized to " + print(scales.getStorageType()) +
+             ", not f8E4M3FN";
+    if (scales.getNumPerChannel() != 0)
+      return "a weight has one scale per channel";
+    if (scales.getForm() != QuantForm::Scaled)
+      return "the chain dequantizes operands before its products";
+  }
+  if (problem.rounding.getBiasPlace() != BiasPlace::BeforeRounding)
+    return "a bias is added after rounding";
+  for (StringRef point :
+       {"stream", "normed", "gate", "up", "act", "product", "down"}) {
+    Type type = problem.rounding.getTypeOf(point, getElement(problem.x));
+    if (!type.isBF16() && !type.isF32())
+      return ("the intermediate '" + point + "' is " + print(type) +
+              ", not bf16 or f32")
+          .str();
+  }
+  if (problem.residual && !problem.roundsAt("stream"))
+    return "the stream is kept in f32";
+  SmallVector<std::pair<StringRef, int64_t>> widths = {
+      {"input", problem.width}, {"hidden", problem.hidden}};
+  int64_t widest = problem.width;
+  for (const DecodeOutput &output : problem.outputs) {
+    widths.push_back({"output", output.rows});
+    widest = std::max(widest, output.rows);
+  }
+  for (auto [name, width] : widths)
+    if (width % 16 != 0)
+      return ("the " + name + " width " + Twine(width) +
+              " is not a multiple of 16")
+          .str();
+  // Only a thread's part of a token row is kept in registers.
+  if (std::max(problem.width, problem.hasFirst() ? widest : 0) > kMaxWidth)
+    return ("a width of " + Twine(widest) + " is more than " + Twine(kMaxWidth))
+        .str();
+  if (problem.tokens && *problem.tokens > tile::kMaxPrefillTokens)
+    return (Twine(*problem.tokens) + " tokens are more than " +
+            Twine(tile::kMaxPrefillTokens))
+        .str();
+  if (problem.tokens && *problem.tokens == 0)
+    return "there is no token";
+  return "";
+}
+
+std::optional<DecodeProblem> fuse::describeFamily(Operation *op,
+                                                  std::string &reason) {
+  DecodeProblem problem;
+  if (auto mlp = dyn_cast<GatedMLPOp>(op)) {
+    describeMLP(mlp, problem);
+    problem.gate = mlp.getGate();
+    problem.gateBias = mlp.getGateBias();
+  } else if (auto mlp = dyn_cast<MLPOp>(op)) {
+    describeMLP(mlp, problem);
+  } else if (auto linear = dyn_cast<NormLinearOp>(op)) {
+    describeNormLinear(linear, problem);
+  } else {
+    reason =
+        ("there is no scheduled kernel for " + op->getName().getStringRef())
+            .str();
+    return std::nullopt;
+  }
+  auto x = cast<RankedTensorType>(problem.x.getType());
+  ArrayRef<int64_t> leading = x.getShape().drop_back();
+  if (llvm::none_of(leading, ShapedType::isDynamic)) {
+    int64_t tokens = 1;
+    for (int64_t size : leading)
+      tokens *= size;
+    problem.tokens = tokens;
+  }
+  return problem;
+}
+
+std::optional<DecodeProblem> fuse::describeDecode(Operation *op,
+                                                  std::string &reason) {
+  std::optional<DecodeProblem> problem = describeFamily(op, reason);
+  if (!problem)
+    return std::nullopt;
+  reason = getProblem(*problem);
+  if (!reason.empty())
+    return std::nullopt;
+  return problem;
+}
+
+ProductTiling::ProductTiling(const DecodeProblem &problem, int64_t firstRows,
+                             int64_t rows, bool swapped)
+    : bytes(problem.getElementBytes()), firstRows(firstRows), swapped(swapped),
+      rows(rows) {
+  for (const DecodeOutput &output : problem.outputs) {
+    // Linears begin at a packed tile, so that each can be packed by itself.
+    firstTiles.push_back(packedTiles2 * kTileRows / rows);
+    tiles2 = firstTiles.back() + llvm::divideCeil(output.rows, rows);
+    packedTiles2 += llvm::divideCeil(output.rows, kTileRows);
+  }
+  firstTiles.push_back(tiles2);
+  steps2 = llvm::divideCeil(problem.getReduction() * bytes, kStepBytes);
+  if (!problem.hasFirst())
+    return;
+  hiddenPerTile = problem.isGated() ? firstRows / 2 : firstRows;
+  int64_t packed = problem.isGated() ? kTileRows / 2 : kTileRows;
+  int64_t covered = problem.hidden;
+  // The last k-step of the next product is complete, and so are both quarters
+  // of a run.
+  if (firstRows == 192 && !swapped)
+    covered = llvm::alignTo(covered, std::max(kStepBytes / bytes, packed / 2));
+  tiles1 = llvm::divideCeil(covered, hiddenPerTile);
+  packedTiles1 = llvm::divideCeil(problem.hidden, packed);
+  steps1 = llvm::divideCeil(problem.width * bytes, kStepBytes);
+  if (!swapped)
+    return;
+  groupsPerTile = firstRows / kGroupRows;
+  groupsPerStep = kStepBytes / bytes * groupsPerTile / hiddenPerTile;
+  groups = steps2 * groupsPerStep;
+  tiles1 = llvm::divideCeil(groups, groupsPerTile);
+}
+
+DecodeTiling::DecodeTiling(const DecodeProblem &problem,
+                           tile::ScheduleAttr schedule)
+    : ProductTiling(problem, schedule.getFirstRows(), schedule.getRows(),
+                    schedule.getSwapped()),
+      firstBlocks(schedule.getBlocks()) {
+  auto cutSteps = [&](int64_t split) {
+    stepsPerRange =
+        llvm::alignTo(llvm::divideCeil(steps2, split), getStepsPerStage());
+    ranges = llvm::divideCeil(steps2, stepsPerRange);
+  };
+  if (!problem.hasFirst()) {
+    cutSteps(schedule.getSplit());
+  } else {
+    // Ranges are whole tiles of the first product, so that each tile has one
+    // word to arrive at.
+    parts = schedule.getDeferred() ? 2 : 1;
+    tilesPerPart = llvm::divideCeil(tiles1, parts);
+    firstBlocks = std::min(tilesPerPart, schedule.getBlocks());
+    if (schedule.getTokens() <= kMaxWholeTokens)
+      longBlocks = countLong(tilesPerPart, schedule.getBlocks());
+    tilesPerRange = llvm::divideCeil(tilesPerPart, schedule.getSplit());
+    // ... and whole k-steps of the last one: of three quarters, pairs of tiles
+    // and three k-steps.
+    if (hasSingle())
+      tilesPerRange = llvm::alignTo(
+          tilesPerRange,
+          std::max<int64_t>(2, 3 * kStepBytes / (hiddenPerTile * bytes)));
+    else if (hiddenPerTile * bytes < kStepBytes)
+      tilesPerRange = llvm::alignTo(tilesPerRange, 2);
+    stepsPerRange = parts * tilesPerRange * hiddenPerTile * bytes / kStepBytes;
+    ranges = llvm::divideCeil(tilesPerPart, tilesPerRange);
+    if (swapped)
+      cutSteps(schedule.getSplit());
+    if (longBlocks > 0)
+      firstUnit = std::max<int64_t>(0, schedule.getBlocks() - getUnits());
+  }
+  adders = schedule.getAdders() ? schedule.getAdders() : ranges;
+  int64_t columns = schedule.getTokens() / 4;
+  halfAdders = std::min<int64_t>(llvm::divideCeil(ranges, 2), columns);
+  fewAdders = halfAdders;
+  for (int64_t more = fewAdders + 1; 8 * more <= 5 * ranges; ++more)
+    if (llvm::divideCeil(columns, more) < llvm::divideCeil(columns, fewAdders))
+      fewAdders = more;
+}
+
+int64_t DecodeTiling::countLong(int64_t tiles, int64_t blocks) {
+  int64_t more = tiles % blocks;
+  return tiles > blocks && 5 * more <= 2 * blocks ? more : 0;
+}
+
+bool DecodeTiling::spreadsLate(tile::ScheduleAttr schedule) const {
+  int64_t stages = schedule.getInFlight() ? schedule.getInFlight()
+                                          : schedule.getWeightStages();
+  return schedule.getLaunches() == 1 && firstBlocks < schedule.getBlocks() &&
+         firstBlocks * stages * schedule.getFirstBytes() >= kSaturatingBytes;
+}
+
+std::string DecodeTiling::getProblem() const {
+  int64_t last = steps2 - (ranges - 1) * stepsPerRange;
+  for (int64_t steps : {stepsPerRange, last})
+    if (steps % getStepsPerStage() != 0)
+      return ("a range of " + Twine(steps) + " k-steps is no whole number of " +
+              "stages of " + Twine(rows) + " rows")
+          .str();
+  return "";
+}
+
+int64_t fuse::getTokenTile(int64_t tokens, int64_t firstRows) {
+  return llvm::alignTo(tokens, firstRows == 192 ? 16 : 8);
+}
+
+std::string fuse::getScheduleProblem(const DecodeProblem &problem,
+                                     tile::ScheduleAttr schedule) {
+  DecodeTiling tiling(problem, schedule);
+  if (std::string reason = tiling.getProblem(); !reason.empty())
+    return reason;
+  int64_t units = tiling.getUnits();
+  if (units > schedule.getBlocks())
+    return ("the second product has " + Twine(units) + " units for " +
+            Twine(schedule.getBlocks()) + " blocks")
+        .str();
+  if (tiling.adders > tiling.ranges)
+    return (Twine(tiling.adders) + " ranges that add up are more than the " +
+            Twine(tiling.ranges) + " that are not empty")
+        .str();
+  if (schedule.getBehind() && problem.hasFirst() && !tiling.sharesFirstEvenly())
+    return (Twine(tiling.tiles1) + " tiles of the first product are not as " +
+            "many for each of " + Twine(tiling.firstBlocks) +
+            " blocks, as behind wants")
+        .str();
+  if (problem.tokens && *problem.tokens > schedule.getTokens())
+    return ("the schedule is for " + Twine(schedule.getTokens()) +
+            " tokens, the op has " + Twine(*problem.tokens))
+        .str();
+  if (schedule.getPartials().isBF16() &&
+      problem.rounding.getMode() == RoundingMode::Exact)
+    return "partial sums in bf16 are not in the exact contract";
+  if (schedule.getLaunches() == 2 && !problem.hasFirst())
+    return "there is one product for two launches";
+  // A tile of the hidden layer takes the place of the last token stages.
+  int64_t stages = tiling.getHiddenStages();
+  if (schedule.getStaged() &&
+      stages > std::min(schedule.getTokenStages(), tiling.steps1))
+    return ("a tile of the hidden layer takes " + Twine(stages) +
+            " token stages, there are " +
+            Twine(std::min(schedule.getTokenStages(), tiling.steps1)))
+        .str();
+  if (tiling.swapped && !problem.hasFirst())
+    return "there is no first product for swapped = true";
+  if (tiling.groupsPerTile > tiling.groups)
+    return ("tiles of " + Twine(tiling.firstRows) + " rows are more than the " +
+            Twine(tiling.groups * kGroupRows) + " of the first product")
+        .str();
+  if (tiling.hasSingle() && !problem.hasFirst())
+    return "there is no first product for first_rows = 192";
+  if (tiling.hasSingle() && tiling.tiles1 > schedule.getBlocks())
+    return ("tiles of 192 rows are one for each block, but there are " +
+            Twine(tiling.tiles1) + " for " + Twine(schedule.getBlocks()) +
+            " blocks")
+        .str();
+  if (tiling.hasSingle() && !canDefer(problem))
+    return "the contract keeps gate or up in f32, which tiles of 192 rows "
+           "round";
+  if (!schedule.getDeferred())
+    return "";
+  if (!canDefer(problem))
+    return "the contract keeps what is deferred in f32";
+  if (stages > 1)
+    return ("a deferred tile of the hidden layer takes " + Twine(stages) +
+            " token stages, there is room for 1")
+        .str();
+  if (tiling.tilesPerPart > schedule.getBlocks())
+    return ("deferred tiles are two for each block, but there are " +
+            Twine(tiling.tiles1) + " for " + Twine(schedule.getBlocks()) +
+            " blocks")
+        .str();
+  int64_t covered = tiling.ranges * tiling.stepsPerRange;
+  if (covered != tiling.steps2 ||
+      tiling.tiles1 * tiling.hiddenPerTile != problem.hidden)
+    return ("ranges of " + Twine(tiling.ranges) + " x " +
+            Twine(tiling.stepsPerRange) + " k-steps in two parts do not make " +
+            "the " + Twine(problem.hidden) + " hidden units")
+        .str();
+  return "";
+}
+
+bool fuse::canDefer(const DecodeProblem &problem) {
+  return problem.hasFirst() && problem.roundsAt("up") &&
+         (!problem.isGated() || problem.roundsAt("gate"));
+}

@@ -1,0 +1,552 @@
+//===- PrefillSchedule.cpp - Schedules for many tokens --------------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Schedule/PrefillSchedule.h"
+#include "fuse/Schedule/DecodeSchedule.h"
+#include "fuse/Schedule/UnevenSplitK.h"
+
+using namespace mlir;
+using namespace fuse;
+
+/// Words for each token tile: few, because the warp that copies looks at one
+/// after the other, but more where what late blocks have computed is to be told
+/// from what early ones have.
+static constexpr int64_t kReadyWords = 8, kUnequalWords = 16;
+
+/// Columns of tokens that idle warps of a block prepare in a k-step, and how
+/// many times as long the first group has to take as they need for the others.
+static constexpr int64_t kNormColumns = 600, kNormSlack = 2;
+
+PrefillTiling::PrefillTiling(const DecodeProblem &problem,
+                             tile::PrefillScheduleAttr schedule)
+    : ProductTiling(problem, /*firstRows=*/256, schedule.getRows()) {
+  int64_t cluster = schedule.getCluster();
+  first.rows = 256;
+  first.tiles = first.packedTiles = tiles1;
+  first.steps = first.stepsPerRange = steps1;
+  first.ranges = 1;
+  first.cluster = cluster;
+  last.rows = rows;
+  last.tiles = tiles2;
+  last.packedTiles = packedTiles2;
+  last.steps = steps2;
+  last.isEven = schedule.getEven();
+  if (last.isEven) {
+    // Passes are equally long.
+    last.passes = std::min(schedule.getSplit(), steps2);
+    while (steps2 % last.passes != 0)
+      --last.passes;
+  }
+  last.ranges = last.isEven ? 1 : std::min(schedule.getSplit(), steps2);
+  last.stepsPerRange = llvm::divideCeil(steps2, last.ranges);
+  last.cluster = cluster;
+  int64_t units = first.getUnits(schedule.getTokens());
+  last.isUnequal = schedule.getUnequal() && last.ranges > 1 &&
+                   units > schedule.getBlocks() &&
+                   units % schedule.getBlocks() != 0;
+  if (problem.hasFirst()) {
+    tilesPerWord =
+        llvm::divideCeil(tiles1, last.isUnequal ? kUnequalWords : kReadyWords);
+    wordsPerTile = llvm::divideCeil(tiles1, tilesPerWord);
+    int64_t columns = 128 / problem.getElementBytes();
+    stepsPerWord = tilesPerWord * hiddenPerTile / columns;
+  } else {
+    tilesPerWord = wordsPerTile = stepsPerWord = 0;
+  }
+  first.shadows = countShadows(/*ofLast=*/false, schedule.getBlocks(),
+                               schedule.getTokens());
+  if (problem.hasFirst())
+    last.shadows = countShadows(/*ofLast=*/true, schedule.getBlocks(),
+                                schedule.getTokens());
+  // Two vectors of a row for each thread, so that one is on its way while the
+  // other is worked on.
+  normThreads =
+      std::clamp<int64_t>(llvm::alignTo(problem.width / 16, 32), 64, 512);
+  int64_t rows = schedule.getTokens();
+  int64_t group = schedule.getGroup() * cluster;
+  int64_t rest = rows - group * kTokenTile;
+  if (last.isEven && cluster > 1 && rest > 0 &&
+      group * tiles1 * steps1 * kNormColumns >=
+          kNormSlack * rest * problem.width) {
+    preparedTiles = group;
+    rows -= rest;
+  }
+  normBlocks = std::min(rows, schedule.getBlocks() * (2048 / normThreads));
+}
+
+/// A quarter of an epilogue takes longer than a k-step, so that there are two
+/// k-steps for each where a unit has so many. In the last product it has to
+/// have as many again before it needs what blocks have computed last, which
+/// becomes ready under these. No range has fewer k-steps than it is to shadow
+/// with.
+int64_t PrefillTiling::countShadows(bool ofLast, int64_t blocks,
+                                    int64_t tokens) const {
+  int64_t least = (ofLast ? last : first).getLeastSteps();
+  int64_t free = least, wanted = 2 * kQuarters;
+  if (ofLast) {
+    int64_t tiles = blocks / last.getTokenTiles(tokens);
+    free = least * std::max<int64_t>(0, tiles1 - tiles) / tiles1;
+    wanted *= 2;
+  }
+  return free >= wanted ? 2 * kQuarters : std::min(kQuarters, least);
+}
+
+std::string fuse::getScheduleProblem(const DecodeProblem &problem,
+                                     tile::PrefillScheduleAttr schedule) {
+  int64_t tokens = schedule.getTokens(), blocks = schedule.getBlocks();
+  if (problem.tokens && *problem.tokens > tokens)
+    return ("the schedule is for " + Twine(tokens) + " tokens, the op has " +
+            Twine(*problem.tokens))
+        .str();
+  int64_t widest = std::max(problem.width, problem.hidden);
+  for (const DecodeOutput &output : problem.outputs)
+    widest = std::max(widest, output.rows);
+  if (tokens * widest > std::numeric_limits<int32_t>::max())
+    return (Twine(tokens) + " tokens of " + Twine(widest) +
+            " elements are more than 32 bits count")
+        .str();
+  if (schedule.getLaunches() == 1 && !problem.hasFirst())
+    return "launches = 1 is for two products, the op has one";
+  PrefillTiling tiling(problem, schedule);
+  const PrefillProduct &last = tiling.last;
+  if (last.ranges > 1 && last.getUnits(tokens) > blocks)
+    return ("ranges of the last product meet, but there are " +
+            Twine(last.getUnits(tokens)) + " units for " + Twine(blocks) +
+            " blocks")
+        .str();
+  if (!last.isEven)
+    return "";
+  int64_t tiles = last.getTokenTiles(tokens);
+  if (tiles > blocks)
+    return ("even shares are for teams of a block for each token tile, but " +
+            Twine(tiles) + " are more than blocks = " + Twine(blocks))
+        .str();
+  if (last.steps < kLeastDealt)
+    return ("even shares need " + Twine(kLeastDealt) +
+            " k-steps of the last product, not " + Twine(last.steps))
+        .str();
+  // Shares are counted in 32 bits.
+  int64_t all = tiles * last.tiles * last.steps;
+  if (blocks * (all + blocks * tiling.steps1) >
+      std::numeric_limits<int32_t>::max())
+    return ("even shares of " + Twine(blocks) + " blocks of " + Twine(all) +
+            " k-steps are more than 32 bits count")
+        .str();
+  return "";
+}
+
+std::string fuse::getScheduleProblem(const DecodeProblem &problem,
+                                     tile::PrefillScheduleAttr schedule,
+                                     int64_t multiprocessors) {
+  bool meet = schedule.getLaunches() == 1 ||
+              PrefillTiling(problem, schedule).last.ranges > 1;
+  if (meet && schedule.getBlocks() > multiprocessors)
+    return ("it has " + Twine(schedule.getBlocks()) + " blocks that meet for " +
+            Twine(multiprocessors) + " multiprocessors")
+        .str();
+  return getScheduleProblem(problem, schedule);
+}
+
+//===----------------------------------------------------------------------===//
+// Choice
+//===----------------------------------------------------------------------===//
+
+/// Bytes of a stage that a multiprocessor gets from L2 in a cycle, all of them
+/// at work.
+static constexpr double kBytesPerCycle = 44;
+/// Cycles of a k-step for each packed row. The tensor cores need 4; shared
+/// memory, which they read while it is filled, delivers less.
+static constexpr double kRowCycles = 4.8;
+/// Cycles of an epilogue that nothing hides.
+static constexpr double kEpilogueCycles = 1500;
+/// Microseconds between the products when each has a launch: the end of one
+/// grid, the first stages of the next.
+static constexpr double kLaunchGap = 3;
+
+/// Microseconds to add the sums of a tile that another block has left, and
+/// until the first of them are there.
+static constexpr double kAddSums = 2, kAwaitSums = 4;
+
+namespace {
+
+/// How an even last product is dealt out, as the kernels compute it.
+struct Stretches {
+  Stretches(const PrefillTiling &tiling, int64_t blocks, int64_t tokens);
+
+  int64_t getLength(size_t team) const {
+    return bounds[team + 1] - bounds[team];
+  }
+  /// k-steps of a block of a team, both products together.
+  int64_t getSteps(size_t team) const {
+    bool isEarly = team < static_cast<size_t>(early);
+    return (isEarly ? fewest : most) * tiling.steps1 + getLength(team);
+  }
+  /// Blocks whose sums a block of a team adds to its own.
+  int64_t getOthers(size_t team) const;
+
+  const PrefillTiling &tiling;
+  /// Fewest and most tiles of the first product, and teams with the fewest.
+  int64_t fewest, most, early;
+  /// k-steps where stretches begin, and the end.
+  SmallVector<int64_t> bounds;
+
+private:
+  int64_t dealAmong(int64_t members, int64_t blocks, int64_t tokenTiles);
+
+  /// Teams, those with stretches, what these deal out, and how many k-steps of
+  /// the first product others have more.
+  int64_t teams, dealt, sum, more;
+};
+
+} // namespace
+
+/// Returns k-steps of the first team, with what adding up sums takes.
+int64_t Stretches::dealAmong(int64_t members, int64_t blocks,
+                             int64_t tokenTiles) {
+  int64_t units = tokenTiles * tiling.tiles1;
+  int64_t tiles = tokenTiles / members * tiling.last.tiles;
+  int64_t all = tiles * tiling.last.steps;
+  teams = dealt = blocks / members;
+  fewest = units / blocks;
+  most = llvm::divideCeil(units, blocks);
+  early = std::min((blocks - units % blocks) / members, teams);
+  more = tiling.steps1;
+  if (all < early * more + teams * kLeastDealt) {
+    dealt = std::min(early ? early : teams, all / kLeastDealt);
+    more = 0;
+  }
+  sum = all + (teams - early) * more;
+  bool isWhole = tiles % dealt == 0 && (early == 0 || early >= dealt);
+  return sum / dealt + (isWhole ? 0 : kSumSteps);
+}
+
+Stretches::Stretches(const PrefillTiling &tiling, int64_t blocks,
+                     int64_t tokens)
+    : tiling(tiling) {
+  int64_t tokenTiles = tiling.last.getTokenTiles(tokens);
+  int64_t large = dealAmong(tokenTiles, blocks, tokenTiles);
+  int64_t least =
+      tokenTiles < kLeastScattered ? large - large / kScatterGain : large;
+  if (dealAmong(tiling.last.cluster, blocks, tokenTiles) >= least)
+    dealAmong(tokenTiles, blocks, tokenTiles);
+  for (int64_t team = 0; team <= teams; ++team) {
+    int64_t at = std::min(team, dealt) * sum / dealt -
+                 std::max<int64_t>(0, team - early) * more;
+    int64_t inTile = at % tiling.steps2;
+    if (inTile < kLeastStretch)
+      at -= inTile;
+    else if (inTile > tiling.steps2 - kLeastStretch)
+      at += tiling.steps2 - inTile;
+    bounds.push_back(at);
+  }
+}
+
+int64_t Stretches::getOthers(size_t team) const {
+  int64_t start = llvm::alignDown(bounds[team], tiling.steps2);
+  // The tile that it begins in is its own when it has its end.
+  if (bounds[team] == start || bounds[team + 1] < start + tiling.steps2)
+    return 0;
+  return llvm::count_if(ArrayRef(bounds).take_front(team + 1),
+                        [&](int64_t bound) { return bound > start; });
+}
+
+/// Cycles of a k-step of a tile.
+static double getStepCycles(const PrefillProduct &product) {
+  return std::max(product.rows * kRowCycles,
+                  product.getStageBytes() / kBytesPerCycle);
+}
+
+static double getWeightBytes(const PrefillProduct &product) {
+  return product.packedTiles * product.steps * 256.0 * 128;
+}
+
+/// Whether no block has more than a tile of the last product.
+static bool hasFewTiles(const PrefillTiling &tiling, int64_t blocks,
+                        int64_t tokens) {
+  return tiling.last.getUnits(tokens) <= blocks;
+}
+
+/// Cycles of the busiest block when both products share a launch.
+static double estimateJoint(const PrefillTiling &tiling, int64_t blocks,
+                            int64_t tokens, double addCycles) {
+  double step = getStepCycles(tiling.first), time = 0;
+  int64_t rounds = llvm::divideCeil(tiling.first.getUnits(tokens), blocks);
+  if (tiling.last.isEven) {
+    Stretches stretches(tiling, blocks, tokens);
+    for (size_t team = 0; team + 1 < stretches.bounds.size(); ++team)
+      time = std::max(time, stretches.getSteps(team) * step +
+                                stretches.getOthers(team) * addCycles);
+    return time + (rounds + 1) * kEpilogueCycles;
+  }
+  // Where blocks have different numbers of tiles, what they wait for counts,
+  // and where none has more than a whole tile of the last product.
+  bool waits = tiling.last.ranges > 1
+                   ? rounds > 1 && tiling.first.getUnits(tokens) % blocks != 0
+                   : hasFewTiles(tiling, blocks, tokens);
+  if (waits)
+    return countRangeSteps(tiling, blocks, tokens) * step +
+           (rounds + 1) * kEpilogueCycles;
+  // Blocks with a tile more of the first product have a unit less of the last,
+  // where there is one less.
+  int64_t over = tiling.first.getUnits(tokens) % blocks;
+  int64_t units = tiling.last.getUnits(tokens);
+  int64_t least = units / blocks, more = units % blocks;
+  auto getSteps = [&](int64_t tiles, int64_t units) {
+    return tiles * tiling.steps1 + units * tiling.last.stepsPerRange;
+  };
+  int64_t most = getSteps(rounds, more > blocks - over ? least + 1 : least);
+  if (over == 0 || more > 0)
+    most = std::max(
+        most, getSteps(over ? rounds - 1 : rounds, more ? least + 1 : least));
+  return most * step + (rounds + 1) * kEpilogueCycles;
+}
+
+double fuse::estimatePrefill(const DecodeProblem &problem,
+                             tile::PrefillScheduleAttr schedule, int64_t tokens,
+                             const GpuModel &gpu) {
+  PrefillTiling tiling(problem, schedule);
+  const PrefillProduct &last = tiling.last;
+  int64_t blocks = schedule.getBlocks();
+  // A product lasts as long as the busiest block, or as the weights take.
+  auto getTime = [&](const PrefillProduct &product) {
+    double unit =
+        product.stepsPerRange * getStepCycles(product) + kEpilogueCycles;
+    int64_t rounds = llvm::divideCeil(product.getUnits(tokens), blocks);
+    return std::max(rounds * unit / gpu.clock,
+                    getWeightBytes(product) / gpu.memoryRate);
+  };
+  double time = 0;
+  if (schedule.getLaunches() == 1) {
+    double bytes = getWeightBytes(tiling.first) + getWeightBytes(last);
+    time = std::max(
+        estimateJoint(tiling, blocks, tokens, kAddSums * gpu.clock) / gpu.clock,
+        bytes / gpu.memoryRate);
+  } else {
+    time = getTime(last);
+    if (problem.hasFirst())
+      time += getTime(tiling.first) + kLaunchGap;
+  }
+  if (last.isEven)
+    time += 2 * gpu.meeting + kAwaitSums;
+  if (last.ranges > 1) {
+    double sums =
+        2.0 * last.getUnits(tokens) * kTokenTile * last.rows * sizeof(float);
+    time += 2 * gpu.meeting + sums / gpu.l2Rate;
+  }
+  return time;
+}
+
+/// The erf of an exact GELU takes more registers than a kernel of both products
+/// has to spare, and so do the bounds of a ragged tile of a dense MLP, whose
+/// threads store twice as many 8-bit hidden units as those of a gated one.
+static bool canShare(const DecodeProblem &problem) {
+  bool hasRaggedHidden =
+      problem.isF8() && !problem.isGated() && problem.hidden % 256 != 0;
+  return problem.hasFirst() && problem.activation != Activation::GELU &&
+         !hasRaggedHidden;
+}
+
+/// Both products share a launch where the last one has ranges.
+static int64_t getLaunches(const DecodeProblem &problem, int64_t rows,
+                           int64_t split) {
+  return canShare(problem) && rows == 256 && split > 1 ? 1 : 2;
+}
+
+/// Sums of others are added to all of the own ones, which leaves no registers
+/// for hidden units that are not rounded to bf16 pairs, for a division, or for
+/// the bounds of ragged tiles.
+static bool canBeEven(const DecodeProblem &problem) {
+  return canShare(problem) && problem.roundsAt("up") &&
+         (!problem.isGated() || problem.roundsAt("gate")) &&
+         !(problem.isF8() && problem.scales.getOrder() == QuantOrder::Divide) &&
+         problem.hidden % 256 == 0 &&
+         llvm::all_of(problem.outputs, [](const DecodeOutput &output) {
+           return output.rows % 256 == 0;
+         });
+}
+
+/// Where an unequal range lies and how long it is takes registers, which are
+/// short where the hidden units or outputs of a dense MLP have bounds.
+static bool canBeUnequal(const DecodeProblem &problem) {
+  return canShare(problem) &&
+         (problem.isGated() ||
+          (problem.hidden % 256 == 0 &&
+           llvm::all_of(problem.outputs, [](const DecodeOutput &output) {
+             return output.rows % 256 == 0;
+           })));
+}
+
+/// Multiprocessors that a schedule uses at least.
+static constexpr double kLeastUsed = 0.95;
+
+/// Blocks of a launch of both products. Where a few fewer of them have equal
+/// numbers of tiles, the others would only draw power, and wait.
+static int64_t selectBlocks(const PrefillTiling &tiling, int64_t tokens,
+                            int64_t multiprocessors) {
+  int64_t units = tiling.first.getUnits(tokens);
+  int64_t rounds = llvm::divideCeil(units, multiprocessors);
+  int64_t blocks = llvm::divideCeil(units, rounds);
+  bool isEqual = units % rounds == 0 && tiling.last.getUnits(tokens) <= blocks;
+  return isEqual && blocks >= kLeastUsed * multiprocessors ? blocks
+                                                           : multiprocessors;
+}
+
+/// Bytes of tokens that stay in L2 while tiles of the first product go round
+/// them. L2 has 60 MB, but keeps what both halves of the chip read twice.
+static constexpr int64_t kKeptBytes = 20 << 20;
+
+/// Token tiles that go round the weights together. Even shares, whose teams
+/// have a block for each token tile, want as many as L2 keeps.
+static int64_t selectGroup(const DecodeProblem &problem, bool even) {
+  int64_t bytes = kTokenTile * problem.width * problem.getElementBytes();
+  return even && 32 * bytes <= kKeptBytes ? 32 : 16;
+}
+
+/// Token tiles from which on pairs of blocks share weights: a third less comes
+/// from L2, and the power of that is left for the clock. With fewer tokens,
+/// what blocks wait for each other takes longer.
+static constexpr int64_t kLeastPaired = 16;
+
+/// Clusters of two for an even schedule, if no block of a pair is in vain.
+static tile::PrefillScheduleAttr
+pairBlocks(const DecodeProblem &problem, tile::PrefillScheduleAttr schedule) {
+  int64_t tokenTiles = llvm::divideCeil(schedule.getTokens(), kTokenTile);
+  if (!schedule.getEven() || !problem.tokens || tokenTiles < kLeastPaired ||
+      tokenTiles % 2 != 0 || schedule.getBlocks() % 2 != 0)
+    return schedule;
+  return tile::PrefillScheduleAttr::get(
+      schedule.getContext(), schedule.getTokens(), schedule.getBlocks(),
+      schedule.getSplit(), schedule.getRows(), schedule.getStages(),
+      schedule.getGroup() / 2, /*cluster=*/2, schedule.getLaunches(),
+      schedule.getEven(), schedule.getUnequal(), schedule.getDependent());
+}
+
+/// Even shares have to be expected to be so much faster than ranges: what
+/// blocks wait for each other is not in the model, nor what few token tiles
+/// find less in L2 when each block has stretches of its own. With one
+/// tile or two for each block they took 4 to 24 % longer than equal ranges. Of
+/// unequal ranges the model does count what blocks wait for, and they are
+/// slower than expected where that is little; blocks with whole tiles of the
+/// last product wait as much as those with even shares.
+static double getEvenMargin(const PrefillTiling &tiling,
+                            tile::PrefillScheduleAttr best, int64_t tokens,
+                            int64_t multiprocessors) {
+  if (tiling.first.getUnits(tokens) < 2 * multiprocessors)
+    return 0.87;
+  if (best && best.getUnequal())
+    return 1.015;
+  if (tokens >= kLeastPaired * kTokenTile)
+    return 0.987;
+  bool isWhole = best && best.getSplit() == 1;
+  return isWhole ? 0.99 : 0.98;
+}
+
+/// What unequal ranges have to be expected to gain over the best so far.
+static constexpr double kUnequalMargin = 0.99;
+/// More of them leave fewer blocks without one, and took less where the model
+/// expected that much more.
+static constexpr double kMoreRanges = 1.01;
+
+tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
+                                              int64_t tokens,
+                                              const GpuModel &gpu) {
+  tile::PrefillScheduleAttr best;
+  double bestTime = 0;
+  auto consider = [&](int64_t rows, int64_t split, int64_t launches, bool even,
+                      bool unequal = false) {
+    auto get = [&](int64_t blocks) {
+      return tile::PrefillScheduleAttr::get(
+          problem.op->getContext(), tokens, blocks, split, rows,
+          /*stages=*/4, selectGroup(problem, even), /*cluster=*/1, launches,
+          even, unequal, /*dependent=*/true);
+    };
+    tile::PrefillScheduleAttr schedule = get(gpu.multiprocessors);
+    if (launches == 1 && !even && !unequal)
+      schedule = get(selectBlocks(PrefillTiling(problem, schedule), tokens,
+                                  gpu.multiprocessors));
+    // Splits that leave ranges empty are the same as a smaller one, and so are
+    // unequal ranges where blocks have equally many tiles.
+    PrefillTiling tiling(problem, schedule);
+    if (tiling.getSplit() != split || tiling.last.isUnequal != unequal ||
+        !getScheduleProblem(problem, schedule).empty())
+      return;
+    // With more whole tiles, the gap between two launches is little, and blocks
+    // that come to the last product at different times find less in L2.
+    if (launches == 1 && split == 1 && !even &&
+        !hasFewTiles(tiling, schedule.getBlocks(), tokens))
+      return;
+    double time = estimatePrefill(problem, schedule, tokens, gpu);
+    double margin = 1;
+    if (even)
+      margin = getEvenMargin(tiling, best, tokens, gpu.multiprocessors);
+    else if (unequal && best)
+      margin = best.getUnequal() ? kMoreRanges : kUnequalMargin;
+    if (!best || time < margin * bestTime) {
+      best = schedule;
+      bestTime = time;
+    }
+  };
+  for (int64_t rows : {256, 128})
+    for (int64_t split = 1; split <= 16; ++split)
+      consider(rows, split, getLaunches(problem, rows, split), /*even=*/false);
+  if (canShare(problem))
+    consider(/*rows=*/256, /*split=*/1, /*launches=*/1, /*even=*/false);
+  if (canBeUnequal(problem))
+    for (int64_t split = 2; split <= 16; ++split)
+      consider(/*rows=*/256, split, /*launches=*/1, /*even=*/false,
+               /*unequal=*/true);
+  if (canBeEven(problem))
+    consider(/*rows=*/256, /*split=*/1, /*launches=*/1, /*even=*/true);
+  return best ? pairBlocks(problem, best) : best;
+}
+
+double fuse::comparePrefill(const DecodeProblem &problem,
+                            tile::PrefillScheduleAttr schedule,
+                            tile::PrefillScheduleAttr best, int64_t tokens,
+                            const GpuModel &gpu) {
+  double ratio = estimatePrefill(problem, schedule, tokens, gpu) /
+                 estimatePrefill(problem, best, tokens, gpu);
+  auto getMargin = [&](tile::PrefillScheduleAttr even,
+                       tile::PrefillScheduleAttr other) {
+    return getEvenMargin(PrefillTiling(problem, even), other, tokens,
+                         gpu.multiprocessors);
+  };
+  if (schedule.getEven() && !best.getEven())
+    ratio /= getMargin(schedule, best);
+  if (best.getEven() && !schedule.getEven())
+    ratio *= getMargin(best, schedule);
+  return ratio;
+}
+
+tile::PrefillScheduleAttr fuse::withTokens(tile::PrefillScheduleAttr schedule,
+                                           int64_t tokens) {
+  return tile::PrefillScheduleAttr::get(
+      schedule.getContext(), tokens, schedule.getBlocks(), schedule.getSplit(),
+      schedule.getRows(), schedule.getStages(), schedule.getGroup(),
+      schedule.getCluster(), schedule.getLaunches(), schedule.getEven(),
+      schedule.getUnequal(), schedule.getDependent());
+}
+
+double fuse::estimateProducts(const DecodeProblem &problem, Attribute schedule,
+                              int64_t tokens, const GpuModel &gpu) {
+  if (auto prefill = dyn_cast<tile::PrefillScheduleAttr>(schedule))
+    return estimatePrefill(problem, prefill, tokens, gpu);
+  return estimateDecode(problem, cast<tile::ScheduleAttr>(schedule), gpu);
+}
+
+Attribute fuse::selectProducts(const DecodeProblem &problem, int64_t tokens,
+                               const GpuModel &gpu) {
+  Attribute decode = selectDecode(problem, tokens, gpu);
+  if (tokens <= kMaxWholeTokens)
+    return decode;
+  Attribute prefill = selectPrefill(problem, tokens, gpu);
+  if (!decode || !prefill)
+    return decode ? decode : prefill;
+  return estimateProducts(problem, decode, tokens, gpu) <
+                 estimateProducts(problem, prefill, tokens, gpu)
+             ? decode
+             : prefill;
+}

@@ -1,0 +1,87 @@
+//===- TokenRanges.cpp - Schedules by the number of tokens ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Schedule/TokenRanges.h"
+
+using namespace mlir;
+using namespace fuse;
+
+/// Ends of the ranges whose kernels have weights as the left operand.
+static constexpr int64_t kDecodeBounds[] = {8, 16, 32, 64, 128, 192, 256};
+
+/// A range goes on while its schedule is expected to take at most so much
+/// longer than the best one. Less would be within the error of the model and
+/// make kernels for nothing. Up to eight token tiles, one more is a large part
+/// of the time, so that what is lost shows as a step.
+static double getTolerance(int64_t tokens) {
+  return tokens <= 8 * kTokenTile ? 1.01 : 1.05;
+}
+
+/// Most tokens for which the elements of every matrix can be counted.
+static int64_t getMostTokens(const DecodeProblem &problem) {
+  int64_t widest = std::max(problem.width, problem.hidden);
+  for (const DecodeOutput &output : problem.outputs)
+    widest = std::max(widest, output.rows);
+  return std::numeric_limits<int32_t>::max() / widest;
+}
+
+tile::DispatchAttr fuse::selectRanges(const DecodeProblem &problem,
+                                      int64_t tokens, const GpuModel &gpu,
+                                      FindMeasured measured) {
+  tokens = std::min(tokens, getMostTokens(problem));
+  SmallVector<int64_t> bounds;
+  SmallVector<Attribute> schedules;
+  auto append = [&](int64_t bound, Attribute schedule) {
+    bounds.push_back(bound);
+    schedules.push_back(schedule);
+  };
+  for (int64_t bound : kDecodeBounds) {
+    if (!bounds.empty() && bounds.back() >= tokens)
+      break;
+    bound = std::min(bound, tokens);
+    Attribute schedule = measured(bound);
+    if (!schedule)
+      schedule = selectProducts(problem, bound, gpu);
+    // Outputs that are more than the blocks are left to what follows, and so is
+    // what a prefill schedule does faster.
+    if (!isa_and_nonnull<tile::ScheduleAttr>(schedule))
+      break;
+    append(bound, schedule);
+  }
+
+  // The number of token tiles decides, so that ranges end with whole tiles.
+  tile::PrefillScheduleAttr current;
+  int64_t end = bounds.empty() ? 0 : bounds.back();
+  auto finish = [&](int64_t bound) {
+    if (!current)
+      return;
+    Attribute schedule = measured(bound);
+    append(bound, schedule ? schedule : withTokens(current, bound));
+  };
+  while (end < tokens) {
+    int64_t next =
+        std::min<int64_t>(llvm::alignTo(end + 1, kTokenTile), tokens);
+    tile::PrefillScheduleAttr best = selectPrefill(problem, next, gpu);
+    if (!best)
+      return {};
+    bool goesOn = false;
+    if (current) {
+      auto same = withTokens(current, next);
+      goesOn =
+          getScheduleProblem(problem, same).empty() &&
+          comparePrefill(problem, same, best, next, gpu) <= getTolerance(next);
+    }
+    if (!goesOn) {
+      finish(end);
+      current = best;
+    }
+    end = next;
+  }
+  finish(end);
+  if (bounds.empty())
+    return {};
+  return tile::DispatchAttr::get(problem.op->getContext(), bounds, schedules);
+}

@@ -1,0 +1,98 @@
+//===- UnevenSplitK.cpp - What blocks with ranges wait for ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Counts the time of a launch of both products whose last one has ranges, in
+// k-steps: when each word of hidden units is there, and from that, when each
+// block is through with its range.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Schedule/UnevenSplitK.h"
+
+using namespace fuse;
+
+/// Time stamps of kernels with 256 tokens: an epilogue that nothing hides, and
+/// from an announcement until the block that waits for it has the first stage.
+static constexpr int64_t kFlushSteps = 3, kSeenSteps = 4;
+
+namespace {
+
+/// The k-steps of a block's range in the order in which it takes them.
+struct BlockRange {
+  int64_t tokenTile = 0;
+  llvm::SmallVector<int64_t> steps;
+  /// Tiles of the first product, from the front, that its first k-steps need.
+  int64_t needed = 0;
+};
+
+} // namespace
+
+static BlockRange locateRange(const PrefillTiling &tiling, int64_t blocks,
+                              int64_t tokenTiles, int64_t unit) {
+  const PrefillProduct &last = tiling.last;
+  BlockRange result;
+  HostIndex host;
+  if (last.isUnequal) {
+    RangeDeal<HostIndex> deal(host, tiling, blocks, tokenTiles);
+    auto range = deal.locate(unit);
+    result.tokenTile = range.tokenTile;
+    for (int64_t index = 0; index < deal.getSteps(range); ++index)
+      result.steps.push_back(deal.getStep(range, index));
+    result.needed = countNeeded(host, tiling, last.shadows, [&](int64_t index) {
+      return deal.getStep(range, index);
+    });
+    return result;
+  }
+  result.tokenTile = unit / last.ranges % tokenTiles;
+  for (int64_t step = unit % last.ranges; step < last.steps;
+       step += last.ranges)
+    result.steps.push_back(step);
+  // All blocks look at the range that needs most.
+  result.needed = countNeeded(host, tiling, last.shadows, [&](int64_t index) {
+    return index * last.ranges + last.ranges - 1;
+  });
+  return result;
+}
+
+int64_t fuse::countRangeSteps(const PrefillTiling &tiling, int64_t blocks,
+                              int64_t tokens) {
+  int64_t tokenTiles = tiling.last.getTokenTiles(tokens);
+  int64_t units = tokenTiles * tiling.tiles1;
+  int64_t rangeCount = tiling.last.getUnits(tokens);
+  llvm::SmallVector<BlockRange> ranges(blocks);
+  llvm::SmallVector<int64_t> begins(blocks);
+  llvm::SmallVector<int64_t> ready(tokenTiles * tiling.wordsPerTile);
+  for (int64_t block = 0; block < blocks; ++block) {
+    // Blocks with a tile more of the first product are served last.
+    int64_t unit = blocks - 1 - block;
+    if (unit < rangeCount)
+      ranges[block] = locateRange(tiling, blocks, tokenTiles, unit);
+    int64_t later = tokenTiles * (tiling.tiles1 - ranges[block].needed);
+    bool flushes = unit >= rangeCount || later < blocks;
+    for (int64_t own = block; own < units; own += blocks) {
+      begins[block] += tiling.steps1;
+      int64_t hidden = tiling.first.shadows;
+      if (own + blocks >= units)
+        hidden = flushes ? kFlushSteps : tiling.last.shadows;
+      int64_t word = own % tokenTiles * tiling.wordsPerTile +
+                     own / tokenTiles / tiling.tilesPerWord;
+      ready[word] = std::max(ready[word], begins[block] + hidden + kSeenSteps);
+    }
+    if (flushes && begins[block] > 0)
+      begins[block] += kFlushSteps;
+  }
+  int64_t most = 0;
+  for (int64_t block = 0; block < blocks; ++block) {
+    int64_t time = begins[block];
+    for (int64_t step : ranges[block].steps) {
+      int64_t word = ranges[block].tokenTile * tiling.wordsPerTile +
+                     step / tiling.stepsPerWord;
+      time = std::max(time, ready[word]) + 1;
+    }
+    most = std::max(most, time);
+  }
+  return most;
+}

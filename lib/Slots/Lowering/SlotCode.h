@@ -1,0 +1,57 @@
+//===- SlotCode.h - Call the code that slots are bound to -------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_SLOTS_LOWERING_SLOTCODE_H
+#define FUSE_SLOTS_LOWERING_SLOTCODE_H
+
+#include "fuse/IR/FuseOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace fuse {
+
+/// How messages speak of the slot of a call.
+std::string describeBinding(CallSlotOp call, SlotOp slot);
+
+/// Replaces calls of slots in a module by launches and calls of the code in
+/// files that they are bound to.
+class SlotCodeLowering {
+public:
+  SlotCodeLowering(mlir::ModuleOp module, llvm::StringRef chip,
+                   mlir::SymbolTableCollection &tables)
+      : module(module), chip(chip), tables(tables) {}
+
+  /// Launches a kernel of a PTX or cubin file, which is read once.
+  llvm::LogicalResult lower(CallSlotOp call, SlotOp slot, GPUCodeAttr code);
+  /// Calls a function of a shared library.
+  llvm::LogicalResult lower(CallSlotOp call, SlotOp slot, HostCodeAttr code);
+
+private:
+  llvm::FailureOr<mlir::SymbolRefAttr> getBinary(CallSlotOp call,
+                                                 GPUCodeAttr code);
+  /// Operands and results of a call in buffers.
+  void createBuffers(mlir::OpBuilder &builder, CallSlotOp call, SlotOp slot);
+  /// What code takes, in its order.
+  llvm::SmallVector<mlir::Value>
+  createArguments(mlir::OpBuilder &builder, mlir::Location loc, SlotOp slot,
+                  mlir::ArrayAttr sizes, mlir::ArrayAttr args);
+  mlir::Value createSize(mlir::OpBuilder &builder, mlir::Location loc,
+                         mlir::ArrayAttr sizes, mlir::AffineMap map,
+                         unsigned result);
+  void replaceByBuffers(mlir::OpBuilder &builder, CallSlotOp call);
+
+  mlir::ModuleOp module;
+  llvm::StringRef chip;
+  mlir::SymbolTableCollection &tables;
+  llvm::SmallVector<mlir::Value> operandBuffers, resultBuffers;
+  llvm::DenseMap<mlir::Attribute, mlir::SymbolRefAttr> binaries;
+};
+
+} // namespace fuse
+
+#endif // FUSE_SLOTS_LOWERING_SLOTCODE_H

@@ -1,0 +1,339 @@
+//===- FormKernels.cpp - Replace chains of layer ops by fused ops ---------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// First all sites are matched without changing anything, activations before
+// norms, so that an MLP takes the norm in front of it. Then the matches of a
+// block are replaced from the first to the last, which is the order that
+// unfusing reverses.
+//
+//===----------------------------------------------------------------------===//
+
+#include "FormGroups.h"
+#include "KernelFromMatch.h"
+#include "fuse/Analysis/ChainMatch.h"
+#include "fuse/IR/FuseOps.h"
+#include "fuse/Support/Inject.h"
+#include "fuse/Transforms/ModuleFusion.h"
+#include "fuse/Transforms/Passes.h"
+#include "fuse/Transforms/Transforms.h"
+#include "mlir/IR/Remarks.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+namespace fuse {
+#define GEN_PASS_DEF_FORMKERNELSPASS
+#include "fuse/Transforms/Passes.h.inc"
+} // namespace fuse
+
+using namespace mlir;
+using namespace fuse;
+
+#define DEBUG_TYPE "fuse-form-kernels"
+
+//===----------------------------------------------------------------------===//
+// Sites
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct Site {
+  Operation *op;
+  FunctionOpInterface function;
+  unsigned number = 0;
+  /// Made when somebody asks: a model has many sites, half of which are taken
+  /// by the kernel of another one.
+  StringAttr id = {};
+  std::optional<KernelMatch> match = std::nullopt;
+  std::optional<Refusal> refusal = std::nullopt;
+
+  StringAttr getId() {
+    if (!id)
+      id = makeId(function, number);
+    return id;
+  }
+  static StringAttr makeId(FunctionOpInterface function, unsigned number) {
+    return StringAttr::get(function->getContext(),
+                           function.getName() + "#" + Twine(number));
+  }
+};
+
+} // namespace
+
+static remark::RemarkOpts getRemarkOpts(Site &site) {
+  return remark::RemarkOpts::name(site.getId().getValue())
+      .category("fuse")
+      .subCategory(DEBUG_TYPE);
+}
+
+static void remarkRefused(Site &site) {
+  if (!site.op->getContext()->getRemarkEngine())
+    return;
+  const RefusalText &text = getText(site.refusal->kind);
+  remark::missed(site.op->getLoc(), getRemarkOpts(site))
+      << remark::reason("{0} {1}: {2}", text.id.str(), text.name.str(),
+                        text.reason.str())
+      << remark::metric("At", site.refusal->at.getStringRef())
+      << remark::suggest("{0}", text.suggestion.str());
+}
+
+static void remarkFused(Site &site, Location loc) {
+  if (!loc->getContext()->getRemarkEngine())
+    return;
+  std::string members =
+      llvm::join(llvm::map_range(site.match->members,
+                                 [](const KernelMatch::Member &member) {
+                                   return member.name.str();
+                                 }),
+                 ", ");
+  remark::passed(loc, getRemarkOpts(site))
+      << remark::metric("Family", getName(site.match->family))
+      << remark::metric("Members", members);
+  if (std::optional<Refusal> limit = site.match->limit) {
+    const RefusalText &text = getText(limit->kind);
+    remark::analysis(loc, getRemarkOpts(site))
+        << remark::add("a larger kernel stopped at {0}: {1} {2}: {3}",
+                       limit->at.getStringRef().str(), text.id.str(),
+                       text.name.str(), text.reason.str());
+  }
+}
+
+/// Matches every site of `function`, activations first.
+static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
+                                       const KernelFormation &formation) {
+  SmallVector<Site, 0> sites;
+  // An id is never given twice, also when some kernels exist already.
+  DenseSet<Attribute> taken;
+  function->walk([&](FusedOpInterface op) { taken.insert(op.getSiteAttr()); });
+  unsigned number = 0;
+  auto getNextNumber = [&] {
+    while (!taken.empty() && taken.contains(Site::makeId(function, number)))
+      ++number;
+    return number++;
+  };
+  function->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    // A function inside is a pass's own business.
+    if (op != function && isa<FunctionOpInterface, GroupOp>(op))
+      return WalkResult::skip();
+    // The ops in a kernel were numbered too.
+    if (isa<FusedOpInterface>(op))
+      for (StringRef clause : {"norm", "activation"})
+        number += op->hasAttr(clause);
+    if (isa<ActivationOp, RMSNormOp, LayerNormOp>(op))
+      sites.push_back({op, function, getNextNumber()});
+    return WalkResult::advance();
+  });
+  KernelMatcher matcher;
+  // Ops that the kernel of another site has as members.
+  DenseSet<Operation *> members;
+  auto matchOne = [&](Site &site) {
+    if (members.contains(site.op))
+      return;
+    if (!formation.disable.empty() &&
+        llvm::is_contained(formation.disable, site.getId().getValue())) {
+      site.refusal = Refusal{RefusalKind::Disabled, site.op};
+      return;
+    }
+    MatchOrRefusal result =
+        llvm::TypeSwitch<Operation *, MatchOrRefusal>(site.op)
+            .Case<ActivationOp, RMSNormOp, LayerNormOp>(
+                [&](auto op) { return matcher.matchAt(op); });
+    if (auto *refusal = std::get_if<Refusal>(&result)) {
+      site.refusal = *refusal;
+      return;
+    }
+    KernelMatch &match = std::get<KernelMatch>(result);
+    if (!formation.families.empty() &&
+        !llvm::is_contained(formation.families, getName(match.family).str())) {
+      site.refusal = Refusal{RefusalKind::FamilyNotRequested, site.op};
+      return;
+    }
+    matcher.claim(match);
+    for (const KernelMatch::Member &member : match.members)
+      members.insert(member.op);
+    site.match = std::move(match);
+  };
+  for (Site &site : sites)
+    if (isa<ActivationOp>(site.op))
+      matchOne(site);
+  for (Site &site : sites)
+    if (!isa<ActivationOp>(site.op))
+      matchOne(site);
+  return sites;
+}
+
+/// Replaces the chain of a site, or refuses it when the kernel would not mean
+/// that chain.
+static bool replaceChain(Site &site, RoundingMode mode,
+                         const KernelFormation &formation) {
+  KernelMatch &match = *site.match;
+  if (Operation *user = match.getUserBeforeAnchor()) {
+    site.refusal = Refusal{RefusalKind::ResultUsedBeforeOperands, user};
+    return false;
+  }
+  FusedOpInterface kernel = createKernelFromMatch(match, mode, site.getId());
+  if (!kernel) {
+    site.refusal = Refusal{RefusalKind::NotReversible, match.anchor};
+    return false;
+  }
+  if (formation.onFused)
+    formation.onFused(site.getId(), kernel);
+  else
+    remarkFused(site, kernel->getLoc());
+  for (auto [value, result] :
+       llvm::zip_equal(match.getResults(), kernel->getResults()))
+    value.replaceAllUsesWith(result);
+  // A member is only used by other members now.
+  for (const KernelMatch::Member &member : match.members)
+    member.op->dropAllUses();
+  for (const KernelMatch::Member &member : match.members)
+    member.op->erase();
+  return true;
+}
+
+/// Notes the ops that undoing `kernel` relies on: itself, and those between
+/// which its members stood.
+static void collectStretch(Operation *kernel, ProvenanceAttr provenance,
+                           DenseSet<Operation *> &stretch) {
+  stretch.insert(kernel);
+  if (!provenance || provenance.getPlaces().empty())
+    return;
+  ArrayRef<int64_t> places = provenance.getPlaces();
+  int64_t before = provenance.getBefore();
+  int64_t after = *llvm::max_element(places) + 1 -
+                  static_cast<int64_t>(places.size()) - before;
+  Operation *op = kernel;
+  for (; before > 0 && (op = op->getPrevNode()); --before)
+    stretch.insert(op);
+  op = kernel;
+  for (; after > 0 && (op = op->getNextNode()); --after)
+    stretch.insert(op);
+}
+
+/// The first op between the members of `match`, both ends included, that is in
+/// `stretch`, or null.
+static Operation *findOverlap(KernelMatch &match,
+                              const DenseSet<Operation *> &stretch) {
+  if (stretch.empty() || isInjected("form-overlap"))
+    return nullptr;
+  Operation *first = match.anchor, *last = match.anchor;
+  for (const KernelMatch::Member &member : match.members) {
+    if (member.op->isBeforeInBlock(first))
+      first = member.op;
+    if (last->isBeforeInBlock(member.op))
+      last = member.op;
+  }
+  for (Operation *op = first; op != last->getNextNode(); op = op->getNextNode())
+    if (stretch.contains(op))
+      return op;
+  return nullptr;
+}
+
+/// The options name only what exists.
+static LogicalResult verifyOptions(FunctionOpInterface function,
+                                   const KernelFormation &formation,
+                                   MutableArrayRef<Site> sites) {
+  static constexpr KernelFamily all[] = {
+      KernelFamily::GatedMLP, KernelFamily::MLP, KernelFamily::NormLinear,
+      KernelFamily::NormQuantize, KernelFamily::ActQuantize};
+  for (StringRef family : formation.families)
+    if (llvm::none_of(all, [&](KernelFamily known) {
+          return getName(known) == family;
+        })) {
+      InFlightDiagnostic diag = function.emitError();
+      diag << "unknown family '" << family << "'; expected one of ";
+      llvm::interleaveComma(
+          all, diag, [&](KernelFamily known) { diag << getName(known); });
+      return diag;
+    }
+  if (!symbolizeRoundingMode(formation.rounding))
+    return function.emitError() << "unknown rounding '" << formation.rounding
+                                << "'; expected one of exact, relaxed";
+  for (StringRef id : formation.disable) {
+    auto [name, number] = id.rsplit('#');
+    if (name != function.getName() ||
+        llvm::any_of(sites, [&](Site &site) { return site.getId() == id; }))
+      continue;
+    InFlightDiagnostic diag = function.emitError();
+    diag << "no site '" << id << "' to disable; '" << function.getName()
+         << "' has " << sites.size() << " sites";
+    if (!sites.empty())
+      diag << ", " << sites.front().getId() << " to " << sites.back().getId();
+    return diag;
+  }
+  return success();
+}
+
+FailureOr<KernelFormationCounts>
+fuse::formKernels(FunctionOpInterface function,
+                  const KernelFormation &formation) {
+  bool isGroup = function->hasAttr(kGroupAttrName);
+  SmallVector<Site, 0> sites;
+  if (isGroup)
+    sites.push_back({function, function, 0, getGroupSite(function)});
+  else
+    sites = matchSites(function, formation);
+  if (failed(verifyOptions(function, formation, sites)))
+    return failure();
+  RoundingMode mode = isInjected("form-relaxed")
+                          ? RoundingMode::Relaxed
+                          : *symbolizeRoundingMode(formation.rounding);
+  // What is in a group keeps its roundings, whatever the others may skip.
+  if (isGroup)
+    return formGroup(function, formation,
+                     RoundingAttr::getExact(function->getContext()));
+  llvm::MapVector<Block *, SmallVector<Site *>> matched;
+  for (Site &site : sites)
+    if (site.match)
+      matched[site.match->anchor->getBlock()].push_back(&site);
+  // Undoing goes from the last kernel of a block to the first. Kernels that an
+  // earlier run has formed are out of that order and must stay out of the way.
+  DenseSet<Operation *> stretch;
+  function->walk([&](FusedOpInterface kernel) {
+    collectStretch(kernel, kernel.getProvenanceAttr(), stretch);
+  });
+  KernelFormationCounts counts;
+  for (auto &[block, order] : matched) {
+    llvm::sort(order, [](Site *a, Site *b) {
+      return a->match->anchor->isBeforeInBlock(b->match->anchor);
+    });
+    for (Site *site : order) {
+      if (Operation *op = findOverlap(*site->match, stretch))
+        site->refusal = Refusal{RefusalKind::OverlapsKernel, op};
+      else
+        counts.fused += replaceChain(*site, mode, formation);
+    }
+  }
+  for (Site &site : sites)
+    if (site.refusal) {
+      if (formation.onRefusal)
+        formation.onRefusal(site.getId(), *site.refusal, site.op->getLoc(),
+                            site.op);
+      else
+        remarkRefused(site);
+      ++counts.refused;
+    }
+  return counts;
+}
+
+namespace {
+
+struct FormKernels : fuse::impl::FormKernelsPassBase<FormKernels> {
+  using Base::Base;
+
+  void runOnOperation() override {
+    KernelFormation formation{families, rounding, disable};
+    FailureOr<KernelFormationCounts> counts =
+        formKernels(getOperation(), formation);
+    if (failed(counts))
+      return signalPassFailure();
+    numFused += counts->fused;
+    numRefused += counts->refused;
+  }
+};
+
+} // namespace

@@ -1,0 +1,56 @@
+//===- LaunchSizes.h - Sizes as expressions of sizes ------------*- C++ -*-===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FUSE_TRANSFORMS_LOWERING_LAUNCHSIZES_H
+#define FUSE_TRANSFORMS_LOWERING_LAUNCHSIZES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/AffineExpr.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace fuse {
+
+/// Evaluates values of type index in the host code of one function to affine
+/// expressions over the sizes of its arguments. What is none is an error of the
+/// op that makes it.
+class LaunchSizes {
+public:
+  /// Number and dimension of an argument.
+  using Symbol = std::pair<int64_t, int64_t>;
+
+  explicit LaunchSizes(mlir::func::FuncOp function)
+      : function(function), builder(function.getContext()) {}
+
+  llvm::FailureOr<mlir::AffineExpr> evaluate(mlir::Value value);
+  llvm::FailureOr<mlir::AffineExpr> evaluateDim(mlir::Value buffer,
+                                                unsigned dim);
+  /// What the expressions up to now are made of, in the order of symbols.
+  const llvm::SetVector<Symbol> &getSymbols() const { return symbols; }
+
+private:
+  llvm::FailureOr<mlir::AffineExpr> evaluate(mlir::OpFoldResult value);
+  llvm::FailureOr<mlir::AffineExpr> evaluateStride(mlir::Value buffer,
+                                                   unsigned dim);
+  llvm::FailureOr<mlir::AffineExpr> evaluateOffset(mlir::Value buffer);
+  llvm::FailureOr<mlir::AffineExpr>
+  evaluateMetadata(mlir::memref::ExtractStridedMetadataOp op,
+                   mlir::Value result);
+  llvm::FailureOr<mlir::AffineExpr> multiplySizes(mlir::Value buffer,
+                                                  int64_t from, int64_t to);
+  mlir::AffineExpr getSymbol(Symbol symbol);
+  llvm::LogicalResult emitHidden(mlir::BlockArgument argument,
+                                 llvm::StringRef what);
+
+  mlir::func::FuncOp function;
+  mlir::Builder builder;
+  llvm::SetVector<Symbol> symbols;
+};
+
+} // namespace fuse
+
+#endif // FUSE_TRANSFORMS_LOWERING_LAUNCHSIZES_H

@@ -1,0 +1,160 @@
+//===- SelectSchedules.cpp - Choose schedules of fused ops ----------------===//
+//
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A schedule comes from the first of these that has one that fits: the text of
+// the op, the table of measured schedules, the cost model. An op that none has
+// one for stays as it is, with a remark that says why, and goes by the portable
+// path.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fuse/Schedule/PrefillSchedule.h"
+#include "fuse/Schedule/RowProblem.h"
+#include "fuse/Schedule/ScheduleTable.h"
+#include "fuse/Schedule/TokenRanges.h"
+#include "fuse/Transforms/Passes.h"
+#include "mlir/IR/Remarks.h"
+
+namespace fuse {
+#define GEN_PASS_DEF_SELECTSCHEDULESPASS
+#include "fuse/Transforms/Passes.h.inc"
+} // namespace fuse
+
+using namespace mlir;
+using namespace fuse;
+
+#define DEBUG_TYPE "fuse-select-schedules"
+
+namespace {
+struct SelectSchedulesPass
+    : fuse::impl::SelectSchedulesPassBase<SelectSchedulesPass> {
+  using SelectSchedulesPassBase::SelectSchedulesPassBase;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    auto check = [&](StringRef name, int64_t value, int64_t most) {
+      if (value >= 1 && value <= most)
+        return success();
+      emitError(UnknownLoc::get(context))
+          << "fuse-select-schedules: " << name << " = " << value
+          << " is not from 1 to " << most;
+      return failure();
+    };
+    if (failed(check("tokens", tokens, tile::kMaxPrefillTokens)) ||
+        failed(check("multiprocessors", multiprocessors, 65535)))
+      return failure();
+    if (table.empty())
+      return success();
+    std::string error;
+    std::optional<ScheduleTable> read =
+        ScheduleTable::read(table, "sm_90a", multiprocessors, context, error);
+    if (!read)
+      return emitError(UnknownLoc::get(context))
+             << "fuse-select-schedules: " << error;
+    measured = std::move(*read);
+    return success();
+  }
+
+  void runOnOperation() override {
+    getOperation()->walk([&](FusedOpInterface op) { select(op); });
+  }
+
+  void select(Operation *op) {
+    // A schedule in the text is the user's choice.
+    if (op->hasAttr(tile::kScheduleAttrName))
+      return;
+    std::string reason;
+    GpuModel gpu;
+    gpu.multiprocessors = multiprocessors;
+    std::optional<ScheduleKey> key = getScheduleKey(op, tokens, reason);
+    if (!key)
+      return decline(op, reason);
+    if (takesRows(op)) {
+      Attribute schedule = findMeasured(op, *key, tokens, gpu);
+      if (!schedule)
+        schedule = selectRows(*describeRows(op, reason), gpu);
+      (void)accept(op, schedule);
+      return;
+    }
+    DecodeProblem problem = *describeDecode(op, reason);
+    if (dispatch && !problem.tokens)
+      selectForRanges(problem, gpu);
+    else
+      selectForTokens(problem, *key, gpu);
+  }
+
+  /// One schedule for each of several ranges of the number of tokens.
+  void selectForRanges(const DecodeProblem &problem, const GpuModel &gpu) {
+    Operation *op = problem.op;
+    auto ranges = selectRanges(problem, tokens, gpu, [&](int64_t bound) {
+      std::string reason;
+      return findMeasured(op, *getScheduleKey(op, bound, reason), bound, gpu);
+    });
+    if (!ranges)
+      return decline(op,
+                     "a single token makes more elements than 32 bits count");
+    accept(op, ranges) << remark::metric("ranges", ranges.getBounds().size())
+                       << remark::metric("tokens", ranges.getBounds().back())
+                       << remark::metric("weight_bytes",
+                                         problem.getWeightBytes());
+  }
+
+  /// One schedule, for the op's own number of tokens or that of the option.
+  void selectForTokens(const DecodeProblem &problem, const ScheduleKey &key,
+                       const GpuModel &gpu) {
+    Operation *op = problem.op;
+    Attribute schedule = findMeasured(op, key, tokens, gpu);
+    int64_t count = problem.tokens.value_or(tokens);
+    if (!schedule)
+      schedule = selectProducts(problem, count, gpu);
+    if (!schedule && count > kMaxWholeTokens)
+      return decline(op, Twine(count) +
+                             " tokens make more elements than 32 bits count");
+    if (!schedule)
+      return decline(op, "no split of the second product keeps all blocks on " +
+                             Twine(multiprocessors) + " multiprocessors");
+    double time = estimateProducts(problem, schedule, count, gpu);
+    accept(op, schedule) << remark::metric("microseconds", time)
+                         << remark::metric("weight_bytes",
+                                           problem.getWeightBytes());
+  }
+
+  /// Gives an op its schedule; the remark can be told more.
+  remark::detail::InFlightRemark accept(Operation *op, Attribute schedule) {
+    op->setAttr(tile::kScheduleAttrName, schedule);
+    ++numSelected;
+    return remark::passed(
+        op->getLoc(), remark::RemarkOpts::name("schedule").category("codegen"));
+  }
+
+  void decline(Operation *op, const Twine &reason) {
+    remark::missed(op->getLoc(),
+                   remark::RemarkOpts::name("schedule").category("codegen"))
+        << remark::reason("{0}", reason.str())
+        << remark::suggest("{0}", "the portable path takes this kernel");
+    ++numDeclined;
+  }
+
+  /// The schedule of the table, if it has one that fits.
+  Attribute findMeasured(Operation *op, const ScheduleKey &key, int64_t count,
+                         const GpuModel &gpu) {
+    Attribute schedule = measured.find(key);
+    if (!schedule)
+      return {};
+    std::string reason = getScheduleProblem(op, schedule, count, gpu);
+    if (reason.empty())
+      return schedule;
+    remark::missed(
+        op->getLoc(),
+        remark::RemarkOpts::name("schedule-table").category("codegen"))
+        << remark::reason("the schedule in '{0}' does not fit: {1}",
+                          table.getValue(), reason)
+        << remark::suggest("{0}", "measure again with fuse-tune");
+    return {};
+  }
+
+  ScheduleTable measured;
+};
+} // namespace
