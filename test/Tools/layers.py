@@ -1,11 +1,11 @@
 # RUN: python3 %s %fuse_src_root
 # RUN: rm -rf %t && mkdir -p %t/lib/Analysis %t/include/fuse/Slots %t/lib/Slots %t/test/Slots
-# RUN: echo '#include "fuse/Slots/Passes.h"' > %t/lib/Analysis/CostModel.cpp
+# RUN: echo '#include "fuse/Slots/Passes.h"' > %t/lib/Schedule/CostModel.cpp
 # RUN: echo 'def LostPass : Pass<"fuse-lost", "::mlir::ModuleOp"> {' > %t/include/fuse/Slots/Passes.td
 # RUN: echo 'def FoundPass : Pass<"fuse-found"> {' >> %t/include/fuse/Slots/Passes.td
 # RUN: touch %t/lib/Slots/Found.cpp %t/test/Slots/found-errors.mlir
 # RUN: not python3 %s %t | FileCheck %s
-# CHECK: lib/Analysis/CostModel.cpp includes fuse/Slots/Passes.h of a later layer
+# CHECK: lib/Schedule/CostModel.cpp includes fuse/Slots/Passes.h of a later layer
 # CHECK: fuse-lost has no lib/Slots/Lost.cpp
 # CHECK: fuse-lost has no test/Slots/lost.mlir
 # CHECK-NOT: fuse-found
@@ -20,21 +20,28 @@ import pathlib
 import re
 import sys
 
-# What is in one line does not include each other.
+# Layers of one line do not include each other.
 ORDER = (
-    ("Support", "fuse-c", "Emulator"),
+    ("Support", "fuse-c"),
     ("dialects",),
     ("Analysis",),
-    ("Registry",),
+    ("Schedule",),
+    ("Codegen",),
     ("Transforms", "Conversion", "Slots"),
     ("Pipelines", "Target", "Runtime"),
-    ("Compiler", "InitAllDialects.h", "InitAllPasses.h"),
+    ("Artifact", "InitAllDialects.h", "InitAllPasses.h"),
+    ("IO", "Measure"),
+    ("Interpreter",),
+    ("Execution",),
     ("CAPI",),
     ("tools",),
 )
 RANK = {layer: i for i, layers in enumerate(ORDER) for layer in layers}
 # The runtime is also a library of its own, for hosts without MLIR.
-ALONE = "include/fuse/Runtime/Host/", "lib/Runtime/Host/", "include/fuse-c/"
+WITHOUT_MLIR = ("include/fuse/Runtime/", "lib/Runtime/", "include/fuse/Measure/",
+                "lib/Measure/", "include/fuse-c/", "emulator/")
+# All that the emulator has of fuse: the declarations of what it stands in for.
+EMULATED = "fuse/Runtime/CUDA/CudaDriverApi.h"
 
 
 def layer_of_file(name):
@@ -51,8 +58,16 @@ def layer_of_include(name):
     return parts[1] if parts[0] == "fuse" else parts[0]
 
 
+def layer_of_relative(root, path, name):
+    """The layer of a header that is named from the folder of its user."""
+    header = (path.parent / name).resolve()
+    if header.exists() and header.is_relative_to(root.resolve()):
+        return layer_of_file(header.relative_to(root.resolve()).as_posix())
+    return layer_of_include(name)
+
+
 def look_at_includes(root):
-    for folder in ("dialects", "include", "lib", "tools"):
+    for folder in ("dialects", "include", "lib", "emulator", "tools"):
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in (".c", ".cpp", ".h", ".hpp", ".td"):
                 continue
@@ -60,10 +75,13 @@ def look_at_includes(root):
             own = layer_of_file(name)
             for found in re.finditer(r'^#?include "([^"]+)"', path.read_text(),
                                      re.MULTILINE):
-                other = layer_of_include(found[1])
-                if own != other and RANK.get(other, -1) >= RANK.get(own, 99):
+                other = layer_of_relative(root, path, found[1])
+                if own == "emulator":
+                    if other in RANK and found[1] != EMULATED:
+                        yield f"{name} includes {found[1]}, which is not its own"
+                elif own != other and RANK.get(other, -1) >= RANK.get(own, 99):
                     yield f"{name} includes {found[1]} of a later layer"
-                if name.startswith(ALONE) and other in ("mlir", "llvm"):
+                if name.startswith(WITHOUT_MLIR) and other in ("mlir", "llvm"):
                     yield f"{name} includes {found[1]}, but has no MLIR"
 
 
@@ -80,9 +98,9 @@ def look_at_passes(root):
             else:
                 base = argument.removeprefix("fuse-")
                 source, tests, test = f"{name}.cpp", f"{base}*", f"{base}.mlir"
-            if not (root / "lib" / layer / source).exists():
+            if not any((root / "lib" / layer).glob(f"**/{source}")):
                 yield f"{argument} has no lib/{layer}/{source}"
-            if not any((root / "test" / layer).glob(tests)):
+            if not any((root / "test" / layer).glob(f"**/{tests}")):
                 yield f"{argument} has no test/{layer}/{test}"
 
 

@@ -1,35 +1,35 @@
 // RUN: fuse-opt %s -o %t.input
-// RUN: fuse-opt %s -o %t.fused --fuse-match-modules='patterns=@norm_mlp->NormMLP target=sm_90 libraries=%S/Inputs/libraries/qwen.mlir'
+// RUN: fuse-opt %s -o %t.fused --fuse-match-modules='patterns=@norm_mlp->NormMLP target=sm_90 libraries=%S/../Inputs/libraries/qwen.mlir'
 // RUN: FileCheck %s --input-file=%t.fused
 // RUN: fuse-opt %t.fused --fuse-unfuse -o %t.output
 // RUN: diff %t.input %t.output
-// RUN: fuse-opt %s --fuse-match-modules='patterns=(*RMSNorm,*MLP)->NormMLP libraries=%S/Inputs/libraries/qwen.mlir' | FileCheck %s
-// RUN: fuse-opt %s -o /dev/null --fuse-check-unfuse='patterns=@norm_mlp->NormMLP libraries=%S/Inputs/libraries/qwen.mlir'
-// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP target=sm_80 libraries=%S/Inputs/libraries/qwen.mlir' 2>&1 \
+// RUN: fuse-opt %s --fuse-match-modules='patterns=(*RMSNorm,*MLP)->NormMLP libraries=%S/../Inputs/libraries/qwen.mlir' | FileCheck %s
+// RUN: fuse-opt %s -o /dev/null --fuse-check-unfuse='patterns=@norm_mlp->NormMLP libraries=%S/../Inputs/libraries/qwen.mlir'
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP target=sm_80 libraries=%S/../Inputs/libraries/qwen.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=TARGET
 // RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=WITHOUT
-// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/Inputs/libraries/qwen.mlir,%S/Inputs/libraries/twice.mlir' 2>&1 \
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/../Inputs/libraries/qwen.mlir,%S/../Inputs/libraries/twice.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=TWICE
-// RUN: sed 's/@NormMLP/@mlp/' %S/Inputs/libraries/qwen.mlir > %t.family.mlir
+// RUN: sed 's/@NormMLP/@mlp/' %S/../Inputs/libraries/qwen.mlir > %t.family.mlir
 // RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->mlp libraries=%t.family.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=FAMILY
-// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/Inputs/libraries/module.mlir' 2>&1 \
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/../Inputs/libraries/module.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=MODULE
-// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/Inputs/libraries/function.mlir' 2>&1 \
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/../Inputs/libraries/function.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=FUNCTION
-// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/Inputs/libraries/empty.mlir' 2>&1 \
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/../Inputs/libraries/empty.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=EMPTY
-// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/Inputs/libraries/none.mlir' 2>&1 \
+// RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/../Inputs/libraries/none.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=FILE
 // RUN: sed 's/class "Qwen3For/class "LlamaFor/' %s \
-// RUN:   | not fuse-opt --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/Inputs/libraries/qwen.mlir' 2>&1 \
+// RUN:   | not fuse-opt --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%S/../Inputs/libraries/qwen.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=OTHER
-// RUN: sed 's/class "Qwen[*]"/class "Qwen["/' %S/Inputs/libraries/qwen.mlir > %t.glob.mlir
+// RUN: sed 's/class "Qwen[*]"/class "Qwen["/' %S/../Inputs/libraries/qwen.mlir > %t.glob.mlir
 // RUN: not fuse-opt %s --fuse-match-modules='patterns=@norm_mlp->NormMLP libraries=%t.glob.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=GLOB
 // RUN: sed 's/class "Qwen3For/class "LlamaFor/' %s \
-// RUN:   | not fuse-opt --fuse-match-modules='patterns=((*,norm))->NormMLP libraries=%S/Inputs/libraries/qwen.mlir' 2>&1 \
+// RUN:   | not fuse-opt --fuse-match-modules='patterns=((*,norm))->NormMLP libraries=%S/../Inputs/libraries/qwen.mlir' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=KERNEL
 
 // Patterns and kernels can come from outside: a library file declares them for

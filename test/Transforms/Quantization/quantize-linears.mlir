@@ -1,22 +1,22 @@
-// RUN: fuse-opt %s --fuse-quantize-linears=scales=%S/Inputs/scales.json \
+// RUN: fuse-opt %s --fuse-quantize-linears=scales=%S/../Inputs/scales.json \
 // RUN:   | FileCheck %s
-// RUN: fuse-opt %s --fuse-quantize-linears=scales=%S/Inputs/scales.json \
+// RUN: fuse-opt %s --fuse-quantize-linears=scales=%S/../Inputs/scales.json \
 // RUN:   --fuse-form-kernels | FileCheck %s --check-prefix=FORMED
 // RUN: fuse-opt %s --fuse-check-unfuse \
-// RUN:   --fuse-quantize-linears="scales=%S/Inputs/scales.json type=i8" \
+// RUN:   --fuse-quantize-linears="scales=%S/../Inputs/scales.json type=i8" \
 // RUN:   --fuse-check-unfuse | FileCheck %s --check-prefix=INT8
 // RUN: fuse-opt %s \
-// RUN:   --fuse-quantize-linears="scales=%S/Inputs/scales.json order=divide" \
+// RUN:   --fuse-quantize-linears="scales=%S/../Inputs/scales.json order=divide" \
 // RUN:   --fuse-form-kernels | FileCheck %s --check-prefix=DIVIDE
-// RUN: fuse-opt %s --fuse-quantize-linears="scales=%S/Inputs/scales.json \
+// RUN: fuse-opt %s --fuse-quantize-linears="scales=%S/../Inputs/scales.json \
 // RUN:   weights=stored" --fuse-form-kernels \
 // RUN:   | FileCheck %s --check-prefix=STORED
-// RUN: fuse-opt %s --fuse-quantize-linears="scales=%S/Inputs/scales.json \
+// RUN: fuse-opt %s --fuse-quantize-linears="scales=%S/../Inputs/scales.json \
 // RUN:   weights=stored activations=none" --fuse-form-kernels \
 // RUN:   | FileCheck %s --check-prefix=NONE
-// RUN: fuse-opt %s --fuse-quantize-linears="scales=%S/Inputs/scales.json \
+// RUN: fuse-opt %s --fuse-quantize-linears="scales=%S/../Inputs/scales.json \
 // RUN:   activations=per_token" | FileCheck %s --check-prefix=TOKEN
-// RUN: fuse-opt %s --fuse-quantize-linears="scales=%S/Inputs/scales.json \
+// RUN: fuse-opt %s --fuse-quantize-linears="scales=%S/../Inputs/scales.json \
 // RUN:   activations=per_tensor type=i8" | FileCheck %s --check-prefix=TENSOR
 
 // Gate and up read one value with one scale: they share its quantize op. The

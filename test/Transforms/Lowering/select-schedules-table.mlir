@@ -1,6 +1,6 @@
 // RUN: fuse-opt %s \
-// RUN:   --fuse-select-schedules=table=%S/Inputs/schedules.json | FileCheck %s
-// RUN: fuse-opt %s --fuse-select-schedules=table=%S/Inputs/schedules.json \
+// RUN:   --fuse-select-schedules=table=%S/../Inputs/schedules.json | FileCheck %s
+// RUN: fuse-opt %s --fuse-select-schedules=table=%S/../Inputs/schedules.json \
 // RUN:     --remarks-filter=codegen --remark-format=emitRemark -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=REMARK
 
