@@ -69,7 +69,7 @@ static std::string printGeneric(MLIRContext *context, StringRef text) {
 std::string TextMutator::load(StringRef folder, MLIRContext *context) {
   std::vector<std::string> paths;
   std::error_code error;
-  llvm::sys::fs::directory_iterator it(folder, error), end;
+  llvm::sys::fs::recursive_directory_iterator it(folder, error), end;
   for (; it != end && !error; it.increment(error))
     if (StringRef(it->path()).ends_with(".mlir"))
       paths.push_back(it->path());
