@@ -87,9 +87,7 @@ step "build fuzzers" cmake --build build/fuzz --target fuzzers
 for target in artifact path ptx runtime slots text weights; do
   step "libFuzzer: $target" fuzz "$target"
 done
-step "configure bugs" cmake --preset inject
-step "build bugs" cmake --build build/inject
-step "bugs that tests notice" scripts/inject.py --fuzz $((minutes * 15)) \
-  --output build/inject/inject.json
+step "mutants" scripts/mutants.py --fuzz $((minutes * 15)) \
+  --output build/mutants.json
 printf '%d steps passed, %d failed\n' "$passed" "$failed"
 [ "$failed" -eq 0 ]

@@ -21,9 +21,9 @@ scripts = os.path.join(config.fuse_src_root, "tools", "fuse-bisect")
 path = [fuse_bin, scripts, config.llvm_tools_dir, os.environ.get("PATH", "")]
 config.environment["PATH"] = os.pathsep.join(path)
 config.environment["FILECHECK_OPTS"] = "--dump-input=fail"
-# scripts/inject.py chooses a bug by it.
-if "FUSE_INJECT_BUG" in os.environ:
-    config.environment["FUSE_INJECT_BUG"] = os.environ["FUSE_INJECT_BUG"]
+# scripts/mutants.py chooses a mutant by it.
+if "FUSE_MUTANT" in os.environ:
+    config.environment["FUSE_MUTANT"] = os.environ["FUSE_MUTANT"]
 
 # With FUSE_CHECK_ROUNDTRIP=1 every fuse-opt of the suite also prints and
 # parses its input, as text and as bytecode, and compares.

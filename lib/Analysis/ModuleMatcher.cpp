@@ -16,7 +16,6 @@
 
 #include "fuse/Analysis/ModulePattern.h"
 #include "fuse/Analysis/WeightRecipes.h"
-#include "fuse/Support/Inject.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -210,8 +209,7 @@ bool ModuleMatcher::checkUses(ModuleSite &site) {
         for (Operation *user : result.getUsers())
           if (!llvm::is_contained(site.calls, dyn_cast<CallModuleOp>(user)))
             outside = user;
-        if (outside && !kernelReturnsIntermediates &&
-            !isInjected("match-other-users"))
+        if (outside && !kernelReturnsIntermediates)
           return refuse(site, RefusalKind::IntermediateHasOtherUsers, outside,
                         describe(graph, outside) + " uses the result of '" +
                             site.members[i]->getPath() + "', which kernel '" +
@@ -243,8 +241,7 @@ bool ModuleMatcher::checkMarks(ModuleSite &site) {
     while (!pending.empty()) {
       ModuleNode *node = pending.pop_back_val();
       NetModuleOp module = node->getModule();
-      if (ArrayAttr hooks = module.getHooksAttr();
-          hooks && !hooks.empty() && !isInjected("match-hooks"))
+      if (ArrayAttr hooks = module.getHooksAttr(); hooks && !hooks.empty())
         return refuse(
             site, RefusalKind::HasHooks, module,
             "'" + node->getPath() + "' has hooks " +

@@ -10,7 +10,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/PathGlob.h"
-#include "fuse/Support/Inject.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -85,7 +84,7 @@ static Expected<bool> appendNumbers(StringRef glob, StringRef range,
     return makeError(glob, "range [" + range + "] has more than " +
                                llvm::Twine(kMaxAlternatives) + " numbers");
   // By their count: the last number may be the largest there is.
-  uint64_t count = last - first + 1 - isInjected("glob-range");
+  uint64_t count = last - first + 1;
   braces &= count > 1;
   text += braces ? "{" : "";
   for (uint64_t i = 0; i < count; ++i)
@@ -142,7 +141,7 @@ Expected<PathGlob> PathGlob::create(StringRef text) {
     if (segment.empty())
       return makeError(text,
                        text.empty() ? "is empty" : "has an empty segment");
-    if (segment == "**" || (isInjected("glob-star") && segment == "*")) {
+    if (segment == "**") {
       glob.segments.push_back({});
       continue;
     }

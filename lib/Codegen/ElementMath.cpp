@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Codegen/ElementMath.h"
-#include "fuse/Support/Inject.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/TypeUtilities.h"
@@ -63,8 +62,6 @@ Value fuse::saturateTo(ImplicitLocOpBuilder &b, Value value, Type type) {
     // beyond that of f8E5M2.
     float largest = llvm::APFloat::getLargest(floatType.getFloatSemantics())
                         .convertToFloat();
-    if (isInjected("quantize-unclamped"))
-      return roundTo(b, value, type);
     return roundTo(b, clamp(b, value, -largest, largest), type);
   }
   value = math::RoundEvenOp::create(b, value);
@@ -130,12 +127,8 @@ Value fuse::activate(ImplicitLocOpBuilder &b, Activation kind, Value x) {
 
 Value fuse::reciprocalRoot(ImplicitLocOpBuilder &b, Value sum, int64_t count,
                            float eps) {
-  if (isInjected("norm-odd") && count > 1)
-    count &= ~int64_t(1);
   Value size = constantF32(b, static_cast<float>(count));
   Value mean = arith::DivFOp::create(b, sum, size);
-  if (isInjected("norm-epsilon"))
-    eps = 0.0f;
   return math::RsqrtOp::create(b, add(b, mean, constantF32(b, eps)));
 }
 
@@ -145,7 +138,7 @@ Value fuse::normalizeRMS(ImplicitLocOpBuilder &b, Value x, Value scale,
   Value value = mul(b, widen(b, x), scale);
   if (!weight)
     return value;
-  bool early = cast == NormCast::BeforeWeight && !isInjected("norm-cast");
+  bool early = cast == NormCast::BeforeWeight;
   if (early)
     value = widen(b, roundTo(b, value, xElement));
   Value factor = widen(b, weight);

@@ -12,7 +12,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/IR/FuseAttrNames.h"
-#include "fuse/Support/Inject.h"
 #include "fuse/Target/PTX.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -113,7 +112,7 @@ static std::optional<json::Object> launchToJSON(DictionaryAttr launch,
                       {"block", toJSON(block.asArrayRef())},
                       {"args", std::move(arguments)}};
   if (auto shared = launch.getAs<IntegerAttr>("shared"))
-    result["shared_bytes"] = isInjected("plan-shared") ? 0 : shared.getInt();
+    result["shared_bytes"] = shared.getInt();
   if (auto tile = launch.getAs<IntegerAttr>("tile"))
     result["tile"] = tile.getInt();
   if (external.get(kernel.getRootReference().getValue()))

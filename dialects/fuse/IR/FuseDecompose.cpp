@@ -10,7 +10,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/IR/FuseOps.h"
-#include "fuse/Support/Inject.h"
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
@@ -116,9 +115,6 @@ public:
   Value addQuantize(StringLiteral name, StringRef scale, Value x) {
     if (!scales || isWeightOnly())
       return x;
-    if (isInjected("decompose-scale") && scale == "hidden" &&
-        scales.lookup("input"))
-      scale = "input";
     return this->template add<QuantizeOp>(
         name, withElementType(x.getType(), scales.getStorageType()), x, Value(),
         cast<FloatAttr>(scales.lookup(scale)),
@@ -211,18 +207,17 @@ static void addTail(FamilyBuilder<OpTy> &chain, OpTy op, Value hidden) {
 
 Decomposition GatedMLPOp::decompose(OpBuilder &builder) {
   FamilyBuilder<GatedMLPOp> chain(*this, builder);
-  bool swapped = isInjected("decompose-gate-up");
   Value x = chain.addHead(getX());
   x = chain.addQuantize("quantize_input", "input", x);
   x = chain.addDequantize("dequantize_input", "input", x);
   Value gate = chain.addLinear("dequantize_gate", "gate", "input", "gate",
                                chain.linearType("gate", x, getGate()), x,
-                               swapped ? getUp() : getGate(), getGateBias());
+                               getGate(), getGateBias());
   Value act = chain.add<ActivationOp>("act", chain.at("act", gate),
                                       getActivationAttr(), gate);
   Value up = chain.addLinear("dequantize_up", "up", "input", "up",
-                             chain.linearType("up", x, getUp()), x,
-                             swapped ? getGate() : getUp(), getUpBias());
+                             chain.linearType("up", x, getUp()), x, getUp(),
+                             getUpBias());
   Value product =
       chain.addBinary<GatedMulOp>("product", chain.at("product", act), act, up);
   addTail(chain, *this, product);

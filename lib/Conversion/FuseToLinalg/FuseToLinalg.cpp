@@ -14,7 +14,6 @@
 #include "LayerBuilder.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/IR/FuseVerify.h"
-#include "fuse/Support/Inject.h"
 #include "fuse/Support/ReplacementCounter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -232,9 +231,7 @@ struct LowerLinear : OpRewritePattern<LinearOp> {
               Value weightScale =
                   channelAt ? args[channelAt]
                             : constantF32(b, toF32(op.getWeightScaleAttr()));
-              value = isInjected("linear-alpha")
-                          ? mul(b, mul(b, value, args[dynamicAt]), weightScale)
-                          : mul(b, value, mul(b, args[dynamicAt], weightScale));
+              value = mul(b, value, mul(b, args[dynamicAt], weightScale));
             } else if (channelAt) {
               value = mul(b, value, mul(b, args[channelAt], toF32(inputScale)));
             } else if (inputScale) {
@@ -242,8 +239,7 @@ struct LowerLinear : OpRewritePattern<LinearOp> {
                           toF32(inputScale) * toF32(op.getWeightScaleAttr()));
             }
             if (biasAt) {
-              if (op.getBiasPlace() == BiasPlace::AfterRounding &&
-                  !isInjected("linear-bias-place"))
+              if (op.getBiasPlace() == BiasPlace::AfterRounding)
                 value = widen(b, roundTo(b, value, element));
               value = add(b, value, widen(b, args[biasAt]));
             }
@@ -315,9 +311,7 @@ struct LowerQuantize : OpRewritePattern<QuantizeOp> {
             value = arith::DivFOp::create(b, value, divisor);
           } else {
             Value factor =
-                scale ? constantF32(b, isInjected("quantize-inverse")
-                                           ? toF32(scale)
-                                           : 1.0f / toF32(scale))
+                scale ? constantF32(b, 1.0f / toF32(scale))
                       : arith::DivFOp::create(b, constantF32(b, 1.0f), args[1])
                             .getResult();
             value = mul(b, value, factor);

@@ -15,7 +15,6 @@
 
 #include "fuse/Codegen/Hopper/PrefillKernel.h"
 #include "fuse/Codegen/Hopper/RowKernel.h"
-#include "fuse/Support/Inject.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -122,9 +121,7 @@ struct ConvertFuseToTilePass
         ranges.getBounds(), ranges.getBounds().size());
     for (auto [schedule, region] :
          llvm::zip_equal(ranges.getSchedules(), dispatch.getRanges())) {
-      auto kernels = buildProducts(*problem, isInjected("dispatch-schedule")
-                                                 ? ranges.getSchedules().front()
-                                                 : schedule);
+      auto kernels = buildProducts(*problem, schedule);
       if (failed(kernels)) {
         dispatch->erase();
         return failure();

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
-#include "fuse/Support/Inject.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Affine/Utils.h"
@@ -194,10 +193,7 @@ OpFoldResult GPUKernelBuilder::getNumBlocks(ArrayRef<unsigned> loops,
     sizes.push_back(loopSizes[loop]);
   }
   return affine::makeComposedFoldedAffineApply(host, op.getLoc(),
-                                               isInjected("gpu-grid")
-                                                   ? points.floorDiv(perBlock)
-                                                   : points.ceilDiv(perBlock),
-                                               sizes);
+                                               points.ceilDiv(perBlock), sizes);
 }
 
 void GPUKernelBuilder::createLaunch(SymbolRefAttr kernelName,

@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelBuilder.h"
-#include "fuse/Support/Inject.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -23,11 +22,9 @@ Kernel fuse::buildPointwiseKernel(GPUKernelBuilder &k) {
   Value thread = gpu::ThreadIdOp::create(b, gpu::Dimension::x);
   Value block = gpu::BlockIdOp::create(b, gpu::Dimension::x);
   Value number = k.add(k.mul(block, k.getIndex(numThreads)), thread);
-  auto guard = scf::IfOp::create(
-      b,
-      isInjected("gpu-tail") ? k.lessThan(number, k.add(number, k.getIndex(1)))
-                             : k.lessThan(number, k.getNumPoints(parallel)),
-      /*withElse=*/false);
+  auto guard =
+      scf::IfOp::create(b, k.lessThan(number, k.getNumPoints(parallel)),
+                        /*withElse=*/false);
   b.setInsertionPointToStart(guard.thenBlock());
 
   SmallVector<Value> ivs(op.getNumLoops());

@@ -381,8 +381,7 @@ void CudaInstance::evaluatePlanSymbols(const Views &tensors,
   }
   for (const Expression &number : function.tokens)
     if (int64_t tokens = number.evaluate(values.data());
-        function.maxTokens > 0 && tokens > function.maxTokens &&
-        !fuse::isInjected("plan-limit"))
+        function.maxTokens > 0 && tokens > function.maxTokens)
       throw Failure(FUSE_ERROR_TENSOR, function.name + " takes at most " +
                                            std::to_string(function.maxTokens) +
                                            " tokens, got " +

@@ -10,7 +10,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "SlotBinder.h"
-#include "fuse/Support/Inject.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -59,7 +58,7 @@ LogicalResult SlotBinder::resolve(SlotCall &call) {
 
 /// Whether a bound kernel is the implementation that was chosen.
 static bool isChoice(BoundKernelOp bound, const KernelChoice &choice) {
-  if (!choice.implementation || isInjected("slots-target"))
+  if (!choice.implementation)
     return true;
   const KernelImplementation &wanted = *choice.implementation;
   return bound.getHardware() == wanted.hardware &&

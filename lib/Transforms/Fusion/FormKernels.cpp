@@ -15,7 +15,6 @@
 #include "KernelFromMatch.h"
 #include "fuse/Analysis/ChainMatch.h"
 #include "fuse/IR/FuseOps.h"
-#include "fuse/Support/Inject.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Passes.h"
 #include "fuse/Transforms/Transforms.h"
@@ -218,7 +217,7 @@ static void collectStretch(Operation *kernel, ProvenanceAttr provenance,
 /// `stretch`, or null.
 static Operation *findOverlap(KernelMatch &match,
                               const DenseSet<Operation *> &stretch) {
-  if (stretch.empty() || isInjected("form-overlap"))
+  if (stretch.empty())
     return nullptr;
   Operation *first = match.anchor, *last = match.anchor;
   for (const KernelMatch::Member &member : match.members) {
@@ -279,9 +278,7 @@ fuse::formKernels(FunctionOpInterface function,
     sites = matchSites(function, formation);
   if (failed(verifyOptions(function, formation, sites)))
     return failure();
-  RoundingMode mode = isInjected("form-relaxed")
-                          ? RoundingMode::Relaxed
-                          : *symbolizeRoundingMode(formation.rounding);
+  RoundingMode mode = *symbolizeRoundingMode(formation.rounding);
   // What is in a group keeps its roundings, whatever the others may skip.
   if (isGroup)
     return formGroup(function, formation,

@@ -11,7 +11,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Analysis/PathGlob.h"
-#include "fuse/Support/Inject.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Passes.h"
 #include "fuse/Transforms/Transforms.h"
@@ -95,8 +94,7 @@ static bool unfuseOne(FusedOpInterface op) {
   ProvenanceAttr provenance = op.getProvenanceAttr();
   kernel->replaceAllUsesWith(chain.results);
   bool placed = true;
-  if (provenance && !provenance.getPlaces().empty() &&
-      !isInjected("unfuse-place")) {
+  if (provenance && !provenance.getPlaces().empty()) {
     placed = provenance.getPlaces().size() == chain.members.size();
     if (placed) {
       placeMembers(kernel, chain.members, provenance);
@@ -210,8 +208,6 @@ FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
   llvm::SetVector<Operation *> bodies;
   auto undo = [&](Operation *function) {
     counts.unfused += ops.size() + calls.size();
-    if (isInjected("unfuse-order"))
-      std::reverse(ops.begin(), ops.end());
     // Post-order visits a block from its first op to its last. Nobody will see
     // what a body would be.
     if (!bodies.contains(function))

@@ -11,7 +11,6 @@
 
 #include "LaunchSizes.h"
 #include "fuse/IR/FuseAttrNames.h"
-#include "fuse/Support/Inject.h"
 #include "fuse/Transforms/Passes.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -116,8 +115,7 @@ FailureOr<Attribute> PlanBuilder::getArgument(Value value) {
     while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
       value = view.getViewSource();
     if (auto it = workspace.find(value); it != workspace.end())
-      return Attribute(builder.getStringAttr(
-          "ws" + Twine(isInjected("plan-workspace") ? 0 : it->second)));
+      return Attribute(builder.getStringAttr("ws" + Twine(it->second)));
   } else if (matchPattern(value, m_Constant(&constant))) {
     return constant;
   } else if (value.getType().isIndex()) {

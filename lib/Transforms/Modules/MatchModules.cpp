@@ -12,7 +12,6 @@
 
 #include "fuse/Analysis/WeightRecipes.h"
 #include "fuse/Schedule/Chip.h"
-#include "fuse/Support/Inject.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/IR/Remarks.h"
@@ -124,7 +123,7 @@ static void replaceCalls(const ModuleSite &site) {
         interface.push_back(-1 - (it - intermediates.begin()));
         continue;
       }
-      interface.push_back(isInjected("match-side-input") ? 0 : others.size());
+      interface.push_back(others.size());
       others.push_back(arg);
     }
     llvm::append_range(sides, others);

@@ -13,7 +13,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ModuleInliner.h"
-#include "fuse/Support/Inject.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
@@ -81,9 +80,7 @@ ModuleInliner::inlineMembers(FusedCallOp call, ArrayRef<Value> operands) {
       args.clear();
       for (int64_t source : identity.getInterface())
         args.push_back(source >= 0 ? sides[source]
-                       : isInjected("inline-latest")
-                           ? intermediates.back()
-                           : intermediates[-1 - source]);
+                                   : intermediates[-1 - source]);
       sides = sides.drop_front(identity.getIgnored().size());
     }
     FailureOr<Values> results =

@@ -11,7 +11,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Support/Inject.h"
 #include "fuse/Transforms/ModuleFusion.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -27,8 +26,7 @@ static CallModuleOp createCall(OpBuilder &builder, Operation *op,
   auto call = CallModuleOp::create(builder, op->getLoc(),
                                    getForward(tables, module).getResultTypes(),
                                    callee, args);
-  if (!isInjected("unfuse-attributes"))
-    call->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  call->setDiscardableAttrs(op->getDiscardableAttrDictionary());
   return call;
 }
 

@@ -14,7 +14,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/IR/FuseOps.h"
-#include "fuse/Support/Inject.h"
 #include "fuse/Transforms/Passes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Remarks.h"
@@ -97,8 +96,7 @@ static void requantize(LinearOp linear, FloatAttr scale) {
       builder, linear.getLoc(), type, real, Value(), scale,
       QuantOrderAttr::get(builder.getContext(), QuantOrder::Reciprocal));
   linear.getWeightMutable().assign(stored);
-  if (!isInjected("scales-stale"))
-    linear.setWeightScaleAttr(scale);
+  linear.setWeightScaleAttr(scale);
 }
 
 namespace {
@@ -171,8 +169,7 @@ private:
     if (!gate || !up || toF32(gate) == toF32(up))
       return success();
     ++numUnequal;
-    bool gateIsLarger =
-        isInjected("scales-smaller") != (toF32(gate) > toF32(up));
+    bool gateIsLarger = toF32(gate) > toF32(up);
     FloatAttr larger = gateIsLarger ? gate : up;
     FloatAttr smaller = gateIsLarger ? up : gate;
     remark::RemarkOpts opts = getOpts("unequal-scales");

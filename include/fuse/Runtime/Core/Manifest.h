@@ -10,7 +10,6 @@
 #include "dlpack/dlpack.h"
 #include "fuse/Runtime/Core/Container.h"
 #include "fuse/Runtime/Core/Expression.h"
-#include "fuse/Support/Inject.h"
 #include "nlohmann/json_fwd.hpp"
 
 #include <array>
@@ -191,8 +190,7 @@ struct DeviceCode {
   /// The plan for so many tokens, which are at most those of the last one.
   const LaunchPlan &getPlan(int64_t tokens) const {
     size_t index = 0;
-    while (index + 1 < plans.size() &&
-           tokens > plans[index].upTo + isInjected("plan-bound"))
+    while (index + 1 < plans.size() && tokens > plans[index].upTo)
       ++index;
     return plans[index];
   }

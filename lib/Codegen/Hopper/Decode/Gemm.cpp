@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "DecodeKernelBuilder.h"
-#include "fuse/Support/Inject.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -186,8 +185,7 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
     return finishHidden(tileIndex, uses);
   padHidden(tileIndex);
   // Every warp arrives for itself.
-  if (!isInjected("tile-fence"))
-    FenceAsyncOp::create(b, loc, /*shared=*/false);
+  FenceAsyncOp::create(b, loc, /*shared=*/false);
   WarpSyncOp::create(b, loc);
   when(leads, [&] { WordArriveOp::create(b, loc, hiddenWord(tileIndex)); });
 }

@@ -19,7 +19,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "DecodeKernelBuilder.h"
-#include "fuse/Support/Inject.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -125,8 +124,7 @@ void DecodeKernelBuilder::storeGroupsOf(Value token, int64_t half, Value first,
 /// The tile has units of one range or of several neighbouring ones. A lane
 /// arrives for each: a release takes as long as many.
 void DecodeKernelBuilder::arriveAtRanges(Value tileIndex) {
-  if (!isInjected("tile-fence"))
-    FenceAsyncOp::create(b, loc, /*shared=*/false);
+  FenceAsyncOp::create(b, loc, /*shared=*/false);
   WarpSyncOp::create(b, loc);
   int64_t count = tiling.groupsPerTile, own = tiling.getRangeGroups();
   Value first = mul(tileIndex, count);

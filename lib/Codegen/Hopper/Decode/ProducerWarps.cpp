@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "DecodeKernelBuilder.h"
-#include "fuse/Support/Inject.h"
 
 using namespace mlir;
 using namespace fuse;
@@ -29,8 +28,6 @@ void DecodeKernelBuilder::visitFirst(Value use, PieceVisitor visit) {
     tile = add(block, mul(div(use, tiling.steps1), tileStride()));
     step = rem(use, tiling.steps1);
   }
-  if (isInjected("tile-order"))
-    std::swap(step, tile);
   if (tiling.swapped)
     return visitGroups(tile, step, visit);
   int64_t bytes = s.getWeightBytes();
@@ -357,8 +354,7 @@ void DecodeKernelBuilder::streamTokens() {
 /// which the math warps have better use.
 void DecodeKernelBuilder::announceTiles() {
   depend();
-  int64_t parts = isInjected("deferred-part") ? 1 : tiling.parts;
-  for (int64_t part = 0; part < parts; ++part) {
+  for (int64_t part = 0; part < tiling.parts; ++part) {
     BarrierOp::create(b, loc, b.getI64IntegerAttr(kTileBarrier + part),
                       b.getI64IntegerAttr(kMathThreads + 32));
     when(equal(id(IdKind::Lane), 0), [&] {
