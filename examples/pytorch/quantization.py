@@ -9,7 +9,7 @@ import torch
 import transformers
 
 import fuse_mlir
-from fuse_mlir.calibration import report_text
+from fuse_mlir.calibration.scales import report_text
 
 torch.manual_seed(0)
 model = transformers.LlamaForCausalLM(transformers.LlamaConfig(

@@ -14,73 +14,61 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # What `__getattr__` finds, for type checkers and editors.
-    from fuse_mlir.at_load import fusion_at_load, fusion_result
-    from fuse_mlir.chains import KernelError
-    from fuse_mlir.compiled import compile, decompile, export, load
-    from fuse_mlir.flow import FlowError
-    from fuse_mlir.fused_module import FusedModule
-    from fuse_mlir.globs import GlobError
-    from fuse_mlir.hub import export_hub_kernel
-    from fuse_mlir.inductor import inductor_options
-    from fuse_mlir.ir_report import explain_ir
-    from fuse_mlir.kernel_config import KernelConfig
-    from fuse_mlir.model_source import load_model
-    from fuse_mlir.modules import fuse_modules, fused, unfuse_modules
-    from fuse_mlir.native import NativeError
-    from fuse_mlir.patterns import (ModuleSpec, PatternError,
-                                    register_fusion_patterns)
-    from fuse_mlir.places import FuseError, FusionWarning
-    from fuse_mlir.ptx import PtxKernel
-    from fuse_mlir.report import bench, explain, verify
-    from fuse_mlir.static_mlp import calibrate
-    from fuse_mlir.updates import refresh
+    from fuse_mlir.checkpoint.model_source import (load_model)
+    from fuse_mlir.compiler.weight_versions import (refresh)
+    from fuse_mlir.deploy.hub import (export_hub_kernel)
+    from fuse_mlir.deploy.inductor import (inductor_options)
+    from fuse_mlir.errors import (FlowError, FuseError, FuseMlirError, FusionWarning, GlobError, KernelError, NativeError, PatternError)
+    from fuse_mlir.fusion.at_load import (fusion_at_load, fusion_result)
+    from fuse_mlir.fusion.calibrate import (calibrate)
+    from fuse_mlir.fusion.compiled_module import (compile_module, decompile_module, export, load)
+    from fuse_mlir.fusion.fused_module import (FusedModule)
+    from fuse_mlir.fusion.kernel_config import (KernelConfig)
+    from fuse_mlir.fusion.modules import (fuse_modules, fused, unfuse_modules)
+    from fuse_mlir.matching.patterns import (ModuleSpec, register_fusion_patterns)
+    from fuse_mlir.matching.ptx_kernel import (PtxKernel)
+    from fuse_mlir.reports.ir_report import (explain_ir)
+    from fuse_mlir.reports.report import (bench, explain, verify)
 
 __version__ = "0.1.0"
 
 # Public names and the modules that define them.
 _EXPORTS = {
-    "FlowError": "flow",
-    "FuseError": "places",
-    "FusedModule": "fused_module",
-    "FusionWarning": "places",
-    "GlobError": "globs",
-    "KernelConfig": "kernel_config",
-    "KernelError": "chains",
-    "ModuleSpec": "patterns",
-    "NativeError": "native",
-    "PatternError": "patterns",
-    "PtxKernel": "ptx",
-    "bench": "report",
-    "calibrate": "static_mlp",
-    "compile": "compiled",
-    "decompile": "compiled",
-    "explain": "report",
-    "explain_ir": "ir_report",
-    "export": "compiled",
-    "export_hub_kernel": "hub",
-    "fuse_modules": "modules",
-    "fused": "modules",
-    "fusion_at_load": "at_load",
-    "fusion_result": "at_load",
-    "inductor_options": "inductor",
-    "load": "compiled",
-    "load_model": "model_source",
-    "refresh": "updates",
-    "register_fusion_patterns": "patterns",
-    "unfuse_modules": "modules",
-    "verify": "report",
+    "FlowError": "errors",
+    "FuseMlirError": "errors",
+    "FuseError": "errors",
+    "FusedModule": "fusion.fused_module",
+    "FusionWarning": "errors",
+    "GlobError": "errors",
+    "KernelConfig": "fusion.kernel_config",
+    "KernelError": "errors",
+    "ModuleSpec": "matching.patterns",
+    "NativeError": "errors",
+    "PatternError": "errors",
+    "PtxKernel": "matching.ptx_kernel",
+    "bench": "reports.report",
+    "calibrate": "fusion.calibrate",
+    "compile_module": "fusion.compiled_module",
+    "decompile_module": "fusion.compiled_module",
+    "explain": "reports.report",
+    "explain_ir": "reports.ir_report",
+    "export": "fusion.compiled_module",
+    "export_hub_kernel": "deploy.hub",
+    "fuse_modules": "fusion.modules",
+    "fused": "fusion.modules",
+    "fusion_at_load": "fusion.at_load",
+    "fusion_result": "fusion.at_load",
+    "inductor_options": "deploy.inductor",
+    "load": "fusion.compiled_module",
+    "load_model": "checkpoint.model_source",
+    "refresh": "compiler.weight_versions",
+    "register_fusion_patterns": "matching.patterns",
+    "unfuse_modules": "fusion.modules",
+    "verify": "reports.report",
 }
 
 # Written out, because checkers read it too.
-__all__ = [
-    "FlowError", "FuseError", "FusedModule", "FusionWarning", "GlobError",
-    "KernelConfig", "KernelError", "ModuleSpec", "NativeError", "PatternError",
-    "PtxKernel", "bench", "calibrate", "compile", "decompile", "explain",
-    "explain_ir", "export", "export_hub_kernel", "fuse_modules", "fused",
-    "fusion_at_load", "fusion_result", "inductor_options", "load",
-    "load_model", "refresh", "register_fusion_patterns", "unfuse_modules",
-    "verify",
-]
+__all__ = ["FlowError", "FuseError", "FuseMlirError", "FusedModule", "FusionWarning", "GlobError", "KernelConfig", "KernelError", "ModuleSpec", "NativeError", "PatternError", "PtxKernel", "bench", "calibrate", "compile_module", "decompile_module", "explain", "explain_ir", "export", "export_hub_kernel", "fuse_modules", "fused", "fusion_at_load", "fusion_result", "inductor_options", "load", "load_model", "refresh", "register_fusion_patterns", "unfuse_modules", "verify"]
 
 
 def _find(name: str) -> Any:

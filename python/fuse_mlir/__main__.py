@@ -3,7 +3,7 @@
 
 import sys
 
-from fuse_mlir.cli import main
+from fuse_mlir.cli.main import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -45,7 +45,8 @@ def fuse(model, x, patterns=None, **options):
 def transformer(kind: str, dtype=torch.bfloat16, **settings) -> Any:
     """A model of transformers with drawn weights, in eval mode."""
     import transformers
-    from fuse_mlir.blocks import seed_weights
+
+    from fuse_mlir.checkpoint.models import seed_weights
 
     transformers.logging.set_verbosity_error()
     config = transformers.AutoConfig.for_model(kind, **settings)
@@ -135,10 +136,9 @@ def fp8_transformer(kind: str, input_scale: float = 0.02,
     FP8Linear has no kernel.
     """
     from transformers import FineGrainedFP8Config
-    from transformers.integrations.finegrained_fp8 import (
-        replace_with_fp8_linear)
+    from transformers.integrations.finegrained_fp8 import replace_with_fp8_linear
 
-    from fuse_mlir.ranges import quantize
+    from fuse_mlir.quantized.value_range import quantize
 
     model = transformer(kind, **settings)
     weights = {path: module.weight.detach()

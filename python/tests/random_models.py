@@ -278,7 +278,7 @@ def run(seed: int) -> str:
     if sites and draw.random() < 0.3:
         fuse_mlir.unfuse_modules(model, draw.choice(sites).parent or None)
         check_close(model, plain, x)
-    if fuse_mlir.modules.fused_sites(model):
+    if fuse_mlir.fusion.modules.fused_sites(model):
         fuse_mlir.unfuse_modules(model)
     assert snapshot(model) == before, "undone, and not as it was"
     assert hooks == [list(m._forward_hooks.values()) for m in model.modules()]

@@ -12,7 +12,8 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from fuse_mlir.importer import ImportedFunction, import_program
+from fuse_mlir.frontend.importer import import_program
+from fuse_mlir.frontend.walker import ImportedFunction
 
 ROOT = Path(__file__).resolve().parents[2]
 

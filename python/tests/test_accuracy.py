@@ -14,12 +14,18 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from fuse_mlir import cli
-from fuse_mlir.accuracy import (BUCKETS, VARIANTS, accuracy_html,
-                                accuracy_json, accuracy_text, compare,
-                                measure)
-from fuse_mlir.calibration import CalibrationError, Tools
-
+from fuse_mlir.cli import main as cli
+from fuse_mlir.calibration.accuracy import (
+    BUCKETS,
+    VARIANTS,
+    accuracy_html,
+    accuracy_json,
+    accuracy_text,
+    compare,
+    measure,
+)
+from fuse_mlir.calibration.scales import Tools
+from fuse_mlir.errors import CalibrationError
 from tests.support import tool
 from tests.test_calibration import MLP
 

@@ -9,7 +9,7 @@ from torch import nn
 
 import fuse_mlir
 from fuse_mlir import FusionWarning
-from fuse_mlir.modules import fused_sites
+from fuse_mlir.fusion.modules import fused_sites
 from tests.models import LLAMA, needs_library, transformer
 
 torch.set_num_threads(1)

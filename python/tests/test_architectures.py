@@ -6,7 +6,7 @@ import unittest
 import torch
 
 import fuse_mlir
-from fuse_mlir.modules import fused_sites
+from fuse_mlir.fusion.modules import fused_sites
 from tests.models import LLAMA, NORM_MLP, SIZES, needs_library, transformer
 
 torch.set_num_threads(1)
@@ -37,7 +37,7 @@ MORE = {"siglip_vision_model": ["head.layernorm+mlp#0"]}
 
 
 def logits(model):
-    from fuse_mlir.flow import default_inputs
+    from fuse_mlir.matching.dataflow import default_inputs
 
     with torch.no_grad():
         result = model(**default_inputs(model))
@@ -168,7 +168,7 @@ class Explanations(unittest.TestCase):
                       "'linear'", found[0].reason)
 
     def test_models_without_weights(self):
-        from fuse_mlir.blocks import build_model
+        from fuse_mlir.checkpoint.models import build_model
 
         model = build_model("qwen3", {**LLAMA, "hidden_size": 4096,
                                       "intermediate_size": 12288},
@@ -180,7 +180,7 @@ class Explanations(unittest.TestCase):
     def test_fused_sites_and_forms(self):
         import json
 
-        from fuse_mlir import report
+        from fuse_mlir.reports import report
 
         model = transformer("llama", **LLAMA)
         fuse_mlir.fuse_modules(model, {

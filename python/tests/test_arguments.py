@@ -8,10 +8,10 @@ from pathlib import Path
 import torch
 
 import fuse_mlir
-from fuse_mlir import (FuseError, KernelError, ModuleSpec, NativeError,
-                       PatternError, compiled, expert_slots, native, slots)
-from fuse_mlir.calibration import CalibrationError
-from fuse_mlir.ranges import RangeError
+from fuse_mlir import (FuseError, KernelError, ModuleSpec, NativeError, PatternError, native, slots)
+from fuse_mlir.fusion import compiled_module
+from fuse_mlir.slots import moe
+from fuse_mlir.errors import CalibrationError, RangeError
 from tests.models import fuse, needs_library, net
 
 OP = slots.OpSlot("scale", eager=lambda x: x)
@@ -22,7 +22,7 @@ def arguments():
     model, x = net(1)
     return [
         (fuse_mlir.load, 3, TypeError, "not int"),
-        (lambda v: compiled.LoadedKernel(v, "cpu"), None, TypeError,
+        (lambda v: compiled_module.LoadedKernel(v, "cpu"), None, TypeError,
          "the artefact of a kernel is of type NoneType; expected a native."),
         (native.Module, None, TypeError, "the IR is of type NoneType"),
         (native.set_num_threads, "x", TypeError, "'count' is of type str"),
@@ -57,8 +57,8 @@ def arguments():
          "the context is of type NoneType; expected a fuse_mlir.slots.Conte"),
         (slots.list_kernels, "x", TypeError, "the context is of type str"),
         (slots.unbind, "x", TypeError, "the model is of type str"),
-        (expert_slots.add_expert_slots, "x", TypeError, "model is of type"),
-        (expert_slots.remove_expert_slots, "x", TypeError, "model is of type"),
+        (moe.add_expert_slots, "x", TypeError, "model is of type"),
+        (moe.remove_expert_slots, "x", TypeError, "model is of type"),
         (lambda v: slots.OpSlot(v, eager=abs), 3, TypeError,
          "the op of a slot is of type int; expected its name"),
         (lambda v: slots.OpSlot("scale", eager=v), None, TypeError,

@@ -28,7 +28,7 @@ from transformers.utils import import_utils, kernel_config
 
 import fuse_mlir
 from fuse_mlir import FusionWarning, KernelConfig, PatternError
-from fuse_mlir.modules import fused_sites
+from fuse_mlir.fusion.modules import fused_sites
 from tests.models import LLAMA, NORM_MLP, needs_library, transformer
 
 torch.set_num_threads(1)

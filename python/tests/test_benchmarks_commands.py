@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from tests.models import needs_library
-from tests.support import ROOT, tool
+from tests.support import ROOT
 
 sys.path.insert(0, str(ROOT))
 

@@ -6,7 +6,8 @@ import unittest
 
 import torch
 
-from tests.models import LLAMA as TINY, needs_library
+from tests.models import LLAMA as TINY
+from tests.models import needs_library
 from tests.support import ROOT
 
 sys.path.insert(0, str(ROOT))

@@ -19,7 +19,6 @@ from benchmarks import packing  # noqa: E402
 from benchmarks.plan import Plan, PlanError  # noqa: E402
 from benchmarks.problem import BF16  # noqa: E402
 
-
 E4M3 = torch.float8_e4m3fn
 
 

@@ -21,8 +21,7 @@ sys.path.insert(0, str(ROOT))
 # pylint: disable=wrong-import-position
 from benchmarks import peers, tune_peers  # noqa: E402
 from benchmarks.problem import BF16, FP8, NORMS, Problem  # noqa: E402
-from benchmarks.reference import (real_output,  # noqa: E402
-                                  relative_error)
+from benchmarks.reference import real_output, relative_error  # noqa: E402
 
 
 class Peers(unittest.TestCase):
@@ -178,9 +177,8 @@ class Peers(unittest.TestCase):
         self.assertNotIn("benchmark_gpu", vars(benchmarker))
 
     def test_rows_leave_out_what_is_not_tuned(self):
-        from torch._inductor.select_algorithm import AlgorithmSelectorCache
-
         from benchmarks import mlp_h200
+        from torch._inductor.select_algorithm import AlgorithmSelectorCache
 
         def tunes(x):
             try:

@@ -18,17 +18,21 @@ sys.path.insert(0, str(ROOT))
 # pylint: disable=wrong-import-position
 from benchmarks import checks, data  # noqa: E402
 from benchmarks.cases import SETS, all_cases  # noqa: E402
-from benchmarks.checks import (KEPT_RESULTS,  # noqa: E402
-                               count_differences)
+from benchmarks.checks import KEPT_RESULTS, count_differences  # noqa: E402
 from benchmarks.plan import Plan  # noqa: E402
-from benchmarks.prefill_cases import (PREFILL_CHECKED_TOKENS,  # noqa: E402
-                                      choose_tokens)
-from benchmarks.problem import (BF16, FP8, NORMS, ROW_OPERANDS,  # noqa: E402
-                                Problem)
-from benchmarks.reference import (Chain, Range, activate,  # noqa: E402
-                                  aligned_sum, aligned_sum_error,
-                                  kernel_scalars, quantize, real_output,
-                                  relative_error)
+from benchmarks.prefill_cases import PREFILL_CHECKED_TOKENS, choose_tokens  # noqa: E402
+from benchmarks.problem import BF16, FP8, NORMS, ROW_OPERANDS, Problem  # noqa: E402
+from benchmarks.reference import (  # noqa: E402
+    Chain,
+    Range,
+    activate,
+    aligned_sum,
+    aligned_sum_error,
+    kernel_scalars,
+    quantize,
+    real_output,
+    relative_error,
+)
 
 
 class Reference(unittest.TestCase):

@@ -16,13 +16,11 @@ from .support import ROOT, fuse_opt, tool
 sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
-from benchmarks import (merge, stale, sum_checks, sweep,  # noqa: E402
-                        sweep_plot)
+from benchmarks import merge, stale, sum_checks, sweep, sweep_plot  # noqa: E402
 from benchmarks.cases import SETS, all_cases  # noqa: E402
 from benchmarks.environment import write_json  # noqa: E402
 from benchmarks.problem import NORMS, Problem  # noqa: E402
-from benchmarks.results import (Results, best_peer,  # noqa: E402
-                                side_by_side, summary)
+from benchmarks.results import Results, best_peer, side_by_side, summary  # noqa: E402
 
 
 class ResultFiles(unittest.TestCase):

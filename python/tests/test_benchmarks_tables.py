@@ -19,8 +19,7 @@ sys.path.insert(0, str(ROOT))
 
 # pylint: disable=wrong-import-position
 from benchmarks import kernels, mlp_h200, tables  # noqa: E402
-from benchmarks.cases import (DTYPES, LONE_SHAPES, TIMED_SHAPES,  # noqa: E402
-                              all_cases)
+from benchmarks.cases import DTYPES, LONE_SHAPES, TIMED_SHAPES, all_cases  # noqa: E402
 from benchmarks.mlp_h200 import served_tokens  # noqa: E402
 from benchmarks.problem import FP8  # noqa: E402
 from benchmarks.results import Results  # noqa: E402

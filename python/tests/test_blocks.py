@@ -7,8 +7,11 @@ import unittest
 import torch
 from torch import nn
 
-from fuse_mlir import blocks
-from fuse_mlir.importer import import_program
+from fuse_mlir.checkpoint import models
+from fuse_mlir.checkpoint import loader
+from fuse_mlir import errors
+from fuse_mlir.frontend import extract
+from fuse_mlir.frontend.importer import import_program
 from tests.support import fuse_opt
 
 SMALL = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
@@ -17,10 +20,10 @@ SMALL = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2,
 
 def import_chain(architecture, parent, members, settings=SMALL,
                  dtype=torch.bfloat16, shape="tokens,64", residual=False):
-    model = blocks.build_model(architecture, settings, dtype)
-    chain = blocks.take_chain(model, parent, members, residual)
-    blocks.seed_weights(chain, seed=1)
-    program = blocks.export_module(chain, blocks.parse_shape(shape), dtype)
+    model = models.build_model(architecture, settings, dtype)
+    chain = extract.take_chain(model, parent, members, residual)
+    models.seed_weights(chain, seed=1)
+    program = extract.export_module(chain, extract.parse_shape(shape), dtype)
     return import_program(program, architecture)
 
 
@@ -83,21 +86,21 @@ class Architectures(unittest.TestCase):
 class Weights(unittest.TestCase):
 
     def chain(self, seed):
-        model = blocks.build_model("qwen3", SMALL, torch.bfloat16)
-        chain = blocks.take_chain(model, "model.layers.0",
+        model = models.build_model("qwen3", SMALL, torch.bfloat16)
+        chain = extract.take_chain(model, "model.layers.0",
                                   ["post_attention_layernorm", "mlp"])
-        return blocks.seed_weights(chain, seed).state_dict()
+        return models.seed_weights(chain, seed).state_dict()
 
     def test_parameters_that_know_no_default_device(self):
         # Its norms make theirs by torch.Tensor(size).
-        model = blocks.build_model(
+        model = models.build_model(
             "imagegpt", {"n_embd": 16, "n_layer": 1, "n_head": 2},
             torch.float32)
         self.assertEqual({p.device.type for p in model.parameters()},
                          {"meta"})
 
     def test_names_are_those_of_the_model(self):
-        names = set(blocks.build_model("qwen3", SMALL,
+        names = set(models.build_model("qwen3", SMALL,
                                        torch.bfloat16).state_dict())
         self.assertLessEqual(set(self.chain(0)), names)
 
@@ -119,7 +122,7 @@ class Weights(unittest.TestCase):
         model = transformers.Qwen3ForCausalLM(config).to(torch.bfloat16)
         with tempfile.TemporaryDirectory() as directory:
             model.save_pretrained(directory)
-            loaded = blocks.load_model(directory, torch.bfloat16)
+            loaded = loader.load_model(directory, torch.bfloat16)
         name = "model.layers.0.mlp.gate_proj.weight"
         self.assertTrue(torch.equal(loaded.state_dict()[name],
                                     model.state_dict()[name]))
@@ -128,68 +131,68 @@ class Weights(unittest.TestCase):
 class Refusals(unittest.TestCase):
 
     def check(self, pattern, function, *arguments):
-        with self.assertRaisesRegex(blocks.BlockError, pattern):
+        with self.assertRaisesRegex(errors.BlockError, pattern):
             function(*arguments)
 
     def test_unknown_architecture(self):
         self.check("unknown architecture 'qwen33'; similar: "
                    "(?=.*qwen3(,|$))([^,]+, ){0,5}[^,]+$",
-                   blocks.build_model, "qwen33", {}, torch.float32)
+                   models.build_model, "qwen33", {}, torch.float32)
         self.check("unknown architecture 'zzzz'$",
-                   blocks.build_model, "zzzz", {}, torch.float32)
+                   models.build_model, "zzzz", {}, torch.float32)
         for path in ("some/model", "config.json"):
             self.check(f"'{path}' does not exist; expected a directory with a "
                        "model, a config.json, or an architecture of "
-                       "transformers", blocks.build_model, path, {},
+                       "transformers", models.build_model, path, {},
                        torch.float32)
 
     def test_unknown_setting(self):
         self.check("Qwen3Config has no setting 'hidden_sizes'; similar: "
-                   "hidden_size", blocks.build_model, "qwen3",
+                   "hidden_size", models.build_model, "qwen3",
                    {"hidden_sizes": 1}, torch.float32)
-        self.check("Qwen3Config has no setting 'zzzz'$", blocks.build_model,
+        self.check("Qwen3Config has no setting 'zzzz'$", models.build_model,
                    "qwen3", {"zzzz": 1}, torch.float32)
 
     def test_wrong_settings(self):
         self.check("transformers cannot build 'qwen3' with these settings: "
                    "TypeError: .*'num_hidden_layers' expected int, got str",
-                   blocks.build_model, "qwen3", {"num_hidden_layers": "x"},
+                   models.build_model, "qwen3", {"num_hidden_layers": "x"},
                    torch.float32)
         self.check("transformers cannot build 'qwen3' with these settings: "
                    "ValueError: .*num_hidden_layers",
-                   blocks.build_model, "qwen3", {"num_hidden_layers": -1},
+                   models.build_model, "qwen3", {"num_hidden_layers": -1},
                    torch.float32)
 
     def test_impossible_settings(self):
         self.check("transformers cannot build 'glm' with these settings: "
-                   "AssertionError: Padding_idx", blocks.build_model, "glm",
+                   "AssertionError: Padding_idx", models.build_model, "glm",
                    SMALL, torch.float32)
 
     def test_unknown_member(self):
         model = nn.Sequential(nn.Linear(2, 2))
         self.check("no module '0.mlp': '0' has no child 'mlp'; it has none",
-                   blocks.take_chain, model, "0", ["mlp"])
+                   extract.take_chain, model, "0", ["mlp"])
         self.check("the model has no child 'x'; it has 0",
-                   blocks.take_chain, model, "x", ["mlp"])
+                   extract.take_chain, model, "x", ["mlp"])
 
     def test_missing_directory(self):
-        self.check("no directory '/nowhere'", blocks.load_model, "/nowhere",
+        self.check("no directory '/nowhere'", loader.load_model, "/nowhere",
                    torch.float32)
 
     def test_bad_shape(self):
-        self.check("bad dimension '0' in shape 'a,0'", blocks.parse_shape,
+        self.check("bad dimension '0' in shape 'a,0'", extract.parse_shape,
                    "a,0")
-        self.check("bad dimension ''", blocks.parse_shape, "a,,4")
+        self.check("bad dimension ''", extract.parse_shape, "a,,4")
 
     def test_missing_size(self):
         self.check("no size given for dimension 'tokens'",
-                   blocks.example_input, ["tokens", 4], {}, torch.float32, 0)
+                   extract.example_input, ["tokens", 4], {}, torch.float32, 0)
 
     def test_buffers_cannot_be_drawn(self):
         with torch.device("meta"):
             module = nn.BatchNorm1d(4)
         self.check("cannot draw values for buffers: running_mean",
-                   blocks.seed_weights, module, 0)
+                   models.seed_weights, module, 0)
 
 
 if __name__ == "__main__":

@@ -12,12 +12,20 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from fuse_mlir.calibration import (CalibrationError, Tools, calibrate, observe,
-                                 observed_names, report_html, report_json,
-                                 report_text, scales_json, stored_weights,
-                                 weight_error)
-from fuse_mlir.ranges import Range
-
+from fuse_mlir.calibration.scales import (
+    Tools,
+    calibrate,
+    observe,
+    observed_names,
+    report_html,
+    report_json,
+    report_text,
+    scales_json,
+    stored_weights,
+    weight_error,
+)
+from fuse_mlir.errors import CalibrationError
+from fuse_mlir.quantized.value_range import Range
 from tests.support import tool
 
 MLP = """

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from fuse_mlir.cli import main
+from fuse_mlir.cli.main import main
 
 
 def run(*arguments):

@@ -9,8 +9,8 @@ import unittest
 from pathlib import Path
 from unittest import mock
 
-from fuse_mlir import blocks
-from fuse_mlir.cli import main
+from fuse_mlir.checkpoint import models as blocks
+from fuse_mlir.cli.main import main
 from tests.models import LLAMA, needs_library
 
 SETTINGS = [f"--set={key}={value}" for key, value in

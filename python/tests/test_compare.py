@@ -5,7 +5,7 @@ import unittest
 
 import numpy as np
 
-from fuse_mlir.compare import difference, table, ulp
+from fuse_mlir.calibration.compare import difference, table, ulp
 
 
 class Ulp(unittest.TestCase):

@@ -10,10 +10,18 @@ from torch import nn
 
 import fuse_mlir
 from fuse_mlir import slots
-from fuse_mlir.emulation import emulated
-from fuse_mlir.modules import fused_sites
-from tests.models import (CHAIN, LLAMA, SIZES, Block, Net, fp8_transformer,
-                          needs_library, transformer)
+from fuse_mlir.quantized.fp8_reference import emulated
+from fuse_mlir.fusion.modules import fused_sites
+from tests.models import (
+    CHAIN,
+    LLAMA,
+    SIZES,
+    Block,
+    Net,
+    fp8_transformer,
+    needs_library,
+    transformer,
+)
 from tests.test_hub import load
 
 #: One thread for each row.
@@ -216,8 +224,7 @@ class Cuda(unittest.TestCase):
 
     def test_experts(self):
         from transformers import Qwen3MoeConfig
-        from transformers.models.qwen3_moe.modeling_qwen3_moe import (
-            Qwen3MoeExperts)
+        from transformers.models.qwen3_moe.modeling_qwen3_moe import Qwen3MoeExperts
 
         model = nn.Module()
         model.experts = Qwen3MoeExperts(Qwen3MoeConfig(

@@ -6,8 +6,7 @@ import unittest
 
 import sympy
 
-from fuse_mlir.emitter import Emitter, float_literal, quote, symbol, \
-    tensor_type
+from fuse_mlir.ir.builder import Emitter, float_literal, quote, symbol, tensor_type
 
 
 class Literals(unittest.TestCase):

@@ -10,11 +10,12 @@ import torch
 from torch import nn
 
 import fuse_mlir
-from fuse_mlir import kernels, native, slots
-from fuse_mlir.expert_slots import add_expert_slots, remove_expert_slots
-from fuse_mlir.experts import (UnknownExperts, activation_of,
-                               looks_like_experts, moe_experts)
-from fuse_mlir.modules import fused_sites
+from fuse_mlir import native, slots
+from fuse_mlir.compiler import kernels
+from fuse_mlir.errors import UnknownExperts
+from fuse_mlir.slots.moe import add_expert_slots, remove_expert_slots
+from fuse_mlir.matching.moe import activation_of, looks_like_experts, moe_experts
+from fuse_mlir.fusion.modules import fused_sites
 from tests.models import SIZES, needs_library, transformer
 
 torch.set_num_threads(1)

@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 import fuse_mlir
-from fuse_mlir import report
-from fuse_mlir.flips import match_flips
-from fuse_mlir.kernels import Kernel
-from fuse_mlir.ranges import quantize
-from fuse_mlir.stored import Policy, StoredLinear, StoredParts
+from fuse_mlir.reports import report
+from fuse_mlir.quantized.flips import match_flips
+from fuse_mlir.compiler.kernels import Kernel
+from fuse_mlir.quantized.value_range import quantize
+from fuse_mlir.quantized.stored import Policy, StoredLinear, StoredParts
 from tests.models import needs_library
 
 SCALE = 0.0371

@@ -12,8 +12,8 @@ from torch import nn
 
 import fuse_mlir
 from fuse_mlir import FuseError, PatternError
-from fuse_mlir.formulas import RoundedOnce, rounds_inside
-from fuse_mlir.modules import fused_sites
+from fuse_mlir.matching.activations import RoundedOnce, rounds_inside
+from fuse_mlir.fusion.modules import fused_sites
 from tests.models import SIZES, Block, Norm, needs_library, net, transformer
 
 torch.set_num_threads(1)
@@ -134,8 +134,8 @@ class Relaxed(unittest.TestCase):
         self.assertEqual((site.families, site.note), (("mlp",), ""))
 
     def test_for_a_check_only(self):
-        with mock.patch("fuse_mlir.report.modules.fused",
-                        side_effect=fuse_mlir.modules.fused) as fused:
+        with mock.patch("fuse_mlir.reports.report.modules.fused",
+                        side_effect=fuse_mlir.fusion.modules.fused) as fused:
             for rounding in ("exact", "relaxed"):
                 self.assertTrue(fuse_mlir.verify(self.model, self.x,
                                                  rounding=rounding))

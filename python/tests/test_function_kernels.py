@@ -11,7 +11,8 @@ import torch
 from torch import nn
 
 from fuse_mlir import native, slots
-from fuse_mlir.model_slots import list_slots
+from fuse_mlir import errors
+from fuse_mlir.slots.models import list_slots
 from fuse_mlir.slots import HardwareRequirement, KernelSpec
 
 EPS = 1e-6
@@ -59,7 +60,7 @@ class FunctionKernels(unittest.TestCase):
                           self.context, rebind=True)
 
     def fails(self, text, call, *args, **kwargs):
-        with self.assertRaises(native.NativeError) as caught:
+        with self.assertRaises(errors.NativeError) as caught:
             call(*args, **kwargs)
         self.assertIn(text, str(caught.exception))
 

@@ -3,7 +3,8 @@
 
 import unittest
 
-from fuse_mlir.globs import GlobError, PathGlob
+from fuse_mlir.errors import GlobError
+from fuse_mlir.matching.path_glob import PathGlob
 
 # The tree of test/Transforms/list-modules.mlir.
 TREE = ["layers", "layers.3", "layers.3.mlp", "layers.3.mlp.inner",

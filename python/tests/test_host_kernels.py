@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import torch
 
 from fuse_mlir import native
+from fuse_mlir import errors
 
 BF16, F32 = torch.bfloat16, torch.float32
 NAMES = {BF16: "bf16", F32: "f32"}
@@ -272,7 +273,7 @@ class HostKernelsTest(unittest.TestCase):
             for dtype in (F32, BF16):
                 try:
                     site = gated(66, 70, dtype, cpu)
-                except native.NativeError as error:
+                except errors.NativeError as error:
                     if "this machine has" not in str(error):
                         raise
                 else:
@@ -309,15 +310,15 @@ class HostKernelsTest(unittest.TestCase):
         self.assertEqual(site.run(site.fast, site.input(0))[0].shape, (0, 64))
 
     def test_number_of_threads(self) -> None:
-        with self.assertRaisesRegex(native.NativeError,
+        with self.assertRaisesRegex(errors.NativeError,
                                     "2000 threads, expected at most 1024"):
             native.set_num_threads(2000)
 
     def test_only_gpus_are_exclusive(self) -> None:
-        with self.assertRaisesRegex(native.NativeError,
+        with self.assertRaisesRegex(errors.NativeError,
                                     "only a CUDA device can be exclusive"):
             native.set_exclusive("cpu")
-        with self.assertRaisesRegex(native.NativeError,
+        with self.assertRaisesRegex(errors.NativeError,
                                     "no usable CUDA driver"):
             native.set_exclusive("cuda:0")
 

@@ -21,11 +21,23 @@ from torch import nn
 from torch.nn.utils import parametrizations, parametrize
 
 import fuse_mlir
-from fuse_mlir import FuseError, chains
-from fuse_mlir.blocks import seed_weights
-from fuse_mlir.fused_module import FusedModule
-from tests.models import (LLAMA, MLP, Block, Norm, fp8_transformer,
-                          fuse, needs_library, net, snapshot, transformer)
+from fuse_mlir import FuseError
+from fuse_mlir.compiler import chains
+from fuse_mlir import errors
+from fuse_mlir.checkpoint.models import seed_weights
+from fuse_mlir.fusion.fused_module import FusedModule
+from tests.models import (
+    LLAMA,
+    MLP,
+    Block,
+    Norm,
+    fp8_transformer,
+    fuse,
+    needs_library,
+    net,
+    snapshot,
+    transformer,
+)
 from tests.support import ROOT
 
 torch.set_num_threads(1)
@@ -320,10 +332,10 @@ class Changes(unittest.TestCase):
             model.layers[0].norm._replicate_for_data_parallel()
         fuse_mlir.unfuse_modules(model)
         model.layers[0].norm._replicate_for_data_parallel()
-        compiled = fuse_mlir.compile(model.layers[0].mlp)
+        compiled = fuse_mlir.compile_module(model.layers[0].mlp)
         with self.assertRaisesRegex(FuseError, "of the compiled MLP read"):
             compiled._replicate_for_data_parallel()
-        fuse_mlir.decompile(compiled)._replicate_for_data_parallel()
+        fuse_mlir.decompile_module(compiled)._replicate_for_data_parallel()
 
     def test_a_kernel_that_is_copied_alone(self):
         # As PEFT does with what `modules_to_save` names.
@@ -446,16 +458,16 @@ class Changes(unittest.TestCase):
                 r"part of site 'norm\+mlp#0'; unfuse it before, or use "
                 "torch.export"):
             torch.jit.script(model)
-        fuse_mlir.compile(block)
+        fuse_mlir.compile_module(block)
         with self.assertRaisesRegex(
-                chains.KernelError, "the compiled Block expects tensors, got "
+                errors.KernelError, "the compiled Block expects tensors, got "
                 "Proxy: torch.fx.symbolic_trace sees no kernel"):
             torch.fx.symbolic_trace(block)
         with self.assertRaisesRegex(
                 FuseError, "torch.jit.script sees no kernel, and Block is "
                 "compiled to one; decompile it before, or use torch.export"):
             torch.jit.script(block)
-        for each in (fuse_mlir.decompile(block), model):
+        for each in (fuse_mlir.decompile_module(block), model):
             fuse_mlir.unfuse_modules(each)
             close(torch.fx.symbolic_trace(each)(x), each(x))
 
@@ -465,7 +477,7 @@ class Changes(unittest.TestCase):
         script = """
 import sys
 import torch
-import fuse_mlir.exported
+import fuse_mlir.compiler.exported
 x, expected = torch.load(sys.argv[2])
 assert torch.equal(torch.jit.load(sys.argv[1])(x), expected)
 """
@@ -643,8 +655,8 @@ class DefaultDevice(unittest.TestCase):
             ours = model(x)
             fuse_mlir.refresh(model)
             fuse_mlir.unfuse_modules(model)
-            block = fuse_mlir.compile(model.layers[0])
-            close(block(x), fuse_mlir.decompile(block)(x))
+            block = fuse_mlir.compile_module(model.layers[0])
+            close(block(x), fuse_mlir.decompile_module(block)(x))
         close(ours, expected)
 
     def test_scales(self):
@@ -713,7 +725,7 @@ class Threads(unittest.TestCase):
                 return 2 * x
 
         in_other = x.clone()
-        with mock.patch("fuse_mlir.exported._kernel",
+        with mock.patch("fuse_mlir.compiler.exported._kernel",
                         side_effect=AssertionError("a program's kernel")):
             torch.export.export(Stops(), (x,), strict=False)
         self.assertTrue(seen[0][0])

@@ -21,7 +21,7 @@ import torch
 from torch import nn
 
 import fuse_mlir
-from fuse_mlir.hub_host import _driver, _packing
+from fuse_mlir.deploy.hub_template import _driver, _packing
 from tests.models import CHAIN, MLP, Block, Net, needs_library, net
 
 torch.set_num_threads(1)

@@ -18,11 +18,17 @@ from torch import nn
 
 import fuse_mlir
 from fuse_mlir import FuseError, FusionWarning, PatternError
-from fuse_mlir.at_load import fuse_loaded
-from fuse_mlir.emulation import emulated
-from fuse_mlir.modules import all_sites
-from tests.models import (LLAMA, SIZES, fp8_transformer, needs_library,
-                          snapshot, transformer)
+from fuse_mlir.fusion.at_load import fuse_loaded
+from fuse_mlir.quantized.fp8_reference import emulated
+from fuse_mlir.fusion.modules import all_sites
+from tests.models import (
+    LLAMA,
+    SIZES,
+    fp8_transformer,
+    needs_library,
+    snapshot,
+    transformer,
+)
 
 torch.set_num_threads(1)
 
@@ -138,7 +144,7 @@ class Endpoints(unittest.TestCase):
         return model
 
     def test_finding_15_kernels_of_the_hub_are_taken(self):
-        from fuse_mlir.endpoints import endpoint
+        from fuse_mlir.matching.endpoints import endpoint
 
         for act, function in (("silu", "swiglu"),
                               ("gelu_pytorch_tanh", "geglu")):

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.export import Dim
 
-from fuse_mlir.importer import ImportFailure
+from fuse_mlir.errors import ImportFailure
 from tests.support import fuse_opt, import_function
 
 BF16 = torch.bfloat16

@@ -7,8 +7,8 @@ import torch
 from torch._dynamo.backends.common import aot_autograd
 
 import fuse_mlir
-from fuse_mlir.inductor import ResidualPass
-from fuse_mlir.modules import fused_sites
+from fuse_mlir.deploy.inductor import ResidualPass
+from fuse_mlir.fusion.modules import fused_sites
 from tests.models import CHAIN, Block, Net, needs_library, net
 
 torch.set_num_threads(1)

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 import torch
 import transformers
-from safetensors.torch import save_file
 
-from fuse_mlir.blocks import BlockError
-from fuse_mlir.input_files import input_type, rounded_files
+from fuse_mlir.errors import BlockError
+from fuse_mlir.calibration.input_files import input_type, rounded_files
 from tests.models import needs_library
 from tests.support import tool
 from tests.test_cli_models import run

@@ -6,7 +6,7 @@ import unittest
 from pathlib import Path
 
 from fuse_mlir import explain_ir
-from fuse_mlir.ir_report import ExplainError
+from fuse_mlir.errors import ExplainError
 from tests.support import ROOT, tool
 
 EXAMPLE = ROOT / "examples" / "decoder-model.mlir"

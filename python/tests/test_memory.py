@@ -12,8 +12,8 @@ import torch
 
 import fuse_mlir
 from fuse_mlir import native
-from fuse_mlir.kernels import Kernel
-from fuse_mlir.modules import fused_sites
+from fuse_mlir.compiler.kernels import Kernel
+from fuse_mlir.fusion.modules import fused_sites
 from tests.models import CHAIN, Block, needs_library, net
 
 torch.set_num_threads(1)
@@ -91,7 +91,7 @@ class Unfusing(unittest.TestCase):
         self.assertLess(after - before, 0.25 * packed)
 
     def test_refusing_a_site_frees_what_was_measured(self):
-        from fuse_mlir import timing
+        from fuse_mlir.fusion import timing
 
         timing.forget()
         self.addCleanup(timing.forget)

@@ -10,12 +10,11 @@ import unittest
 import torch
 from torch import nn
 
-from fuse_mlir import fuse_modules, rewritten, slots
-from fuse_mlir.expert_slots import add_expert_slots, remove_expert_slots
-from fuse_mlir.model_slots import (AddedSlots, add_slots, list_slots,
-                                   remove_slots)
-from tests.models import (LLAMA, NORM_MLP, SIZES, needs_library, snapshot,
-                          transformer)
+from fuse_mlir import fuse_modules, slots
+from fuse_mlir.slots import rewritten
+from fuse_mlir.slots.moe import add_expert_slots, remove_expert_slots
+from fuse_mlir.slots.models import AddedSlots, add_slots, list_slots, remove_slots
+from tests.models import LLAMA, NORM_MLP, SIZES, needs_library, snapshot, transformer
 
 torch.set_num_threads(1)
 

@@ -14,8 +14,11 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 import fuse_mlir
-from fuse_mlir import blocks, checkpoint, formats, model_source
-from fuse_mlir.checkpoint_check import compare_with_files
+from fuse_mlir.checkpoint import loader
+from fuse_mlir import errors
+from fuse_mlir.checkpoint import formats
+from fuse_mlir.checkpoint import model_source
+from fuse_mlir.checkpoint.check import compare_with_files
 from tests.models import needs_library
 from tests.support import tool
 from tests.test_cli_models import run
@@ -199,7 +202,7 @@ class Weights(Directories):
         self.assertEqual(status, 0, error + out)
         self.assertIn("files  model  14 of 14 parameters have the values of",
                       out)
-        loaded = blocks.load_model(path, torch.bfloat16)
+        loaded = loader.load_model(path, torch.bfloat16)
         with torch.no_grad():
             loaded.model.layers[0].mlp.up_proj.weight[3, 4] += 1.0
         found = compare_with_files(loaded, path)
@@ -261,7 +264,7 @@ class Quantized(Directories):
                 stored = load_file(output.with_suffix(".safetensors"))
                 weight = next(t for n, t in stored.items() if "gate" in n)
                 self.assertIs(weight.dtype, torch.float8_e4m3fn)
-                model = blocks.load_model(path, torch.bfloat16)
+                model = loader.load_model(path, torch.bfloat16)
                 linear = model.model.layers[0].mlp.gate_proj
                 real = linear.weight.float() * linear.weight_scale
                 error = (real - exact.float()).norm() / exact.float().norm()
@@ -288,9 +291,9 @@ class Quantized(Directories):
     def test_codes_that_were_read_as_numbers_are_found(self):
         path = self.write("beside", QWEN3, modelopt_weights(),
                           hf_quant_config=HF_QUANT)
-        with mock.patch.object(checkpoint, "is_stored_checkpoint",
+        with mock.patch.object(loader, "is_stored_checkpoint",
                                return_value=False):
-            model = blocks.load_model(path, torch.bfloat16)
+            model = loader.load_model(path, torch.bfloat16)
         found = compare_with_files(model, path)
         self.assertFalse(found)
         self.assertIn("holds the codes of torch.float8_e4m3fn as if they were "
@@ -398,7 +401,7 @@ class Quantized(Directories):
                 (("/nowhere",), "no directory '/nowhere'"),
                 ((self.path, torch.float64),
                  "dtype is torch.float64; expected one of torch.bfloat16")):
-            with self.assertRaisesRegex(blocks.BlockError, text):
+            with self.assertRaisesRegex(errors.BlockError, text):
                 fuse_mlir.load_model(*arguments)
 
     def test_supported_formats(self):

@@ -7,7 +7,7 @@ import unittest
 import torch
 
 import fuse_mlir
-from fuse_mlir import blocks
+from fuse_mlir.checkpoint import models as blocks
 from tests.models import needs_library
 from tests.support import ROOT
 

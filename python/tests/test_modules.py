@@ -17,13 +17,21 @@ import torch
 from torch import nn
 
 import fuse_mlir
-from fuse_mlir import (FuseError, KernelConfig, KernelError, ModuleSpec,
-                       PatternError)
-from fuse_mlir.fused_module import FusedModule
-from fuse_mlir.modules import fused_sites
-from fuse_mlir.places import FusedIdentity
-from tests.models import (CHAIN, MLP, Block, Net, Norm, fuse, needs_library,
-                          net, snapshot)
+from fuse_mlir import (FuseError, KernelConfig, KernelError, ModuleSpec, PatternError)
+from fuse_mlir.fusion.fused_module import FusedModule
+from fuse_mlir.fusion.modules import fused_sites
+from fuse_mlir.fusion.proxies import FusedIdentity
+from tests.models import (
+    CHAIN,
+    MLP,
+    Block,
+    Net,
+    Norm,
+    fuse,
+    needs_library,
+    net,
+    snapshot,
+)
 from tests.support import ROOT
 
 torch.set_num_threads(1)
@@ -347,7 +355,7 @@ class State(unittest.TestCase):
         script = """
 import sys
 import torch
-import fuse_mlir.exported
+import fuse_mlir.compiler.exported
 program = torch.export.load(sys.argv[1]).module()
 x, expected = torch.load(sys.argv[2])
 assert torch.equal(program(x), expected)
@@ -490,7 +498,6 @@ class Declared(unittest.TestCase):
                          (spelled, {("Norm", "MLP"): "fuse"}))
         config = KernelConfig(spelled | {"RMSNorm": "/path/to:Norm"},
                               use_local_kernel=True)
-        from transformers import KernelConfig as _  # finds packages itself
 
         with mock.patch("importlib.util.find_spec"):
             made = config.hub_config()
@@ -536,21 +543,21 @@ class Compiled(unittest.TestCase):
         block, x = Block().eval().requires_grad_(False), torch.randn(3, 8)
         expected = block(x)
         keys = list(block.state_dict())
-        self.assertIs(fuse_mlir.compile(block), block)
+        self.assertIs(fuse_mlir.compile_module(block), block)
         torch.testing.assert_close(block(x), expected, atol=1e-6, rtol=1e-5)
         torch.testing.assert_close(copy.deepcopy(block)(x), expected,
                                    atol=1e-6, rtol=1e-5)
         self.assertEqual(list(block.state_dict()), keys)
-        self.assertIs(fuse_mlir.compile(block), block)
+        self.assertIs(fuse_mlir.compile_module(block), block)
         torch.testing.assert_close(block(x), expected, atol=1e-6, rtol=1e-5)
-        self.assertIs(fuse_mlir.decompile(block), block)
+        self.assertIs(fuse_mlir.decompile_module(block), block)
         self.assertIs(type(block), Block)
         self.assertTrue(torch.equal(block(x), expected))
         with self.assertRaisesRegex(FuseError, "Block is not compiled"):
-            fuse_mlir.decompile(block)
+            fuse_mlir.decompile_module(block)
 
     def test_a_class(self):
-        @fuse_mlir.compile
+        @fuse_mlir.compile_module
         class Own(Block):
             pass
 
@@ -720,7 +727,8 @@ class Candidates(unittest.TestCase):
 
     def test_models_of_sound_need_no_inputs(self):
         import transformers
-        from fuse_mlir.blocks import seed_weights
+
+        from fuse_mlir.checkpoint.models import seed_weights
 
         model = seed_weights(transformers.Wav2Vec2Model(
             transformers.Wav2Vec2Config(

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from fuse_mlir.compare import difference
+from fuse_mlir.calibration.compare import difference
 from tests.support import ROOT, Function, import_function, tool
 
 BF16 = torch.bfloat16

@@ -15,10 +15,10 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from fuse_mlir.about import About, about
-from fuse_mlir.modules import SiteResult
-from fuse_mlir.report import Check, Timing, Verification, sites_html
-from fuse_mlir.sites import Refusal
+from fuse_mlir.support.about import About, about
+from fuse_mlir.reports.report import Check, Timing, Verification, sites_html
+from fuse_mlir.fusion.results import SiteResult
+from fuse_mlir.matching.sites import Refusal
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 ABOUT = About("models/<tiny>", "python -m fuse_mlir verify models/<tiny>",

@@ -13,10 +13,8 @@ import unittest
 import torch
 import transformers
 
-from fuse_mlir import (FuseError, KernelConfig, ModuleSpec, PatternError,
-                       fuse_modules, fusion_at_load, register_fusion_patterns,
-                       unfuse_modules)
-from fuse_mlir.modules import fused_sites
+from fuse_mlir import (FuseError, KernelConfig, ModuleSpec, PatternError, fuse_modules, fusion_at_load, register_fusion_patterns, unfuse_modules)
+from fuse_mlir.fusion.modules import fused_sites
 from tests.models import LLAMA, needs_library, transformer
 
 torch.set_num_threads(1)

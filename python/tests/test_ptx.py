@@ -15,8 +15,11 @@ import torch
 
 import fuse_mlir
 from fuse_mlir import native
-from fuse_mlir.modules import fused_sites
-from fuse_mlir.ptx import PtxError, PtxKernel, compile_ptx
+from fuse_mlir import errors
+from fuse_mlir.errors import PtxError
+from fuse_mlir.fusion.modules import fused_sites
+from fuse_mlir.compiler.ptx import compile_ptx
+from fuse_mlir.matching.ptx_kernel import PtxKernel
 from tests.models import CHAIN, needs_library, net
 
 torch.set_num_threads(1)
@@ -85,7 +88,7 @@ class Files(unittest.TestCase):
                      chip="sm_75")
 
     def test_entry(self):
-        self.refused(native.NativeError, "other", entry="other")
+        self.refused(errors.NativeError, "other", entry="other")
 
     def test_model_on_the_cpu(self):
         model, x = net()
@@ -116,7 +119,7 @@ class Artifacts(unittest.TestCase):
                  lambda: artifact.sections(native.SECTION_PTX), 0)):
             failing = mock.Mock(return_value=result)
             with self.subTest(name), mock.patch.object(lib, name, failing), \
-                    self.assertRaises(native.NativeError):
+                    self.assertRaises(errors.NativeError):
                 read()
 
     def test_code_for_gpus_on_the_cpu(self):

@@ -26,7 +26,7 @@ class RandomModels(unittest.TestCase):
 
     def test_a_wrong_kernel_is_noticed(self):
         def fuse_wrongly(model, *args, **options):
-            result = fuse_mlir.modules.fuse_modules(model, *args, **options)
+            result = fuse_mlir.fusion.modules.fuse_modules(model, *args, **options)
             next(model.parameters()).mul_(1.25)
             return result
 

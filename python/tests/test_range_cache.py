@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fuse_mlir import range_cache
-from fuse_mlir.ranges import Range, RangeError, choose_scale
+from fuse_mlir.calibration import range_cache
+from fuse_mlir.errors import RangeError
+from fuse_mlir.quantized.value_range import Range, choose_scale
 
 
 class RangeCacheTest(unittest.TestCase):

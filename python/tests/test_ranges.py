@@ -8,8 +8,8 @@ import unittest
 import numpy as np
 import torch
 
-from fuse_mlir.ranges import (Range, RangeError, choose_scale, dequantize,
-                              quantize)
+from fuse_mlir.errors import RangeError
+from fuse_mlir.quantized.value_range import Range, choose_scale, dequantize, quantize
 
 
 class RangeTest(unittest.TestCase):

@@ -17,11 +17,24 @@ from torch import nn
 from torch.nn import functional as F
 
 import fuse_mlir
-from fuse_mlir import chains, messages, native, refusals, slots, stored
-from fuse_mlir.modules import fused_sites
-from fuse_mlir.ptx import PtxKernel
-from tests.models import (CHAIN, LLAMA, MLP, Block, Norm, fp8_transformer,
-                          fuse, needs_library, net, transformer)
+from fuse_mlir import native, slots
+from fuse_mlir.compiler import chains
+from fuse_mlir import errors
+from fuse_mlir.support import messages
+from fuse_mlir.native import refusals
+from fuse_mlir.fusion.modules import fused_sites
+from fuse_mlir.matching.ptx_kernel import PtxKernel
+from tests.models import (
+    CHAIN,
+    LLAMA,
+    MLP,
+    Block,
+    fp8_transformer,
+    fuse,
+    needs_library,
+    net,
+    transformer,
+)
 from tests.support import ROOT
 
 torch.set_num_threads(1)
@@ -79,7 +92,7 @@ class Ids(unittest.TestCase):
         found += [(id_, words.name, "refusals.py")
                   for id_, words in refusals.COMPILER.items()]
         found += [(id_, name, "stored.py")
-                  for name, id_ in stored.REFUSALS.items()]
+                  for name, id_ in errors.REFUSALS.items()]
         for id_, name, path in found:
             with self.subTest(id_, file=path):
                 self.assertIn(id_, self.listed)
@@ -113,7 +126,7 @@ class Ids(unittest.TestCase):
         theirs += "".join(p.read_text() for p in
                           (ROOT / "unittests").rglob("*.cpp"))
         for id_ in {*(i for i, _, _ in raised()), *refusals.IDS.values(),
-                    *stored.REFUSALS.values()}:
+                    *errors.REFUSALS.values()}:
             with self.subTest(id_):
                 # Either by its id or by its name, as the tests of scales do.
                 self.assertTrue(id_ in ours
@@ -361,7 +374,7 @@ class Reasons(unittest.TestCase):
 
     def test_what_the_compiler_has_no_code_for(self) -> None:
         with mock.patch.object(
-                native.Module, "run", side_effect=native.NativeError(
+                native.Module, "run", side_effect=errors.NativeError(
                     "'fuse.linear' needs a weight of rank 2")):
             chains._CACHE.clear()
             self.refused("FUSE-N229", "the compiler refuses the members: "
@@ -388,7 +401,7 @@ class Native(unittest.TestCase):
 
     def check(self, expected: str, status: str,
               act: Callable[[], Any]) -> None:
-        with self.assertRaises(native.NativeError) as caught:
+        with self.assertRaises(errors.NativeError) as caught:
             act()
         self.assertRegex(str(caught.exception), f"^{expected}")
         self.assertNotRegex(str(caught.exception),

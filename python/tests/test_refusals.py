@@ -12,8 +12,18 @@ from torch.utils._pytree import tree_map_only
 
 import fuse_mlir
 from fuse_mlir import FlowError, FuseError, PatternError
-from tests.models import (CHAIN, LLAMA, MLP, Block, Norm, fuse,
-                          needs_library, net, snapshot, transformer)
+from tests.models import (
+    CHAIN,
+    LLAMA,
+    MLP,
+    Block,
+    Norm,
+    fuse,
+    needs_library,
+    net,
+    snapshot,
+    transformer,
+)
 
 torch.set_num_threads(1)
 
@@ -217,8 +227,7 @@ class Refusals(unittest.TestCase):
     def test_models_that_transformers_has_sharded(self):
         import torch.distributed as dist
         from torch.distributed.device_mesh import init_device_mesh
-        from transformers.distributed.tensor_parallel import (
-            apply_tensor_parallelism)
+        from transformers.distributed.tensor_parallel import apply_tensor_parallelism
 
         dist.init_process_group("gloo", store=dist.HashStore(), rank=0,
                                 world_size=1)
@@ -441,7 +450,7 @@ class Refusals(unittest.TestCase):
     def test_sizes_of_images(self):
         from types import SimpleNamespace
 
-        from fuse_mlir.flow import default_inputs
+        from fuse_mlir.matching.dataflow import default_inputs
 
         model = nn.Linear(8, 8)
         model.main_input_name = "pixel_values"
@@ -506,6 +515,6 @@ class NoModules(unittest.TestCase):
                         "torch.nn.Module"):
                     function(model)
         for target in ("qwen3", int):
-            with self.assertRaisesRegex(TypeError, "compile takes a "
+            with self.assertRaisesRegex(TypeError, "compile_module takes a "
                                         "torch.nn.Module or a class of them"):
-                fuse_mlir.compile(target)
+                fuse_mlir.compile_module(target)

@@ -10,9 +10,10 @@ from unittest import mock
 import torch
 
 import fuse_mlir
-from fuse_mlir import report
-from fuse_mlir.kernels import Kernel
-from fuse_mlir.report import sites_html, sites_json, sites_text
+from fuse_mlir.reports import report
+from fuse_mlir.compiler.kernels import Kernel
+from fuse_mlir.reports.report import sites_html, sites_json
+from fuse_mlir.fusion.results import sites_text
 from tests.models import CHAIN, Block, Net, fuse, needs_library, net
 
 INF, NAN = float("inf"), float("nan")
@@ -141,11 +142,11 @@ class Sites(unittest.TestCase):
     def test_a_module_that_is_an_mlp_itself(self):
         model, x = net(1)
         with self.assertRaisesRegex(fuse_mlir.FuseError, "MLP has no chain to "
-                                    "fuse.*; fuse_mlir.compile"):
+                                    "fuse.*; fuse_mlir.compile_module"):
             fuse_mlir.fuse_modules(model.layers[0].mlp, inputs=x)
         with self.assertRaises(fuse_mlir.FuseError) as caught:
             fuse_mlir.fuse_modules(model.layers[0].norm, inputs=x)
-        self.assertNotIn("fuse_mlir.compile", str(caught.exception))
+        self.assertNotIn("fuse_mlir.compile_module", str(caught.exception))
 
 
 class Page(html.parser.HTMLParser):

@@ -12,9 +12,10 @@ import torch
 from torch import nn
 
 from fuse_mlir import native
-from fuse_mlir.chains import Chain, compile_chain, input_types
-from fuse_mlir.kernels import FEW_ROWS, Kernel
-from fuse_mlir.sites import Plan, Source, Step
+from fuse_mlir import errors
+from fuse_mlir.compiler.chains import Chain, compile_chain, input_types
+from fuse_mlir.compiler.kernels import FEW_ROWS, Kernel
+from fuse_mlir.matching.sites import Plan, Source, Step
 
 
 class _Recorder:
@@ -172,7 +173,7 @@ class WorkspacesTest(unittest.TestCase):
         for most in (0, 100):
             if most:
                 self.take(most)
-            with self.assertRaisesRegex(native.NativeError,
+            with self.assertRaisesRegex(errors.NativeError,
                                         "call the model once before"):
                 self.take(most + 1, capturing=True)
 

@@ -5,7 +5,7 @@ import unittest
 
 import sympy
 
-from fuse_mlir.shapes import reassociate
+from fuse_mlir.ir.reshape import reassociate
 
 B, S = sympy.symbols("b s", positive=True, integer=True)
 

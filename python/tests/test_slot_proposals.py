@@ -13,8 +13,9 @@ import unittest
 import torch
 from torch import nn
 
-from fuse_mlir import native, slots
-from fuse_mlir.model_slots import add_slots, list_slots, remove_slots
+from fuse_mlir import slots
+from fuse_mlir import errors
+from fuse_mlir.slots.models import add_slots, list_slots, remove_slots
 from fuse_mlir.slots import HardwareRequirement, KernelSpec, OpSlot
 from tests.models import LLAMA, needs_library, snapshot, transformer
 
@@ -86,7 +87,7 @@ class VeOmni569(unittest.TestCase):
                           self.registry)
 
     def fails(self, text, call, *args, **kwargs):
-        with self.assertRaises(native.NativeError) as caught:
+        with self.assertRaises(errors.NativeError) as caught:
             call(*args, **kwargs)
         self.assertIn(text, str(caught.exception))
 

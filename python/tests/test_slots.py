@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from fuse_mlir import native, slots
+from fuse_mlir import errors
 
 EPS = 2.0**-10
 
@@ -91,7 +92,7 @@ class Slots(unittest.TestCase):
         return slots.bind(model, {"bind": bind, **config}, self.context)
 
     def fails(self, text, model, bind, **config):
-        with self.assertRaises(native.NativeError) as caught:
+        with self.assertRaises(errors.NativeError) as caught:
             self.bind(model, bind, **config)
         self.assertIn(text, str(caught.exception))
 
@@ -239,7 +240,7 @@ class Errors(Slots):
         self.assertTrue(torch.equal(model(self.x), self.exact))
 
     def test_duplicate_registration(self):
-        with self.assertRaisesRegex(native.NativeError,
+        with self.assertRaisesRegex(errors.NativeError,
                                     "duplicate kernel registration: op=scale"):
             self.context.register_kernels(ROUGH)
         self.context.register_kernels(ROUGH, force=True)
@@ -515,7 +516,7 @@ class Sizes(Slots):
         self.bind(model, {"scale": "rough"})
         self.assertTrue(torch.equal(model(self.x), self.rough))
         self.assertEqual(self.programs(model.scale), 1)
-        with self.assertRaisesRegex(native.NativeError, "tensor<3x4xf32>"):
+        with self.assertRaisesRegex(errors.NativeError, "tensor<3x4xf32>"):
             model(torch.zeros(3, 4))
 
 

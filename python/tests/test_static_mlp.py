@@ -12,14 +12,24 @@ import torch
 from torch import nn
 
 import fuse_mlir
-from fuse_mlir import blocks, static_mlp
-from fuse_mlir.calibration import CalibrationError, scales_json
-from fuse_mlir.emulation import emulate, emulated
-from fuse_mlir.modules import fused_sites
-from fuse_mlir.ranges import RangeError
-from fuse_mlir.stored import StoredLinear
-from tests.models import (CHAIN, LLAMA, MLP, SIZES, fp8_transformer,
-                          needs_library, net, transformer)
+from fuse_mlir.checkpoint import loader
+from fuse_mlir.compiler import copies
+from fuse_mlir.matching import static_mlp
+from fuse_mlir.calibration.scales import scales_json
+from fuse_mlir.quantized.fp8_reference import emulate, emulated
+from fuse_mlir.errors import CalibrationError, RangeError
+from fuse_mlir.fusion.modules import fused_sites
+from fuse_mlir.quantized.stored import StoredLinear
+from tests.models import (
+    CHAIN,
+    LLAMA,
+    MLP,
+    SIZES,
+    fp8_transformer,
+    needs_library,
+    net,
+    transformer,
+)
 
 torch.set_num_threads(1)
 
@@ -228,7 +238,7 @@ class Checkpoints(unittest.TestCase):
             with self.subTest(kind), tempfile.TemporaryDirectory() as path:
                 model = fp8_transformer(kind, everywhere=True, **settings)
                 model.save_pretrained(path)
-                loaded = blocks.load_model(path, torch.bfloat16)
+                loaded = loader.load_model(path, torch.bfloat16)
                 ours = loaded.state_dict()
                 theirs = model.state_dict()
                 self.assertEqual(list(ours), list(theirs))
@@ -279,7 +289,7 @@ class Emulation(unittest.TestCase):
 
     def test_storage_survives_a_change_of_type(self):
         layer = fp8_transformer("llama", **SMALL).model.layers[0]
-        linear = static_mlp.stored_members(["mlp"], [layer.mlp],
+        linear = copies.stored_members(["mlp"], [layer.mlp],
                                            None).members[0].up_proj
         self.assertIsInstance(linear, StoredLinear)
         self.assertIs(linear.double(), linear)

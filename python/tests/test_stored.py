@@ -17,12 +17,15 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from fuse_mlir import blocks, cli, stored
-from fuse_mlir.checkpoint import Checkpoint, load_chain, policy_of
-from fuse_mlir.importer import import_program
-from fuse_mlir.ranges import Range, quantize
-from fuse_mlir.stored import Policy, Refused, read_linear, replace_linears
-
+from fuse_mlir.cli import main as cli
+from fuse_mlir import errors
+from fuse_mlir.frontend import extract
+from fuse_mlir.quantized import stored
+from fuse_mlir.checkpoint.loader import Checkpoint, load_chain, policy_of
+from fuse_mlir.errors import Refused
+from fuse_mlir.frontend.importer import import_program
+from fuse_mlir.quantized.value_range import Range, quantize
+from fuse_mlir.quantized.stored import Policy, read_linear, replace_linears
 from tests.support import ROOT, fuse_opt, tool
 
 HIDDEN, MIDDLE = 64, 96
@@ -65,7 +68,7 @@ class RefusalIdsTest(unittest.TestCase):
     def test_ids_are_those_of_the_compiler(self) -> None:
         text = (ROOT / "include/fuse/Analysis/Refusals.def").read_text()
         listed = dict(re.findall(r'"(FUSE-N3\d\d)",\s*"([\w-]+)"', text))
-        self.assertEqual(listed, {i: n for n, i in stored.REFUSALS.items()})
+        self.assertEqual(listed, {i: n for n, i in errors.REFUSALS.items()})
 
 
 class ReadLinearTest(unittest.TestCase):
@@ -76,7 +79,7 @@ class ReadLinearTest(unittest.TestCase):
         with self.assertRaisesRegex(Refused, text) as caught:
             read_linear("up", parts, policy, **others)
         self.assertEqual(caught.exception.name, name)
-        self.assertIn(stored.REFUSALS[name], str(caught.exception))
+        self.assertIn(errors.REFUSALS[name], str(caught.exception))
 
     def test_static_scales(self) -> None:
         parts = read_linear("up", entries(), Policy())
@@ -195,7 +198,7 @@ class ReadLinearTest(unittest.TestCase):
                               ({"bias_place": "x"}, "unknown place of the"),
                               ({"unsupported": "x"}, "unknown unsupported"),
                               ({"inverse": ("x",)}, "'x' is no name of a")):
-            with self.assertRaisesRegex(blocks.BlockError, text):
+            with self.assertRaisesRegex(errors.BlockError, text):
                 Policy(**options)
 
 
@@ -290,7 +293,7 @@ class ModuleTest(unittest.TestCase):
 
     def check(self, linear: nn.Module, x: torch.Tensor,
               texts: tuple[str, ...], after: bool) -> None:
-        program = blocks.export_module(linear, ["tokens", 16], torch.bfloat16)
+        program = extract.export_module(linear, ["tokens", 16], torch.bfloat16)
         function = import_program(program)
         for text in texts:
             self.assertIn(text, function.text)
@@ -348,7 +351,7 @@ class QuantizedDecomposedTest(unittest.TestCase):
         return Block()
 
     def imported(self):
-        return import_program(blocks.export_module(
+        return import_program(extract.export_module(
             self.module(), ["tokens", 16], torch.float32))
 
     def test_collapse(self) -> None:
@@ -363,7 +366,7 @@ class QuantizedDecomposedTest(unittest.TestCase):
                                    rtol=1e-5, atol=1e-6)
 
     def test_what_no_op_has(self) -> None:
-        from fuse_mlir.importer import ImportFailure
+        from fuse_mlir.errors import ImportFailure
 
         for name, value, text in (("limits", (-127, 127), "the range -127 to"),
                                   ("zero", 3, "a zero point")):
@@ -379,8 +382,7 @@ class TransformersTest(unittest.TestCase):
 
     def model(self, block: list[int] | None = None):
         import transformers
-        from transformers.integrations.finegrained_fp8 import \
-            replace_with_fp8_linear
+        from transformers.integrations.finegrained_fp8 import replace_with_fp8_linear
 
         config = transformers.AutoConfig.for_model(
             "qwen3", hidden_size=HIDDEN, intermediate_size=MIDDLE,
@@ -430,7 +432,7 @@ class TransformersTest(unittest.TestCase):
         (directory / "config.json").write_text(json.dumps(fields))
 
     def formed(self, chain: nn.Module, *options: str) -> str:
-        program = blocks.export_module(chain, ["tokens", HIDDEN],
+        program = extract.export_module(chain, ["tokens", HIDDEN],
                                        torch.bfloat16)
         return fuse_opt(import_program(program).text, "--fuse-raise-layers",
                         *options, "--fuse-form-kernels")
@@ -440,7 +442,7 @@ class TransformersTest(unittest.TestCase):
         self.fill(model, self.scales())
         layer = model.model.layers[0]
         self.assertEqual(replace_linears(layer, Policy()), [])
-        text = self.formed(blocks.take_chain(
+        text = self.formed(extract.take_chain(
             model, "model.layers.0", ["post_attention_layernorm", "mlp"],
             True))
         self.assertIn("fuse.gated_mlp", text)
@@ -471,7 +473,7 @@ class TransformersTest(unittest.TestCase):
         model, _ = self.model()
         self.fill(model, self.scales(up_proj=0.025))
         replace_linears(model, Policy())
-        chain = blocks.take_chain(model, "model.layers.0", ["mlp"])
+        chain = extract.take_chain(model, "model.layers.0", ["mlp"])
         self.assertNotIn("fuse.gated_mlp", self.formed(chain))
         repaired = self.formed(chain, "--fuse-repair-scales=inputs=largest")
         self.assertIn("fuse.gated_mlp", repaired)
@@ -559,7 +561,7 @@ class TransformersTest(unittest.TestCase):
             self.save(model, config, Path(name))
             checkpoint = Checkpoint(name)
             self.assertIsNone(checkpoint.find("mlp.weight"))
-            with self.assertRaisesRegex(blocks.BlockError,
+            with self.assertRaisesRegex(errors.BlockError,
                                         "has no 'lm_head.weight'"):
                 load_chain(name, "", ["lm_head"], False, torch.bfloat16,
                            Policy())

@@ -13,12 +13,13 @@ from torch import nn
 from torch._subclasses.fake_tensor import FakeTensor
 
 import fuse_mlir
-from fuse_mlir import kernels, timing
-from fuse_mlir.fused_module import FusedModule
-from fuse_mlir.kernels import Kernel
-from fuse_mlir.modules import fused_sites
-from fuse_mlir.timing import RowRanges, Times, decide
-from fuse_mlir.watch import is_tracing
+from fuse_mlir.compiler import kernels
+from fuse_mlir.fusion import timing
+from fuse_mlir.fusion.fused_module import FusedModule
+from fuse_mlir.compiler.kernels import Kernel
+from fuse_mlir.fusion.modules import fused_sites
+from fuse_mlir.fusion.timing import RowRanges, Times, decide
+from fuse_mlir.support.module_snapshot import is_tracing
 from tests.models import CHAIN, MLP, Block, Norm, needs_library, net
 
 torch.set_num_threads(1)

@@ -9,8 +9,8 @@ from torch import nn
 
 import fuse_mlir
 from fuse_mlir import KernelError
-from fuse_mlir.kernels import Packed, wait_for_writes
-from fuse_mlir.modules import fused_sites, members_back
+from fuse_mlir.compiler.kernels import Packed, wait_for_writes
+from fuse_mlir.fusion.modules import fused_sites, members_back
 from tests.models import Block, fuse, needs_library, net
 
 torch.set_num_threads(1)
@@ -72,7 +72,7 @@ class Weights(unittest.TestCase):
         fuse(other, x)
         self.assertEqual(fuse_mlir.refresh(other), 1)
         self.assertEqual(fuse_mlir.refresh(net(1)[0]), 0)
-        block = fuse_mlir.compile(Block().eval())
+        block = fuse_mlir.compile_module(Block().eval())
         block(self.x)
         self.assertEqual(fuse_mlir.refresh(block), 1)
 
@@ -237,7 +237,7 @@ class Streams(unittest.TestCase):
         model, x = net(1)
         fuse(model, x)
         kernel = fused_sites(model)[0][1]._kernel
-        with mock.patch("fuse_mlir.kernels.wait_for_writes") as wait:
+        with mock.patch("fuse_mlir.compiler.kernels.wait_for_writes") as wait:
             model(x)
             wait.assert_not_called()
             kernel.refresh()

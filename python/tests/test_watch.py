@@ -15,8 +15,8 @@ from torch.autograd import forward_ad
 
 import fuse_mlir
 from fuse_mlir import FuseError, KernelError
-from fuse_mlir.modules import fused_sites
-from fuse_mlir.watch import Watch, plain
+from fuse_mlir.fusion.modules import fused_sites
+from fuse_mlir.support.module_snapshot import Watch, plain
 from tests.models import CHAIN, MLP, Block, Net, Norm, needs_library, net
 
 torch.set_num_threads(1)
@@ -397,7 +397,7 @@ class Compiled(unittest.TestCase):
 
     def setUp(self):
         torch.manual_seed(0)
-        self.block = fuse_mlir.compile(Block().eval())
+        self.block = fuse_mlir.compile_module(Block().eval())
         self.x = torch.randn(3, 8)
         self.before = self.block(self.x)
 
@@ -405,7 +405,7 @@ class Compiled(unittest.TestCase):
         change(self.block)
         ours = self.block(self.x)
         self.assertFalse(torch.allclose(ours, self.before, atol=1e-3))
-        fuse_mlir.decompile(self.block)
+        fuse_mlir.decompile_module(self.block)
         torch.testing.assert_close(ours, self.block(self.x), atol=1e-6,
                                    rtol=1e-5)
 
@@ -484,7 +484,7 @@ class Compiled(unittest.TestCase):
                 return nn.functional.dropout(super().forward(x), 0.5,
                                              self.training)
 
-        block = fuse_mlir.compile(Dropped().eval())
+        block = fuse_mlir.compile_module(Dropped().eval())
         block(self.x)
         with self.assertRaisesRegex(KernelError, "training mode"):
             block.train()(self.x)

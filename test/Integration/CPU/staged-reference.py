@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from fuse_mlir.ranges import quantize
+from fuse_mlir.quantized.value_range import quantize
 from safetensors.torch import save_file
 
 TOKENS, WIDTH, HIDDEN = 19, 48, 72

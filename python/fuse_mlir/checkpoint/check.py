@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Holds the parameters of a loaded model against the files that they are from.
+
+Fused and unfused modules read the same parameters, so no comparison of the two
+finds a weight that was drawn, or codes that were read as numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from fuse_mlir.checkpoint.loader import Checkpoint
+
+
+@dataclass
+class Comparison:
+    """What became of the tensors of a directory."""
+
+    directory: str
+    #: Parameters that are those of the files, in their own or another type.
+    equal: int = 0
+    #: Names of parameters whose values are others, with the reason.
+    differ: list[str] = field(default_factory=list)
+    #: Parameters without a tensor of that name: transformers renames or
+    #: merges some while it loads them.
+    unknown: list[str] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return not self.differ and self.equal > 0
+
+    def __str__(self) -> str:
+        total = self.equal + len(self.differ) + len(self.unknown)
+        text = (f"{self.equal} of {total} parameters have the values of "
+                f"'{self.directory}'")
+        if self.differ:
+            text += "; others have not: " + "; ".join(self.differ[:4])
+        if self.unknown:
+            text += (f"; {len(self.unknown)} have no tensor of their name and "
+                     "were not compared: " + ", ".join(self.unknown[:4]))
+        return text
+
+
+def compare_with_files(model: nn.Module, directory: str | Path) -> Comparison:
+    """Compares every parameter, and every scale of a stored weight, with the
+    tensor of its name.
+
+    Args:
+        model: loaded from the directory; fused or not.
+        directory: with safetensors files.
+
+    Returns:
+        What agrees, what does not, and what has no tensor of its name. A
+        tensor of 8-bit codes agrees with a parameter of its own type alone.
+
+    Raises:
+        BlockError: the directory has no safetensors files.
+    """
+    checkpoint = Checkpoint(directory)
+    result = Comparison(str(directory))
+    named: dict[str, torch.Tensor] = dict(model.named_parameters())
+    named |= {name: buffer for name, buffer in model.named_buffers()
+              if "scale" in name.rpartition(".")[2]}
+    for name, tensor in named.items():
+        entry = checkpoint.find(name)
+        if entry is None:
+            result.unknown.append(name)
+            continue
+        reason = _difference(tensor.detach().cpu(), checkpoint.read(entry))
+        if reason is None:
+            result.equal += 1
+        else:
+            result.differ.append(f"'{name}' {reason}")
+    return result
+
+
+def _difference(ours: torch.Tensor, file: torch.Tensor) -> str | None:
+    """Why a parameter is not the tensor of a file, or None."""
+    if ours.shape != file.shape and ours.numel() != file.numel():
+        return f"is {list(ours.shape)}, the file has {list(file.shape)}"
+    file = file.reshape(ours.shape)
+    if file.element_size() == 1 and ours.dtype != file.dtype:
+        same = torch.equal(file.float(), ours.float())
+        return (f"holds the codes of {file.dtype} as if they were numbers"
+                if same else f"is {ours.dtype}, the file has codes of "
+                f"{file.dtype}")
+    rounded = file.to(ours.dtype)
+    if ours.element_size() == 1:
+        same = torch.equal(ours.view(torch.uint8), rounded.view(torch.uint8))
+    else:
+        same = torch.equal(ours, rounded) or bool(
+            ((ours == rounded) | (ours.isnan() & rounded.isnan())).all())
+    return None if same else "has other values"

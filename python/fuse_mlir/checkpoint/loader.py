@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Modules out of a checkpoint directory, with stored weights as they are.
+
+transformers multiplies 8-bit weights out where there is no GPU, and with that
+the scales are gone. Here the model is built from its config without storage,
+and only the parameters of the wanted modules are read, in their own types.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from torch import nn
+
+from fuse_mlir.checkpoint.formats import quantization_of, refusal
+from fuse_mlir.checkpoint.models import build_from_config, model_class
+from fuse_mlir.errors import BlockError, Refused
+from fuse_mlir.frontend.extract import Chain, take_chain
+from fuse_mlir.quantized.fp8_reference import emulate
+from fuse_mlir.quantized.stored import (
+    WEIGHT_SCALES,
+    Kept,
+    Policy,
+    is_stored,
+    make_linear,
+)
+from fuse_mlir.support.fusion_registry import known_to_transformers
+
+#: Types of codes as safetensors files name them.
+_CODES = {"F8_E4M3", "F8_E5M2", "I8", "U8"}
+
+
+class Checkpoint:
+    """The tensors of a directory of safetensors files, by name.
+
+    Raises:
+        BlockError: the directory has no such files.
+    """
+
+    def __init__(self, directory: str | Path) -> None:
+        self.directory = Path(directory)
+        index = self.directory / "model.safetensors.index.json"
+        if index.is_file():
+            self._files = json.loads(index.read_text())["weight_map"]
+            return
+        self._files = {}
+        for path in sorted(self.directory.glob("*.safetensors")):
+            with safe_open(path, framework="pt") as file:
+                for name in file.keys():
+                    self._files[name] = path.name
+        if not self._files:
+            raise BlockError(f"no safetensors file in '{directory}'")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._files)
+
+    def types(self) -> dict[str, str]:
+        """The type of each tensor, as safetensors names it: "BF16"."""
+        found = {}
+        for name in sorted(set(self._files.values())):
+            with safe_open(self.directory / name, framework="pt") as file:
+                for entry in file.keys():
+                    found[entry] = file.get_slice(entry).get_dtype()
+        return found
+
+    def find(self, name: str) -> str | None:
+        """The entry for a parameter; a base model's have no `model.`."""
+        for candidate in (name, name.removeprefix("model."), f"model.{name}"):
+            if candidate in self._files:
+                return candidate
+        return None
+
+    def read(self, entry: str) -> torch.Tensor:
+        path = self.directory / self._files[entry]
+        with safe_open(path, framework="pt") as file:
+            return file.get_tensor(entry)
+
+    def entries(self, path: str) -> dict[str, torch.Tensor]:
+        """Tensors of the module at `path`, by the rest of their names."""
+        weight = self.find(f"{path}.weight")
+        if weight is None:
+            return {}
+        prefix = weight.removesuffix("weight")
+        return {name.removeprefix(prefix): self.read(name)
+                for name in self._files
+                if name.startswith(prefix)
+                and "." not in name.removeprefix(prefix)}
+
+
+def policy_of(directory: str | Path, policy: Policy,
+              bias_place: str | None) -> Policy:
+    """`policy` with the place of biases that the checkpoint's own forward
+    has, unless the user gave one: FP8Linear of transformers adds a bias in an
+    op of its own."""
+    if bias_place is not None:
+        return replace(policy, bias_place=bias_place)
+    quantization = quantization_of(directory) or {}
+    if quantization.get("quant_method") == "fp8":
+        return replace(policy, bias_place="after_rounding")
+    return policy
+
+
+def load_chain(directory: str | Path, parent: str, members: Sequence[str],
+               residual: bool, dtype: torch.dtype, policy: Policy,
+               original: str | Path | None = None) \
+        -> tuple[Chain, list[Kept]]:
+    """The modules `members` below `parent` with the weights of a checkpoint.
+
+    Args:
+        original: directory with the weights before quantization, with which
+            stored ones are compared.
+
+    Returns:
+        The chain, and the linears that stay in floating point.
+
+    Raises:
+        Refused: a linear that cannot be expressed as it is stored.
+        BlockError: a parameter that the checkpoint does not have, or a format
+            that no kernel reads.
+    """
+    if not Path(directory).is_dir():
+        raise BlockError(f"no directory '{directory}'")
+    check_format(directory)
+    config = _float_config(directory)
+    chain = take_chain(build_from_config(config, dtype), parent, members,
+                       residual)
+    checkpoint = Checkpoint(directory)
+    before = None if original is None else Checkpoint(original)
+    kept: list[Kept] = []
+    for path, module in list(chain.named_modules()):
+        if not isinstance(module, nn.Linear):
+            continue
+        entries = checkpoint.entries(path)
+        if not is_stored(entries):
+            continue
+        reference = None
+        if before is not None:
+            reference = before.entries(path).get("weight")
+        linear, left = make_linear(path, entries, policy, dtype, reference)
+        if left is not None:
+            kept.append(left)
+        owner, _, name = path.rpartition(".")
+        setattr(chain.get_submodule(owner), name, linear)
+    _fill(chain, checkpoint, dtype)
+    return chain, kept
+
+
+def _fill(chain: nn.Module, checkpoint: Checkpoint, dtype: torch.dtype,
+          wanted: Callable[[str, nn.Parameter], bool] = (
+              lambda _, parameter: parameter.is_meta)) -> None:
+    """Reads parameters, by default those that have no storage yet."""
+    tied = set(getattr(chain, "all_tied_weights_keys", None) or ())
+    for path, owner in chain.named_modules():
+        for name, parameter in list(owner.named_parameters(recurse=False)):
+            if not wanted(path, parameter):
+                continue
+            full = f"{path}.{name}" if path else name
+            entry = checkpoint.find(full)
+            if entry is None and full in tied:
+                continue
+            if entry is None:
+                raise BlockError(f"'{checkpoint.directory}' has no '{full}'")
+            tensor = checkpoint.read(entry)
+            if tensor.shape != parameter.shape:
+                raise BlockError(
+                    f"'{entry}' has shape {list(tensor.shape)}, the model "
+                    f"wants {list(parameter.shape)}")
+            setattr(owner, name, nn.Parameter(tensor.to(dtype),
+                                              requires_grad=False))
+
+
+def is_stored_checkpoint(directory: str | Path) -> bool:
+    """Whether a directory has weights in 8 bits, whatever its config says."""
+    if quantization_of(directory) is not None:
+        return True
+    path = Path(directory)
+    if not any(path.glob("*.safetensors")):
+        return False
+    return any(entry.endswith("weight") and kind in _CODES
+               for entry, kind in Checkpoint(path).types().items())
+
+
+def check_format(directory: str | Path) -> None:
+    """Whether kernels can read the weights of a directory.
+
+    Raises:
+        BlockError: they cannot; with the name of the format.
+    """
+    quantization = quantization_of(directory)
+    reason = None if quantization is None else refusal(quantization)
+    if reason is not None:
+        raise BlockError(f"'{directory}': {reason}")
+
+
+def _float_config(directory: str | Path) -> Any:
+    """The config of a directory, for a model in floating point."""
+    import transformers
+
+    config = transformers.AutoConfig.from_pretrained(directory)
+    if getattr(config, "quantization_config", None) is not None:
+        del config.quantization_config
+    return config
+
+
+def load_stored(directory: str | Path, dtype: torch.dtype) -> nn.Module:
+    """A whole model whose linears keep their stored weights and scales.
+
+    Linears get the entries of the checkpoint by their names: `weight` in its
+    own type, `weight_scale`, `input_scale`. `emulate` lets the model run in
+    PyTorch. The packages that wrote the checkpoint are not needed.
+
+    Args:
+        directory: safetensors files of compressed-tensors, ModelOpt, or
+            anything else that puts scales beside weights.
+        dtype: of all other parameters.
+
+    Raises:
+        Refused: a stored weight has no scale.
+        BlockError: a parameter that the checkpoint does not have, or a format
+            that no kernel reads.
+    """
+    from transformers.initialization import no_init_weights
+
+    check_format(directory)
+    checkpoint = Checkpoint(directory)
+    with no_init_weights():
+        model = build_from_config(_float_config(directory), dtype, "cpu")
+    read = set()
+    for path, module in model.named_modules():
+        if not isinstance(module, nn.Linear):
+            continue
+        entries = checkpoint.entries(path)
+        if not is_stored(entries):
+            continue
+        if not any(name in entries for name in WEIGHT_SCALES):
+            raise Refused("weight-scale-missing", path,
+                          f"the weight is {entries['weight'].dtype}; expected "
+                          "one of " + ", ".join(WEIGHT_SCALES))
+        read.add(path)
+        module.weight = nn.Parameter(entries.pop("weight"),
+                                     requires_grad=False)
+        bias = entries.pop("bias", None)
+        if bias is not None:
+            module.bias = nn.Parameter(bias.to(dtype), requires_grad=False)
+        for name, tensor in entries.items():
+            module.register_buffer(name, tensor)
+    _fill(model, checkpoint, dtype,
+          lambda path, _: path not in read)
+    tie: Callable[[], None] = getattr(model, "tie_weights")
+    tie()
+    emulate(model)
+    return model.eval()
+
+
+def load_fp8(directory: str | Path, dtype: torch.dtype) -> nn.Module:
+    """A model in the fine-grained fp8 layout of transformers, on the CPU.
+
+    transformers itself multiplies the weights out where it finds no GPU, which
+    loses the scales. Here they stay, and `emulate` lets the model run.
+    """
+    from unittest import mock
+
+    import transformers
+    from transformers.quantizers.quantizer_finegrained_fp8 import (
+        FineGrainedFP8HfQuantizer,
+    )
+
+    config = transformers.AutoConfig.from_pretrained(directory)
+    # The check of the environment is what asks for multiplied weights.
+    with mock.patch.object(FineGrainedFP8HfQuantizer, "validate_environment"):
+        model = from_pretrained(model_class(config), directory, dtype)
+    emulate(model)
+    return model.eval()
+
+
+def from_pretrained(kind: Any, directory: str | Path, dtype: torch.dtype,
+                    config: Any = None) -> nn.Module:
+    """A model as transformers loads it, with all of its weights.
+
+    Args:
+        kind: class of transformers.
+        config: instead of that of the directory.
+
+    Raises:
+        BlockError: transformers cannot load it, a package is missing, or
+            weights of the model are not in the directory; transformers would
+            draw those.
+    """
+    more = {} if config is None else {"config": config}
+    try:
+        with known_to_transformers():
+            model, info = kind.from_pretrained(
+                directory, dtype=dtype, output_loading_info=True,
+                local_files_only=True, **more)
+    except ImportError as error:
+        raise BlockError(f"loading '{directory}' needs a package that is not "
+                         f"installed: {_first_line(error)}") from error
+    except Exception as error:
+        raise BlockError(f"transformers cannot load '{directory}': "
+                         f"{type(error).__name__}: "
+                         + _first_line(error)) from error
+    missing = sorted(map(str, info.get("missing_keys") or ()))
+    wrong = sorted(str(k[0] if isinstance(k, tuple) else k)
+                   for k in info.get("mismatched_keys") or ())
+    for names, what in ((missing, "does not have"),
+                        (wrong, "has in another shape")):
+        if names:
+            more_names = f" and {len(names) - 4} more" if len(names) > 4 \
+                else ""
+            raise BlockError(
+                f"'{directory}' {what} {len(names)} weights of "
+                f"{type(model).__name__}, which transformers would draw: "
+                + ", ".join(names[:4]) + more_names)
+    return model
+
+
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().split("\n")
+    return lines[0] or f"{type(error).__name__} without a message"
+
+
+def load_model(path: str | Path, dtype: torch.dtype,
+               config: Any = None) -> nn.Module:
+    """A model with its weights from a local directory.
+
+    Checkpoints with weights in 8 bits keep them and their scales, and their
+    linears are computed with PyTorch, except for the FP8 layout of
+    transformers where there is a GPU.
+
+    Args:
+        path: directory with config.json and weights.
+        dtype: of parameters in floating point.
+        config: instead of that of the directory.
+
+    Raises:
+        BlockError: the directory, its format, a package or a weight is
+            missing or not supported.
+    """
+    import transformers
+
+    if not Path(path).is_dir():
+        raise BlockError(f"no directory '{path}'")
+    method = (quantization_of(path) or {}).get("quant_method")
+    if method == "fp8" and not torch.cuda.is_available():
+        return load_fp8(path, dtype)
+    if method != "fp8" and is_stored_checkpoint(path):
+        return load_stored(path, dtype)
+    config = config or transformers.AutoConfig.from_pretrained(path)
+    return from_pretrained(model_class(config), path, dtype,
+                                      config)

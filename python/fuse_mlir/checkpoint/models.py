@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Takes a chain of modules out of a model and exports it."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from fuse_mlir.errors import BlockError
+from fuse_mlir.frontend.extract import reason_of
+
+
+def build_model(architecture: str, settings: Mapping[str, Any],
+                dtype: torch.dtype, device: str = "meta") -> nn.Module:
+    """A model of transformers from its config alone.
+
+    By default without storage: parameters are on the meta device until
+    `seed_weights` draws them.
+    """
+    return build_from_config(config_of(architecture, settings), dtype, device)
+
+
+def config_of(architecture: str, settings: Mapping[str, Any]) -> Any:
+    """The config of a model type with some settings.
+
+    Raises:
+        BlockError: the type or a setting is unknown.
+    """
+    import transformers
+
+    if architecture not in transformers.CONFIG_MAPPING:
+        if "/" in architecture or architecture.endswith(".json"):
+            raise BlockError(f"'{architecture}' does not exist; expected a "
+                             "directory with a model, a config.json, or an "
+                             "architecture of transformers")
+        raise BlockError(f"unknown architecture '{architecture}'"
+                         + _similar(architecture,
+                                    transformers.CONFIG_MAPPING))
+    try:
+        config = transformers.AutoConfig.for_model(architecture, **settings)
+    except Exception as error:
+        raise settings_error(architecture, error) from error
+    check_settings(config, settings)
+    return config
+
+
+def check_settings(config: Any, settings: Mapping[str, Any]) -> None:
+    """Whether a config knows all settings that a user gave.
+
+    Raises:
+        BlockError: one is unknown; with names that are similar.
+    """
+    known = _config_fields(config)
+    unknown = [k for k in settings if k not in known]
+    if unknown:
+        raise BlockError(f"{type(config).__name__} has no setting "
+                         + ", ".join(f"'{k}'" for k in unknown)
+                         + _similar(unknown[0], known))
+
+
+def _similar(name: str, known: Iterable[str]) -> str:
+    """The end of an error about a name that is none of those known."""
+    close = difflib.get_close_matches(name, sorted(known), n=6)
+    return f"; similar: {', '.join(close)}" if close else ""
+
+
+def build_from_config(config: Any, dtype: torch.dtype,
+                      device: str = "meta") -> nn.Module:
+    """The model of a config, by default with its parameters on the meta
+    device."""
+    try:
+        with torch.device(device), _default_dtype(dtype):
+            model = _make(config)
+    except BlockError:
+        raise
+    except Exception as error:
+        raise settings_error(config.model_type, error) from error
+    # What is made by torch.Tensor(size) knows no default device.
+    for module in model.modules():
+        for name, parameter in module.named_parameters(recurse=False):
+            if parameter.device.type != torch.device(device).type:
+                setattr(module, name, nn.Parameter(
+                    parameter.to(device), parameter.requires_grad))
+    return model
+
+
+def settings_error(architecture: str, error: Exception) -> BlockError:
+    """What transformers says of settings, as an error of ours.
+
+    Configs and models check settings with whatever error comes to hand.
+    """
+    reason = error.__cause__ or error
+    return BlockError(f"transformers cannot build '{architecture}' with these "
+                      f"settings: {reason_of(reason)}")
+
+
+def _config_fields(config: Any) -> set[str]:
+    return set(type(config)().to_dict())
+
+
+def model_class(config: Any) -> Any:
+    """The class of transformers that a config's `architectures` names.
+
+    Without that, the class with a language-model head where there is one,
+    because its module paths are the ones that checkpoints use.
+
+    Raises:
+        BlockError: transformers has no class of that name.
+    """
+    import transformers
+
+    for name in (getattr(config, "architectures", None) or ())[:1]:
+        kind = getattr(transformers, name, None)
+        if kind is None:
+            raise BlockError(
+                f"transformers {transformers.__version__} has no class "
+                f"'{name}', which the config's architectures name"
+                + _similar(name, dir(transformers)))
+        return kind
+    if type(config) in transformers.MODEL_FOR_CAUSAL_LM_MAPPING:
+        return transformers.AutoModelForCausalLM
+    return transformers.AutoModel
+
+
+def _make(config: Any) -> nn.Module:
+    kind = model_class(config)
+    make = getattr(kind, "from_config", None) or kind._from_config
+    return make(config)
+
+
+@contextlib.contextmanager
+def _default_dtype(dtype: torch.dtype) -> Any:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+def seed_weights(module: nn.Module, seed: int) -> nn.Module:
+    """Gives every parameter storage and drawn values.
+
+    Matrices get the scale that keeps activations near one. Vectors get noise
+    around what the module's own initialization has there, so that a norm
+    weight of ones or zeros cannot hide a missing or an extra factor.
+    """
+    buffers = [n for n, b in module.named_buffers() if b.is_meta]
+    if buffers:
+        raise BlockError("cannot draw values for buffers: "
+                         + ", ".join(buffers))
+    generator = torch.Generator().manual_seed(seed)
+    centers = _vector_centers(module)
+    drawn: dict[int, nn.Parameter] = {}
+    for owner in module.modules():
+        for name, old in owner.named_parameters(recurse=False):
+            if id(old) not in drawn:
+                noise = torch.randn(old.shape, generator=generator,
+                                    device="cpu")
+                if old.dim() >= 2:
+                    noise *= old.shape[-1] ** -0.5
+                else:
+                    noise = centers[id(old)] + 0.1 * noise
+                if not old.is_meta:
+                    noise = noise.to(old.device)
+                drawn[id(old)] = nn.Parameter(noise.to(old.dtype),
+                                              requires_grad=False)
+            setattr(owner, name, drawn[id(old)])
+    return module
+
+
+def _vector_centers(module: nn.Module) -> dict[int, float]:
+    """What parameters of rank one start from: biases and the weights of
+    norms that add one to them start from zero, other weights from one."""
+    centers = {}
+    for owner in module.modules():
+        for name, parameter in owner.named_parameters(recurse=False):
+            source = type(owner)
+            zero = name.endswith("bias") or _adds_one(source)
+            centers[id(parameter)] = 0.0 if zero else 1.0
+    return centers
+
+
+def _adds_one(kind: type) -> bool:
+    """Whether a norm class starts from zeros; read off a fresh instance."""
+    with contextlib.suppress(Exception):
+        instance = kind(8)
+        return all(bool((p == 0).all()) for p in instance.parameters())
+    return False

@@ -1,0 +1,506 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Chains of modules as code: exported, imported, formed and compiled.
+
+Code belongs to the structure of a chain and not to its weights, so that layers
+of one kind share it. `fuse_mlir.compiler.kernels` has it with weights.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import nn
+from torch.export import Dim
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+from fuse_mlir import errors, native
+from fuse_mlir.compiler.ptx import compile_ptx
+from fuse_mlir.errors import ImportFailure, KernelError, PtxError, Refusal
+from fuse_mlir.frontend.importer import import_program
+from fuse_mlir.frontend.walker import storage_key
+from fuse_mlir.matching.ptx_kernel import PtxKernel
+from fuse_mlir.matching.sites import Plan, Source, Step
+from fuse_mlir.native.device import gpu_chip
+from fuse_mlir.native.refusals import refusal
+from fuse_mlir.quantized.stored import Policy
+from fuse_mlir.support.clone import clone
+from fuse_mlir.support.messages import first_line
+from fuse_mlir.support.module_snapshot import STANDARD, has_own_forward, leaves, plain
+from fuse_mlir.support.quiet import quiet
+
+RAISE = "builtin.module(func.func(fuse-raise-layers),canonicalize)"
+FORM = "builtin.module(func.func(fuse-form-kernels))"
+FUSED_OP = re.compile(r"= fuse\.(gated_mlp|mlp|norm_linear|norm_quantize|"
+                      r"act_quantize|moe_experts|group)\b")
+#: Ops that compute every row by itself.
+ROW_OPS = frozenset(f"fuse.{name}" for name in (
+    "gated_mlp", "mlp", "norm_linear", "norm_quantize", "act_quantize",
+    "rms_norm", "layer_norm", "linear", "activation", "quantize"))
+#: Kernels that structurally equal chains share.
+CACHE_SIZE = 64
+
+
+class Chain(nn.Module):
+    """Members called as the model calls them.
+
+    Args:
+        names: of the members among the children of their parent.
+        members: stay what they are; their own hooks do not run.
+        plan: where arguments come from.
+    """
+
+    def __init__(self, names: Sequence[str], members: Sequence[nn.Module],
+                 plan: Plan) -> None:
+        super().__init__()
+        self._names = tuple(names)
+        self._steps = plan.steps
+        for name, member in zip(names, members):
+            self.add_module(name, member)
+
+    def forward(self, *inputs: torch.Tensor) -> torch.Tensor:
+        return run_chain([getattr(self, name) for name in self._names],
+                         self._steps, inputs)
+
+
+def run_chain(members: Sequence[nn.Module], steps: Sequence[Step],
+              inputs: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The result of members that are called as the model calls them."""
+    results: list[torch.Tensor] = []
+
+    def value(source: Source) -> Any:
+        if source.kind == "input":
+            return inputs[source.index]
+        if source.kind == "step":
+            return results[source.index]
+        return source.value
+
+    for member, step in zip(members, steps):
+        # Pre-hooks of the first member ran before the fused module.
+        call = member.forward if member._forward_pre_hooks else member
+        results.append(call(*map(value, step.args),
+                            **{k: value(s) for k, s in step.kwargs.items()}))
+    return results[-1]
+
+
+@dataclass(frozen=True)
+class InputType:
+    """Type of an input; every dimension but the last has any size."""
+
+    rank: int
+    features: int
+    dtype: torch.dtype
+
+
+@dataclass
+class Compiled:
+    """What structurally equal chains share."""
+
+    #: Type and shape of each parameter, by its name in the chain.
+    parameters: dict[str, tuple[torch.dtype, tuple[int, ...]]]
+    #: Tensors that a forward holds and no module does.
+    constants: dict[str, torch.Tensor]
+    #: IR with the layers recognized, and with the kernel formed.
+    layers: str
+    formed: str
+    families: tuple[str, ...]
+    remarks: list[native.Remark]
+    inputs: tuple[InputType, ...]
+    #: Each dimension: a size, or the input and dimension that has it.
+    result: tuple[int | tuple[int, int], ...]
+    dtype: torch.dtype
+    #: What the key refers to by id.
+    kept: list[Any] = field(default_factory=list)
+    #: Other names of parameters that are tied.
+    aliases: dict[str, str] = field(default_factory=dict)
+    #: Whether every row is computed by itself.
+    by_rows: bool = False
+    #: Names of the ops of the function, in order.
+    ops: tuple[str, ...] = ()
+    #: Whether a clone of the chain computes the same with other parameters.
+    clones: bool = True
+    #: Whether to do without scheduled kernels.
+    portable: bool = False
+    #: Code that the user gave, of the function itself or of that for rows.
+    given: native.Artifact | None = None
+    given_rows: bool = False
+    _rows: "Compiled | None" = None
+    _artifacts: dict[Any, native.Artifact] = field(default_factory=dict)
+    _programs: dict[Any, native.Program] = field(default_factory=dict)
+    _lock: Any = field(default_factory=threading.Lock)
+
+    def artifact(self, device: torch.device) -> native.Artifact:
+        """Compiles once per kind of device, for any number of tokens.
+
+        Raises:
+            KernelError: there is no code for the device.
+        """
+        if self.given is not None:
+            return self.given
+        chip = gpu_chip(device) if device.type == "cuda" else ""
+        with self._lock:
+            if chip not in self._artifacts:
+                try:
+                    self._artifacts[chip] = native.Module(
+                        self.formed).compile(chip=chip,
+                                             portable=self.portable)
+                except errors.NativeError as error:
+                    raise KernelError(refusal(
+                        "no-code", "the compiler makes no code for "
+                        f"{chip or 'the CPU'}: {error}")) from error
+            return self._artifacts[chip]
+
+    def instance(self, device: torch.device) -> native.Instance:
+        """A new instance of the code on a device."""
+        artifact = self.artifact(device)
+        with self._lock:
+            if device not in self._programs:
+                self._programs[device] = artifact.load_on(device)
+            return self._programs[device].instance()
+
+    def for_rows(self, chain: nn.Module) -> "Compiled":
+        """The same for inputs of rank two."""
+        with self._lock:
+            if self._rows is None:
+                self._rows = _compile(chain, [replace(t, rank=2)
+                                              for t in self.inputs])
+            return self._rows
+
+
+_CACHE: OrderedDict[Any, Compiled] = OrderedDict()
+_CACHE_LOCK = threading.Lock()
+
+
+def compile_chain(names: Sequence[str], members: Sequence[nn.Module],
+                  plan: Plan, inputs: Sequence[InputType]) -> Compiled:
+    """Exports, imports and forms the kernel of a chain.
+
+    Raises:
+        KernelError: PyTorch can not export the members, they hold an op that
+            has no translation, or no kernel forms; with the place.
+        NativeError: there is no libfuse.
+    """
+    # A missing library is no property of the members.
+    native.library()
+    kept: list[Any] = []
+    key = (tuple(names), plan.structure(), tuple(inputs),
+           tuple(structure(m, kept) for m in members), _ties(members))
+    with _CACHE_LOCK:
+        if key in _CACHE:
+            _CACHE.move_to_end(key)
+            return _CACHE[key]
+    compiled = _compile(Chain(names, members, plan), inputs)
+    compiled.kept = kept
+    with _CACHE_LOCK:
+        _CACHE[key] = compiled
+        while len(_CACHE) > CACHE_SIZE:
+            _CACHE.popitem(last=False)
+    return compiled
+
+
+def from_artifact(compiled: Compiled, chain: Chain, path: str,
+                  artifact: native.Artifact) -> Compiled:
+    """The same function with the code of an artefact.
+
+    Args:
+        path: of its file, for messages.
+
+    Raises:
+        KernelError: the file is of another function.
+    """
+    theirs = native.Module(artifact.ir()).text()
+    if theirs == native.Module(compiled.formed).text():
+        return with_code(compiled, artifact)
+    if compiled.by_rows and theirs == native.Module(
+            compiled.for_rows(chain).formed).text():
+        return with_code(compiled, artifact, rows=True)
+    raise KernelError(refusal(
+        "other-family", f"'{path}' is the kernel of another function than "
+        "that of the members; export one from a model with these members"))
+
+
+def from_ptx(compiled: Compiled, chain: Chain, kernel: PtxKernel,
+             device: torch.device) -> Compiled:
+    """The same function with a PTX kernel of the user as its code.
+
+    Raises:
+        KernelError: the device is no GPU that it is for, or the kernel takes
+            what the function has not.
+        NativeError: the file is missing, or lacks the kernel.
+    """
+    if device.type != "cuda":
+        raise KernelError(refusal(
+            "kernel-not-for-target", f"'{kernel}' is PTX, which runs on CUDA; "
+            f"the model is on {device}"))
+    rows = compiled.by_rows
+    code = compiled.for_rows(chain) if rows else compiled
+    try:
+        artifact = compile_ptx(kernel, code.formed, gpu_chip(device))
+    except PtxError as error:
+        raise KernelError(refusal("layout-does-not-fit", str(error))) \
+            from error
+    return with_code(compiled, artifact, rows)
+
+
+def with_code(compiled: Compiled, artifact: native.Artifact,
+              rows: bool = False) -> Compiled:
+    """The same function with code that the user gave.
+
+    Args:
+        rows: whether the code is for inputs of rank two.
+    """
+    return replace(compiled, given=artifact, given_rows=rows, _artifacts={},
+                   _programs={}, _lock=threading.Lock())
+
+
+def compile_variant(chain: Chain, inputs: Sequence[InputType]) -> Compiled:
+    """Code for a chain whose forward is not that of `Chain`.
+
+    Raises:
+        As `compile_chain`.
+    """
+    return _compile(chain, inputs)
+
+
+def structure(module: nn.Module, kept: list[Any],
+              types: bool = True) -> tuple:
+    """Everything that an export can depend on, but for values of tensors.
+
+    Args:
+        kept: gets what the result refers to by id.
+        types: whether types and shapes of tensors count.
+    """
+    tensors = types and tuple(
+        (name, tensor.dtype, tuple(tensor.shape), tensor.stride(),
+         tensor.device.type) if tensor is not None else (name, None)
+        for name, tensor in itertools.chain(module._parameters.items(),
+                                            module._buffers.items()))
+    own: list[tuple] = []
+    for name, value in sorted(module.__dict__.items()):
+        if name == "forward" and not has_own_forward(module):
+            continue
+        comparable = plain(value) if name not in STANDARD else None
+        if isinstance(value, Policy):
+            own.append((name, "Policy", value))
+        elif comparable is not None:
+            own.append((name, *comparable))
+        elif not name.startswith("_"):
+            found = [value, *leaves(value)]
+            kept.extend(found)
+            own.append((name, "object", *map(id, found)))
+    children = tuple((name, structure(child, kept, types))
+                     for name, child in module._modules.items()
+                     if child is not None)
+    kind = type(module)
+    kept.append(kind.forward)
+    return (kind, id(kind.forward), bool(module._forward_pre_hooks),
+            module.training, tensors, tuple(own), children)
+
+
+def _ties(members: Sequence[nn.Module]) -> tuple[int, ...]:
+    """For each tensor of the members the first one that is the same."""
+    seen: dict[Any, int] = {}
+    return tuple(
+        seen.setdefault(id(t) if t.is_meta else storage_key(t), len(seen))
+        for member in members for module in member.modules()
+        for t in itertools.chain(module._parameters.values(),
+                                 module._buffers.values()) if t is not None)
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether a tensor is memory with strides."""
+    return tensor.layout is torch.strided and not tensor.is_nested
+
+
+def require_dense(tensors: Sequence[torch.Tensor], what: str) -> None:
+    """Refuses sparse and nested tensors.
+
+    Args:
+        what: takes them, for the message.
+
+    Raises:
+        KernelError: one is none of memory with strides.
+    """
+    for tensor in tensors:
+        if not is_dense(tensor):
+            kind = "a nested tensor" if tensor.is_nested \
+                else f"of layout {tensor.layout}"
+            raise KernelError(refusal(
+                "unsupported-argument", f"an input of {what} is {kind}; "
+                "expected a dense tensor"))
+
+
+def input_types(examples: Sequence[torch.Tensor]) -> tuple[InputType, ...]:
+    """Types of the inputs of a chain, from one call of it.
+
+    Raises:
+        KernelError: an input has no features, or another layout.
+    """
+    require_dense(examples, "the chain")
+    for tensor in examples:
+        if tensor.dim() < 1:
+            raise KernelError(refusal(
+                "unsupported-argument", "an input of the chain has no "
+                "dimension; expected rows of features"))
+    return tuple(InputType(t.dim(), int(t.shape[-1]), t.dtype)
+                 for t in examples)
+
+
+def _compile(chain: nn.Module, inputs: Sequence[InputType]) -> Compiled:
+    if any(t.is_meta for t in itertools.chain(chain.parameters(),
+                                              chain.buffers())):
+        # Tensors without storage can not be told apart.
+        chain = copy.deepcopy(chain).to_empty(device="cpu")
+    program, clones = _export_apart(chain, inputs)
+    try:
+        function = import_program(program, "main")
+    except ImportFailure as error:
+        raise KernelError(_untranslated(chain, inputs, error)) from error
+    result, dtype = _result_type(program)
+    try:
+        module = native.Module(function.text)
+        module.run(RAISE)
+        layers = module.text()
+        module.run(FORM)
+        formed = module.text()
+    except errors.NativeError as error:
+        raise KernelError(refusal(
+            "no-code", f"the compiler refuses the members: {error}")) \
+            from error
+    families = tuple(dict.fromkeys(FUSED_OP.findall(formed)))
+    # The cache must not keep parameters of a model alive.
+    constants = {name: tensor for name, tensor in function.weights.items()
+                 if owner_of(chain, name) is None}
+    parameters = {name: (tensor.dtype, tuple(tensor.shape))
+                  for name, tensor in function.weights.items()}
+    ops = re.findall(r"^ +%[^=]*= ([\w.]+)", formed, re.MULTILINE)
+    by_rows = bool(families) and ROW_OPS.issuperset(ops)
+    aliases = {name: owner for name, owner in function.aliases.items()
+               if owner in parameters}
+    return Compiled(parameters, constants, layers, formed, families,
+                    module.remarks, tuple(inputs), result, dtype,
+                    aliases=aliases, by_rows=by_rows, ops=tuple(ops),
+                    clones=clones)
+
+
+def _untranslated(chain: nn.Module, inputs: Sequence[InputType],
+                  error: ImportFailure) -> Refusal:
+    """Why a program has no IR: its types, if they are the reason, or an op."""
+    tensors = [("an input", t.dtype) for t in inputs]
+    tensors += [(f"'{name}'", t.dtype) for name, t in itertools.chain(
+        chain.named_parameters(), chain.named_buffers())]
+    for name, dtype in tensors:
+        if dtype.is_complex or dtype is torch.float64:
+            return refusal("unsupported-type", f"{name} is {dtype}, and "
+                           "kernels compute in bfloat16, float16 or float32; "
+                           "convert the model with model.to(torch.float32)")
+    return refusal("no-translation", f"{error}; leave this module out of the "
+                   "chain, or write that line with ops that "
+                   "docs/Importing.md lists")
+
+
+def rows_of(name: str) -> tuple[str, slice | None]:
+    """The parameter of a name, and which of its rows it means."""
+    found = re.fullmatch(r"(.*)\[(\d+):(\d+)\]", name)
+    if found is None:
+        return name, None
+    return found[1], slice(int(found[2]), int(found[3]))
+
+
+def rows(tensor: torch.Tensor, part: slice | None) -> torch.Tensor:
+    """Those rows of a tensor, where they are."""
+    return tensor if part is None else tensor[part]
+
+
+def owner_of(chain: nn.Module, name: str) -> nn.Module | None:
+    """The module that holds a parameter or buffer."""
+    path, _, attribute = rows_of(name)[0].rpartition(".")
+    try:
+        owner = chain.get_submodule(path)
+    except AttributeError:
+        return None
+    held = attribute in owner._parameters or attribute in owner._buffers
+    return owner if held else None
+
+
+def _export_apart(chain: nn.Module, inputs: Sequence[InputType]) \
+        -> tuple[Any, bool]:
+    """The program of a clone of `chain`, and whether it is that of `chain`."""
+    program = _export(clone(chain), inputs)
+    held = {storage_key(t) for t in itertools.chain(
+        chain.parameters(), chain.buffers()) if t.numel()}
+    if not any(isinstance(t, torch.Tensor) and storage_key(t) in held
+               for t in program.constants.values()):
+        return program, True
+    # A function that a module holds reads parameters of the module itself.
+    return _export(chain, inputs), False
+
+
+def _export(chain: nn.Module, inputs: Sequence[InputType]) -> Any:
+    tensor = next(itertools.chain(chain.parameters(), chain.buffers()), None)
+    device = torch.device("cpu") if tensor is None else tensor.device
+    # Sizes 0 and 1 would be specialized, and equal ones identified.
+    sizes = (5, 7, 3, 11, 13)
+    depth = max(t.rank for t in inputs) - 1
+    if depth > len(sizes):
+        raise KernelError(refusal(
+            "unsupported-argument", f"an input has {depth + 1} dimensions; "
+            f"expected at most {len(sizes) + 1}"))
+    dims = [Dim(f"d{i}", min=1) for i in range(depth)]
+    examples, dynamic = [], []
+    for type_ in inputs:
+        shape = [*sizes[:type_.rank - 1], type_.features]
+        examples.append(torch.zeros(shape, dtype=type_.dtype, device=device))
+        dynamic.append({i: dims[i] for i in range(type_.rank - 1)} or None)
+    try:
+        with torch.no_grad(), quiet():
+            return torch.export.export(chain, tuple(examples),
+                                       dynamic_shapes=(tuple(dynamic),))
+    # Whatever a module or the tracer raises is about the module.
+    except Exception as error:
+        why = "they branch on the values of a tensor; compute both results " \
+            "and choose with torch.where" \
+            if isinstance(error, GuardOnDataDependentSymNode) \
+            else first_line(error)
+        raise KernelError(refusal(
+            "not-traceable",
+            f"torch.export cannot trace the members: {why}")) from error
+
+
+def _result_type(program: Any) -> tuple[tuple, torch.dtype]:
+    spec = program.call_spec.out_spec
+    if not spec.is_leaf():
+        kind = "None" if spec.type is None else spec.type.__name__
+        raise KernelError(refusal(
+            "unsupported-argument",
+            f"the members return a {kind}; expected a tensor"))
+    nodes = list(program.graph.nodes)
+    users = {s.arg.name for s in program.graph_signature.input_specs
+             if s.kind is torch.export.graph_signature.InputKind.USER_INPUT}
+    holders: dict[Any, tuple[int, int]] = {}
+    count = 0
+    for node in nodes:
+        if node.op == "placeholder" and node.name in users:
+            for i, size in enumerate(node.meta["val"].shape):
+                if isinstance(size, torch.SymInt):
+                    holders.setdefault(size.node.expr, (count, i))
+            count += 1
+    value = nodes[-1].args[0][0].meta["val"]
+    dims: list[int | tuple[int, int]] = []
+    for size in value.shape:
+        if not isinstance(size, torch.SymInt):
+            dims.append(size)
+        elif size.node.expr in holders:
+            dims.append(holders[size.node.expr])
+        else:
+            raise KernelError(refusal(
+                "unsupported-argument", f"the result has size "
+                f"{size.node.expr}; expected a number or a size of an input"))
+    return tuple(dims), value.dtype

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Kernels inside of programs of torch.export.
+
+In an exported program a kernel is the op `fuse_mlir::exported`, whose last
+argument is its IR with what a host has to know. So a saved program needs
+neither the process nor the model that it was made in: the first call compiles
+the kernel for where its tensors are. Importing this module registers the op.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import nn
+
+from fuse_mlir.compiler.chains import CACHE_SIZE
+from fuse_mlir.compiler.description import parse
+from fuse_mlir.compiler.kernels import Kernel
+
+# Kernels by their text, device and weights, which they keep alive.
+_KERNELS: OrderedDict[Any, Kernel] = OrderedDict()
+
+
+def _kernel(inputs: list[torch.Tensor], weights: list[torch.Tensor],
+            text: str) -> Kernel:
+    device = inputs[0].device
+    key = text, device, tuple(w.data_ptr() for w in weights)
+    if key not in _KERNELS:
+        site, compiled = parse(text)
+        own = replace(compiled, constants=dict(zip(compiled.parameters,
+                                                   weights)))
+        _KERNELS[key] = Kernel(site, nn.Module(), own, device)
+        while len(_KERNELS) > CACHE_SIZE:
+            _KERNELS.popitem(last=False)
+    _KERNELS.move_to_end(key)
+    return _KERNELS[key]
+
+
+@torch.library.custom_op("fuse_mlir::exported", mutates_args=())
+def exported(inputs: list[torch.Tensor], weights: list[torch.Tensor],
+             kernel: str) -> torch.Tensor:
+    """Runs a kernel that an exported program describes."""
+    return _kernel(inputs, weights, kernel).run(inputs, weights)
+
+
+@exported.register_fake
+def _shape(inputs, weights, kernel):
+    _, compiled = parse(kernel)
+    return inputs[0].new_empty(
+        [d if isinstance(d, int) else inputs[d[0]].shape[d[1]]
+         for d in compiled.result], dtype=compiled.dtype)

@@ -1,0 +1,542 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Kernels for chains of modules: code with weights, called by PyTorch.
+
+A kernel is called as the custom op `fuse_mlir::call`, whose arguments are the
+inputs of the chain and the parameters of its members. So torch.compile and
+torch.export see every tensor that it reads, and gradients are those of the
+chain itself, which the backward pass computes again.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import torch
+from torch import nn
+
+from fuse_mlir import native
+from fuse_mlir.compiler.chains import Compiled, is_dense, owner_of, rows, rows_of
+from fuse_mlir.compiler.copies import Copies
+from fuse_mlir.compiler.description import describe
+from fuse_mlir.errors import KernelError
+from fuse_mlir.quantized.stored import StoredLinear
+from fuse_mlir.support.clone import clone
+from fuse_mlir.support.module_snapshot import is_exporting
+
+#: Rows that a GPU has kernels for from the start. Those for more are loaded
+#: when a call has them, because the driver takes seconds to compile them.
+FEW_ROWS = 128
+
+
+#: The kernel that this thread validated, so that its call need not again.
+_ASKED = threading.local()
+
+
+def _tensor_of(source: Any) -> torch.Tensor:
+    """A tensor, or what an attribute of a module holds now."""
+    if isinstance(source, torch.Tensor):
+        return source
+    owner, attribute, part = source
+    return rows(getattr(owner, attribute), part)
+
+
+class Packed:
+    """What kernels of the same weights have packed of them."""
+
+    def __init__(self) -> None:
+        self.weights = native.SharedWeights()
+        self._of: list[tuple[int, int]] | None = None
+
+    def require(self, weights: list[tuple[int, int]]) -> None:
+        """Packs anew what was packed of others.
+
+        Args:
+            weights: address and version of each.
+        """
+        if self._of is not None and self._of != sorted(weights):
+            self.weights = native.SharedWeights()
+        self._of = sorted(weights)
+
+    def forget(self) -> None:
+        """Whatever was packed is no longer right."""
+        self.weights = native.SharedWeights()
+        self._of = None
+
+
+class Kernel:
+    """Code for one chain on one device, with the weights of its members.
+
+    Args:
+        site: its id, for messages.
+        chain: members whose parameters the code reads where they are.
+        compiled: the code.
+        device: where it runs.
+        copies: what members of the chain were made from, if they are no
+            modules of the model.
+        shared: a kernel of the same weights, whose packed ones are used.
+    """
+
+    _ids = itertools.count(1)
+    _all: weakref.WeakValueDictionary[int, "Kernel"] = \
+        weakref.WeakValueDictionary()
+
+    def __init__(self, site: str, chain: nn.Module, compiled: Compiled,
+                 device: torch.device, copies: Copies | None = None,
+                 shared: "Kernel | None" = None) -> None:
+        _register()
+        self.site = site
+        self.chain = chain
+        self.compiled = compiled
+        self.device = device
+        self.id = next(Kernel._ids)
+        Kernel._all[self.id] = self
+        # Scheduled kernels of GPUs are made for rows.
+        self._flat = device.type == "cuda" and compiled.by_rows \
+            if compiled.given is None else compiled.given_rows
+        self._code = compiled.for_rows(chain) \
+            if self._flat and compiled.given is None else compiled
+        self._lock = threading.Lock()
+        self._instance: native.Instance | None = None
+        #: Most rows whose kernels are loaded.
+        self._limit = sys.maxsize
+        self._packed: Packed = shared._packed if shared else Packed()
+        #: Rows above which the members are faster; None if never.
+        self.most_rows = _most_rows(compiled)
+        #: The kernel with residual adds, where `inductor_options` made one.
+        self.residual: Kernel | None = None
+        #: Callback: whether the members are those that it was made from.
+        self.owner: weakref.WeakMethod | None = None
+        self._base = weakref.ref(shared or self)
+        self._names = list(compiled.parameters)
+        self._types = list(compiled.parameters.values())
+        self._sources = [self._find(name) for name in self._names]
+        self._ties = [(self._find(name), self._find(owner))
+                      for name, owner in compiled.aliases.items()]
+        self._copies = copies or Copies([], [])
+        self._copied: list[tuple[int, int]] | None = self._copies.state()
+        #: Whether weights are stored in 8 bits, which have no gradients.
+        self.stored = any(isinstance(m, StoredLinear)
+                          for m in chain.modules())
+        #: Address and version of each weight that the code reads.
+        self._bound = self._nothing_bound()
+        self._check(self.weights())
+        #: What an exported program has of it; none of code from files.
+        self.described: str | None = None
+        if compiled.given is None:
+            self.described = describe(
+                site, compiled, self._code.formed if self._flat else None)
+
+    @classmethod
+    def by_id(cls, number: int) -> "Kernel":
+        """The kernel of a call.
+
+        Raises:
+            KernelError: it is of another process, or gone.
+        """
+        kernel = cls._all.get(number)
+        if kernel is None:
+            raise KernelError(
+                f"no kernel {number} in this process: programs with fused "
+                "modules refer to kernels of the process that fused them; "
+                "unfuse before saving a program")
+        return kernel
+
+    @classmethod
+    def all(cls) -> list["Kernel"]:
+        """Kernels of this process."""
+        return list(cls._all.values())
+
+    def originals(self) -> list[torch.Tensor]:
+        """Tensors of the model that the weights are, or were made from."""
+        owners = [s[:2] for s in self._sources if isinstance(s, tuple)]
+        owners += [watched[:2] for watched in self._copies.watched]
+        return [getattr(owner, name) for owner, name in owners]
+
+    def refresh(self) -> None:
+        """Reads the weights anew, whether they changed or not."""
+        if self._copies.watched:
+            # The next call makes a kernel of new copies.
+            self._copied = None
+            return
+        self._bound = self._nothing_bound()
+        self._packed.forget()
+        self._check(self.weights())
+
+    def _nothing_bound(self) -> list[tuple[int, int]]:
+        return [(0, -1)] * len(self._names)
+
+    @property
+    def note(self) -> str:
+        """What differs from the members, and when calls run them instead;
+        empty when nothing does. Nothing was measured."""
+        rows = "" if self.most_rows is None else (
+            f"for up to {self.most_rows} rows; calls with more run the "
+            "experts as they are, which is faster")
+        return "; ".join(filter(None, (self._copies.note, rows)))
+
+    @property
+    def copies_note(self) -> str:
+        """What differs from the members."""
+        return self._copies.note
+
+    @property
+    def experts(self) -> int:
+        """How many there are; 0 of what is no mixture."""
+        return _experts(self.compiled)
+
+    def _find(self, name: str) \
+            -> tuple[nn.Module, str, slice | None] | torch.Tensor:
+        if name in self.compiled.constants:
+            return self.compiled.constants[name].to(self.device)
+        owner = owner_of(self.chain, name)
+        if owner is None:
+            raise KernelError(f"the members of site '{self.site}' have no "
+                              f"parameter '{name}'")
+        whole, part = rows_of(name)
+        attribute = whole.rpartition(".")[2]
+        if attribute == "weight" and isinstance(owner, StoredLinear):
+            attribute = "stored"
+        return owner, attribute, part
+
+    def weights(self) -> list[torch.Tensor]:
+        """Parameters that the code reads, as they are now."""
+        return list(map(_tensor_of, self._sources))
+
+    def _bind(self, instance: native.Instance,
+              weights: Sequence[torch.Tensor]) -> None:
+        for name, weight in zip(self._names, weights):
+            instance.bind(name, weight)
+        instance.prepare(self._packed.weights)
+
+    def result_shape(self, inputs: Sequence[torch.Tensor]) -> list[Any]:
+        """Sizes of the result, symbolic where those of `inputs` are."""
+        return [d if isinstance(d, int) else inputs[d[0]].shape[d[1]]
+                for d in self.compiled.result]
+
+    def matches(self, inputs: Sequence[torch.Tensor]) -> bool:
+        """Whether the code is for inputs of these types."""
+        types = self.compiled.inputs
+        if self._is_outdated():
+            return False
+        if any(_tensor_of(a).data_ptr() != _tensor_of(b).data_ptr()
+               for a, b in self._ties):
+            return False
+        return len(types) == len(inputs) and all(
+            is_dense(t) and t.dtype == i.dtype and t.dim() == i.rank
+            and t.shape[-1] == i.features and t.device == self.device
+            for t, i in zip(inputs, types))
+
+    def _ask(self, inputs: Sequence[torch.Tensor]) -> None:
+        """What eager calls ask before they come here; torch.compile knows
+        neither the members nor what copies were made from."""
+        if self._is_outdated():
+            raise KernelError(
+                f"weights of site '{self.site}' changed after they were "
+                "stored in 8 bits; call the model once without torch.compile, "
+                "which stores them again")
+        base = self._base()
+        still_has = base.owner() if base and base.owner else None
+        if base and still_has and not still_has(
+                base, inputs[:len(base.compiled.inputs)]):
+            raise KernelError(
+                f"members of site '{self.site}' changed after torch.compile "
+                "saw them; the next call compiles them again")
+
+    def _is_outdated(self) -> bool:
+        """Whether the copies are of weights as they were before."""
+        return bool(self._copies.watched) \
+            and self._copies.state() != self._copied
+
+    def computes(self, compiled: Compiled, same_modules: bool) -> bool:
+        """Whether it has that code, and reads what the members have now.
+
+        Args:
+            same_modules: whether members consist of the same modules still.
+        """
+        if self._copies.watched and (not same_modules or self._is_outdated()):
+            return False
+        constants = self.compiled.constants
+        return compiled.formed == self.compiled.formed \
+            and compiled.given is self.compiled.given \
+            and compiled.aliases == self.compiled.aliases \
+            and all(compiled.constants[name] is constants[name]
+                    for name in constants) \
+            and all(a is b or isinstance(a, tuple) and a[0] is b[0]
+                    for a, b in zip(map(self._find, self._names),
+                                    self._sources))
+
+    def run(self, inputs: Sequence[torch.Tensor],
+            weights: Sequence[torch.Tensor]) -> torch.Tensor:
+        """Launches on the current stream; no copy but of inputs that are
+        strided, or not where a GPU can read vectors.
+
+        Raises:
+            KernelError: members or weights are others than the kernel is for.
+        """
+        if getattr(_ASKED, "kernel", None) != self.id:
+            self._ask(inputs)
+        _ASKED.kernel = None
+        instance = self._check(weights)
+        inputs = [native.aligned(t) if self._flat else t.contiguous()
+                  for t in inputs]
+        out = torch.empty(self.result_shape(inputs),
+                          dtype=self.compiled.dtype, device=self.device)
+        if out.numel() == 0:
+            return out
+        if not self._flat:
+            instance.launch(inputs, [out])
+            return out
+        rows = [t.view(-1, t.shape[-1]) for t in inputs]
+        result = out.view(-1, out.shape[-1])
+        # The launch picks the kernels for its number of rows.
+        most = instance.max_tokens or len(result)
+        if len(result) > self._limit:
+            self._load_all(instance, len(result))
+        for start in range(0, len(result), most):
+            part = slice(start, start + most)
+            instance.launch([t[part] for t in rows], [result[part]])
+        return out
+
+    def load(self, rows: int) -> None:
+        """Loads what a call with so many rows needs, for a graph that is
+        captured later: there it is too late."""
+        if self._flat and rows > self._limit and self._instance is not None:
+            self._load_all(self._instance, rows)
+
+    def _load_all(self, instance: native.Instance, rows: int) -> None:
+        """Loads the kernels for many rows.
+
+        Raises:
+            KernelError: a graph is captured.
+        """
+        if self.device.type == "cuda" \
+                and torch.cuda.is_current_stream_capturing():
+            raise KernelError(
+                f"site '{self.site}' has no kernel for {rows} rows yet, and "
+                "none can be loaded while a graph is captured; call the model "
+                "once with this input before")
+        with self._lock:
+            self._limit = sys.maxsize
+            instance.limit_tokens(self._limit)
+
+    def _check(self, weights: Sequence[torch.Tensor]) -> native.Instance:
+        """Binds weights that moved or changed, as kernels pack them.
+
+        Returns:
+            What runs the code.
+        """
+        now = [(w.data_ptr(), 0 if w.is_inference() else w._version)
+               for w in weights]
+        instance = self._instance
+        if now == self._bound and instance is not None:
+            return instance
+        with self._lock:
+            for name, weight, (dtype, shape) in zip(self._names, weights,
+                                                    self._types):
+                if weight.dtype != dtype or tuple(weight.shape) != shape:
+                    raise KernelError(
+                        f"parameter '{name}' of site '{self.site}' is "
+                        f"{weight.dtype} {tuple(weight.shape)}, the kernel is "
+                        f"for {dtype} {shape}; unfuse and fuse again")
+                if weight.device != self.device:
+                    raise KernelError(
+                        f"parameter '{name}' of site '{self.site}' is on "
+                        f"{weight.device}, the kernel on {self.device}")
+                if type(weight).__name__ == "DTensor":
+                    raise KernelError(
+                        f"parameter '{name}' of site '{self.site}' is a "
+                        "DTensor now; unfuse the site")
+                if not weight.is_contiguous():
+                    raise KernelError(
+                        f"parameter '{name}' of site '{self.site}' has the "
+                        f"strides {weight.stride()}; expected a contiguous "
+                        "tensor, because kernels read it where it is")
+            wait_for_writes(self.site, self.device)
+            if self._instance is None:
+                self._instance = self._code.instance(self.device)
+                if self._flat and self._instance.max_tokens > FEW_ROWS:
+                    self._instance.limit_tokens(FEW_ROWS)
+                    self._limit = FEW_ROWS
+            self._packed.require(now)
+            self._bind(self._instance, weights)
+            self._bound = now
+            return self._instance
+
+    def recompute(self, inputs: Sequence[torch.Tensor],
+                  weights: Sequence[torch.Tensor]) -> torch.Tensor:
+        """The chain itself on these inputs and weights."""
+        values: dict[str, torch.Tensor] = {}
+        parts: dict[str, dict[int, torch.Tensor]] = {}
+        for name, weight, source in zip(self._names, weights, self._sources):
+            if isinstance(source, torch.Tensor):
+                continue
+            whole, part = rows_of(name)
+            if part is None:
+                values[whole] = weight
+            else:
+                parts.setdefault(whole, {})[part.start] = weight
+        for whole, cut in parts.items():
+            values[whole] = torch.cat([cut[start] for start in sorted(cut)])
+        chain = clone(self.chain) if self.compiled.clones else self.chain
+        return torch.func.functional_call(chain, values, tuple(inputs))
+
+
+def outside_of_ops(device: torch.device, function: Callable[[], Any]) -> Any:
+    """What `function` returns. It runs in a thread of its own, because
+    exporting fails inside of an op of PyTorch."""
+    def run() -> Any:
+        if device.type != "cuda":
+            return function()
+        with torch.cuda.stream(stream):
+            return function()
+
+    stream = torch.cuda.current_stream(device) if device.type == "cuda" \
+        else None
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(run).result()
+
+
+def wait_for_writes(site: str, device: torch.device) -> None:
+    """Waits until weights are what they will be: the runtime packs them
+    without regard to the stream on which they are written.
+
+    Raises:
+        KernelError: a graph is captured, which can not wait.
+    """
+    if device.type != "cuda":
+        return
+    if torch.cuda.is_current_stream_capturing():
+        raise KernelError(
+            f"weights of site '{site}' are new or changed, and none can be "
+            "packed while a graph is captured; call the model once before")
+    torch.cuda.current_stream(device).synchronize()
+
+
+def _experts(compiled: Compiled) -> int:
+    return max(shape[0] for _, shape in compiled.parameters.values()) \
+        if "moe_experts" in compiled.families else 0
+
+
+def _most_rows(compiled: Compiled) -> int | None:
+    """Experts are read again for each token that is routed to them. That is
+    what has to be read anyway while most tokens have other experts."""
+    if compiled.given is not None or "moe_experts" not in compiled.families:
+        return None
+    return max(1, _experts(compiled) // compiled.inputs[1].features)
+
+
+@functools.lru_cache(maxsize=None)
+def _register() -> torch.library.Library:
+    """Defines the custom op, once."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook
+    from torch.utils.flop_counter import register_flop_formula
+
+    # Fused optimizers write weights without counting it.
+    register_optimizer_step_post_hook(count_step)
+    library = torch.library.Library("fuse_mlir", "DEF")
+    library.define("call(Tensor[] inputs, Tensor[] weights, int kernel)"
+                   " -> Tensor", tags=(torch.Tag.needs_fixed_stride_order,))
+    library.impl("call", _call, "CPU")
+    library.impl("call", _call, "CUDA")
+    torch.library.register_fake("fuse_mlir::call", _fake, lib=library)
+    torch.library.register_autograd("fuse_mlir::call", _backward,
+                                    setup_context=_save, lib=library)
+    register_flop_formula(torch.ops.fuse_mlir.call, get_raw=True)(_flops)
+    return library
+
+
+def _flops(inputs: list[torch.Tensor], weights: list[torch.Tensor],
+           kernel: int, **_kwargs: Any) -> int:
+    """What the members would count."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        Kernel.by_id(kernel).recompute(inputs, weights)
+    return counter.get_total_flops()
+
+
+def call(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
+    """Runs a kernel as an op of PyTorch."""
+    if torch.jit.is_tracing() or is_exporting():
+        # A program may be run by another process.
+        if kernel.described is None:
+            raise KernelError(
+                f"the kernel of site '{kernel.site}' is code from a file, "
+                "which an exported program cannot contain; fuse it with 'fuse', "
+                "or unfuse it")
+        return torch.ops.fuse_mlir.exported(inputs, kernel.weights(),
+                                            kernel.described)
+    return torch.ops.fuse_mlir.call(inputs, kernel.weights(), kernel.id)
+
+
+def call_asked(kernel: Kernel, inputs: list[torch.Tensor]) -> torch.Tensor:
+    """The same where the members were just looked at."""
+    _ASKED.kernel = kernel.id
+    return call(kernel, inputs)
+
+
+def _call(inputs: list[torch.Tensor], weights: list[torch.Tensor],
+          kernel: int) -> torch.Tensor:
+    return Kernel.by_id(kernel).run(inputs, weights)
+
+
+def _fake(inputs: list[torch.Tensor], weights: list[torch.Tensor],
+          kernel: int) -> torch.Tensor:
+    found = Kernel.by_id(kernel)
+    return inputs[0].new_empty(found.result_shape(inputs),
+                               dtype=found.compiled.dtype)
+
+
+def _save(ctx: Any, inputs: tuple, output: torch.Tensor) -> None:
+    tensors, weights, kernel = inputs
+    # A model may be unfused, or gone, before the backward pass.
+    ctx.kernel, ctx.count = Kernel.by_id(kernel), len(tensors)
+    ctx.save_for_backward(*tensors, *weights)
+
+
+def _backward(ctx: Any, gradient: torch.Tensor) -> tuple:
+    kernel = ctx.kernel
+    if kernel.stored:
+        raise KernelError(
+            f"site '{kernel.site}' has weights that are stored in 8 bits, "
+            "through which no gradient goes; unfuse it, or use "
+            "torch.no_grad()")
+    # With create_graph, gradients have gradients themselves, through views
+    # that tell apart what is read twice.
+    twice = torch.is_grad_enabled()
+    with torch.enable_grad():
+        leaves = [t.view_as(t) if twice else
+                  t.detach().requires_grad_(t.is_floating_point())
+                  for t in ctx.saved_tensors]
+        result = kernel.recompute(leaves[:ctx.count], leaves[ctx.count:])
+        wanted = [t for t in leaves if t.requires_grad]
+        found = torch.autograd.grad(result, wanted, gradient,
+                                    create_graph=twice, allow_unused=True)
+    gradients = iter(found)
+    by_leaf = [next(gradients) if t.requires_grad else None for t in leaves]
+    return by_leaf[:ctx.count], by_leaf[ctx.count:], None
+
+
+def count_step(optimizer: torch.optim.Optimizer, _args: Any,
+               _kwargs: Any) -> None:
+    """Counts what a step of an optimizer changed in weights of kernels."""
+    # What torch.compile makes of other optimizers counts by itself.
+    if not torch.compiler.is_compiling() \
+            or any(group.get("fused") for group in optimizer.param_groups):
+        _count(optimizer)
+
+
+@torch.compiler.disable
+def _count(optimizer: torch.optim.Optimizer) -> None:
+    held = {id(t) for kernel in Kernel.all() for t in kernel.originals()}
+    for group in optimizer.param_groups:
+        for parameter in group["params"]:
+            if id(parameter) in held and parameter.grad is not None:
+                torch.autograd.graph.increment_version(parameter)

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Changes of weights that PyTorch does not count.
+
+Kernels pack copies of weights, and pack them again when the version of a weight
+says that its values changed. PyTorch's fused optimizers and those of other
+packages write without counting; they are followed here. What is written through
+`weight.data`, NumPy, or by collectives on a weight, nobody can see: `refresh`
+is told.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from torch import nn
+
+from fuse_mlir.compiler.kernels import Kernel
+from fuse_mlir.support.arguments import require_module
+
+
+def refresh(model: nn.Module) -> int:
+    """Lets kernels of `model` read their weights anew.
+
+    For changes that PyTorch does not count: through `weight.data`, through
+    NumPy or DLPack, by collectives such as `torch.distributed.broadcast`, and
+    of weights that were made under `inference_mode`. Not needed after
+    optimizers, `load_state_dict`, or changes of a weight in place.
+
+    Args:
+        model: with fused sites or compiled modules.
+
+    Returns:
+        How many kernels read weights of `model`.
+    """
+    require_module(model)
+    held = {id(t) for t in itertools.chain(
+        model.parameters(), model.buffers())}
+    found = [kernel for kernel in Kernel.all()
+             if not held.isdisjoint(map(id, kernel.originals()))]
+    for kernel in found:
+        kernel.refresh()
+    return len(found)

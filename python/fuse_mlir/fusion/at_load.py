@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fusion of models as they are loaded, where their configs ask for it.
+
+A site that is refused stays as it is. Nobody reads the result of a call that
+`from_pretrained` makes, so a `FusionWarning` has the reason, and
+`fusion_result` all of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torch import nn
+
+from fuse_mlir.errors import FlowError, FuseError, FusionWarning
+from fuse_mlir.fusion.modules import fuse_modules
+from fuse_mlir.fusion.results import FusionResult
+from fuse_mlir.matching import static_mlp
+from fuse_mlir.matching.patterns import KernelMapping
+from fuse_mlir.matching.sites import join
+from fuse_mlir.support.fusion_registry import known_to_transformers
+
+_RESULT = "_fuse_result"
+
+
+def fuse_loaded(model: nn.Module, patterns: KernelMapping | None,
+                fusion_config: Mapping[str, Any] | None = None) \
+        -> FusionResult:
+    """Fuses what can be fused of a model that was just loaded.
+
+    Sites that are refused, or a model of which nothing can be fused, are told
+    by a `FusionWarning`.
+
+    Raises:
+        PatternError: the config is wrong: an unknown option, or a path that
+            selects nothing.
+    """
+    result = FusionResult()
+    try:
+        result = fuse_modules(model, patterns, strict=False,
+                              fusion_config=fusion_config)
+    except (FuseError, FlowError) as error:
+        result.note = str(error)
+        warnings.warn(f"nothing of {type(model).__name__} is fused: {error}",
+                      FusionWarning, stacklevel=2)
+    model.__dict__[_RESULT] = result
+    refused = result.refused
+    if refused:
+        first = refused[0]
+        more = f" ({len(refused) - 1} more are refused, see fuse_mlir." \
+            "fusion_result(model))" if len(refused) > 1 else ""
+        warnings.warn(
+            f"site '{join(first.parent, first.id)}' is not fused: "
+            f"{first.reason}{more}", FusionWarning, stacklevel=2)
+    return result
+
+
+def fusion_result(model: nn.Module) -> FusionResult | None:
+    """The sites of a model that was fused as it was loaded.
+
+    Returns:
+        What `fuse_modules` returned then. None for other models.
+    """
+    return model.__dict__.get(_RESULT)
+
+
+@contextlib.contextmanager
+def fusion_at_load() -> Iterator[None]:
+    """Fuses models that `from_pretrained` of transformers loads in a `with`.
+
+    That is done for models whose config has a `fusion_config` with
+    `static_quantized_mlp`, which transformers 5.23 refuses to load as an
+    unknown fusion, and for a `kernel_config` with chains to fuse where the
+    package `kernels` is missing. Outside of the `with`, transformers is as it
+    was. Loading in other threads meanwhile is affected, too.
+
+    Raises:
+        ImportError: transformers is not installed.
+    """
+    from transformers import PreTrainedModel
+
+    own = PreTrainedModel.__dict__["from_pretrained"]
+
+    def from_pretrained(cls: type, *args: Any, **options: Any) -> Any:
+        config = options.get("kernel_config")
+        alone = isinstance(config, KernelMapping) and config.fusions \
+            and not config.layers and not kernels_available()
+        if alone:
+            options = {name: value for name, value in options.items()
+                       if name not in ("kernel_config", "use_kernels")}
+        loaded = own.__func__(cls, *args, **options)
+        model = loaded[0] if isinstance(loaded, tuple) else loaded
+        if alone:
+            fuse_loaded(model, config)
+        elif fusion_result(model) is None \
+                and static_mlp.asks_for_fusion(model):
+            fuse_loaded(model, None)
+        return loaded
+
+    setattr(PreTrainedModel, "from_pretrained", classmethod(from_pretrained))
+    try:
+        with known_to_transformers():
+            yield
+    finally:
+        setattr(PreTrainedModel, "from_pretrained", own)
+
+
+def kernels_available() -> bool:
+    """Whether transformers loads kernels of the Hub here: the package is there,
+    and of a version that it takes."""
+    try:
+        from transformers.utils import is_kernels_available
+    except ImportError:
+        return False
+    return bool(is_kernels_available())

@@ -1,0 +1,688 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fuses modules of a model in place, and takes it back.
+
+The first member's place holds a `FusedModule`, the others hold identities
+(`fuse_mlir.fusion.proxies`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from fuse_mlir import errors, native
+from fuse_mlir.checkpoint.formats import compressed_forward, packed_format
+from fuse_mlir.errors import (
+    FuseError,
+    FusionWarning,
+    KernelError,
+    PatternError,
+    Refusal,
+    Refused,
+    UnknownExperts,
+)
+from fuse_mlir.fusion import timing
+from fuse_mlir.fusion.fused_module import FusedModule
+from fuse_mlir.fusion.hub_mlp import FAMILIES, EndpointMlp, candidate_sites
+from fuse_mlir.fusion.proxies import FusedPlace
+from fuse_mlir.fusion.results import FusionResult, SiteResult
+from fuse_mlir.fusion.scale_check import check_scales
+from fuse_mlir.matching import static_mlp
+from fuse_mlir.matching.activations import ROUNDINGS, formulas_in
+from fuse_mlir.matching.dataflow import Flow, observe
+from fuse_mlir.matching.moe import activation_of, looks_like_experts
+from fuse_mlir.matching.path_glob import match
+from fuse_mlir.matching.patterns import (
+    KernelMapping,
+    ModuleSpec,
+    Pattern,
+    check_specs,
+    declared_patterns,
+    resolve,
+)
+from fuse_mlir.matching.sites import (
+    Site,
+    candidates,
+    distributed,
+    find_sites,
+    join,
+    lacks_reduction,
+    looks_like_mlp,
+    shorter_sites,
+)
+from fuse_mlir.matching.static_mlp import StaticMlp
+from fuse_mlir.native.refusals import IDS, refusal
+from fuse_mlir.support.arguments import require, require_module
+
+#: Elements that the kernel for experts reads at once.
+_VECTOR = 8
+GRADIENTS = ("recompute", "error")
+#: Of sites whose members are faster.
+SLOWER = "FUSE-N024"
+
+
+#: What is put in the place of a chain.
+Place = FusedModule | EndpointMlp
+
+
+def fuse_modules(model: nn.Module, patterns: Any = None,
+                 specs: Sequence[ModuleSpec] | None = None, *,
+                 inputs: Any = None, strict: bool | None = None,
+                 gradients: str = "recompute", fusion_config: Any = None,
+                 rounding: str = "exact", only_faster: bool | None = None,
+                 progress: Any = None) -> FusionResult:
+    """Replaces chains of modules of `model` by kernels, in place.
+
+    Only this instance changes; other models of its class, and models loaded
+    later, are not affected.
+
+    Args:
+        model: in eval mode where its members have dropout. On the CPU or CUDA.
+        patterns: a `KernelConfig`, a mapping like its argument, one key or a
+            list of keys. None takes the patterns that the model declares, or
+            every chain around linears that its data flow shows.
+        specs: one per member of the pattern, to hold names of inputs and
+            outputs against the data flow.
+        inputs: example inputs, of which shapes and types matter. Models of
+            transformers need none.
+        strict: refuse the whole call when a selected site can not be fused;
+            the default where patterns are given or declared. Otherwise such
+            sites stay as they are, with their reason.
+        gradients: `recompute` or `error`, see `FusedModule`.
+        fusion_config: `{"static_quantized_mlp": {"input_quant": "fuse",
+            "gated_mlp": "fuse", "dense_gelu_mlp": "fuse"}}` demands static
+            scales for all linears of a site and takes sites of the named
+            kinds; `scales` gives those of linears in floating point. None
+            takes `model.config.fusion_config`, and `{}` nothing.
+        rounding: `exact` or `relaxed`, see `FusedModule`.
+        only_faster: measure each kind of site once, on its weights, and fuse
+            what is faster than its members for the rows of some call. Calls
+            with other numbers of rows run the members, as do those that need
+            gradients; sites that gain nowhere are refused. None does so where
+            no patterns are given or declared and there is no `fusion_config`.
+            Models on the meta device are not measured.
+        progress: called after each site with how many are done, how many
+            there are, and a line about it.
+
+    Returns:
+        All selected sites.
+
+    Raises:
+        PatternError: a pattern is malformed, unknown or selects nothing.
+        FlowError: the model can not be run on the inputs.
+        FuseError: a site was refused and `strict` is set, no site is there to
+            fuse, or libfuse is missing. The model is as it was.
+    """
+    check_option("gradients", gradients, GRADIENTS)
+    check_option("rounding", rounding, ROUNDINGS)
+    if isinstance(patterns, KernelMapping) and patterns.layers:
+        _tell_of_hub(model, patterns)
+    if fusion_config is None:
+        fusion_config = static_mlp.config_of(model)
+    static = static_mlp.parse(fusion_config)
+    static_mlp.check_paths(static, require_module(model))
+    planned: list[tuple[Site, Place]] = []
+    if static is not None and static.endpoints:
+        results, planned = plan_hub(model, static, patterns, inputs)
+    else:
+        sites, _ = select(model, patterns, inputs)
+        if specs is not None:
+            _check_specs(sites, specs)
+        rows = rows_to_measure(prefers_faster(
+            model, patterns, static, only_faster), inputs)
+        results, planned = _plan_all(sites, gradients, static, rounding, rows,
+                                     progress)
+    if strict is None:
+        strict = patterns is not None or bool(declared_patterns(model))
+    if strict and results.refused:
+        first = results.refused[0]
+        more = len(results.refused) - 1
+        raise FuseError(
+            f"site '{join(first.parent, first.id)}' is refused: "
+            f"{first.reason}" + (f" (and {more} more)" if more else "")
+            + ("; pass strict=False to fuse the others" if planned else ""))
+    if not planned and patterns is None and not any(
+            r.refusal and r.refusal.id == SLOWER for r in results):
+        why = f": {results.refused[0].reason}" if results.refused \
+            else _packed(model)
+        itself = "" if results.refused or not looks_like_mlp(model) else \
+            "; fuse_mlir.compile_module(model) makes one kernel of the module itself"
+        raise FuseError(
+            f"{type(model).__name__} has no chain to fuse{why}"
+            + ("; fuse_mlir.explain lists all reasons"
+               if len(results) != 1 else "") + itself)
+    _put_all(model, planned)
+    for result in results:
+        if result.status == "could fuse":
+            result.status = "fused"
+    return results
+
+
+#: What results of models on the meta device say.
+NOT_MEASURED = ("nothing was measured, because the model has no weights here: "
+                "sites that are slower on its device would be left out")
+
+
+def prefers_faster(model: nn.Module, patterns: Any, static: StaticMlp | None,
+                   only_faster: bool | None) -> bool:
+    """What `only_faster` means where it is None.
+
+    Raises:
+        TypeError: it is none of None, True and False.
+    """
+    if only_faster is None:
+        return patterns is None and static is None \
+            and not declared_patterns(model)
+    require(only_faster, bool, "argument 'only_faster'",
+            "None, True or False")
+    return only_faster
+
+
+def rows_to_measure(only_faster: bool, inputs: Any) \
+        -> Callable[[Site], tuple[int, ...] | None]:
+    """For a site, the numbers of rows that it is measured with; None where it
+    is not."""
+    def rows(site: Site) -> tuple[int, ...] | None:
+        if not only_faster or site.plan is None:
+            return None
+        found = set(timing.ROWS)
+        if inputs is not None:
+            found.add(max(1, site.plan.examples[0].shape[:-1].numel()))
+        return tuple(sorted(found))
+    return rows
+
+
+def _packed(model: nn.Module) -> str:
+    """The first module whose weights no kernel reads, for a message."""
+    for path, module in model.named_modules():
+        found = packed_format(module)
+        if found is not None:
+            return (f": FUSE-N313 unsupported-format: '{path}' has {found} "
+                    "weights, which no kernel reads")
+    return ""
+
+
+def _tell_of_hub(model: nn.Module, config: KernelMapping) -> None:
+    """Says that kernels of the Hub are not loaded here, unless transformers
+    has loaded them with the model.
+
+    Raises:
+        PatternError: there is nothing else to do.
+    """
+    names = ", ".join(map(str, config.layers))
+    if not config.fusions:
+        raise PatternError(
+            f"KernelConfig has kernels of the Hub alone ({names}), which "
+            "transformers loads; give it to from_pretrained as kernel_config")
+    loaded = getattr(model, "kernel_config", None)
+    if getattr(loaded, "layers", None) != config.layers:
+        warnings.warn(
+            f"the kernels of the Hub for {names} are not loaded, but the "
+            "chains of this KernelConfig are fused; give it to from_pretrained "
+            "of transformers as kernel_config for both", FusionWarning,
+            stacklevel=3)
+
+
+def check_option(what: str, value: Any, known: Sequence[str]) -> None:
+    """Raises PatternError if `value` is not one of `known`."""
+    if value not in known:
+        raise PatternError(f"unknown {what} '{value}'; expected "
+                           + " or ".join(known))
+
+
+def _plan_all(sites: Sequence[Site], gradients: str, static: StaticMlp | None,
+              rounding: str,
+              rows: Callable[[Site], tuple[int, ...] | None],
+              progress: Any) \
+        -> tuple[FusionResult, list[tuple[Site, Place]]]:
+    """What becomes of all sites, and the modules of those that can fuse."""
+    results = FusionResult()
+    planned: list[tuple[Site, Place]] = []
+    for done, site in enumerate(sites, 1):
+        def slow(line: str) -> None:
+            if progress is not None:
+                progress(done - 1, len(sites),
+                         f"{join(site.parent, site.id)}: {line}")
+
+        result, module = plan_site(site, gradients, static, rounding,
+                                   rows(site), slow)
+        results.append(result)
+        if module is not None:
+            planned.append((site, module))
+        if progress is not None:
+            progress(done, len(sites), f"{join(site.parent, site.id)}: "
+                     + (result.reason or ", ".join(result.families)))
+    return results, planned
+
+
+def plan_hub(model: nn.Module, static: StaticMlp, patterns: Any, inputs: Any) \
+        -> tuple[FusionResult, list[tuple[Site, Place]]]:
+    """The same for MLPs that kernels of the Hub compute.
+
+    Raises:
+        PatternError: there are patterns too, which name other kernels.
+    """
+    if patterns is not None:
+        raise PatternError(
+            "the fusion_config names kernels of the Hub for MLPs ("
+            + ", ".join(static.endpoints) + "), and the patterns other ones; "
+            "fuse in one call without patterns, and with fusion_config={} in "
+            "another")
+    require_module(model)
+    _refuse_kinds(model)
+    with members_back(model):
+        flow = observe(model, inputs)
+        found = candidate_sites(model, static.endpoints, flow)
+    taken = {join(parent, name) for parent, module in all_sites(model)
+             for name in module.names}
+    results = FusionResult()
+    planned: list[tuple[Site, Place]] = []
+    for site, kind in found:
+        if taken.intersection(site.paths):
+            continue
+        result = SiteResult(site.id, site.parent, site.paths, "refused",
+                            (FAMILIES[kind],), site.refusal)
+        results.append(result)
+        if site.refusal is None:
+            module = EndpointMlp(site, kind, static.endpoints)
+            planned.append((site, module))
+            result.status, result.note = "could fuse", module.note
+    return results, planned
+
+
+def _put_all(model: nn.Module,
+             planned: Sequence[tuple[Site, Place]]) -> None:
+    """Puts all modules in place, or none."""
+    placed: list[tuple[nn.Module, Place]] = []
+    try:
+        for site, module in planned:
+            placed.append((model.get_submodule(site.parent), module))
+            module.put_into(placed[-1][0])
+    # Whatever keeps one site from its place, the others are not left either.
+    except BaseException:
+        for parent, module in placed:
+            module.take_out_of(parent)
+        raise
+
+
+def select(model: nn.Module, patterns: Any, inputs: Any) \
+        -> tuple[list[Site], Flow]:
+    """Sites of `patterns`, or of the data flow where there are none."""
+    require_module(model)
+    _refuse_kinds(model)
+    resolved: list[Pattern] = resolve(model, patterns)
+    # What is fused already is seen as it was before.
+    with members_back(model):
+        flow = observe(model, inputs)
+    if patterns is None and not resolved:
+        resolved = candidates(model, flow)
+        sites = [found for pattern in resolved
+                 for site in find_sites(model, [pattern], flow)
+                 for found in (site, *shorter_sites(model, site, flow))]
+        for site in sites:
+            _refuse_convolutions(site)
+            _hold_back_experts(site)
+        # Ids count places of equal members, which have a pattern each here.
+        count: dict[str, int] = {}
+        for site in sites:
+            base = site.id.rpartition("#")[0]
+            site.id = f"{base}#{count.get(base, 0)}"
+            count[base] = count.get(base, 0) + 1
+    else:
+        sites = find_sites(model, resolved, flow)
+    with members_back(model):
+        check_scales(model, sites, inputs)
+    return sites, flow
+
+
+def _refuse_kinds(model: nn.Module) -> None:
+    """Running such a model without its hooks, with others, or on tensors
+    without data fails, or leaves its parameters without data."""
+    if isinstance(model, torch.jit.ScriptModule):
+        raise FuseError(
+            str(refusal("not-traceable", "the model is a "
+                        "torch.jit.ScriptModule, which has no Python forward "
+                        "to trace; fuse the model that it was made of")))
+    for path, module in model.named_modules():
+        kind = type(module)
+        if compressed_forward(module):
+            raise FuseError(
+                f"FUSE-N208 has-hooks: '{path}' has a forward of "
+                "compressed-tensors, which multiplies its weight out at the "
+                "first call; load the directory with "
+                "fuse_mlir.load_model(path), which keeps stored weights and "
+                "their scales, or dequantized with "
+                "CompressedTensorsConfig(run_compressed=False)")
+        if hasattr(kind, "_fuse_compiled_from"):
+            where = f"'{path}'" if path else "the model"
+            raise FuseError(f"FUSE-N213 already-fused: {where} is one kernel "
+                            "of fuse_mlir.compile_module; decompile it before")
+        if hasattr(kind, "flatten_sharded_optim_state_dict"):
+            what = (f"is a {kind.__name__}, which flattens the parameters "
+                    "below it; fuse a model without it")
+        elif hasattr(kind, "set_reshard_after_forward"):
+            what = "was given to fully_shard; fuse the model before that"
+        elif any(lacks_reduction(module, p)
+                 for p in module.parameters(recurse=False)):
+            where, how = distributed(module) or ("", "")
+            raise FuseError(f"FUSE-N209 tensor-parallel: '{path}{where}' {how}")
+        else:
+            continue
+        raise FuseError(f"FUSE-N209 tensor-parallel: '{path}' {what}")
+
+
+def _refuse_convolutions(site: Site) -> None:
+    """Refuses what mixes tokens, before it is exported: that can take long for
+    modules such as Mamba's."""
+    if site.refusal is not None:
+        return
+    for path, member in zip(site.paths, site.members):
+        for below, module in member.named_modules():
+            if isinstance(module, nn.modules.conv._ConvNd):
+                site.refuse(IDS["convolution"], "convolution",
+                            f"'{join(path, below) if below else path}' is a "
+                            f"{type(module).__name__}, and no kernel has "
+                            "convolutions; leave it out of the chain")
+                return
+
+
+def _hold_back_experts(site: Site) -> None:
+    """Refuses experts that nobody asked for, where PyTorch is faster."""
+    if site.refusal is not None or not looks_like_experts(site.members[0]):
+        return
+    path = site.paths[0]
+    try:
+        activation_of(site.members[0], path)
+    except UnknownExperts as error:
+        site.refuse(IDS["unknown-experts"], "unknown-experts", str(error))
+        return
+    weights = dict(site.members[0].named_parameters())["down_proj"]
+    if weights.is_cuda and weights.element_size() == 2 \
+            and not any(size % _VECTOR for size in weights.shape[1:]):
+        return
+    site.refuse(
+        "FUSE-N014", "family-not-requested", "the kernel for experts "
+        f"'{path}' is slower than grouped products, but for few tokens in 16 "
+        "bits on a GPU; a pattern such as ((\"*Experts\", \"**.experts\"),) "
+        "asks for it")
+
+
+def _check_specs(sites: Sequence[Site], specs: Sequence[ModuleSpec]) -> None:
+    for site in sites:
+        if not site.members:
+            continue
+        check_specs(site.members, specs)
+        if site.plan is None:
+            continue
+        for i, (step, spec) in enumerate(zip(site.plan.steps, specs)):
+            for (_, source), name in zip(step.slots(), spec.inputs):
+                makers = [j for j, s in enumerate(specs[:i])
+                          if name in s.outputs]
+                seen = source.index if source.kind == "step" else None
+                if (makers[-1] if makers else None) != seen:
+                    site.refuse(
+                        "FUSE-N206", "not-a-chain",
+                        f"the spec of '{site.paths[i]}' takes '{name}' from "
+                        + (f"'{site.paths[makers[-1]]}'" if makers else
+                           "outside") + ", the model takes it from "
+                        + (f"'{site.paths[seen]}'" if seen is not None
+                           else "outside"))
+                    break
+
+
+def plan_site(site: Site, gradients: str = "recompute",
+              static: StaticMlp | None = None, rounding: str = "exact",
+              rows: Sequence[int] | None = None,
+              slow: Callable[[str], None] | None = None) \
+        -> tuple[SiteResult, FusedModule | None]:
+    """The fused module of a site, which is not put in place yet.
+
+    Args:
+        rows: numbers of rows to measure, so that it is refused where the
+            members are faster.
+        slow: as for `timing.measured`.
+    """
+    result = SiteResult(site.id, site.parent, site.paths, "refused",
+                        refusal=site.refusal)
+    plan = site.plan
+    # Sites without a plan are refused.
+    if site.refusal is not None or plan is None:
+        return result, None
+    try:
+        # A missing library is no property of a site.
+        native.library()
+    except errors.NativeError as error:
+        raise FuseError(str(error)) from error
+    module = FusedModule(site.id, site.names, site.members, plan,
+                         site.pattern.kernel, gradients,
+                         static and static.below(site.parent), rounding, rows)
+    try:
+        copies, compiled = module.compile_for(plan.examples)
+        result.families = compiled.families
+        device = plan.examples[0].device
+        result.note = copies.note
+        if device.type != "meta":
+            verdict = module.verdict_for(compiled, device)
+            # Packing weights takes time and memory.
+            if verdict is None or not verdict.slower:
+                module.bind(copies, compiled, plan.examples, slow)
+                verdict = module.verdict
+                result.note = module.note
+            if verdict is not None and verdict.slower:
+                result.refusal = Refusal(
+                    SLOWER, "slower-here", verdict.reason()
+                    + "; only_faster=False fuses it all the same")
+                result.note = ""
+                return result, None
+        if rounding == "exact":
+            left = _formulas(site, str(compiled.remarks))
+            result.note = "; ".join(filter(None, (
+                result.note, left and f"without {left}, which "
+                "rounding='relaxed' takes")))
+        if module.lost and module.lost not in result.note:
+            result.note = "; ".join(filter(None, (result.note, module.lost)))
+    except Refused as error:
+        result.refusal = Refusal(error.id, error.name, error.text)
+        return result, None
+    except KernelError as error:
+        left = _formulas(site, str(error)) if rounding == "exact" else ""
+        found = error.refusal or refusal("no-code", str(error))
+        result.refusal = Refusal(found.id, found.name, found.text + (
+            f"; rounding='relaxed' takes {left}" if left else ""))
+        return result, None
+    except errors.NativeError as error:
+        result.refusal = refusal("no-code", str(error))
+        return result, None
+    result.note = "; ".join(filter(None, (result.note, site.risk)))
+    result.status = "could fuse"
+    return result, module
+
+
+def fused_sites(model: nn.Module) -> list[tuple[str, FusedModule]]:
+    """Fused modules of `model` and the paths of their parents, each of which
+    may have the same one."""
+    return [(path, module) for path, module in _places(model)
+            if isinstance(module, FusedModule)]
+
+
+def all_sites(model: nn.Module) -> list[tuple[str, Place]]:
+    """`fused_sites`, and places of kernels of the Hub."""
+    return [(path, module) for path, module in _places(model)
+            if isinstance(module, (FusedModule, EndpointMlp))]
+
+
+def _formulas(site: Site, reasons: str) -> str:
+    """Activations that would be taken if they might round once."""
+    if "FUSE-N101" not in reasons:
+        return ""
+    return ", ".join(f"'{path}'" for path in formulas_in(site.names,
+                                                         site.members))
+
+
+def _places(model: nn.Module) -> Iterator[tuple[str, FusedPlace]]:
+    """Places of fused sites, each with the path of its parent.
+
+    Raises:
+        FuseError: the model is itself such a place.
+    """
+    if isinstance(require_module(model), FusedPlace):
+        raise FuseError(f"the model is {model._get_name()} of site "
+                        f"'{model.site}'; expected one that has it")
+    for path, parent in model.named_modules():
+        for child in dict.fromkeys(parent.children()):
+            if isinstance(child, FusedPlace):
+                yield path, child
+
+
+def one_kernel(model: nn.Module, site: str | None) -> FusedModule:
+    """The fused module of a site, or any one when all have one kernel.
+
+    Raises:
+        FuseError: no such site, or kernels that differ.
+    """
+    found = {join(parent, module.site): module
+             for parent, module in fused_sites(model)}
+    chosen = [m for name, m in found.items()
+              if (site is None or site in (name, m.site)) and m._kernel]
+    if not found:
+        raise FuseError("nothing is fused; call fuse_modules before")
+    codes = {m._kernel.compiled.formed for m in chosen}
+    if len(codes) != 1:
+        what = f"no fused site '{site}'" if site is not None \
+            else f"sites have {len(codes)} kernels"
+        raise FuseError(f"{what}; name one of {', '.join(found)}")
+    return chosen[0]
+
+
+@contextlib.contextmanager
+def members_back(model: nn.Module) -> Iterator[None]:
+    """The members in their places, for as long as a `with` lasts.
+
+    Raises:
+        FuseError: a place was replaced by something else.
+    """
+    sites = []
+    for path, module in all_sites(model):
+        _check_places(model, path, module, "running it without fusion")
+        sites.append((model.get_submodule(path), module))
+    places = []
+    for parent, module in sites:
+        places.append([parent._modules[n] for n in module.names])
+        parent._modules.update(zip(module.names, module.members))
+    try:
+        yield
+    finally:
+        for (parent, module), held in zip(sites, places):
+            parent._modules.update(zip(module.names, held))
+
+
+def unfuse_modules(model: nn.Module,
+                   sites: str | Sequence[str] | None = None) -> list[str]:
+    """Puts the members back: the same modules in the same order.
+
+    Args:
+        model: may be fused or not.
+        sites: ids, or path globs of members or their parents; all when None.
+
+    Returns:
+        The parents of the sites that were undone. Where something else took
+        the place of a kernel, it stays, and the other members are put back.
+
+    Raises:
+        FuseError: an id or glob names no fused site, or a place was replaced
+            by something else since.
+    """
+    found = all_sites(model)
+    chosen = found
+    if sites is not None:
+        require(sites, Iterable, "argument 'sites'",
+                "an id, a path glob, or a list of them")
+        wanted = [sites] if isinstance(sites, str) else list(sites)
+        chosen = []
+        for name in wanted:
+            require(name, str, f"the site {name!r}", "an id or a path glob")
+            matching = [s for s in found if _names_site(name, *s)]
+            if not matching:
+                known = ", ".join(join(p, m.site) for p, m in found) or "none"
+                raise FuseError(f"no fused site '{name}'; there are {known}")
+            chosen += [s for s in matching if s not in chosen]
+    for path, module in chosen:
+        _check_places(model, path, module, "unfusing")
+    for path, module in chosen:
+        module.take_out_of(model.get_submodule(path))
+    left = _put_back_left(model) if sites is None else []
+    return [path for path, _ in chosen] + left
+
+
+def _put_back_left(model: nn.Module) -> list[str]:
+    """Puts members back whose site has no kernel any more, because something
+    else was put in its place.
+
+    Returns:
+        The parents of these sites.
+    """
+    left = list(_places(model))
+    for path, place in left:
+        parent = model.get_submodule(path)
+        for name, child in parent._modules.items():
+            if child is place:
+                parent._modules[name] = place._member
+                place._member.training = place.training
+    return list(dict.fromkeys(path for path, _ in left))
+
+
+def _check_places(model: nn.Module, path: str, module: Place,
+                  before: str) -> None:
+    """Whether the children of the module at `path` are those of a site still.
+
+    Args:
+        before: what they should be put back, for the message.
+
+    Raises:
+        FuseError: another module is in the place of one.
+    """
+    held = model.get_submodule(path)._modules
+    if held.get(module.names[0]) is not module:
+        raise FuseError(
+            f"the kernel of site '{module.site}' is not in the place of "
+            f"'{module.names[0]}' any more, but somewhere in '{path}'; put it "
+            f"back before {before}")
+    for name in module.names:
+        place = held.get(name)
+        if not isinstance(place, FusedPlace) or place.site != module.site:
+            raise FuseError(
+                f"'{join(path, name)}' is a {type(place).__name__} and not "
+                f"part of site '{module.site}' any more; put it back before "
+                + before)
+
+
+def _names_site(name: str, parent: str, module: Place) -> bool:
+    if name in (module.site, join(parent, module.site)):
+        return True
+    if "#" in name or "+" in name:
+        return False
+    return match(name, parent) or any(match(name, join(parent, n))
+                                      for n in module.names)
+
+
+@contextlib.contextmanager
+def fused(model: nn.Module, patterns: Any = None, **options: Any) \
+        -> Iterator[FusionResult]:
+    """Fuses for the body of a `with`, then undoes what it fused.
+
+    Args and errors are those of `fuse_modules`.
+    """
+    before = {id(module) for _, module in all_sites(model)}
+    result = fuse_modules(model, patterns, **options)
+    try:
+        yield result
+    finally:
+        mine = [join(path, module.site) for path, module in all_sites(model)
+                if id(module) not in before]
+        if mine:
+            unfuse_modules(model, mine)

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Sites of a model and the outcome for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fuse_mlir.errors import Refusal
+from fuse_mlir.matching.sites import join
+
+
+@dataclass
+class SiteResult:
+    """A place that a pattern selects, and what became of it."""
+
+    id: str
+    parent: str
+    members: list[str]
+    #: "fused", "could fuse" or "refused".
+    status: str
+    families: tuple[str, ...] = ()
+    refusal: Refusal | None = None
+    #: Conditions under which the members run instead of the kernel.
+    note: str = ""
+
+    @property
+    def reason(self) -> str:
+        return str(self.refusal) if self.refusal else ""
+
+
+class FusionResult(list[SiteResult]):
+    """Sites in the order of the model; prints as a table."""
+
+    #: What scales were made from, where `calibrate` made them.
+    calibration: Any = None
+    #: What holds of all sites, in a sentence without an end.
+    note: str = ""
+
+    @property
+    def fused(self) -> list[SiteResult]:
+        return [s for s in self if s.status == "fused"]
+
+    @property
+    def refused(self) -> list[SiteResult]:
+        return [s for s in self if s.status == "refused"]
+
+    def __str__(self) -> str:
+        from fuse_mlir.fusion.results import sites_text
+
+        return sites_text(self)
+
+
+def sites_text(results: Sequence[SiteResult]) -> str:
+    """A line per site and a sum."""
+    lines = []
+    for site in results:
+        what = site.reason or ", ".join(site.families)
+        what += f" {site.note}" if site.note else ""
+        lines.append(_line(
+            f"{site.status:10}  {join(site.parent, site.id)}  {what}"))
+    lines.append(counted(results))
+    if isinstance(results, FusionResult) and results.note:
+        lines.append(results.note)
+    return "\n".join(lines) + "\n"
+
+
+def _line(text: str) -> str:
+    """Text without what ends a line or controls a terminal, which names of
+    modules may have."""
+    return "".join(c if c.isprintable() else
+                   c.encode("unicode_escape").decode() for c in text)
+
+
+def counted(results: Sequence[SiteResult]) -> str:
+    """How many sites have which status."""
+    count = {status: sum(s.status == status for s in results)
+             for status in STATUSES}
+    return ", ".join(f"{n} {status}" for status, n in count.items()
+                     if n) or "no sites"
+
+
+#: What the words of the pages mean.
+STATUSES = {
+    "fused": "the chain runs as one kernel",
+    "could fuse": "fuse_modules would fuse the chain",
+    "refused": "the chain stays as it is, for the reason given",
+}

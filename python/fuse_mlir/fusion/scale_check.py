@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Holds static input scales of a checkpoint against what their linears read.
+
+A weight shows whether its scale is inverted; an input scale shows it with data
+alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import nn
+from torch.utils._pytree import tree_leaves
+
+from fuse_mlir.errors import Refused
+from fuse_mlir.matching.dataflow import call_arguments
+from fuse_mlir.matching.sites import Site, join
+from fuse_mlir.quantized.fp8_reference import (
+    emulated,
+    entries_of,
+    is_fp8_linear,
+    policy_for,
+)
+from fuse_mlir.quantized.stored import STORAGE, check_input_scales, read_linear
+from fuse_mlir.quantized.value_range import Range
+
+#: What is said of sites whose scales no data was compared with.
+UNCOMPARED = ("input scales are those of the checkpoint and were not compared "
+              "with data, which inputs=... does")
+
+
+def check_scales(model: nn.Module, sites: Sequence[Site],
+                 inputs: object) -> None:
+    """Refuses sites with an input scale that the data contradicts.
+
+    Sites with static scales of a checkpoint get `UNCOMPARED` as their risk
+    where there is no data.
+
+    Args:
+        model: not fused; it is called once where there is data.
+        sites: that are not refused so far count.
+        inputs: as for `fuse_modules`; None, or on the meta device, without
+            data.
+    """
+    scaled = {join(site.parent, site.id): found for site in sites
+              if site.refusal is None and (found := _scaled(site))}
+    if not scaled:
+        return
+    by_name = {join(site.parent, site.id): site for site in sites}
+    if not _has_data(inputs):
+        for name in scaled:
+            by_name[name].risk = UNCOMPARED
+        return
+    seen = _observe(model, scaled, inputs)
+    for name, linears in scaled.items():
+        for path, (module, scale) in linears.items():
+            storage = STORAGE[module.weight.dtype]
+            try:
+                check_input_scales({path: scale}, {path: seen[path]}, storage)
+            except Refused as refused:
+                by_name[name].refuse(refused.id, refused.name, refused.text)
+
+
+def _scaled(site: Site) -> dict[str, tuple[nn.Linear, float]]:
+    """Linears of a site with a stored weight and a static input scale."""
+    found = {}
+    for path, member in zip(site.paths, site.members):
+        for below, module in member.named_modules():
+            if not is_fp8_linear(module) or module.weight.is_meta:
+                continue
+            full = f"{path}.{below}" if below else path
+            try:
+                parts = read_linear(full, entries_of(module),
+                                    policy_for(module))
+            except Refused:
+                # The plan of the site says why.
+                continue
+            if parts.input_scale is not None:
+                found[full] = module, parts.input_scale
+    return found
+
+
+def _has_data(inputs: object) -> bool:
+    tensors = [t for t in tree_leaves(inputs) if isinstance(t, torch.Tensor)]
+    return bool(tensors) and not any(t.is_meta for t in tensors)
+
+
+def _observe(model: nn.Module,
+             scaled: Mapping[str, Mapping[str, tuple[nn.Linear, float]]],
+             inputs: object) -> dict[str, Range]:
+    linears = {path: module for found in scaled.values()
+               for path, (module, _) in found.items()}
+    seen = {path: Range(seed=i) for i, path in enumerate(linears)}
+
+    def watch(path: str) -> torch.utils.hooks.RemovableHandle:
+        return linears[path].register_forward_pre_hook(
+            lambda _, args: seen[path].add(args[0]))
+
+    handles = [watch(path) for path in linears]
+    try:
+        args, kwargs = call_arguments(model, inputs)
+        with torch.no_grad(), emulated(model):
+            model(*args, **kwargs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return seen

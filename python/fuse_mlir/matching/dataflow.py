@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Where the results of modules go, seen in one run of a model.
+
+A module tree says what a model owns and not how values flow. One run on fake
+tensors, which have shapes and no data, shows every call of every module, and
+which op or module reads each result.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves, tree_map
+
+from fuse_mlir.errors import FlowError
+from fuse_mlir.quantized.fp8_reference import emulated
+from fuse_mlir.support.messages import first_line
+from fuse_mlir.support.metadata_ops import METADATA
+from fuse_mlir.support.module_snapshot import SCALARS, STANDARD
+from fuse_mlir.support.quiet import quiet
+
+
+@dataclass
+class Call:
+    """One call of a module."""
+
+    path: str
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    #: Position among the starts and ends of all calls.
+    start: int
+    end: int = -1
+    output: Any = None
+
+    def tensors(self) -> list[torch.Tensor]:
+        """Tensors among the arguments, also inside of containers."""
+        return [t for t in tree_leaves((self.args, self.kwargs))
+                if isinstance(t, torch.Tensor)]
+
+
+@dataclass
+class Use:
+    """An op that reads a tensor."""
+
+    module: str
+    op: str
+    time: int
+
+
+@dataclass
+class Flow:
+    """Calls and uses of one run."""
+
+    calls: dict[str, list[Call]] = field(default_factory=dict)
+    uses: dict[int, list[Use]] = field(default_factory=dict)
+    #: Op that made a tensor, by its id.
+    made: dict[int, Use] = field(default_factory=dict)
+    #: Ids of the tensors that the model returns.
+    results: set[int] = field(default_factory=set)
+    #: Ids of tensors that pass through a dropout, which in eval mode does
+    #: nothing.
+    dropped: set[int] = field(default_factory=set)
+    #: Attributes that forwards changed, by the paths of modules.
+    changed: dict[str, str] = field(default_factory=dict)
+    # Keeps ids unique.
+    kept: list[torch.Tensor] = field(default_factory=list)
+
+    def uses_of(self, tensor: torch.Tensor) -> list[Use]:
+        """Ops that read `tensor` itself, in order."""
+        return self.uses.get(id(tensor), [])
+
+
+class _Recorder(TorchFunctionMode):
+    """Notes which ops read which tensors."""
+
+    def __init__(self, flow: Flow) -> None:
+        super().__init__()
+        self.flow = flow
+        self.stack = [""]
+        self.time = 0
+
+    def tick(self) -> int:
+        self.time += 1
+        return self.time
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        name = getattr(func, "__name__", str(func))
+        if name in METADATA and not isinstance(result, torch.Tensor):
+            return result
+        if name == "dropout" and args and result is args[0]:
+            self.flow.dropped.add(id(result))
+            return result
+        use = Use(self.stack[-1], name, self.tick())
+        for leaf in tree_leaves((args, kwargs)):
+            if isinstance(leaf, torch.Tensor):
+                self.flow.uses.setdefault(id(leaf), []).append(use)
+                self.flow.kept.append(leaf)
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, torch.Tensor):
+                self.flow.made.setdefault(id(leaf), use)
+                self.flow.kept.append(leaf)
+        return result
+
+
+def default_inputs(model: nn.Module) -> dict[str, torch.Tensor]:
+    """Inputs that a model of transformers says it takes.
+
+    Raises:
+        FlowError: another model, or one whose inputs are not known.
+    """
+    config = getattr(model, "config", None)
+    name = getattr(model, "main_input_name", None)
+    if config is None or name is None:
+        raise FlowError("cannot infer example inputs for "
+                        f"{type(model).__name__}; pass inputs=, a tuple or "
+                        "dict of tensors")
+    device = _device(model)
+    if name == "input_ids":
+        # Not 0, which often pads and is embedded as zeros.
+        largest = int(getattr(config, "vocab_size", 3)) - 1
+        ids = torch.arange(1, 13, device=device) % max(largest, 1) + 1
+        ids = ids.clamp(max=max(largest, 0)).view(2, 6)
+        inputs = {"input_ids": ids}
+        if getattr(config, "is_encoder_decoder", False):
+            inputs["decoder_input_ids"] = ids.clone()
+        # Models such as CLIP, which compare a text with an image, say so.
+        takes = inspect.signature(type(model).forward).parameters
+        if {"pixel_values", "return_loss"} <= set(takes):
+            inputs["pixel_values"] = _pixels(model)
+        return inputs
+    if name == "pixel_values":
+        return {name: _pixels(model)}
+    if name == "input_values" and not hasattr(config, "num_mel_bins"):
+        # A quarter of a second of sound.
+        return {name: torch.zeros(2, 4000, device=device,
+                                  dtype=_dtype(model))}
+    if name == "input_features" and hasattr(config, "num_mel_bins"):
+        ids = torch.ones(2, 6, dtype=torch.long, device=device)
+        frames = 2 * getattr(config, "max_source_positions", 1500)
+        return {name: torch.zeros(2, config.num_mel_bins, frames,
+                                  device=device, dtype=_dtype(model)),
+                "decoder_input_ids": ids}
+    raise FlowError(f"cannot infer an example of input '{name}' for "
+                    f"{type(model).__name__}; pass inputs=, a tuple or dict "
+                    "of tensors")
+
+
+def _pixels(model: Any) -> torch.Tensor:
+    vision = getattr(model.config, "vision_config", model.config)
+    size = getattr(vision, "image_size", None)
+    if isinstance(size, int):
+        size = (size, size)
+    elif not (isinstance(size, (list, tuple)) and len(size) == 2):
+        # What takes any size has been trained with this one most often.
+        size = (224, 224)
+    return torch.zeros(2, getattr(vision, "num_channels", 3), *size,
+                       device=_device(model), dtype=_dtype(model))
+
+
+def _device(model: nn.Module) -> torch.device:
+    tensor = next(model.parameters(), None)
+    return torch.device("cpu") if tensor is None else tensor.device
+
+
+def _dtype(model: nn.Module) -> torch.dtype:
+    return next((p.dtype for p in model.parameters()
+                 if p.dtype in (torch.float32, torch.bfloat16,
+                                torch.float16)), torch.float32)
+
+
+def split_inputs(inputs: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Example inputs as positional and keyword arguments."""
+    if isinstance(inputs, Mapping):
+        return (), dict(inputs)
+    if isinstance(inputs, Sequence) and not isinstance(inputs, str):
+        return tuple(inputs), {}
+    return (inputs,), {}
+
+
+def call_arguments(model: nn.Module, inputs: Any = None) \
+        -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments of a call on example inputs, those of the config when None.
+    Nothing is kept for a call after it, which some models can not do.
+
+    Raises:
+        FlowError: no inputs are known.
+    """
+    args, kwargs = split_inputs(default_inputs(model) if inputs is None
+                                else inputs)
+    if hasattr(getattr(model, "config", None), "use_cache"):
+        kwargs.setdefault("use_cache", False)
+    return args, kwargs
+
+
+def observe(model: nn.Module, inputs: Any = None) -> Flow:
+    """Runs `model` once, on fake tensors where it can; its hooks do not run.
+
+    Args:
+        model: on any device, also meta.
+        inputs: a tensor, a tuple or a dict of example inputs; what the config
+            of a model of transformers says when None.
+
+    Raises:
+        FlowError: no inputs are known, or the model fails on them.
+    """
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    args, kwargs = call_arguments(model, inputs)
+    on_meta = any(p.is_meta for p in model.parameters())
+    # What torch.jit compiled for a GPU reads memory that they do not have.
+    if not on_meta and any(isinstance(m, torch.jit.ScriptModule)
+                           for m in model.modules()):
+        return _observe_with_data(model, args, kwargs)
+    mode = FakeTensorMode(allow_non_fake_inputs=True)
+    try:
+        fake = tree_map(lambda t: mode.from_tensor(t)
+                        if isinstance(t, torch.Tensor) else t, (args, kwargs))
+        with mode, emulated(model, always=True), quiet():
+            return _run(model, *fake)
+    # Models that look at values can not run without them.
+    except Exception as error:
+        if on_meta:
+            raise _failure(model, error) from error
+    return _observe_with_data(model, args, kwargs)
+
+
+def _observe_with_data(model: nn.Module, args: tuple, kwargs: dict) -> Flow:
+    try:
+        with emulated(model):
+            return _run(model, args, kwargs)
+    except Exception as error:
+        raise _failure(model, error) from error
+
+
+def _failure(model: nn.Module, error: Exception) -> FlowError:
+    advice = "pass others as inputs="
+    if any("_hf_hook" in vars(module) for module in model.modules()):
+        advice = ("hooks of accelerate move its weights, and do not run here; "
+                  "load it without a device map or offloading")
+    return FlowError(f"{type(model).__name__} fails on its example inputs, so "
+                     "that its data flow is unknown: "
+                     f"{first_line(error)}; {advice}")
+
+
+def _run(model: nn.Module, args: tuple, kwargs: dict) -> Flow:
+    flow = Flow()
+    recorder = _Recorder(flow)
+    before = _attributes(model)
+    # A model under torch.compile would be compiled with the recorder in it.
+    with torch.compiler.set_stance("force_eager"), torch.no_grad(), \
+            _hooks_suspended(model), _recording(model, recorder), recorder:
+        output = model(*args, **kwargs)
+    _find_changed(model, before, flow)
+    flow.results = {id(t) for t in tree_leaves(_plain(output))
+                    if isinstance(t, torch.Tensor)}
+    flow.kept.extend(t for t in tree_leaves(_plain(output))
+                     if isinstance(t, torch.Tensor))
+    return flow
+
+
+def _plain(output: Any) -> Any:
+    """Containers that pytree does not know, as dicts."""
+    if isinstance(output, Mapping):
+        return dict(output)
+    return output
+
+
+@contextlib.contextmanager
+def _recording(model: nn.Module, recorder: _Recorder) -> Iterator[None]:
+    handles = []
+    pending: list[Call] = []
+    thread = threading.get_ident()
+
+    def before(path):
+        def hook(_module, args, kwargs):
+            # Others may call the model meanwhile.
+            if threading.get_ident() != thread:
+                return
+            call = Call(path, args, kwargs, recorder.tick())
+            recorder.flow.calls.setdefault(path, []).append(call)
+            pending.append(call)
+            recorder.stack.append(path)
+        return hook
+
+    def after(_module, _args, _kwargs, output):
+        if threading.get_ident() != thread:
+            return
+        call = pending.pop()
+        call.output, call.end = output, recorder.tick()
+        recorder.stack.pop()
+
+    try:
+        for path, module in model.named_modules():
+            # They take no hooks; what is inside is no code of Python.
+            if isinstance(module, torch.jit.ScriptModule):
+                continue
+            handles.append(module.register_forward_pre_hook(
+                before(path), with_kwargs=True))
+            handles.append(module.register_forward_hook(
+                after, with_kwargs=True))
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+HOOKS = ("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks",
+         "_backward_hooks")
+
+
+@contextlib.contextmanager
+def _hooks_suspended(model: nn.Module) -> Iterator[None]:
+    """Takes the hooks off, which may not like tensors without data."""
+    saved = [(hooks, list(hooks.items())) for module in model.modules()
+             for hooks in (getattr(module, name) for name in HOOKS)]
+    for hooks, _ in saved:
+        hooks.clear()
+    try:
+        yield
+    finally:
+        for hooks, items in saved:
+            added = list(hooks.items())
+            hooks.clear()
+            hooks.update(items)
+            hooks.update(added)
+
+
+def _attributes(model: nn.Module) -> dict[str, dict[str, Any]]:
+    """Numbers and texts that modules hold themselves, by their paths."""
+    return {path: {name: value for name, value in vars(module).items()
+                   if name not in STANDARD and isinstance(value, SCALARS)}
+            for path, module in model.named_modules()}
+
+
+def _find_changed(model: nn.Module, before: dict[str, dict[str, Any]],
+                  flow: Flow) -> None:
+    """Notes attributes that a forward counts up, say, and puts them back.
+
+    What a forward makes when it runs first, which has no value before, is
+    left.
+    """
+    for path, module in model.named_modules():
+        held, kind = before.get(path, {}), type(module)
+        for name, value in list(vars(module).items()):
+            if name in STANDARD or not isinstance(value, SCALARS):
+                continue
+            if name in held and held[name] is not value \
+                    and held[name] != value:
+                setattr(module, name, held[name])
+            elif name not in held and getattr(kind, name, value) != value:
+                delattr(module, name)
+            else:
+                continue
+            flow.changed[path] = name

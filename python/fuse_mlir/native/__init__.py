@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The C interface of fuse (include/fuse-c) on tensors of PyTorch."""
+
+from fuse_mlir.errors import NativeError
+from fuse_mlir.native.bindings import (
+    LIBRARY_VARIABLE,
+    SECTION_MANIFEST,
+    SECTION_PTX,
+    VECTOR_BYTES,
+    Diagnostics,
+    Handle,
+    Remark,
+    aligned,
+    available,
+    check,
+    library,
+    source_line,
+)
+from fuse_mlir.native.compiler import Artifact, Module, compile_module
+from fuse_mlir.native.instance import (
+    Instance,
+    Program,
+    SharedWeights,
+    Workspaces,
+    num_threads,
+    set_exclusive,
+    set_num_threads,
+)
+
+__all__ = ["Artifact", "Diagnostics", "Handle", "Instance", "LIBRARY_VARIABLE", "Module", "NativeError", "Program", "Remark", "SECTION_MANIFEST", "SECTION_PTX", "SharedWeights", "VECTOR_BYTES", "Workspaces", "aligned", "available", "check", "compile_module", "library", "num_threads", "set_exclusive", "set_num_threads", "source_line"]

@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Modules of IR, and the artifacts that the compiler makes of them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from ctypes import byref, c_size_t, c_void_p
+from pathlib import Path
+
+import torch
+
+from fuse_mlir.errors import NativeError
+from fuse_mlir.native.bindings import (
+    SECTION_IR,
+    CompileOptions,
+    CRemark,
+    Diagnostics,
+    Handle,
+    Remark,
+    RemarkHandler,
+    Section,
+    check,
+    last_error,
+    library,
+)
+from fuse_mlir.native.instance import Program, device_handle
+from fuse_mlir.support.arguments import require, require_device
+
+
+class Module:
+    """IR in a context of its own.
+
+    Args:
+        text: fuse IR.
+
+    Raises:
+        NativeError: the text does not parse or verify.
+    """
+
+    def __init__(self, text: str) -> None:
+        require(text, str, "the IR", "the text of a module")
+        lib = library()
+        if not hasattr(lib, "fuse_module_parse"):
+            raise NativeError(f"'{lib._name}' is the runtime without the "
+                              "compiler; expected libfuse.so")
+        self.remarks: list[Remark] = []
+        context = c_void_p()
+        check(lib.fuse_context_create(byref(context)))
+        self._context = Handle("context", context)
+        self._diagnostics = Diagnostics(context)
+        remarks = self.remarks
+
+        def collect(remark, _user_data) -> None:
+            fields = (getattr(remark.contents, field[0]) or b""
+                      for field in CRemark._fields_)
+            remarks.append(Remark(*(f.decode() for f in fields)))
+
+        self._handler = RemarkHandler(collect)
+        check(lib.fuse_context_set_remark_handler(context, self._handler,
+                                                   None))
+        data = text.encode()
+        module = c_void_p()
+        self._diagnostics.check(lib.fuse_module_parse, context, data,
+                                c_size_t(len(data)), byref(module))
+        self._module = Handle("module", module)
+
+    def run(self, pipeline: str) -> None:
+        """Runs passes; when one fails the module is as it was before."""
+        require(pipeline, str, "the pipeline", "a text such as "
+                "'builtin.module(canonicalize)'")
+        self._diagnostics.check(library().fuse_module_run,
+                                self._module.pointer, pipeline.encode())
+
+    def text(self) -> str:
+        """The module as it is printed."""
+        printed = c_void_p()
+        check(library().fuse_module_print(self._module.pointer,
+                                           byref(printed), None))
+        try:
+            return ctypes.string_at(printed).decode()
+        finally:
+            library().fuse_string_free(printed)
+
+    def compile(self, link: bool = False, chip: str = "",
+                tokens: int = 0, portable: bool = False,
+                cpu: str = "native") -> "Artifact":
+        """Code for the CPU of this machine, or for a GPU.
+
+        Args:
+            link: also for hosts without the compiler.
+            chip: such as `sm_90a`, instead of the CPU.
+            tokens: most rows that scheduled kernels take, if not the default.
+            portable: without scheduled kernels.
+            cpu: `native`, or a level such as `x86-64-v3`, for other machines.
+
+        Raises:
+            NativeError: there is no code for this IR and target.
+        """
+        return compile_module(self._module.pointer, self._diagnostics, link,
+                              chip, tokens, portable, cpu)
+
+
+def compile_module(module: c_void_p, diagnostics: Diagnostics,
+                   link: bool = False, chip: str = "",
+                   tokens: int = 0, portable: bool = False,
+                   cpu: str = "native") -> "Artifact":
+    """`Module.compile` for a handle of the library, and its context's
+    errors."""
+    for what, name in (("chip", chip), ("cpu", cpu)):
+        require(name, str, f"the {what}", "its name")
+    options = CompileOptions()
+    library().fuse_compile_options_init(byref(options))
+    options.link = int(link)
+    options.portable = int(portable)
+    options.cpu = cpu.encode()
+    if chip:
+        options.cpu, options.chip = b"", chip.encode()
+    if tokens:
+        options.tokens = tokens
+    artifact = c_void_p()
+    diagnostics.check(library().fuse_module_compile, module, byref(options),
+                      byref(artifact))
+    return Artifact(artifact)
+
+
+class Artifact:
+    """Compiled code with everything that a host needs."""
+
+    def __init__(self, pointer: c_void_p) -> None:
+        self._handle = Handle("artifact", pointer)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Artifact":
+        """Reads and checks a file."""
+        pointer = c_void_p()
+        check(library().fuse_artifact_load(os.fsencode(path),
+                                            byref(pointer)))
+        return cls(pointer)
+
+    def save(self, path: str | Path) -> None:
+        """Writes a file, which readers see whole or not at all."""
+        check(library().fuse_artifact_save(self._handle.pointer,
+                                            os.fsencode(path)))
+
+    def sections(self, kind: int) -> list[bytes]:
+        """Contents of the sections of a kind, `SECTION_PTX` for one.
+
+        Raises:
+            NativeError: a kernel does not compile.
+        """
+        lib, section = library(), Section()
+        lib.fuse_artifact_num_sections.restype = c_size_t
+        count = lib.fuse_artifact_num_sections(self._handle.pointer)
+        if count == 0:
+            raise NativeError(last_error())
+        found = []
+        for i in range(count):
+            check(lib.fuse_artifact_section(self._handle.pointer,
+                                             c_size_t(i), byref(section)))
+            if section.kind == kind:
+                found.append(ctypes.string_at(section.data, section.size))
+        return found
+
+    def ir(self) -> str:
+        """The fused IR that the code was made from."""
+        found = self.sections(SECTION_IR)
+        if not found:
+            raise NativeError("the artefact has no IR")
+        return found[0].decode()
+
+    def load_on(self, device: str | torch.device) -> "Program":
+        """Puts the code on a device."""
+        device = require_device(device)
+        program = c_void_p()
+        check(library().fuse_program_load(
+            self._handle.pointer, device_handle(device.type, device.index or 0),
+            byref(program)))
+        return Program(program)
+
+    # Defined last: it shadows the builtin in annotations.
+    def bytes(self) -> bytes:
+        """The contents of the file, for which all code is compiled.
+
+        Raises:
+            NativeError: a kernel does not compile.
+        """
+        size = c_size_t()
+        data = library().fuse_artifact_bytes(self._handle.pointer, byref(size))
+        if data is None:
+            raise NativeError(last_error())
+        return ctypes.string_at(data, size.value)

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Registered kernels, and fuse IR whose slots are bound to them."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import warnings
+from collections.abc import Mapping
+from ctypes import byref, c_char_p, c_int32, c_size_t, c_void_p
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from fuse_mlir import native
+from fuse_mlir.support.arguments import require
+
+
+def _call(name: str, *arguments: Any,
+          context: Context | None = None) -> None:
+    """Calls the library; `context` is whose errors a failure is told by."""
+    function = getattr(native.library(), name)
+    if context is None:
+        native.check(function(*arguments))
+    else:
+        context._diagnostics.check(function, *arguments)
+
+
+def _take_text(name: str, *arguments: Any, context: Context) -> str:
+    """A string that the last parameter of a function gives."""
+    text = c_void_p()
+    _call(name, *arguments, byref(text), context=context)
+    try:
+        return ctypes.string_at(text).decode()
+    finally:
+        native.library().fuse_string_free(text)
+
+
+#: What an argument that is not a context should have been.
+A_CONTEXT = "a fuse_mlir.slots.Context"
+
+
+class Context:
+    """Kernels that can be bound; those that fuse generates, and added ones."""
+
+    def __init__(self) -> None:
+        pointer = c_void_p()
+        _call("fuse_context_create", byref(pointer))
+        self._handle = native.Handle("context", pointer)
+        self._diagnostics = native.Diagnostics(pointer)
+
+    def register_kernels(self, kernels: str | Path,
+                         directory: Path | None = None,
+                         force: bool = False) -> None:
+        """Registers the `fuse.slot_kernel` ops of a file or of a text.
+
+        Relative paths of code start at the directory of the file, or at
+        `directory`. A second kernel of one (op, variant, name) is an error
+        unless `force` is set.
+        """
+        require(kernels, (str, Path), "the registry", "a text of "
+                "fuse.slot_kernel ops, or the path of a file with them")
+        if isinstance(kernels, Path):
+            directory = directory or kernels.resolve().parent
+            kernels = kernels.read_text()
+        text = kernels.encode()
+        _call("fuse_context_register_kernels", self._handle.pointer, text,
+              c_size_t(len(text)),
+              c_char_p(str(directory).encode() if directory else None),
+              c_int32(force), context=self)
+
+    def list_kernels(self) -> list[dict[str, Any]]:
+        """Ops and variants, each with its kernels."""
+        return json.loads(_take_text("fuse_context_list_kernels",
+                                     self._handle.pointer, c_int32(1),
+                                     context=self))
+
+    def parse(self, text: str) -> Module:
+        """A module of fuse IR."""
+        return Module(self, text)
+
+
+class Module:
+    """Fuse IR whose slots can be bound and whose function can be run."""
+
+    def __init__(self, context: Context, text: str) -> None:
+        require(context, Context, "the context", A_CONTEXT)
+        require(text, str, "the IR", "the text of a module")
+        data, pointer = text.encode(), c_void_p()
+        _call("fuse_module_parse", context._handle.pointer, data,
+              c_size_t(len(data)), byref(pointer), context=context)
+        #: Kernels live in the context.
+        self._context = context
+        self._handle = native.Handle("module", pointer)
+
+    def __str__(self) -> str:
+        printed = c_void_p()
+        _call("fuse_module_print", self._handle.pointer, byref(printed), None)
+        try:
+            return ctypes.string_at(printed).decode()
+        finally:
+            native.library().fuse_string_free(printed)
+
+    def bind(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """Binds slots; returns the report. After an error nothing is bound."""
+        report = json.loads(_take_text("fuse_module_bind_slots",
+                                       self._handle.pointer,
+                                       json.dumps(config).encode(),
+                                       context=self._context))
+        for text in self._context._diagnostics.warnings:
+            # Of names that kernels had before.
+            warnings.warn(text, FutureWarning, stacklevel=4)
+        return report
+
+    def unbind(self, model: str | None = None) -> None:
+        """Undoes the bindings of one model, or all."""
+        require(model, (str, type(None)), "argument 'model'",
+                "the name of a fuse.model")
+        _call("fuse_module_unbind_slots", self._handle.pointer,
+              c_char_p(model.encode() if model else None),
+              context=self._context)
+
+    def compile(self, device: torch.device = torch.device("cpu"),
+                chip: str = "") -> native.Instance:
+        """Compiles the function; its slots have to be bound.
+
+        Args:
+            device: where it will run, of the kind that its kernels are for.
+            chip: that of a GPU, such as `sm_90a`; none for this CPU.
+        """
+        instance = self.load(device, chip).instance()
+        instance.prepare()
+        return instance
+
+    def load(self, device: torch.device, chip: str) -> native.Program:
+        """The code of `compile`, of which there may be many instances."""
+        artifact = native.compile_module(
+            self._handle.pointer, self._context._diagnostics, chip=chip)
+        return artifact.load_on(device)

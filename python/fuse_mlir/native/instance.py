@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Compiled code on a device, with the weights and the memory of its calls."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from ctypes import byref, c_int32, c_int64, c_size_t, c_uint32, c_void_p, sizeof
+from typing import Any
+
+import torch
+
+from fuse_mlir.errors import NativeError
+from fuse_mlir.native.bindings import (
+    CSignature,
+    DLTensor,
+    Handle,
+    LaunchArgs,
+    Signature,
+    check,
+    library,
+    tensor_type_of,
+    tensor_view,
+    tensor_views,
+)
+from fuse_mlir.support.arguments import require, require_device
+
+# Key of the workspace of captured graphs; streams are addresses.
+_GRAPHS = -1
+
+
+# FUSE_LAUNCH_ORDERED: PyTorch puts graphs that share memory in order.
+_ORDERED = 2
+
+
+_DEVICES: dict[tuple[str, int], Handle] = {}
+
+
+_LOCK = threading.Lock()
+
+
+def set_num_threads(count: int = 0) -> None:
+    """Sets how many threads share a launch on the CPU, the caller among them.
+
+    Args:
+        count: 1 to 1024, or 0 for `FUSE_NUM_THREADS` or else the processors
+            that the process may run on, as it is at first. Results do not
+            depend on it.
+    """
+    require(count, int, "argument 'count'", "a number of threads")
+    check(library().fuse_set_num_threads(c_uint32(count)))
+
+
+def num_threads() -> int:
+    """Threads that share a launch on the CPU."""
+    count = c_uint32()
+    check(library().fuse_num_threads(byref(count)))
+    return count.value
+
+
+def device_handle(kind: str, index: int) -> c_void_p:
+    """One handle per device and process."""
+    if kind not in ("cpu", "cuda"):
+        raise NativeError(f"no code for device '{kind}'; expected cpu or cuda")
+    with _LOCK:
+        if (kind, index) not in _DEVICES:
+            lib, device = library(), c_void_p()
+            if kind == "cpu":
+                check(lib.fuse_device_open_cpu(byref(device)))
+            else:
+                check(lib.fuse_device_open_cuda(c_int32(index),
+                                                 byref(device)))
+            _DEVICES[kind, index] = Handle("device", device)
+        return _DEVICES[kind, index].pointer
+
+
+def set_exclusive(device: torch.device | str, exclusive: bool = True) -> None:
+    """Promises that no two kernels whose blocks wait for each other run on a
+    GPU at the same time, so that overlapping launches need not be cooperative.
+
+    `fuse_device_set_exclusive` in `fuse-c/Runtime.h` says what this takes.
+    Every call forgets on which stream the last launch was: after a change of
+    streams that PyTorch has put in order, call it again.
+
+    Args:
+        device: such as `cuda:0`.
+        exclusive: whether the promise holds from now on.
+
+    Raises:
+        NativeError: the device is the CPU, or there is no such GPU.
+    """
+    device = require_device(device)
+    check(library().fuse_device_set_exclusive(
+        device_handle(device.type, device.index or 0), c_int32(exclusive)))
+
+
+class SharedWeights:
+    """Packed weights that instances on one device share, found again by where
+    the tensors lie: those that changed need another object."""
+
+    def __init__(self) -> None:
+        made = c_void_p()
+        check(library().fuse_shared_weights_create(byref(made)))
+        self.handle = Handle("shared_weights", made)
+
+
+class Workspaces:
+    """Scratch memory of the instances of a program.
+
+    Launches on one stream follow each other, so that they share a workspace,
+    however many instances they are of; so do all graphs, which must not replay
+    at the same time.
+    """
+
+    def __init__(self) -> None:
+        #: Held while the kernels of a launch are put on a stream.
+        self.lock = threading.Lock()
+        self._held: dict[int, tuple[int, Any]] = {}
+        self._kept: list[Any] = []
+
+    def take(self, instance: c_void_p, size: int, stream: int,
+             capturing: bool) -> Any:
+        """A workspace of at least `size` bytes for a launch.
+
+        Raises:
+            NativeError: a graph is captured, during which nothing can be
+                allocated, and there is none that is large enough.
+        """
+        if not capturing:
+            self._reserve(instance, _GRAPHS, size)
+            return self._reserve(instance, stream, size)
+        most, workspace = self._held.get(_GRAPHS, (0, None))
+        if most < size:
+            raise NativeError(
+                "a graph is captured before the kernel ran with inputs "
+                "of this size; call the model once before capturing it")
+        return workspace
+
+    def _reserve(self, instance: c_void_p, key: int, size: int) -> Any:
+        most, workspace = self._held.get(key, (0, None))
+        if most < size:
+            if key == _GRAPHS:
+                # A graph may still use the smaller one.
+                self._kept.append(workspace)
+            workspace = self._create(instance, size)
+            self._held[key] = size, workspace
+        return workspace
+
+    @staticmethod
+    def _create(instance: c_void_p, size: int) -> Handle:
+        made = c_void_p()
+        check(library().fuse_workspace_create(instance, c_size_t(size),
+                                               byref(made)))
+        return Handle("workspace", made)
+
+
+class Program:
+    """Code on a device."""
+
+    def __init__(self, pointer: c_void_p) -> None:
+        self._handle = Handle("program", pointer)
+        self._workspaces = Workspaces()
+
+    def signature(self) -> Signature:
+        """Of the first function."""
+        found = CSignature()
+        check(library().fuse_program_signature(
+            self._handle.pointer, c_size_t(0), byref(found)))
+        return Signature(
+            found.name.decode(),
+            tuple(map(tensor_type_of,
+                      found.arguments[:found.num_arguments])),
+            tuple(map(tensor_type_of, found.results[:found.num_results])),
+            found.max_tokens)
+
+    def instance(self) -> "Instance":
+        """The one function of the code, without weights yet."""
+        instance = c_void_p()
+        check(library().fuse_instance_create(self._handle.pointer, None,
+                                              byref(instance)))
+        signature = self.signature()
+        return Instance(instance, [len(r.shape) for r in signature.results],
+                        signature.max_tokens, self._workspaces)
+
+
+class Instance:
+    """A function with weights, which it refers to and does not copy.
+
+    Args:
+        pointer: the handle.
+        ranks: of the results.
+        max_tokens: most rows that a launch takes, 0 for any.
+        workspaces: what launches of instances of the same code share.
+    """
+
+    def __init__(self, pointer: c_void_p, ranks: Sequence[int],
+                 max_tokens: int, workspaces: Workspaces) -> None:
+        self.ranks = tuple(ranks)
+        self.max_tokens = max_tokens
+        self._handle = Handle("instance", pointer)
+        self._weights: dict[str, tuple[torch.Tensor, DLTensor]] = {}
+        self._workspaces = workspaces
+
+    def bind(self, parameter: str, tensor: torch.Tensor) -> None:
+        """Binds the memory of `tensor`, kept alive, to a parameter."""
+        require(tensor, torch.Tensor, f"parameter '{parameter}'", "a tensor")
+        tensor = tensor.detach()
+        view = tensor_view(tensor)
+        check(library().fuse_instance_bind_parameter(
+            self._handle.pointer, parameter.encode(), byref(view)))
+        self._weights[parameter] = (tensor, view)
+
+    def limit_tokens(self, tokens: int) -> None:
+        """Launches will have at most so many tokens: code for more is not
+        loaded. A prepared instance loads what it lacks."""
+        check(library().fuse_instance_limit_tokens(self._handle.pointer,
+                                                    c_int64(tokens)))
+
+    def prepare(self, shared: SharedWeights | None = None) -> None:
+        """Does what a launch must not: packs weights, loads code."""
+        if shared is None:
+            check(library().fuse_instance_prepare(self._handle.pointer))
+        else:
+            check(library().fuse_instance_prepare_shared(
+                self._handle.pointer, shared.handle.pointer))
+
+    def result_shape(self, inputs: Sequence[torch.Tensor],
+                     result: int = 0) -> list[int]:
+        """Shape of a result for such inputs."""
+        lib, rank = library(), self.ranks[result]
+        shape = (c_int64 * max(1, rank))()
+        check(lib.fuse_instance_result_shape(
+            self._handle.pointer, tensor_views(inputs), c_size_t(len(inputs)),
+            c_size_t(result), shape))
+        return list(shape[:rank])
+
+    def launch(self, inputs: Sequence[torch.Tensor],
+               outputs: Sequence[torch.Tensor]) -> None:
+        """Runs on contiguous tensors, on the current stream of PyTorch.
+
+        Raises:
+            NativeError: a tensor does not fit the signature.
+        """
+        lib = library()
+        ins, outs = tensor_views(inputs), tensor_views(outputs)
+        args = LaunchArgs(sizeof(LaunchArgs), ins, len(inputs), outs,
+                           len(outputs), None, None, 0)
+        if not (outputs and outputs[0].is_cuda):
+            check(lib.fuse_launch(self._handle.pointer, byref(args)))
+            return
+        args.stream = torch.cuda.current_stream(outputs[0].device).cuda_stream
+        capturing = torch.cuda.is_current_stream_capturing()
+        if capturing:
+            args.flags = _ORDERED
+        size = c_size_t()
+        check(lib.fuse_instance_workspace_size(
+            self._handle.pointer, ins, c_size_t(len(inputs)), byref(size)))
+        # Kernels of two launches must not mix in one workspace.
+        with self._workspaces.lock:
+            if size.value:
+                args.workspace = self._workspaces.take(
+                    self._handle.pointer, size.value, args.stream or 0,
+                    capturing).pointer
+            check(lib.fuse_launch(self._handle.pointer, byref(args)))

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ranges of observed values, and the static scales they lead to.
+
+A scale maps stored values to real ones: `real = scale * stored`. Statistics
+are gathered batch by batch, so that data need not fit into memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from fuse_mlir.errors import RangeError
+
+METHODS = ("amax", "percentile", "mse")
+
+_LARGEST = {"f8E4M3FN": 448.0, "f8E5M2": 57344.0, "i8": 127.0}
+_TORCH_TYPES = {
+    "f8E4M3FN": torch.float8_e4m3fn,
+    "f8E5M2": torch.float8_e5m2,
+}
+
+
+@contextlib.contextmanager
+def about(name: str) -> Iterator[None]:
+    """Errors of ranges say what they are the range of."""
+    try:
+        yield
+    except RangeError as error:
+        raise RangeError(f"{name}: {error}") from error
+
+
+def largest_value(storage: str) -> float:
+    """Largest stored value that a scale aims at.
+
+    127 for i8, whose range is used symmetrically; the largest finite code of
+    an 8-bit float.
+
+    Raises:
+        RangeError: `storage` is not f8E4M3FN, f8E5M2 or i8.
+    """
+    if not isinstance(storage, str) or storage not in _LARGEST:
+        raise RangeError(f"unknown storage type '{storage}'; expected one of "
+                         f"{', '.join(_LARGEST)}")
+    return _LARGEST[storage]
+
+
+def as_scale(scale: float | torch.Tensor) -> torch.Tensor:
+    """A scale in f32: a number as a tensor of the CPU, which goes with those
+    of any device, whatever PyTorch's default device is."""
+    if isinstance(scale, torch.Tensor):
+        return scale.to(torch.float32)
+    return torch.tensor(scale, dtype=torch.float32, device="cpu")
+
+
+def quantize(values: torch.Tensor, scale: float | torch.Tensor,
+             storage: str, order: str = "reciprocal") -> torch.Tensor:
+    """Stored values of `values`: saturate(round(values * (1 / scale))).
+
+    The arithmetic of `fuse.quantize`: f32, round to nearest even, saturation
+    to the largest finite code; NaN stays NaN in 8-bit floats and becomes 0 in
+    i8.
+
+    Args:
+        values: floating-point tensor of any shape.
+        scale: positive number, or an f32 tensor that broadcasts.
+        storage: f8E4M3FN, f8E5M2 or i8.
+        order: reciprocal, or divide for values / scale.
+
+    Returns:
+        Tensor of the same shape with the storage type.
+    """
+    largest = largest_value(storage)
+    scales = as_scale(scale)
+    wide = values.to(torch.float32)
+    scaled = wide / scales if order == "divide" else wide * (1.0 / scales)
+    if storage == "i8":
+        rounded = torch.nan_to_num(torch.round(scaled), nan=0.0)
+        return rounded.clamp(-128, 127).to(torch.int8)
+    return scaled.clamp(-largest, largest).to(_TORCH_TYPES[storage])
+
+
+def dequantize(stored: torch.Tensor,
+               scale: float | torch.Tensor) -> torch.Tensor:
+    """Real values in f32: scale * stored."""
+    scales = as_scale(scale)
+    return stored.to(torch.float32) * scales
+
+
+@dataclass
+class Range:
+    """What was seen of one tensor over all batches.
+
+    The histogram counts magnitudes in equal bins from 0 to `limit`. When a
+    batch exceeds the limit, the limit doubles and neighbouring bins merge,
+    so that counts stay exact. A bounded random sample is kept as well, from
+    which quantization errors are measured.
+    """
+
+    bins: int = 2048
+    sample_size: int = 1 << 16
+    seed: int = 0
+    count: int = 0
+    largest: float = 0.0
+    limit: float = 0.0
+    histogram: np.ndarray = field(init=False)
+    sample: np.ndarray = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.bins < 2 or self.bins % 2:
+            raise RangeError("number of bins must be even and positive, got "
+                             f"{self.bins}")
+        self.histogram = np.zeros(self.bins, dtype=np.int64)
+        self.sample = np.zeros(0, dtype=np.float32)
+        self._random = np.random.default_rng(self.seed)
+
+    @classmethod
+    def restore(cls, histogram: np.ndarray, sample: np.ndarray, count: int,
+                largest: float, limit: float, seed: int,
+                sample_size: int) -> Range:
+        """A range as it was; nothing is to be added to it.
+
+        Raises:
+            RangeError: the parts contradict each other.
+        """
+        seen = cls(bins=int(histogram.size), sample_size=sample_size,
+                   seed=seed, count=count, largest=largest, limit=limit)
+        if int(histogram.sum()) != count \
+                or sample.size != min(count, sample_size) \
+                or not 0.0 <= largest <= limit:
+            raise RangeError("the parts of a range contradict each other")
+        seen.histogram = histogram.astype(np.int64)
+        seen.sample = sample.astype(np.float32)
+        return seen
+
+    def add(self, values: np.ndarray | torch.Tensor) -> None:
+        """Counts one batch, where it is.
+
+        Raises:
+            RangeError: a value is NaN or infinite.
+        """
+        if not isinstance(values, torch.Tensor):
+            values = torch.from_numpy(values)
+        flat = values.detach().to(torch.float32).abs().flatten()
+        if flat.numel() == 0:
+            return
+        largest = float(flat.max())
+        if not math.isfinite(largest):
+            bad = int((~flat.isfinite()).sum())
+            raise RangeError(f"{bad} of {flat.numel()} observed values are "
+                             "not finite")
+        if largest > 0.0 and self.limit == 0.0:
+            self.limit = largest
+        while self.limit > 0.0 and largest > self.limit:
+            pairs = self.histogram.reshape(-1, 2).sum(axis=1)
+            self.histogram[:] = 0
+            self.histogram[:self.bins // 2] = pairs
+            self.limit *= 2.0
+        if self.limit == 0.0:
+            self.histogram[0] += flat.numel()
+        else:
+            bins = (flat * (self.bins / self.limit)).to(torch.int32)
+            self.histogram += torch.bincount(
+                bins.clamp_(max=self.bins - 1),
+                minlength=self.bins).cpu().numpy()
+        self._keep(flat)
+        self.count += flat.numel()
+        self.largest = max(self.largest, largest)
+
+    def _keep(self, flat: torch.Tensor) -> None:
+        """Reservoir sampling: every value seen is equally likely kept."""
+        free = self.sample_size - self.sample.size
+        head, rest = flat[:free], flat[free:]
+        self.sample = np.concatenate([self.sample, head.cpu().numpy()])
+        # Of a large batch only a few values are kept, so that not all of them
+        # have to be drawn for.
+        count, start = rest.numel(), self.count + free
+        if count == 0:
+            return
+        expected = self.sample_size * math.log1p(count / start) \
+            if start else 0.0
+        slots = np.empty(0, dtype=np.int64)
+        if 4 * expected > count:
+            seen = start + np.arange(1, count + 1)
+            drawn = (self._random.random(count) * seen).astype(np.int64)
+            chosen = np.flatnonzero(drawn < self.sample_size)
+            slots = drawn[chosen]
+        else:
+            chosen = self._skips(start, count)
+            slots = self._random.integers(0, self.sample_size, chosen.size)
+        # Later values win, as they would one by one.
+        self.sample[slots] = rest[torch.from_numpy(chosen).to(
+            rest.device)].cpu().numpy()
+
+    def _skips(self, start: int, count: int) -> np.ndarray:
+        """Which of `count` values after `start` others enter the sample, each
+        with the probability that its position gives it."""
+        chosen, low = [], 0
+        while low < count:
+            # Positions whose probabilities are within a factor of two.
+            high = min(count, low + start + low)
+            most = min(1.0, self.sample_size / (start + low + 1))
+            drawn = np.flatnonzero(self._random.random(high - low) < most) \
+                if most > 0.25 else self._sparse(high - low, most)
+            keep = self.sample_size / (start + low + 1 + drawn) / most
+            chosen.append(low + drawn[self._random.random(drawn.size) < keep])
+            low = high
+        return np.concatenate(chosen)
+
+    def _sparse(self, count: int, share: float) -> np.ndarray:
+        """Positions below `count`, each taken with probability `share`."""
+        found, last = [], -1
+        step = max(16, int(1.2 * share * count))
+        while last < count:
+            gaps = self._random.geometric(share, step)
+            found.append(last + np.cumsum(gaps))
+            last = int(found[-1][-1])
+        places = np.concatenate(found)
+        return places[places < count]
+
+    def percentile(self, share: float) -> float:
+        """Magnitude that `share` percent of the values do not exceed.
+
+        The upper edge of the histogram bin, hence never too small; 100 is
+        the largest value.
+        """
+        if not isinstance(share, (int, float)) or not 0.0 < share <= 100.0:
+            raise RangeError("percentile must be above 0 and at most 100, got "
+                             f"{share}")
+        if share == 100.0 or self.count == 0:
+            return self.largest
+        wanted = math.ceil(self.count * share / 100.0)
+        edge = int(np.searchsorted(np.cumsum(self.histogram), wanted)) + 1
+        return min(self.largest, edge * self.limit / self.bins)
+
+    def saturated_share(self, scale: float, storage: str) -> float:
+        """Share of the values beyond the largest one that is stored.
+
+        From the histogram; exact up to the width of one bin.
+        """
+        if self.count == 0 or self.limit == 0.0:
+            return 0.0
+        threshold = scale * largest_value(storage)
+        if threshold >= self.largest:
+            return 0.0
+        first = int(threshold / self.limit * self.bins) + 1
+        return float(self.histogram[first:].sum()) / self.count
+
+
+@dataclass(frozen=True)
+class ScaleChoice:
+    """A scale and what it does to the values that were seen."""
+
+    scale: float
+    method: str
+    #: Magnitude that maps to the largest stored value.
+    threshold: float
+    #: threshold / largest value seen; below 1, values saturate.
+    headroom: float
+    #: Share of values that saturate.
+    saturated: float
+    #: Mean squared error over the mean square of the values, from a sample.
+    relative_mse: float
+
+
+def choose_scale(seen: Range, storage: str, method: str = "amax",
+                 percentile: float = 99.99) -> ScaleChoice:
+    """Makes a static scale from what was seen of a tensor.
+
+    `amax` maps the largest magnitude to the largest stored value. `percentile`
+    maps the given percentile there, so that outliers saturate. `mse` searches
+    thresholds between 1/256 of the largest magnitude and that magnitude for
+    the smallest mean squared error on the kept sample.
+
+    Raises:
+        RangeError: nothing but zeros was seen, or the method is unknown.
+    """
+    if method not in METHODS:
+        raise RangeError(f"unknown method '{method}'; expected one of "
+                         f"{', '.join(METHODS)}")
+    if seen.count == 0 or seen.largest == 0.0:
+        raise RangeError(f"no scale follows from {seen.count} values that are "
+                         "all zero")
+    largest = largest_value(storage)
+    sample = torch.from_numpy(seen.sample)
+    if method == "amax":
+        threshold = seen.largest
+    elif method == "percentile":
+        threshold = seen.percentile(percentile)
+    else:
+        steps = np.exp2(-np.arange(0, 8 * 16 + 1) / 16.0) * seen.largest
+        errors = [_error(sample, float(step) / largest, storage)
+                  for step in steps]
+        threshold = float(steps[int(np.argmin(errors))])
+    # Kernels hold scales in f32, and so does everything measured here.
+    scale = float(np.float32(threshold / largest))
+    return ScaleChoice(
+        scale=scale, method=method, threshold=threshold,
+        headroom=threshold / seen.largest,
+        saturated=seen.saturated_share(scale, storage),
+        relative_mse=_error(sample, scale, storage)
+        / max(float(sample.double().square().mean()), 1e-300))
+
+
+def _error(sample: torch.Tensor, scale: float, storage: str) -> float:
+    """Mean squared error of storing `sample` with `scale`."""
+    restored = dequantize(quantize(sample, scale, storage), scale)
+    return float((restored.double() - sample.double()).square().mean())

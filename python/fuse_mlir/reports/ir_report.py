@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Which sites of a program are fused, which not, why, and what it gains."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fuse_mlir.errors import ExplainError
+from fuse_mlir.support.messages import tool_error
+
+
+@dataclass(frozen=True)
+class Gain:
+    """What one kernel saves over one launch per member.
+
+    Attributes:
+        launches: launches of kernels.
+        bytes: bytes that are not written and read in between.
+        flops: operations of its linears, which stay; None where there are no
+            bodies to count them in.
+    """
+
+    launches: int
+    bytes: int
+    flops: int | None = None
+
+
+@dataclass(frozen=True)
+class Site:
+    """A place where a pattern applies, or almost does.
+
+    Attributes:
+        id: stable id, as `fuse-unfuse` and `disable` take it.
+        level: "modules" or "ops".
+        fused: whether it is fused.
+        kernel: kernel of a fused site.
+        reason: of a refused site, id of the predicate that failed, such as
+            FUSE-N208.
+        detail: what exactly failed: names and values.
+        suggestion: what to do about it.
+        location: where the op stands.
+        members: paths of the modules.
+        gain: what is saved, or would be if the site were not refused; None
+            where that is not known.
+    """
+
+    id: str
+    level: str
+    fused: bool
+    kernel: str | None
+    reason: str | None
+    detail: str | None
+    suggestion: str | None
+    location: str
+    members: tuple[str, ...]
+    gain: Gain | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The sites of a program and one line about them."""
+
+    summary: str
+    sites: tuple[Site, ...]
+
+    @property
+    def fused(self) -> tuple[Site, ...]:
+        return tuple(site for site in self.sites if site.fused)
+
+    @property
+    def refused(self) -> tuple[Site, ...]:
+        return tuple(site for site in self.sites if not site.fused)
+
+
+def explain_ir(source: str | Path, patterns: Sequence[str] = (), *,
+               libraries: Sequence[str | Path] = (), target: str = "",
+               tokens: int = 1, html: str | Path | None = None,
+               tools: str | Path | None = None) -> Explanation:
+    """Says of every site of a program whether it is fused, or why not.
+
+    Args:
+        source: IR as text, or the path of a file with it.
+        patterns: patterns of modules, as `fuse-match-modules` takes them;
+            without any, only ops are fused.
+        libraries: files with patterns and kernels from outside of the model.
+        target: what declared kernels must run on; any when empty.
+        tokens: what dynamic dimensions count as in gains.
+        html: also writes the report as one page to this file.
+        tools: directory of `fuse-explain`; the search path when None.
+
+    Raises:
+        ExplainError: the program or a pattern can not be used, or
+            `fuse-explain` is not there.
+    """
+    where = None if tools is None else str(tools)
+    tool = shutil.which("fuse-explain", path=where)
+    if tool is None:
+        raise ExplainError(f"no fuse-explain in {where or 'the search path'}")
+    options = [f"--patterns={pattern}" for pattern in patterns]
+    options += [f"--libraries={path}" for path in libraries]
+    options.append(f"--tokens={tokens}")
+    if target:
+        options.append(f"--target={target}")
+    text = None if isinstance(source, Path) else source
+    command = [tool, str(source) if text is None else "-", *options]
+    if html is not None:
+        _run([*command, "--format=html", "-o", str(html)], text)
+    return _parse(json.loads(_run([*command, "--format=json"], text)))
+
+
+def _run(command: list[str], text: str | None) -> str:
+    done = subprocess.run(command, input=text, capture_output=True, text=True,
+                          check=False)
+    if done.returncode != 0:
+        raise ExplainError(tool_error(done.stderr))
+    return done.stdout
+
+
+def _parse(report: dict[str, Any]) -> Explanation:
+    sites = []
+    for row in report["sites"]:
+        gain = row.get("gain") or row.get("predicted_gain")
+        sites.append(Site(
+            id=row["site"], level=row["level"], fused=row["fused"],
+            kernel=row.get("kernel"), reason=row.get("id"),
+            detail=row.get("detail"), suggestion=row.get("suggestion"),
+            location=row["location"], members=tuple(row["members"]),
+            gain=Gain(**gain) if gain else None))
+    return Explanation(report["summary"], tuple(sites))

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Slots: places in a model that kernels are bound to, instance by instance.
+
+`Context` keeps registered kernels, `Module` is fuse IR whose slots can be
+bound, and `OpSlot` is a slot in a PyTorch module: a function with an eager
+body, bound by `bind(model, config)`. A slot is no `nn.Module` and never enters
+the module tree. docs/Slots.md has the rules; they are those of the compiler,
+which this module calls through its C interface.
+"""
+
+from fuse_mlir.errors import SlotError
+from fuse_mlir.slots.binding import bind, unbind
+from fuse_mlir.slots.context import Context, Module, list_kernels
+from fuse_mlir.slots.function_kernels import HardwareRequirement, KernelSpec
+from fuse_mlir.slots.op_slot import OpSlot
+from fuse_mlir.slots.verify import SlotCheck, SlotChecks, verify
+
+__all__ = ["Context", "HardwareRequirement", "KernelSpec", "Module", "OpSlot",
+           "SlotCheck", "SlotChecks", "SlotError", "bind", "list_kernels",
+           "unbind", "verify"]

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The op of PyTorch that runs the kernel of a slot, and its gradients."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fuse_mlir import native
+
+
+class Program:
+    """What calls of one slot run on one device."""
+
+    _ids = itertools.count(1)
+    _all: weakref.WeakValueDictionary[int, "Program"] = \
+        weakref.WeakValueDictionary()
+
+    def __init__(self, eager: Callable[..., Any]) -> None:
+        self.eager = eager
+        self.id = next(Program._ids)
+        Program._all[self.id] = self
+
+    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        """Results without gaps, that share no memory with the inputs."""
+        raise NotImplementedError
+
+
+class CompiledProgram(Program):
+    """Code that the compiler made."""
+
+    def __init__(self, instance: native.Instance, eager: Callable[..., Any],
+                 dtypes: Sequence[torch.dtype]) -> None:
+        super().__init__(eager)
+        self.instance = instance
+        self.dtypes = tuple(dtypes)
+
+    def run(self, inputs: Sequence[Tensor]) -> list[Tensor]:
+        inputs = [tensor.detach().contiguous() for tensor in inputs]
+        outputs = [torch.empty(self.instance.result_shape(inputs, i),
+                               dtype=dtype, device=inputs[0].device)
+                   for i, dtype in enumerate(self.dtypes)]
+        if any(tensor.numel() for tensor in outputs):
+            self.instance.launch(inputs, outputs)
+        return outputs
+
+
+@torch.library.custom_op("fuse_mlir::call_slot", mutates_args=())
+def call_slot(inputs: list[Tensor], program: int) -> list[Tensor]:
+    """Runs the kernel that a slot is bound to, as an op of PyTorch."""
+    return Program._all[program].run(inputs)
+
+
+@call_slot.register_fake
+def _fake_slot(inputs, program):
+    # Kernels write results without gaps, whatever strides the eager function
+    # passes on from its inputs.
+    results = results_of(Program._all[program].eager(*inputs))
+    return [inputs[0].new_empty(tensor.shape, dtype=tensor.dtype)
+            for tensor in results]
+
+
+def _save(ctx: Any, inputs: tuple, output: list[Tensor]) -> None:
+    tensors, program = inputs
+    # A slot may be bound again before the backward pass.
+    ctx.eager = Program._all[program].eager
+    ctx.save_for_backward(*tensors)
+
+
+def _backward(ctx: Any, gradients: list[Tensor]) -> tuple:
+    """Gradients of the eager function, which is computed again."""
+    # With create_graph, gradients have gradients themselves, through views
+    # that tell apart what is read twice.
+    twice = torch.is_grad_enabled()
+    with torch.enable_grad():
+        leaves = [t.view_as(t) if twice else
+                  t.detach().requires_grad_(t.is_floating_point())
+                  for t in ctx.saved_tensors]
+        results = results_of(ctx.eager(*leaves))
+        pairs = [(result, gradient)
+                 for result, gradient in zip(results, gradients)
+                 if result.requires_grad and gradient is not None]
+        wanted = [t for t in leaves if t.requires_grad]
+        found = torch.autograd.grad([r for r, _ in pairs], wanted,
+                                    [g for _, g in pairs],
+                                    create_graph=twice, allow_unused=True)
+    by_leaf = iter(found)
+    return [next(by_leaf) if t.requires_grad else None for t in leaves], None
+
+
+call_slot.register_autograd(_backward, setup_context=_save)
+
+
+def results_of(value: Any) -> list[Tensor]:
+    """One result, or a tuple or list of them, as a list."""
+    return list(value) if isinstance(value, (tuple, list)) else [value]
