@@ -127,7 +127,8 @@ class Environment(unittest.TestCase):
                 ("suites.sweep", "compile", "--bin", "/none", "is not in /none"),
                 ("reports.stale", "/none.json", "there is no /none.json"),
                 ("reports.merge", "a.json", "/none.json", "there is no /none.json"),
-                ("reports.plot", "/none.json", "there is no /none.json")):
+                ("reports.show", "/none.json", "there is no /none.json"),
+                ("reports.summary", "--raw", "/none", "there is no /none")):
             with self.subTest(name):
                 done = self.run_program(name, *arguments)
                 self.assertNotEqual(done.returncode, 0)

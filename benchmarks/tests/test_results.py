@@ -4,7 +4,6 @@
 import contextlib
 import io
 import json
-import subprocess
 import tempfile
 import unittest
 import unittest.mock
@@ -15,9 +14,9 @@ from fuse_bench.common.environment import write_json
 from fuse_bench.common.problem import NORMS, Problem
 from fuse_bench.common.results import Results, best_peer, side_by_side, summary
 from fuse_bench.reference import sum_checks
-from fuse_bench.reports import merge, stale, sweep_plot
+from fuse_bench.reports import merge, stale
 from fuse_bench.suites import sweep
-from tests.support import ROOT, fuse_opt, tool
+from tests.support import ROOT, fuse_opt
 
 
 class ResultFiles(unittest.TestCase):
@@ -315,7 +314,7 @@ class ResultFiles(unittest.TestCase):
 class Schedules(unittest.TestCase):
 
     def test_the_committed_table_is_taken(self):
-        path = ROOT / "benchmarks/results/schedules-h200.json"
+        path = ROOT / "benchmarks/schedules/h200.json"
         for row in json.loads(path.read_text())["rows"]:
             width, hidden, _ = row["widths"]
             problem = Problem(row["family"], width, hidden, row["element"],
@@ -326,16 +325,6 @@ class Schedules(unittest.TestCase):
                 self.assertIn(f"tile.schedule = {row['schedule']}", text)
                 self.assertLessEqual(row["median_us"],
                                      row["model_choice_us"])
-
-    def test_it_is_that_of_the_measurements(self):
-        results = ROOT / "benchmarks/results"
-        with tempfile.TemporaryDirectory() as folder:
-            made = Path(folder) / "table.json"
-            subprocess.run([tool("fuse-tune"), "table",
-                            results / "tuning-h200.json", "-o", made],
-                           check=True, capture_output=True)
-            self.assertEqual(made.read_text(), (
-                results / "schedules-h200.json").read_text())
 
 
 class Sweep(unittest.TestCase):
@@ -357,14 +346,6 @@ class Sweep(unittest.TestCase):
         self.assertIn("| 64/256 | bf16 | 10.0 / 80.0 | 10.0 | 56.0 | 129 1024 "
                       "|", table)
         self.assertIn("most 20 % at 129 |", table)
-
-    def test_plot_has_the_best_of_all_schedules(self):
-        lines = sweep_plot.lines_of(self.rows)
-        self.assertEqual(lines["best"], {128: 10.0, 129: 20.0, 1024: 80.0})
-        self.assertEqual(lines["cublas-products"], {129: 15.0})
-        data = {"rows": self.rows, "gpu": "a GPU", "commit": "1",
-                "device": {"driver_version": "2"}, "protocol": "<none>"}
-        self.assertIn("&lt;none&gt;", sweep_plot.draw(data))
 
     def test_weights_are_parameters_with_fixed_scales(self):
         problem = next(p for p, _ in sweep.problems() if p.fp8)

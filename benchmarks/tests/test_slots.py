@@ -8,15 +8,13 @@ nearest wrong variant fails.
 
 import json
 import subprocess
-import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-from tests.support import ROOT, tool
-
 from fuse_bench.suites.slot_cases import all_cases, error
 from fuse_bench.suites.slots import bind, run_on_cpu
+from tests.support import tool
 
 TOKENS = (0, 1, 19)
 

@@ -9,8 +9,10 @@ import unittest
 from pathlib import Path
 
 import numpy as np
+from fuse_bench.reports.condense import records
+from fuse_bench.reports.summary import read
 from fuse_bench.suites import accuracy, float8
-from tests.support import ROOT, fuse_opt, tool
+from tests.support import fuse_opt, tool
 
 
 class Float8Test(unittest.TestCase):
@@ -37,8 +39,7 @@ class Float8Test(unittest.TestCase):
             np.arange(256).astype(np.uint8).view(np.int8).tolist())
 
     def test_committed_results(self) -> None:
-        path = ROOT / "benchmarks/results/float8-h200.json"
-        rows = json.loads(path.read_text())["rows"]
+        rows = records(read("h200")["float8"])
         self.assertTrue(all(row["mismatches"] == 0 for row in rows))
         compared = {(row["source"], row["target"], row["scale"], row["order"],
                      row["path"]) for row in rows}

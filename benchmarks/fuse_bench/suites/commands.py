@@ -4,8 +4,7 @@ and checkpoints of the kinds that are published, and keeps what each says.
 
 The models are small ones of `command_models.py`, with drawn weights. There is
 one process for each model, on the CPU. Needs fuse-opt and fuse-run, from
-FUSE_BIN or build/dev. One call runs everything and writes the results and the
-table of docs/Commands.md:
+FUSE_BIN or build/dev. One call runs everything:
 
     python3 -m fuse_bench.suites.commands
     python3 -m fuse_bench.suites.commands --only AWQ --output out.json
@@ -46,14 +45,12 @@ from .command_models import (
 )
 
 RESULTS = RAW / "commands.json"
-PAGE = ROOT / "docs/Commands.md"
-BEGIN, END = "<!-- table of commands.json -->", "<!-- end of table -->"
 
 #: In the order in which they run: the last two read files of those before.
 COMMANDS = ("explain", "fuse", "verify", "bench", "import", "inputs",
             "calibrate", "accuracy")
 #: Text that no command may print.
-RAW = re.compile(r"Traceback \(most recent|\bAt=|-:\d+:\d+:|<unknown>:|"
+FORBIDDEN = re.compile(r"Traceback \(most recent|\bAt=|-:\d+:\d+:|<unknown>:|"
                  r"FUSE_ERROR_PASS|\b0x[0-9a-f]{6,}")
 #: Rows and lines of the inputs.
 ROWS = (1, 33)
@@ -155,7 +152,7 @@ def run_command(command: str, model: Path, chain: tuple[str, ...], width: int,
             "seconds": round(seconds, 2),
             "says": says(command, status, **text),
             "refusals": sorted(set(re.findall(r"FUSE-[A-Z]\d{3}", whole))),
-            "raw": sorted(set(RAW.findall(whole)))}
+            "raw": sorted(set(FORBIDDEN.findall(whole)))}
 
 
 def says(command: str, status: int, stdout: str, stderr: str) -> str:
@@ -226,7 +223,8 @@ def work(name: str) -> int:
 
 def measure(name: str) -> list[dict[str, Any]]:
     """What all commands say of one model, by a process of its own."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    environment = {**os.environ, "PYTHONPATH":
+                   f"{ROOT / 'benchmarks'}:{ROOT / 'python'}"}
     found = []
     with subprocess.Popen(
             [sys.executable, "-m", "fuse_bench.suites.commands", "--work", name],
@@ -248,35 +246,38 @@ def measure(name: str) -> list[dict[str, Any]]:
     return found
 
 
-def cell(row: dict[str, Any], notes: dict[str, str]) -> str:
-    """A cell of the table; what is no refusal gets a note.
+def cell(row: dict[str, Any], notes: dict[str, str], link: str) -> str:
+    """A cell of the table; a message without an id of a refusal gets a note.
 
     Args:
-        notes: letters by what was said; gets what is new.
+        row: the end of a command.
+        notes: numbers by message; gets the messages that are new.
+        link: of a refusal, with `{id}` and `{anchor}`.
     """
-    said = row["says"]
+    def linked(name: str) -> str:
+        return f"[{name}]({link.format(id=name, anchor=name.lower())})"
+
+    said = str(row["says"])
     if row["status"] is None:
         return "-"
     if row["status"] == 0:
-        ids = [f"[{i}](remarks/{i}.md)" for i in row["refusals"]] \
-            if "refused" in said else []
-        text = "" if said == "ok" else said
-        return " ".join(["ok" if not text else text, *ids]).strip()
+        ids = map(linked, row["refusals"]) if "refused" in said else ()
+        return " ".join([said, *ids])
     found = re.search(r"FUSE-[A-Z]\d{3}", said)
     if found:
-        return f"[{found[0]}](remarks/{found[0]}.md)"
+        return linked(found[0])
     return "error " + notes.setdefault(said, str(len(notes) + 1))
 
 
-def table(data: dict[str, Any]) -> str:
-    """Markdown: a row for each model, a column for each command, and what the
-    errors are."""
+def table(data: dict[str, Any], link: str) -> str:
+    """Markdown: a row for each model, a column for each command, and a list
+    of the errors. `link` is that of `cell`."""
     rows = data["rows"]
     notes: dict[str, str] = {}
     lines = ["| model | " + " | ".join(COMMANDS) + " |",
              "|---|" + "---|" * len(COMMANDS)]
     for name in dict.fromkeys(row["model"] for row in rows):
-        cells = [next((cell(row, notes) for row in rows if (
+        cells = [next((cell(row, notes, link) for row in rows if (
             row["model"], row["command"]) == (name, command)), "")
             for command in COMMANDS]
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
@@ -287,24 +288,11 @@ def table(data: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def page(text: str, data: dict[str, Any]) -> str:
-    """A page with the table of the results between its marks."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise ValueError(f"the page has no {BEGIN} and {END}")
-    return f"{before}{begin}\n{table(data)}\n{end}{after}"
-
-
 def main(given: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="fuse_bench.suites.commands", description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--output", type=Path, default=RESULTS)
-    parser.add_argument("--page", type=Path, help="page that gets the table "
-                        "(default: docs/Commands.md, with all rows)")
-    parser.add_argument("--show", action="store_true",
-                        help="run nothing: write the page of --output")
     add_only_option(parser, "names of models")
     parser.add_argument("--work", metavar="NAME", help=argparse.SUPPRESS)
     options = parser.parse_args(given)
@@ -313,26 +301,20 @@ def main(given: Sequence[str] | None = None) -> int:
     chosen = [n for n in names() if re.search(options.only, n)]
     if not chosen:
         parser.error(f"no model is called '{options.only}'")
-    if options.show:
-        data = json.loads(options.output.read_text())
-    else:
-        import torch
-        import transformers
+    import torch
+    import transformers
 
-        data = {"commit": read_commit(), "torch": torch.__version__,
-                "transformers": transformers.__version__, "rows": []}
-        for name in chosen:
-            rows = measure(name)
-            data["rows"] += rows
-            for row in rows:
-                print(f"{name}: {row['command']}: {row['status']}, "
-                      f"{row['seconds']} s: {row['says'][:200]}"
-                      + (f" RAW {row['raw']}" if row["raw"] else ""),
-                      flush=True)
-        write_json(options.output, data)
-    target = options.page or (None if options.only else PAGE)
-    if target:
-        target.write_text(page(target.read_text(), data))
+    data: dict[str, Any] = {
+        "commit": read_commit(), "torch": torch.__version__,
+        "transformers": transformers.__version__, "rows": []}
+    for name in chosen:
+        rows = measure(name)
+        data["rows"] += rows
+        for row in rows:
+            print(f"{name}: {row['command']}: {row['status']}, "
+                  f"{row['seconds']} s: {row['says'][:200]}"
+                  + (f" RAW {row['raw']}" if row["raw"] else ""), flush=True)
+    write_json(options.output, data)
     return 1 if any(row["raw"] for row in data["rows"]) else 0
 
 
