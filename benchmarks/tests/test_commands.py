@@ -43,7 +43,8 @@ class Table(unittest.TestCase):
         notes = {}
         row = {"command": "verify", "status": 0, "refusals": ["FUSE-N002"],
                "says": "7 of 7 checks passed"}
-        self.assertEqual(commands.cell(row, notes, LINK), "7 of 7 checks passed")
+        self.assertEqual(commands.cell(row, notes, LINK),
+                         "7 of 7 checks passed")
         explained = {**row, "says": "2 could fuse, 1 refused"}
         self.assertEqual(commands.cell(explained, notes, LINK),
                          "2 could fuse, 1 refused "

@@ -28,7 +28,8 @@ class Device(unittest.TestCase):
                     **{"is_available.return_value": True,
                        "get_device_properties.return_value": properties})),
                 ("ctypes.CDLL", lambda name: self.libraries)):
-            patch = unittest.mock.patch(f"fuse_bench.common.device.{name}", found)
+            patch = unittest.mock.patch(
+                f"fuse_bench.common.device.{name}", found)
             patch.start()
             self.addCleanup(patch.stop)
 
@@ -46,7 +47,8 @@ class Device(unittest.TestCase):
     def test_the_gpu_that_is_in_use_is_read(self):
         self.assertEqual(device.short_uuid(), "1a2b3c4d")
         self.assertEqual(device.DeviceReader().clock(), 1980.0)
-        with unittest.mock.patch("fuse_bench.common.device.subprocess.run") as run:
+        with unittest.mock.patch(
+                "fuse_bench.common.device.subprocess.run") as run:
             run.return_value.stdout = "NVIDIA H200, GPU-1a2b3c4d-0000\n"
             self.assertEqual(device.read_device()["uuid"],
                              "GPU-1a2b3c4d-0000")
@@ -122,11 +124,15 @@ class Environment(unittest.TestCase):
 
     def test_missing_files_and_programs_are_named(self):
         for name, *arguments, error in (
-                ("common.kernels", "--bin", "/none", "fuse-opt is not in /none"),
-                ("suites.rows", "compile", "--bin", "/none", "is not in /none"),
-                ("suites.sweep", "compile", "--bin", "/none", "is not in /none"),
+                ("common.kernels", "--bin", "/none",
+                 "fuse-opt is not in /none"),
+                ("suites.rows", "compile", "--bin", "/none",
+                 "is not in /none"),
+                ("suites.sweep", "compile", "--bin", "/none",
+                 "is not in /none"),
                 ("reports.stale", "/none.json", "there is no /none.json"),
-                ("reports.merge", "a.json", "/none.json", "there is no /none.json"),
+                ("reports.merge", "a.json", "/none.json",
+                 "there is no /none.json"),
                 ("reports.show", "/none.json", "there is no /none.json"),
                 ("reports.summary", "--raw", "/none", "there is no /none")):
             with self.subTest(name):
@@ -139,8 +145,9 @@ class Environment(unittest.TestCase):
         with unittest.mock.patch.dict("os.environ"):
             os.environ.pop("FUSE_COMMIT", None)
             self.assertRegex(environment.read_commit(), "^[0-9a-f]{7,}|^$")
-            with unittest.mock.patch("fuse_bench.common.environment.subprocess.run",
-                                     side_effect=FileNotFoundError):
+            with unittest.mock.patch(
+                    "fuse_bench.common.environment.subprocess.run",
+                    side_effect=FileNotFoundError):
                 self.assertEqual(environment.read_commit(), "")
             os.environ["FUSE_COMMIT"] = "abc1234"
             self.assertEqual(environment.read_commit(), "abc1234")
@@ -155,7 +162,8 @@ class Environment(unittest.TestCase):
             self.assertEqual((options.budget, options.hang), (540, 30))
             said = io.StringIO()
             with contextlib.redirect_stdout(said), unittest.mock.patch(
-                    "fuse_bench.common.environment.time.time", lambda: 1234567.8):
+                    "fuse_bench.common.environment.time.time",
+                    lambda: 1234567.8):
                 environment.choose_seed(options)
             self.assertEqual((options.seed, said.getvalue()), (7, "")
                              if given else (34567, "seed 34567\n"))

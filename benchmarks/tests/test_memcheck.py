@@ -108,8 +108,9 @@ class Forms(unittest.TestCase):
                     and "launches = 2" in form for form in run))
 
     def test_all_linears_that_are_chosen_do(self):
-        cases = [row_cases.Case("", "norm_linear", width, ("x", "norm_weight", *(
-            f"weight{index}" for index in range(len(outputs)))),
+        cases = [row_cases.Case("", "norm_linear", width, (
+            "x", "norm_weight", *(
+                f"weight{index}" for index in range(len(outputs)))),
                            rows=outputs, dtype=dtype)
                  for dtype in (BF16, FP8) for width in WIDTHS
                  for outputs in ((width, 272), (1024,), (4096, 1024, 1024),

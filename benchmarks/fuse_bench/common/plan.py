@@ -2,8 +2,9 @@
 """Launch plans: what a host needs to launch compiled kernels.
 
 `fuse-translate --mlir-to-launch-plan` writes the PTX and the launches of a
-module as one JSON object. `fuse_bench.common.kernels` stores it with the problem that
-was compiled and the name of the assembled binary; that file is read here.
+module as one JSON object. `fuse_bench.common.kernels` stores it with the
+problem that was compiled and the name of the assembled binary; that file is
+read here.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -153,7 +154,7 @@ class RowChecks:
         both = read + _bytes(operands.results)
         raw = torch.empty(both, dtype=torch.uint8, device="cuda")
         source, target = raw[:both // 2], raw[both // 2:both // 2 * 2]
-        other: Callable[[], Any] = lambda: target.copy_(source)
+        other: Callable[[], Any] = partial(target.copy_, source)
         if case.family == "norm_linear":
             other = self._floor.read(raw[:read])
         samples = self._timer.interleave(

@@ -4,11 +4,11 @@
     python3 -m fuse_bench.reference.sum_checks out/results/product-h200.json \\
         RUN.json... --set product -o out/results/product-h200.json
 
-Runs are files of `fuse_bench.suites.check_all` or `fuse_bench.suites.mlp`, or what was
-summed up before. A row has the numbers of tokens that the kernel was checked
-with, the least share of equal hidden units and the largest errors of them all.
-Of a kernel in several runs the last one counts, with the numbers of tokens of
-all runs of the same digest, and of each number its last check.
+Runs are files of `fuse_bench.suites.check_all` or `fuse_bench.suites.mlp`, or
+earlier outputs of this program. A row has the numbers of tokens that the kernel
+was checked with, the least share of equal hidden units and the largest errors
+of all checks. Of a kernel in several runs the last one counts, with the numbers
+of tokens of all runs of the same digest, and of each number its last check.
 """
 
 from __future__ import annotations

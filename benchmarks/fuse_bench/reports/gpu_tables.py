@@ -156,12 +156,17 @@ def distances(section: Section) -> str:
     """How far the results of random modules are from the CPU's, in units in
     the last place."""
     bounds = {"equal": 1, "within 1": 2, "within 3": 4, "within 15": 16}
+
+    def near(counts: dict[int, int], bound: int) -> int:
+        return sum(count for place, count in counts.items()
+                   if place <= bound)
+
     rows = []
     for name, places in section["ulps"].items():
         counts = {int(place[1:]): count for place, count in places.items()}
         total = sum(counts.values())
         rows.append([f"`{name}`", f"{total:,}", *(
-            f"{100 * sum(count for place, count in counts.items() if place <= bound) / total:.4f} %"
+            f"{100 * near(counts, bound) / total:.4f} %"
             for bound in bounds.values()),
             number(section["ratio"][name]["max"], 3)])
     return table(["type", "finite values", *bounds, "part of the bound"],

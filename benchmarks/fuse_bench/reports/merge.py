@@ -4,10 +4,10 @@
     python3 -m fuse_bench.reports.merge out/results/mlp-h200.json RUN.json...
 
 A row or check replaces the one of the same problem, so that runs on the GPUs
-of one host, each with rows of its own, make one file. Where our kernel was
-timed again, what was timed beside it before goes: ratios hold within a run. With `--set`, checks of
-the kernels of other sets are left out. Clocks and ceilings are kept for each
-GPU that a row names; of those that are named no longer they go.
+of one host, each with other rows, make one file. Where our kernel was timed
+again, earlier rows of its peers go: ratios hold within a run. With `--set`,
+checks of the kernels of other sets are left out. Clocks and ceilings are kept
+for each GPU that a row names.
 """
 
 from __future__ import annotations

@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Checks sets of kernels by many processes, while others still compile.
 
-    python3 -m fuse_bench.suites.check_all --set product --jobs 16 --processes 12 \\
-        --resume out/results/mlp-h200.json --output out/checks.json
+    python3 -m fuse_bench.suites.check_all --set product --jobs 16 \\
+        --processes 12 --resume out/results/mlp-h200.json \\
+        --output out/checks.json
 
 runs where both the compiler and the GPU are. A kernel is checked as soon as
 it is compiled, unless a file of `--resume` has good checks of the same digest.
 Kernels are begun in the order of the sets. What checks take of the GPU's
 memory is bounded: one that finds too little is repeated at the end, with
 nothing beside it. Processes that die or hang are replaced, and what they did
-is a bad check. The output is one of `fuse_bench.suites.mlp`, for
-`fuse_bench.reports.merge` and `fuse_bench.reference.sum_checks`. In the stage `memcheck` small
-kernels of all forms (`memcheck_cases.py`), and of the other fused ops, run
-under compute-sanitizer. The last lines say how many kernels are checked, bad,
-and left.
+is a bad check. The output is a results file like that of
+`fuse_bench.suites.mlp`, which `fuse_bench.reports.merge` and
+`fuse_bench.reference.sum_checks` read. In the stage `memcheck`, small kernels
+of all forms (`memcheck_cases.py`) and of the other fused ops run under
+compute-sanitizer. The last lines have the numbers of kernels that are checked,
+bad, and left.
 """
 
 from __future__ import annotations

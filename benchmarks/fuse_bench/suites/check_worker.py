@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Processes that check kernels for `fuse_bench.suites.check_all`, and their work.
+"""Processes that check kernels for `fuse_bench.suites.check_all`.
 
 A process is asked by lines of JSON and answers with one for each number of
 tokens, and with null at the end of a kernel.

@@ -227,9 +227,9 @@ def measure(name: str) -> list[dict[str, Any]]:
                    f"{ROOT / 'benchmarks'}:{ROOT / 'python'}"}
     found = []
     with subprocess.Popen(
-            [sys.executable, "-m", "fuse_bench.suites.commands", "--work", name],
-            env=environment, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            [sys.executable, "-m", "fuse_bench.suites.commands", "--work",
+             name], env=environment, text=True, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE) as process:
         try:
             out, error = process.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs the hand-written CUDA kernel of docs/AddAKernel.md on a GPU.
+"""Runs the hand-written CUDA kernel of the documentation on a GPU.
 
-    python3 -m fuse_bench.suites.external_kernel compile     # where the compiler is
-    python3 -m fuse_bench.suites.external_kernel run         # where the GPU is
+    python3 -m fuse_bench.suites.external_kernel compile
+    python3 -m fuse_bench.suites.external_kernel run
 
-The first step takes the files out of the page, compiles the kernel by clang,
+The first step needs the compiler, the second a GPU. The first step reads the
+files of the page that adds a kernel, compiles the kernel by clang,
 binds it, and writes the launch plan in which it stands beside the kernels that
 fuse generates; bound to the eager body, it runs the same functions on the CPU.
 The second step launches both plans and compares with that.
@@ -35,7 +36,8 @@ from ..common.environment import (
 )
 from ..common.plan import evaluate
 
-PAGE = ROOT / "docs/AddAKernel.md"
+#: What the page that adds a kernel contains, and no other page.
+MARK = "<!-- file: rms_norm.cu -->"
 WIDTH = 64
 TOKENS = (0, 1, 7, 300, 4096)
 #: What sums of f32 in another order may differ by, relative to the largest.
@@ -58,18 +60,31 @@ def _run(command: list[str], directory: Path) -> None:
         raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
 
 
+def find_page() -> Path:
+    """The page of the documentation that adds a kernel.
+
+    Raises:
+        FileNotFoundError: no page has the kernel.
+    """
+    for path in sorted((ROOT / "docs").rglob("*.md")):
+        if MARK in path.read_text():
+            return path
+    raise FileNotFoundError(f"no page of {ROOT / 'docs'} has {MARK}")
+
+
 def page_files() -> dict[str, str]:
     """The files that the page shows, by name."""
     return dict(re.findall(r"<!-- file: (\S+) -->\n```\w+\n(.*?)```\n",
-                           PAGE.read_text(), re.S))
+                           find_page().read_text(), re.S))
 
 
 def page_command(word: str) -> list[str]:
     """The command of the page that starts with a word."""
-    text = PAGE.read_text().replace("\\\n", " ")
+    page = find_page()
+    text = page.read_text().replace("\\\n", " ")
     found = re.search(rf"^{re.escape(word)} .*$", text, re.M)
     if not found:
-        raise RuntimeError(f"{PAGE} has no command {word}")
+        raise RuntimeError(f"{page} has no command {word}")
     return found.group(0).split()
 
 
@@ -224,7 +239,8 @@ def main() -> int:
     parser.add_argument("--bin", type=Path, default=ROOT / "build/dev/bin")
     parser.add_argument("--directory", type=Path,
                         default=ROOT / "out/external-kernel")
-    parser.add_argument("--output", type=Path, default=RAW / "external-kernel-h200.json")
+    parser.add_argument("--output", type=Path,
+                        default=RAW / "external-kernel-h200.json")
     options = parser.parse_args()
     if options.step == "compile":
         require_tools(options.bin, "fuse-opt", "fuse-run")
@@ -234,7 +250,7 @@ def main() -> int:
     require_gpu()
     rows = check(options.directory)
     report = {"gpu": torch.cuda.get_device_name(),
-              "kernel": "rms_norm_f32 of docs/AddAKernel.md", "rows": rows}
+              "kernel": f"rms_norm_f32 of {find_page().name}", "rows": rows}
     write_json(options.output, report)
     for row in rows:
         print(f"{row['function']:9} {row['tokens']:5} tokens: "

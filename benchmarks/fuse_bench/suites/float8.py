@@ -2,7 +2,7 @@
 """Compares stored values on a GPU with those of the CPU and the hardware.
 
     python3 -m fuse_bench.suites.float8 compile
-    python3 -m fuse_bench.suites.float8 check --output out/results/float8-h200.json
+    python3 -m fuse_bench.suites.float8 check
 
 The first step runs where the compiler is: it writes PTX of fuse.quantize and
 fuse.dequantize for both ways to convert, native (sm_90a) and emulated in

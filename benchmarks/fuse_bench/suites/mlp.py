@@ -3,8 +3,8 @@
 
     python3 -m fuse_bench.suites.mlp --output out/results/mlp-h200.json
 
-runs on the machine with the GPU, from the kernels that `fuse_bench.common.kernels`
-compiled. See benchmarks/README.md.
+runs on the machine with the GPU, from the kernels that
+`fuse_bench.common.kernels` compiled. See benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -613,8 +613,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         prog="fuse_bench.suites.mlp", description=__doc__.split("\n")[0])
     stages = ("ceilings", "check", "single", "chain", "sustained")
     parser.add_argument("--kernels", type=Path, default=ROOT / "out/kernels",
-                        help="folder that fuse_bench.common.kernels filled; 'none' "
-                        "times the other systems alone")
+                        help="folder that fuse_bench.common.kernels filled; "
+                        "'none' times the other systems alone")
     parser.add_argument("--output", type=Path,
                         default=RAW / "mlp-h200.json",
                         help="rows and checks replace those of the same "

@@ -334,7 +334,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
                         help="single launches that the second GPU times, too, "
                         "of rows whose names contain this, such as "
                         "'2048x16384-bf16-.*-m16$'")
-    parser.add_argument("--again-output", type=Path, default=RAW / "mlp-again-h200.json",
+    parser.add_argument("--again-output", type=Path,
+                        default=RAW / "mlp-again-h200.json",
                         help="for those rows (default: %(default)s)")
     parser.add_argument("--peers", nargs="*",
                         default=["eager", "compile", "autotune",

@@ -11,8 +11,9 @@ There is one process for each setting of the instructions that libraries may
 use. A package of another commit is measured by `--package` and `--library`:
 
     python3 -m fuse_bench.suites.models_cpu --output models-cpu.json
-    python3 -m fuse_bench.suites.models_cpu --label before --output models-cpu.json \\
-        --package OLD/python --library OLD/libfuse.so
+    python3 -m fuse_bench.suites.models_cpu --label before \\
+        --output models-cpu.json --package OLD/python \\
+        --library OLD/libfuse.so
     python3 -m fuse_bench.suites.models_cpu --table models-cpu.json
 """
 
@@ -355,8 +356,9 @@ def run(options: argparse.Namespace) -> int:
         left = options.seconds - (time.monotonic() - begin)
         count = len(options.isas) - options.isas.index(isa)
         # The package is that of PYTHONPATH.
-        command = [sys.executable, "-m", "fuse_bench.suites.models_cpu", "--work", "--threads",
-                   str(threads), "--seconds", str(max(left / count, 1)),
+        command = [sys.executable, "-m", "fuse_bench.suites.models_cpu",
+                   "--work", "--threads", str(threads), "--seconds",
+                   str(max(left / count, 1)),
                    "--systems", *options.systems, "--cases", *options.cases]
         rows = []
         with subprocess.Popen(command, env=environment, text=True,

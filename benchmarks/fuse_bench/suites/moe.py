@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Experts on a GPU: `python -m fuse_bench.suites.moe OUT.json [SECONDS [KINDS]]`.
+"""Experts on a GPU: `python3 -m fuse_bench.suites.moe OUT.json`.
 
 Experts in the sizes of Qwen3-30B-A3B, Mixtral-8x7B, OLMoE-1B-7B and
 Phi-3.5-MoE, in bf16 with drawn weights, for tokens that choose experts at

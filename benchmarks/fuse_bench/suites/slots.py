@@ -191,7 +191,8 @@ def main() -> int:
     parser.add_argument("--bin", type=Path, default=ROOT / "build/dev/bin")
     parser.add_argument("--directory", type=Path, default=ROOT / "out/slots")
     parser.add_argument("--only", default="", help="part of a case's name")
-    parser.add_argument("--output", type=Path, default=RAW / "slot-kernels-h200.json")
+    parser.add_argument("--output", type=Path,
+                        default=RAW / "slot-kernels-h200.json")
     options = parser.parse_args()
     cases = [case for case in all_cases()
              if case.has_kernel and options.only in case.name()]

@@ -7,7 +7,8 @@ writes artefacts to out/sweep: for each problem one with kernels for all ranges
 of tokens, and one for each schedule that ends a range, to see what another
 border would give. It needs the built compiler, not a GPU.
 
-    FUSE_LIBRARY=build/dev/lib/libfuse-rt.so python3 -m fuse_bench.suites.sweep run
+    FUSE_LIBRARY=build/dev/lib/libfuse-rt.so \\
+        python3 -m fuse_bench.suites.sweep run
 
 checks and times them on a GPU through the runtime library, which launches what
 its manifest says for the number of tokens.
