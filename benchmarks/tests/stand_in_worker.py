@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Answers as a process of `fuse_bench.suites.check_all` would, without a GPU.
 
-FATES says by part of a kernel's name and number of tokens what becomes of a
+FATES has, by part of a kernel's name and number of tokens, the outcome of a
 check: {"256x768 M=8": "wrong"}. What is not named is good.
 """
 

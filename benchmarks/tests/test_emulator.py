@@ -14,7 +14,7 @@ from fuse_bench.suites import emulator_cases as cases
 from tests.support import tool
 
 TEST = (cases.TESTS / "broken.test").read_text()
-#: Says nothing is wrong, and runs the program behind its options.
+#: Reports no error, and runs the program after its options.
 SANITIZER = """\
 #!/bin/sh
 while [ "$1" != "$PROGRAM" ]; do shift; done
@@ -83,7 +83,7 @@ class Reports(unittest.TestCase):
 class Tables(unittest.TestCase):
 
     def cells(self, row, **tools):
-        """Of a mistake of which tools say something, without its name."""
+        """A mistake that tools report, without its name."""
         silent = {"summary": "ERROR SUMMARY: 0 errors", "status": "ok",
                   "wrong": 0}
         found = emulator.make_table({

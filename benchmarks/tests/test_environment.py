@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What the benchmarks say of machines that lack something."""
+"""What the benchmarks report on machines that lack something."""
 
 import argparse
 import contextlib
@@ -171,7 +171,7 @@ class Environment(unittest.TestCase):
     def test_options_are_regular_expressions(self):
         self.assertEqual(environment.pattern("2048x"), "2048x")
         with self.assertRaisesRegex(argparse.ArgumentTypeError,
-                                    r"'\(' is no regular expression"):
+                                    r"'\(' is not a regular expression"):
             environment.pattern("(")
 
 

@@ -198,14 +198,14 @@ class Peers(unittest.TestCase):
                 ("torch-compile", lambda x: x, None)):
             peer = peers.Peer(system, "static", function, [])
             with self.subTest(system, said=said), unittest.mock.patch.object(
-                    bench, "say", create=True) as say:
+                    bench, "log", create=True) as log:
                 result = bench.run_peer(peer, peer.bind({}), x)
                 if said is None:
                     self.assertIs(result, x)
-                    say.assert_not_called()
+                    log.assert_not_called()
                 else:
                     self.assertIsNone(result)
-                    say.assert_called_once_with(f"{system} static M=50: "
+                    log.assert_called_once_with(f"{system} static M=50: "
                                                 f"{said}")
 
     def test_tuning_wants_a_place_for_its_cache(self):

@@ -103,7 +103,7 @@ class Reference(unittest.TestCase):
         total = x @ w.t()
         for digits, inside in ((13, True), (10, False)):
             error = (aligned_sum(x, w, digits) - total).abs()
-            # What simulation says of a sum: a third at most.
+            # The result of simulation for a sum: a third at most.
             bound = aligned_sum_error(x, w, total) / 2
             self.assertEqual(bool((error < bound).all()), inside, digits)
 
@@ -296,7 +296,7 @@ class Checks(unittest.TestCase):
         test = self
 
         class Runner:
-            """What leaves the nominal values behind."""
+            """What differs from the nominal values."""
 
             make_workspace = staticmethod(lambda plan: None)
 

@@ -35,7 +35,7 @@ class ResultFiles(unittest.TestCase):
             self.assertEqual(path.read_text().splitlines(), [
                 "{", ' "gpu": "H200",', ' "rows": [', '  {"M": 1},',
                 '  {"M": 8}', " ],", ' "checks": []', "}"])
-            # What can not be written leaves the file as it was.
+            # What cannot be written leaves the file as it was.
             with self.assertRaises(TypeError):
                 write_json(path, {"rows": [{1, 2}]})
             self.assertEqual(json.loads(path.read_text()), data)

@@ -150,7 +150,7 @@ class Timing(unittest.TestCase):
             (2048, dtype, 16, "single") for dtype in DTYPES])
         self.assertEqual(again["gpus"], {
             "none": {"clocks": {}, "ceilings": {"copy": 1.0}}})
-        # What it times again is no row of its own.
+        # What it times again is not another row.
         self.assertEqual({row["dtype"] for row in second["rows"]}, {FP8})
         self.assertEqual({row["protocol"] for row in second["rows"]},
                          {"single sustained chain"} | {"single sustained"})
@@ -166,7 +166,7 @@ class Commands(unittest.TestCase):
         self.assertEqual(options.first, [("0", "a --b=c"), ("1", "true")])
         self.assertEqual(tables.parse([]).first, [])
         for arguments, error in (
-                (("1", "0", "--first", "true"), "'true' is no command of a "
+                (("1", "0", "--first", "true"), "'true' is not a command of a "
                  "GPU: expected GPU=COMMAND"),
                 (("1", "0", "--first", "2=true"),
                  "--first: GPU 2 is none of --gpus 1 0"),

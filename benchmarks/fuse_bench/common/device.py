@@ -82,7 +82,7 @@ _QUERY = ("name", "uuid", "driver_version", "clocks.sm", "clocks.mem",
 
 
 def read_device() -> dict[str, str]:
-    """What nvidia-smi says about the GPU in use; empty where it is absent."""
+    """What nvidia-smi reports of the GPU in use; empty where it is absent."""
     try:
         done = subprocess.run(
             ["nvidia-smi", f"--query-gpu={','.join(_QUERY)}",

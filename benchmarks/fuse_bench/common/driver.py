@@ -210,7 +210,7 @@ class Runner:
         if packed.numel() != argument["bytes"]:
             raise PlanError(
                 f"{' and '.join(roles)} packed by {argument['recipe']} have "
-                f"{packed.numel()} bytes, the plan says {argument['bytes']}")
+                f"{packed.numel()} bytes, the plan has {argument['bytes']}")
         return packed
 
     def _argument(self, argument: Mapping[str, Any], base: int) -> Any:
@@ -287,7 +287,7 @@ class Runner:
 
 
 class Layers:
-    """A block several times with weights of its own, the result of one the
+    """A block several times with different weights, the result of one the
     input of the next."""
 
     def __init__(self, plan: Plan, module: Module,

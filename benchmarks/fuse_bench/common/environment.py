@@ -117,7 +117,7 @@ def pattern(text: str) -> str:
         re.compile(text)
     except re.error as error:
         raise argparse.ArgumentTypeError(
-            f"'{text}' is no regular expression: {error}") from None
+            f"'{text}' is not a regular expression: {error}") from None
     return text
 
 
@@ -145,7 +145,7 @@ def add_run_options(parser: argparse.ArgumentParser, step: str) -> None:
 
 
 def choose_seed(options: argparse.Namespace) -> None:
-    """Takes a seed from the clock, and says so, where none is given."""
+    """Takes a seed from the clock, and prints it, where none is given."""
     if options.seed is None:
         options.seed = int(time.time()) % 100000
         print(f"seed {options.seed}", flush=True)
@@ -155,7 +155,7 @@ def run_models(main: Callable[..., int], description: str, names: str = "",
                arguments: Sequence[str] | None = None) -> int:
     """Calls the main function of a benchmark of models with its options.
 
-    With `names`, which says of what, some may be chosen.
+    With `names`, the word for what is measured, some may be chosen.
     """
     parser = argparse.ArgumentParser(
         prog=f"fuse_bench.suites.{Path(sys.argv[0]).stem}",

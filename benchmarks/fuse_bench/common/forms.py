@@ -38,8 +38,8 @@ def list_forms(schedule: str, family: str, fp8: bool,
     fields = dict(re.findall(r"(\w+) = (\w+)", body))
     unknown = sorted(fields.keys() - _FIELDS - _NUMBERS)
     if unknown:
-        raise ValueError(f"{', '.join(unknown)} of a schedule: nothing says "
-                         "whether it makes a form")
+        raise ValueError(f"{', '.join(unknown)} of a schedule: expected "
+                         f"one of {', '.join(sorted(_FIELDS | _NUMBERS))}")
 
     def number(name: str, otherwise: int = 0) -> int:
         return int(fields.get(name, otherwise))

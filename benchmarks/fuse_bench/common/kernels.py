@@ -33,7 +33,7 @@ from .plan import digest, read_launches
 from .prefill_cases import PREFILL_SETS
 
 SETS = {**DECODE_SETS, **PREFILL_SETS}
-#: Scales in the text of a problem; a plan must show what becomes of them.
+#: Scales in the text of a problem; a plan must have the values that follow.
 NOMINAL = {"input": 0.021, "gate": 0.0013, "up": 0.0011, "hidden": 0.04,
            "down": 0.0009}
 
@@ -128,7 +128,7 @@ def read_part(text: str) -> tuple[int, int]:
     if not part.isdigit() or not parts.isdigit() or \
             not 1 <= int(part) <= int(parts):
         raise argparse.ArgumentTypeError(
-            f"'{text}' is no part: expected I/N with I from 1 to N")
+            f"'{text}' is not a part: expected I/N with I from 1 to N")
     return int(part), int(parts)
 
 
@@ -177,7 +177,7 @@ def add_compiler_options(parser: argparse.ArgumentParser) -> None:
                         help="'' keeps PTX, which the driver assembles")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--commit", default="",
-                        help="of the compiler, where git does not say")
+                        help="of the compiler, where git does not tell")
 
 
 def run_all(work: Mapping[str, Callable[[], None]], folder: Path,

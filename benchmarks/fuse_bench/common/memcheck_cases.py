@@ -3,7 +3,7 @@
 
 The forms that the cost model chooses (`forms.py`) at any widths are among
 those that it chooses here, which a test holds it to. What it never chooses,
-a launch for each product, has schedules of its own.
+a launch for each product, has other schedules.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ rows. A thread holds rows `lr` of both halves and both instructions:
 
 - `gate_up_256`: two neighbouring hidden units, gate in half 0, up in half 1;
 - `rows_256`: four neighbouring rows of the matrix. Several matrices with the
-  same columns lie one behind the other, each from a tile of its own on.
+  same columns lie one after the other, each from the start of a tile.
 
 The order is written down once in Python, in the file that kernel directories
 get a copy of, which needs nothing but PyTorch.

@@ -103,7 +103,7 @@ class Results:
 
 
 def read_known(paths: Iterable[Path], repeats: int) -> Known:
-    """The good checks of files of results, with so many launches at least."""
+    """The good checks of files of results, with `repeats` launches at least."""
     known: Known = defaultdict(set)
     for path in paths:
         data = json.loads(path.read_text())
@@ -184,7 +184,7 @@ def summary(rows: list[Row]) -> str:
 
 def side_by_side(rows: list[Row]) -> str:
     """All systems beside each other: median us, least and most, and per cent
-    of the floor's time; last the clock that was read behind the row."""
+    of the floor's time; last the clock that was read after the row."""
     groups = _groups(rows)
     columns = sorted({(row["system"], row["scales"]) for row in rows},
                      key=lambda c: (not c[0].startswith("fuse"), c))

@@ -75,7 +75,7 @@ class Sample:
 
 
 def capture(function: Callable[[], Any]) -> torch.cuda.CUDAGraph:
-    """A graph of one call, after three calls on a stream of their own."""
+    """A graph of one call, after three calls on a separate stream."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -149,7 +149,7 @@ class Timer:
         return begin, end
 
     def _stamps(self, count: int) -> Tensor:
-        """Room for stamps before and behind so many launches."""
+        """Room for stamps before and after some launches."""
         return torch.zeros(count, 2, 3, dtype=torch.int64, device="cuda")
 
     def interleave(self, graphs: Mapping[Name, torch.cuda.CUDAGraph],
@@ -177,7 +177,7 @@ class Timer:
         return samples
 
     def behind_delay(self, function: Callable[[], Any]) -> float:
-        """Median of a few calls that are no graph, in microseconds. The GPU
+        """Median of a few calls without a graph, in microseconds. The GPU
         begins when the host, however busy, has launched them all."""
         first = self._run(function)
         torch.cuda.synchronize()

@@ -80,7 +80,7 @@ def peer_modes(problem: Problem, tokens: int,
 
 
 def supports(problem: Problem) -> bool:
-    """Peers are written for the gated block behind an RMSNorm."""
+    """Peers are written for the gated block after an RMSNorm."""
     return (problem.gated and problem.norm is not None and
             problem.norm.kind == "rms" and not problem.biases and
             not problem.residual and not problem.then_add)

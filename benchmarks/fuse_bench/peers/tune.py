@@ -156,7 +156,7 @@ def keep_choices(turn: Turn, path: Path) -> None:
 
 
 def is_written(choice: Any) -> bool:
-    """Whether PyTorch writes this kernel, and it is no library's."""
+    """Whether PyTorch writes this kernel, not a library."""
     return bool(choice.name.startswith("triton"))
 
 
@@ -272,7 +272,7 @@ def tune(problem: Problem, tokens: int, modes: Sequence[str], scales: str,
 
 
 def tune_apart(*task: Any) -> float:
-    """The same in a process of its own. PyTorch's errors hold what can not be
+    """The same in a separate process. PyTorch's errors hold what cannot be
     sent to another one, which would see only that."""
     try:
         return tune(*task)

@@ -26,12 +26,12 @@ from .decomposition import Chain, Range, real_output
 STEP_ERROR = {"bf16": 8e-3, "f8E4M3FN": 2e-2}
 #: With fewer elements, the few that lie on a rounding boundary decide the mean.
 MEAN_ELEMENTS = 1 << 14
-#: Results of so many launches are compared at once: two small kernels for each
+#: Launches whose results are compared at once: two small kernels for each
 #: launch beside its own, instead of seven. They are fewer where they would take
 #: more bytes: many processes share the memory of a GPU.
 KEPT_RESULTS = 25
 KEPT_BYTES = 1 << 27
-#: References are made for so many tokens at a time, of which each takes its
+#: Tokens that references are made for at a time, of which each takes its
 #: share of some twenty matrices in float64.
 PART_TOKENS = 1024
 #: Static scales are this much too small, so that the largest values saturate.
@@ -111,7 +111,7 @@ class Tally:
         self.elements += value.numel()
         wide = value.double()
         error = (wide - reference).square().sum().item()
-        # What is no number is infinitely far away.
+        # NaN is infinitely far away.
         self._error += math.inf if math.isnan(error) else error
         self._norm += reference.square().sum().item()
 
@@ -206,7 +206,7 @@ def compare(problem: Problem, scales: Mapping[str, float],
 
 def judge(row: dict[str, Any], dtype: str, exact: bool,
           elements: int) -> bool:
-    """The verdict on a row whose steps have at least so many elements."""
+    """The verdict on a row whose steps have at least `elements` elements."""
     good = row["differing_repeats"] == 0 and row["poisoned"] == 0
     if exact:
         good &= all(value == 0 for name, value in row.items()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What a fused op must give, in float64.
+"""The expected result of a fused op, in float64.
 
 `Chain` follows the decomposition of a fused op member by member. Sums are in
 float64; a value is rounded where the chain rounds it. Next to each value it
@@ -121,7 +121,7 @@ def aligned_sum_error(x: Tensor, weight: Tensor, total: Tensor) -> Tensor:
     x is [rows, k], weight [outputs, k], total their exact products, float64.
 
     The contract (docs/numerics.md) cuts off 32 products and the sum before
-    them, and then their sum, behind the 13th bit behind 2^e, where e is the
+    them, and then their sum, after the 13th bit below 2^e, where e is the
     largest exponent among them. These 34 losses of a step lie between 0 and
     2^(e-13), on the side of zero, and products have either sign alike, so that
     a loss has the variance 4^(e-13) / 3 at most. 2^e is at most the sum before

@@ -70,7 +70,7 @@ class Operands:
 
 def count_outside(case: Case, operands: Operands,
                   intermediate: Callable[[int], torch.Tensor | None]) -> int:
-    """Elements of the results outside of what the chain can give. Linears
+    """Elements of the results outside of what the chain allows. Linears
     have to fit the rows that their kernel has stored, `intermediate(0)`."""
     tensors, scalars = operands.tensors, operands.scalars
     results = operands.results

@@ -42,7 +42,7 @@ def records(section: Mapping[str, Any]) -> list[Row]:
 
 
 def rounded(value: float, digits: int = 4) -> float:
-    """`value` with so many significant digits."""
+    """`value` with `digits` significant digits."""
     return float(f"{value:.{digits}g}")
 
 

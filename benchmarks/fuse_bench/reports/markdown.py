@@ -27,7 +27,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 
 def number(value: float | None, digits: int) -> str | None:
-    """`value` with so many digits after the point, and commas."""
+    """`value` with `digits` digits after the point, and commas."""
     return None if value is None else f"{value:,.{digits}f}"
 
 

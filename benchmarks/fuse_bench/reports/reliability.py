@@ -7,7 +7,7 @@
 
 writes out/results/reliability-h200.json. `logs` has files per tool of
 compute-sanitizer, called `<tool>.log` or `<tool>.<anything>.log`, with what it
-and `fuse-trial-run --in-process` printed. Where cases say of which stratum they
+and `fuse-trial-run --in-process` printed. Where cases name the stratum they
 are, they are counted by it as well.
 """
 

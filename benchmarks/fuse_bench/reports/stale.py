@@ -93,7 +93,7 @@ def summarized(kernels: dict[str, dict[str, list[Any]]]
 
 def is_stale(row: dict[str, Any], digest: str) -> bool:
     """Whether a row is of another kernel than the one with this digest; the
-    summary keeps the first digits of its own."""
+    summary keeps the first digits of a digest."""
     return not row.get("digest") or not digest.startswith(row["digest"])
 
 

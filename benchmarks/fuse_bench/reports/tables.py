@@ -210,9 +210,9 @@ def h100(found: Sections) -> str:
               f"Since commit {later['commit']} the emulator truncates sums as "
               f"tensor cores do: {later['different']} of "
               f"{later['values']:,} sums of single instructions differ.",
-              "The table has kernels with one mistake each: what the emulator "
-              "reports, what 20 launches on the GPU give, and what each tool "
-              "of compute-sanitizer reports.",
+              "The table has kernels with one mistake each: the report of "
+              "the emulator, the results of 20 launches on the GPU, and the "
+              "report of each tool of compute-sanitizer.",
               gpu_tables.emulator_mistakes(emulator))]) + "\n"
 
 

@@ -7,7 +7,7 @@ Norm and gated MLP of Gemma's and Qwen's sizes, with weights and inputs drawn to
 have what makes quantization hard: rows of different spread, heavy tails, a few
 input channels and rows that are far larger than the rest, and a residual
 stream with massive channels and one massive token. Calibrated on one set of
-tokens, compared on another. The residual add behind the block is left out: the
+tokens, compared on another. The residual add after the block is left out: the
 stream would hide the differences. Runs on the CPU, which takes minutes for
 each configuration.
 """

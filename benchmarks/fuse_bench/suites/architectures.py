@@ -377,7 +377,7 @@ def generated(kind: str, settings: dict[str, Any]) -> dict[str, Any]:
 
     theirs = tokens()
     fuse_mlir.fuse_modules(model, only_faster=False)
-    # Makes the kernels for one row, which a compiled call can not.
+    # Makes the kernels for one row, which a compiled call cannot do.
     model(prompt[:, :1])
     ours = tokens()
     return described(kind, settings, "generate") | {

@@ -73,13 +73,13 @@ from .check_worker import COMMAND, GIGABYTE, Board, Task, Worker, WorkerError
 #: Sets whose kernels are checked with every number of tokens.
 _EVERY = ("prefill-product",)
 #: Numbers of tokens of a kernel under compute-sanitizer: more kinds of kernels
-#: say more than more numbers of one.
+#: show more than more numbers of one.
 _FEW = 3
 #: Kernels after which a process ends there: under compute-sanitizer, it keeps
 #: the GPU's memory that it frees, about a gigabyte for each check.
 _RENEWED = 4
-#: Writes what it finds to a file of each process. Calls that fail are no errors
-#: of kernels: checks look at them, and what others take may leave no memory.
+#: Writes errors to a file for each process. Calls that fail are not errors of
+#: kernels: checks look at them, and other processes may leave no memory.
 MEMCHECK = ("compute-sanitizer", "--tool", "memcheck", "--report-api-errors",
             "no", "--log-file")
 
@@ -118,7 +118,7 @@ class Stage:
         self._commit = options.commit or read_commit()
         self._workers: dict[int, Worker] = {}
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         print(f"[{time.time() - self.options.begin:5.0f} s] {text}",
               flush=True)
 
@@ -174,7 +174,7 @@ class Stage:
                 worker = Worker(self.command, self.options.hang,
                                 self.environment)
             except WorkerError as error:
-                self.say(f"process {number} does not begin: {error}")
+                self.log(f"process {number} does not begin: {error}")
                 return
             self._workers[number] = worker
             for turn in itertools.count(1):
@@ -215,16 +215,16 @@ class Stage:
                     worker.kill()
                     break
         except WorkerError as error:
-            # One that was ended at the end has nothing to say.
+            # One that was ended at the end is not reported.
             if left and not self.board.closed:
                 self.keep(task, bad_row(task.plan, left.pop(0), str(error)))
         self._seconds += time.monotonic() - begin
         if again:
-            self.say(f"{task.path.stem} M={again}: no memory, again at the "
+            self.log(f"{task.path.stem} M={again}: no memory, again at the "
                      "end")
         elif not left:
             if starved:
-                self.say(f"{task.path.stem}: no memory, left")
+                self.log(f"{task.path.stem}: no memory, left")
             else:
                 self.done.add(task.path.stem)
             return None
@@ -239,7 +239,7 @@ class Stage:
 
     def fail(self, name: str, text: str) -> None:
         self.failed.add(name)
-        self.say(f"BAD {name}: {text}")
+        self.log(f"BAD {name}: {text}")
 
     # The run ---------------------------------------------------------------
 
@@ -285,7 +285,7 @@ class Stage:
                     self.board.close()
                 if time.monotonic() - shown > 5:
                     shown = time.monotonic()
-                    self.say(self.progress())
+                    self.log(self.progress())
                     save()
         finally:
             self.board.close()
@@ -327,10 +327,10 @@ class OtherOps(threading.Thread):
         self.failure = ""
 
     def step(self, name: str, before: Sequence[str] = (),
-             behind: Sequence[str] = ()) -> None:
+             after: Sequence[str] = ()) -> None:
         done = subprocess.run(
             [*before, *self.command, name, "--memcheck", "--out",
-             str(self.folder), *behind], env=self.environment,
+             str(self.folder), *after], env=self.environment,
             capture_output=True, text=True, check=False,
             timeout=max(1.0, self.budget - time.time()))
         if done.returncode:
@@ -339,7 +339,7 @@ class OtherOps(threading.Thread):
     def run(self) -> None:
         output = self.folder / "_checks.json"
         try:
-            self.step("compile", behind=self.compiler)
+            self.step("compile", after=self.compiler)
             if not self.failure:
                 self.step("measure", self.sanitizer, (
                     "--repeats", "2", "--rounds", "1", "--output",
@@ -353,7 +353,7 @@ class OtherOps(threading.Thread):
 
 def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
                  command: Sequence[str]) -> tuple[Stage, dict[str, Any]]:
-    """Small kernels under compute-sanitizer; what it says of them."""
+    """Small kernels under compute-sanitizer, and its reports."""
     small = small_cases(options, cases)
     options.logs.mkdir(parents=True, exist_ok=True)
     for log in options.logs.glob("memcheck-*.log"):
@@ -361,7 +361,7 @@ def run_memcheck(options: argparse.Namespace, cases: Sequence[Case],
     slow = argparse.Namespace(**{
         **vars(options), "repeats": 2, "hang": 600,
         "keep": options.keep or "check" in options.stages})
-    # Each tensor has memory of its own, so that its bounds are seen.
+    # Each tensor has separate memory, so that its bounds are seen.
     environment = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
     stage = Stage(slow, small, {}, [
         *MEMCHECK, f"{options.logs}/memcheck-%p.log", *command],
@@ -456,7 +456,7 @@ def main(arguments: Sequence[str] | None = None,
     results.save()
     for stage in stages:
         print(stage.summary(), flush=True)
-    # What no time was left for is no failure.
+    # What no time was left for is not a failure.
     return 1 if any(stage.failed or stage.left() and not stage.over()
                     for stage in stages) else 0
 

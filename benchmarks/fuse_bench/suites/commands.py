@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Runs every command of `python -m fuse_mlir` that takes a model on configs
-and checkpoints of the kinds that are published, and keeps what each says.
+and checkpoints of the kinds that are published, and keeps its output.
 
 The models are small ones of `command_models.py`, with drawn weights. There is
 one process for each model, on the CPU. Needs fuse-opt and fuse-run, from
@@ -222,7 +222,7 @@ def work(name: str) -> int:
 
 
 def measure(name: str) -> list[dict[str, Any]]:
-    """What all commands say of one model, by a process of its own."""
+    """The ends of all commands for one model, in a separate process."""
     environment = {**os.environ, "PYTHONPATH":
                    f"{ROOT / 'benchmarks'}:{ROOT / 'python'}"}
     found = []

@@ -56,11 +56,11 @@ PART_CASES = 12
 LAUNCH_SECONDS, TOOL_SECONDS = 3, 20
 
 
-# What tools say.
+# Output of tools.
 
 
 def read_report(text: str) -> dict[str, Any]:
-    """What compute-sanitizer says: the summary, and its messages without
+    """What compute-sanitizer reports: the summary, and its messages without
     places, each with how often it comes."""
     summary = re.findall(r"^=+ ((?:ERROR|RACECHECK) SUMMARY: .*)$", text, re.M)
     messages: Counter[str] = Counter()
@@ -164,7 +164,7 @@ class Comparison:
                      "sanitizers": []}
         self.began = time.monotonic()
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         print(f"[{time.monotonic() - self.began:6.1f} s] {text}", flush=True)
 
     def save(self) -> None:
@@ -183,7 +183,7 @@ class Comparison:
               if file.startswith("product") else []),
             seconds=self.arguments.budget)
         if not cases:
-            self.say(f"{name}: no outcome, status {status}: "
+            self.log(f"{name}: no outcome, status {status}: "
                      f"{text.strip()[-200:]}")
         group = re.sub(r"-\d+\.trial$|\.trial$", "", file)
         operands = self.index["right"][file][part::parts]
@@ -224,25 +224,25 @@ class Comparison:
             if not case["group"].startswith("random")
             or case["status"] != "ok"]
         for row in self.data["rows"]:
-            self.say(f"{row['group']}, {row['path']}, {row['operands']} to "
+            self.log(f"{row['group']}, {row['path']}, {row['operands']} to "
                      f"{row['type']}: "
                      f"{row['different']} of {row['values']} differ, "
                      f"ulps {row['ulps']}")
         for item in self.data["contract"]:
-            self.say(f"{item['function']}: {item['says']}")
+            self.log(f"{item['function']}: {item['says']}")
         self.save()
 
     # Broken kernels.
 
     def right_digest(self, name: str, trial: str) -> str:
-        """What a right kernel gives; empty where it can not run."""
+        """The results of a right kernel; empty where it cannot run."""
         cases, _, _ = self.machine.trial(
             name, self.files / "broken" / trial, "--launches=1")
         return cases[0].get("digests", [""])[0] if cases else ""
 
     def run_alone(self, index: int, row: dict[str, Any],
                   right: dict[str, str]) -> None:
-        """Twenty launches without a tool, and a right one behind them."""
+        """Twenty launches without a tool, and a right one after them."""
         cases, status, _ = self.machine.trial(
             f"alone-{index}", self.files / "broken" / row["trial"],
             f"--launches={LAUNCHES}", f"--timeout-ms={LAUNCH_SECONDS * 1000}")
@@ -254,12 +254,12 @@ class Comparison:
             row |= count_digests(outcome["digests"], right[row["right"]])
         row["device_after"] = self.right_digest(
             f"after-{index}", row["right"]) == right[row["right"]]
-        self.say(f"{row['mistake']}: {row['alone']}, {row.get('wrong')} wrong,"
+        self.log(f"{row['mistake']}: {row['alone']}, {row.get('wrong')} wrong,"
                  f" {row['detail']}; right afterwards: {row['device_after']}")
 
     def sanitize(self, job: tuple[str, str, dict[str, Any]],
                  right: dict[str, str]) -> dict[str, Any]:
-        """One kernel under one tool, in a process of its own."""
+        """One kernel under one tool, in a separate process."""
         tool, name, row = job
         found = {"tool": tool, "trial": name, "mistake": row["mistake"]}
         if self.machine.left() < TOOL_SECONDS:
@@ -287,7 +287,7 @@ class Comparison:
             found["device_after"] = self.right_digest(
                 f"after-{tool}-{Path(name).stem}",
                 row["right"]) == right[row["right"]]
-        self.say(f"{tool}, {row['mistake']}: {found['status']}, "
+        self.log(f"{tool}, {row['mistake']}: {found['status']}, "
                  f"{found['summary']}")
         return found
 
@@ -300,7 +300,7 @@ class Comparison:
             self.data["broken"].append(row)
             self.save()
         # Tool by tool: a run that is cut off has whole columns. A right kernel
-        # shows what a tool says anyway.
+        # shows the report of a tool anyway.
         kernels = [(name, {"mistake": "none", "right": name})
                    for name in right]
         kernels += [(row["trial"], row) for row in rows]
@@ -315,7 +315,7 @@ class Comparison:
             self.compare()
         if "broken" in self.arguments.stages:
             self.break_kernels()
-        self.say("complete")
+        self.log("complete")
         return int(any(case["status"] != "ok" for case in self.data["cases"])
                    or not all(item["ok"] for item in self.data["contract"]))
 
@@ -329,7 +329,7 @@ PHRASES = ("in no order", "all threads wait", "still reads it",
 
 
 def describe_tool(found: dict[str, Any]) -> str:
-    """A cell of the table: what a tool says, and what became of the launch."""
+    """A cell of the table: the report of a tool and the result."""
     words = []
     errors = re.search(r"(\d+) errors", found["summary"])
     if errors and errors[1] != "0":

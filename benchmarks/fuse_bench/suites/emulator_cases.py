@@ -241,7 +241,7 @@ class Tools:
                  target)
 
     def record(self, trial: Trial, target: Path) -> None:
-        """Writes a trial file that expects what the emulator gives."""
+        """Writes a trial file that expects the results of the emulator."""
         trial.save(target)
         results = target.with_suffix(".results")
         self.run("fuse-trial-run", target, "--emulate", f"--results={results}",
@@ -256,7 +256,7 @@ class Tools:
 
 
 def make_trial(artifact: Path, tokens: Sequence[int]) -> Trial:
-    """Cases of all functions of an artefact that have code for a GPU."""
+    """Cases of all functions of an artifact that have code for a GPU."""
     data = artifact.read_bytes()
     trial = Trial(data[8:12])
     section = trial.add(ARTIFACT, data)
@@ -271,7 +271,7 @@ def make_trial(artifact: Path, tokens: Sequence[int]) -> Trial:
 
 
 def replace_artifact(trial: Trial, data: bytes) -> Trial:
-    """The cases of a file with another artefact."""
+    """The cases of a file with another artifact."""
     other = Trial(trial.version)
     other.sections = list(trial.sections)
     section = other.add(ARTIFACT, data)
@@ -280,7 +280,7 @@ def replace_artifact(trial: Trial, data: bytes) -> Trial:
 
 
 def assemble(artifact: Path) -> list[str]:
-    """What the assembler says of an artefact's PTX, each once; nothing where
+    """The assembler's remarks on an artifact's PTX, each once; nothing where
     there is none."""
     if not shutil.which("ptxas"):
         return []
@@ -305,7 +305,7 @@ PRODUCTS = {
     "f16": ("m64n8k16.f32.f16.f16", ", 0, 0"),
     "f8E4M3FN": ("m64n8k32.f32.e4m3.e4m3", ""),
     "f8E5M2": ("m64n8k32.f32.e5m2.e5m2", "")}
-#: Steps of a product, one and as many as make rounding visible.
+#: Steps of a product: one, and enough to make rounding visible.
 STEPS = (1, 2, 16)
 #: Exponents of the smallest normal values.
 LEAST = {"bf16": -126, "f16": -14, "f8E4M3FN": -6, "f8E5M2": -14}

@@ -18,14 +18,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import fuse_mlir  # noqa: E402
+import fuse_mlir
 
 # pylint: disable=wrong-import-position
-import torch  # noqa: E402
-from fuse_mlir.modules import fused_sites, members_back  # noqa: E402
+import torch
+from fuse_mlir.modules import fused_sites, members_back
 
-from ..common.environment import read_commit, write_json  # noqa: E402
-from .models_cpu import CASES, ROWS, build  # noqa: E402
+from ..common.environment import read_commit, write_json
+from .models_cpu import CASES, ROWS, build
 
 #: Calls between two synchronizations, and rounds of them.
 CALLS, ROUNDS = 10, 8
@@ -112,7 +112,8 @@ def main() -> int:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--seconds", type=float, default=300.0,
-                        help="start no case after so many (default: 300)")
+                        help="seconds after which no case starts "
+                        "(default: 300)")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--cases", nargs="+", default=list(CASES),
                         choices=CASES, metavar="NAME")

@@ -196,7 +196,7 @@ class Checker:
         return y
 
     def convert(self, kernel: str, case: Case, x: Any) -> Any:
-        """Bytes that one instruction gives."""
+        """The bytes that one instruction returns."""
         import ctypes
 
         from ..common.driver import launch
@@ -208,7 +208,7 @@ class Checker:
         return y
 
     def empty(self, case: Case) -> Any:
-        """Room for a result, filled with a pattern that is no result."""
+        """Room for a result, filled with a pattern that is not a result."""
         return self.torch.full((case.count * BITS[case.target] // 8,), 0xa5,
                                dtype=self.torch.uint8, device="cuda")
 

@@ -29,9 +29,9 @@ from pathlib import Path
 from typing import Any
 
 # pylint: disable=wrong-import-position
-import torch  # noqa: E402
-from fuse_mlir import native  # noqa: E402
-from torch import Tensor, nn  # noqa: E402
+import torch
+from fuse_mlir import native
+from torch import Tensor, nn
 
 from ..common.environment import ROOT, read_commit, write_json
 
@@ -192,7 +192,7 @@ def measure(calls: dict[str, Call], seconds: float) -> dict[str, Any]:
 
 
 def probe(threads: int, sizes: list[int]) -> dict[str, Any]:
-    """What the machine reads and multiplies with so many threads."""
+    """What the machine reads and multiplies with some threads."""
     with tempfile.TemporaryDirectory() as directory:
         program = f"{directory}/probe"
         subprocess.run(["c++", "-O3", "-funroll-loops", "-march=native",
@@ -232,7 +232,7 @@ def run_case(model: str, dtype: str, tokens: list[int], seconds: float,
                 # Weights are constants, so that they can be packed.
                 ("compile-frozen", True, "max-autotune")):
             if name in peers:
-                # Freezing gives weights away, so each has a block of its own.
+                # Freezing discards weights, so each system has another block.
                 copy = Block(width, hidden, DTYPES[dtype])
                 copy.load_state_dict(block.state_dict())
                 calls[name] = run_compiled(copy, x, frozen, mode)

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from fuse_mlir import native  # noqa: E402
+from fuse_mlir import native
 
 TOKENS = 16
 #: As in examples/embed: sums run in another order.
@@ -63,7 +63,7 @@ class Host:
         return instance
 
     def make(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """An input on the GPU, and a result that no kernel would give."""
+        """An input on the GPU, and a result that no kernel returns."""
         return (self.input.cuda(),
                 torch.full_like(self.expected, float("nan"), device="cuda"))
 
@@ -75,7 +75,7 @@ class Host:
         for output in outputs:
             delta = (output.cpu().double() - expected).abs().max()
             share = (delta / expected.abs().max()).item()
-            # Also where it is no number.
+            # True for NaN too.
             worst = worst if share <= worst else share
         return worst
 
@@ -119,7 +119,7 @@ def launch_from_an_odd_address(host: Host) -> str:
     odd[1:].copy_(x.flatten())
     instance = host.bind(host.gpu)
     return expect_refusal(
-        "behind a multiple of 16",
+        "after a multiple of 16",
         lambda: instance.launch([odd[1:].view_as(x)], [y]))
 
 

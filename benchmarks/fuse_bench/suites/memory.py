@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 # pylint: disable=wrong-import-position
-from ..common.environment import read_commit, write_json  # noqa: E402
+from ..common.environment import read_commit, write_json
 
 #: Width, hidden width, blocks, type.
 CASES: dict[str, tuple[int, int, int, str]] = {

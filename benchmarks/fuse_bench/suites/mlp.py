@@ -76,7 +76,7 @@ from ..reference.decomposition import (
 
 _HANG = 3
 LAYERS = 8
-#: More tokens are no decode step: nothing is timed as a chain, the library's
+#: More tokens are not a decode step: nothing is timed as a chain, the library's
 #: products are timed beside, and rows have rates.
 FEW_TOKENS = 128
 #: From here on, power limits the clock: systems also run for some time each.
@@ -86,7 +86,7 @@ _SUSTAINED = ("fuse", LIBRARY, "torch-compile", "torch-compile-autotune")
 _SINGLE = {"single", "sustained"}
 
 
-#: `--rounds` are repeated, so often at most and for so many `--seconds`, until
+#: `--rounds` are repeated, at most this often and for `--seconds`, until
 #: the ratio to the fastest peer is certain to 1 -+ this with a probability of
 #: 0.95.
 _CERTAIN, _MOST_REPEATS = 0.001, 20
@@ -163,7 +163,7 @@ class Bench:
     def left(self) -> float:
         return self.options.budget - (time.time() - self.begin)
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         print(f"[{time.time() - self.begin:5.0f} s] {text}", flush=True)
 
     def wants(self, name: str) -> bool:
@@ -202,10 +202,10 @@ class Bench:
         plans = sorted((plan for plan in self.plans if self.wants(
             f"{plan.problem.label()}-t{plan.max_tokens}")),
             key=lambda plan: zlib.crc32(plan.binary.stem.encode()))
-        self.say(f"checking {len(plans)} kernels")
+        self.log(f"checking {len(plans)} kernels")
         for index, plan in enumerate(plans):
             if self.left() < 20:
-                self.say(f"budget reached after {index} of {len(plans)} "
+                self.log(f"budget reached after {index} of {len(plans)} "
                          "kernels")
                 return
             self.check_plan(plan, f"{index + 1}/{len(plans)}")
@@ -249,13 +249,13 @@ class Bench:
                     default=0.0)
         worst = max((row.get("out_rel_err", 9.9) for row in rows),
                     default=9.9)
-        self.say(f"{progress} {label} tile {plan.max_tokens} "
+        self.log(f"{progress} {label} tile {plan.max_tokens} "
                  f"M={','.join(str(row['M']) for row in rows)}: "
                  f"{'ok' if good else 'FAILED'}, hidden equal {equal:.4f}, "
                  f"out {worst:.1e} ({time.time() - begin:.1f} s)")
         for row in rows:
             if not row["ok"]:
-                self.say(f"  {row}")
+                self.log(f"  {row}")
 
     # Timings ---------------------------------------------------------------
 
@@ -283,7 +283,7 @@ class Bench:
         found = self.results.gpu(self.gpu)["ceilings"]
         found.update(ceilings())
         found["fp8_sums_of_interval"] = short(library_sum_error())
-        self.say(f"ceilings {found}")
+        self.log(f"ceilings {found}")
 
     def time_problem(self, problem: Problem, tokens: Sequence[int]) -> None:
         """Single launches and chains of one shape and type."""
@@ -300,17 +300,17 @@ class Bench:
         layer_scales = [{**scales, **own} for _, own in operands]
         peers = [parameters(problem, tensors, own) for (tensors, _), own in
                  zip(operands, layer_scales)]
-        # The floor reads the same number of bytes, from a buffer of its own.
+        # The floor reads the same number of bytes, from another buffer.
         raw = torch.empty(layers * problem.weight_bytes, dtype=torch.uint8,
                           device="cuda").random_(0, 255)
         for m in tokens:
             if self.left() < self.options.reserve:
-                self.say("budget reached")
+                self.log("budget reached")
                 break
             begin = time.time()
             self.time_tokens(problem, m, weights, layer_scales, peers, raw)
             self.results.save()
-            self.say(f"{problem.label()} M={m} done in "
+            self.log(f"{problem.label()} M={m} done in "
                      f"{time.time() - begin:.1f} s")
         torch._dynamo.reset()
         gc.collect()
@@ -380,7 +380,7 @@ class Bench:
             except Exception as error:
                 text = (f"left out, as fuse_bench.peers.tune has not tuned "
                         f"{untuned[0]}" if untuned else str(error))
-                self.say(f"{name}: {' '.join(text.split())[:200]}")
+                self.log(f"{name}: {' '.join(text.split())[:200]}")
                 return None
             finally:
                 self.watch.stop()
@@ -428,7 +428,7 @@ class Bench:
             errors.setdefault((way, own), errors[system, own])
             if not torch.equal(plain.view(torch.int16),
                                runners[-1].results[0].view(torch.int16)):
-                self.say(f"{name}: overlapping launches change the result of "
+                self.log(f"{name}: overlapping launches change the result of "
                          f"{way}")
                 errors[way, own] = float("inf")
             calls[way, own, "chain"] = call
@@ -460,7 +460,7 @@ class Bench:
     def capture_all(self, calls: dict[tuple[str, str, str],
                                       Callable[[], Any]], kind: str
                     ) -> dict[str, torch.cuda.CUDAGraph]:
-        """The graphs of one kind by system and scales; what can not be
+        """The graphs of one kind by system and scales; what cannot be
         captured is said."""
         graphs = {}
         for (system, scales, own), function in calls.items():
@@ -469,12 +469,12 @@ class Bench:
             try:
                 graphs[f"{system}/{scales}"] = capture(function)
             except (CudaError, RuntimeError) as error:
-                self.say(f"{system} {scales}: {error}")
+                self.log(f"{system} {scales}: {error}")
         return graphs
 
     def interleave(self, graphs: dict[str, torch.cuda.CUDAGraph], tokens: int
                    ) -> dict[str, Sample]:
-        """Samples of so many rounds that ratios are certain enough."""
+        """Samples of rounds until ratios are certain enough."""
         samples: dict[str, Sample] = {}
         begin = time.monotonic()
         for _ in range(_MOST_REPEATS):
@@ -554,7 +554,7 @@ class Bench:
                 row |= {"tile": plan.max_tokens, "commit": plan.commit,
                         "digest": plan.digest}
             self.results.add_row(row)
-            self.say(f"{protocol} {base['K']}/{base['H']} {base['dtype']} "
+            self.log(f"{protocol} {base['K']}/{base['H']} {base['dtype']} "
                      f"M={m} {system} {scales}: {row['median_us']:.1f} us "
                      f"({row['min_us']:.1f}-{row['max_us']:.1f})" +
                      (f", {row['median_us'] / floor:.2f} x floor"
@@ -566,15 +566,15 @@ class Bench:
 
     def run(self) -> int:
         self.describe()
-        self.say(f"{self.results.data['gpu']} {self.gpu}, driver "
+        self.log(f"{self.results.data['gpu']} {self.gpu}, driver "
                  f"{self.results.data['driver']}, torch "
                  f"{torch.__version__}, {len(self.plans)} kernels")
         if self.plans:
-            # Otherwise every single check would say so.
+            # Otherwise every single check would report it.
             try:
                 Module(self.plans[0].binary)
             except CudaError as error:
-                self.say(f"the driver does not load "
+                self.log(f"the driver does not load "
                          f"{self.plans[0].binary.name}: {error}; expected one "
                          "for the CUDA of the ptxas that made it, or newer")
                 return 1

@@ -10,7 +10,7 @@ least; each is measured on one GPU, with all its systems in turn. A GPU without
 parts of its own takes those of others. With `--first`, commands such as checks
 run before the rows of a GPU, while kernels are compiled.
 
-The results of each GPU are in a file of their own until they are merged.
+The results of each GPU are in a separate file until they are merged.
 
 With `--again`, the second GPU times some single launches that the first one
 has, too: how much rows differ among GPUs. They go to another file, so that a
@@ -204,7 +204,7 @@ def time_parts(options: argparse.Namespace, lane: int) -> None:
 
 
 def order_cases(parts: Sequence[Part], lanes: int) -> list[Case]:
-    """Kernels in the order in which so many GPUs ask for them."""
+    """Kernels in the order in which the GPUs ask for them."""
     cases: dict[str, Case] = {}
     for asked in zip(*(choose(parts, lane) for lane in range(lanes))):
         for part in asked:
@@ -309,7 +309,7 @@ def read_first(text: str) -> tuple[str, str]:
     gpu, _, command = text.partition("=")
     if not gpu.isalnum() or not command:
         raise argparse.ArgumentTypeError(
-            f"'{text}' is no command of a GPU: expected GPU=COMMAND")
+            f"'{text}' is not a command of a GPU: expected GPU=COMMAND")
     return gpu, command
 
 

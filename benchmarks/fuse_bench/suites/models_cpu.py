@@ -120,7 +120,7 @@ def build(case: str) -> Any:
         for name, parameter in model.named_parameters():
             if parameter.dim() == 1 and name.endswith("weight"):
                 parameter.add_(0.1 * torch.randn_like(parameter))
-            # Rows of experts that nobody initializes.
+            # Rows of experts that are not initialized.
             elif parameter.dim() == 3:
                 parameter.normal_(std=0.02)
     return model.eval()
@@ -172,7 +172,7 @@ class Blocks:
         self.members = list(self.site.members)
 
     def call(self, rows: int, members: bool) -> Call:
-        """A call with so many rows.
+        """A call with a number of rows.
 
         Args:
             members: whether of the members, and not of what stands in their
@@ -301,7 +301,7 @@ def work(options: argparse.Namespace) -> int:
             continue
         try:
             row = measure(case, options.systems)
-        # Other cases say something all the same.
+        # Other cases have results all the same.
         except Exception as error:
             row = {"case": case, "error": f"{type(error).__name__}: "
                    + str(error).split("\n")[0]}
@@ -442,7 +442,8 @@ def main() -> int:
     parser.add_argument("--label", default="after")
     parser.add_argument("--threads", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=440.0,
-                        help="start no case after so many (default: 440)")
+                        help="seconds after which no case starts "
+                        "(default: 440)")
     parser.add_argument("--cases", nargs="+", default=list(CASES),
                         choices=CASES, metavar="NAME",
                         help="of " + ", ".join(CASES))

@@ -96,7 +96,7 @@ LAYERS_OF_ROUND = 10000
 # Bytes of the cache whose misses are counted: between the second and the third
 # level of the machines at hand.
 CACHE = 2 << 20
-# What callgrind calls them; the passes without the verifier behind each.
+# What callgrind calls them; the passes without the verifier after each.
 FUNCTIONS = {
     "parse": "mlir::parseSourceFile",
     "fuse-match-modules": "MatchModules::runOnOperation",

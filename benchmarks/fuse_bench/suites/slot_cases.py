@@ -2,7 +2,7 @@
 """One numerical case per registered kernel: its slot, inputs and references.
 
 The reference is the code of the model in PyTorch, rounding where it rounds.
-`wrong` is the nearest other variant: code that somebody could take for the
+`wrong` is the nearest other variant: code that is easily mistaken for the
 right one. The tolerance of a case separates the two.
 """
 

@@ -3,10 +3,10 @@
 
     python3 -m fuse_bench.suites.soak --launches 4000 out/soak.json
 
-Eight layers with different weights run one behind the other, the result of one
+Eight layers with different weights run one after the other, the result of one
 the input of the next: first each after the end of the one before, then from a
 graph, in all ways in which `fuse_bench.suites.mlp` times chains. Before each
-round of a graph all results are NaN, behind it they are compared with the
+round of a graph all results are NaN; after it they are compared with the
 first ones. A row has the launches of one kernel with one number of tokens in
 one way, and how many rounds differed.
 """

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""One artefact over the number of tokens: is it right, and does time jump?
+"""One artifact over the number of tokens: is it right, and does time jump?
 
     python3 -m fuse_bench.suites.sweep compile
 
-writes artefacts to out/sweep: for each problem one with kernels for all ranges
+writes artifacts to out/sweep: for each problem one with kernels for all ranges
 of tokens, and one for each schedule that ends a range, to see what another
-border would give. It needs the built compiler, not a GPU.
+border would cost. It needs the built compiler, not a GPU.
 
     FUSE_LIBRARY=build/dev/lib/libfuse-rt.so \\
         python3 -m fuse_bench.suites.sweep run
 
 checks and times them on a GPU through the runtime library, which launches what
-its manifest says for the number of tokens.
+its manifest has for the number of tokens.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def problems() -> Iterator[tuple[Problem, bool]]:
 
 
 def fixed_scales(problem: Problem) -> dict[str, float]:
-    """Scales that fit normal weights of variance 1 / K; artefacts have them
+    """Scales that fit normal weights of variance 1 / K; artifacts have them
     in their code."""
     if not problem.fp8:
         return {}
@@ -92,9 +92,9 @@ def _run(command: Sequence[str | Path], text: str = "") -> str:
 
 
 def compile_all(arguments: argparse.Namespace) -> int:
-    """Writes artefacts and, beside them, index.json."""
+    """Writes artifacts and, beside them, index.json."""
     require_tools(arguments.bin, "fuse-opt", "fuse-compile")
-    arguments.artefacts.mkdir(parents=True, exist_ok=True)
+    arguments.artifacts.mkdir(parents=True, exist_ok=True)
     index = []
     for problem, timed in problems():
         if not re.search(arguments.only, problem.label()):
@@ -107,7 +107,7 @@ def compile_all(arguments: argparse.Namespace) -> int:
                   for bound, schedule in _RANGE.findall(scheduled)]
         entry: dict[str, Any] = {
             "problem": problem.to_json(), "timed": timed, "ranges": ranges,
-            "artefact": _compile(arguments, problem, "", "all"), "alone": {}}
+            "artifact": _compile(arguments, problem, "", "all"), "alone": {}}
         for bound, schedule in ranges if timed and arguments.alone else ():
             # Of the kernels for some tokens, whether they would do for more.
             if 64 <= bound <= 2048:
@@ -117,7 +117,7 @@ def compile_all(arguments: argparse.Namespace) -> int:
         index.append(entry)
         print(f"{problem.label()}: {len(ranges)} ranges, "
               f"{time.monotonic() - begin:.0f} s", flush=True)
-    (arguments.artefacts / "index.json").write_text(
+    (arguments.artifacts / "index.json").write_text(
         json.dumps(index, indent=1) + "\n")
     return 0
 
@@ -125,11 +125,11 @@ def compile_all(arguments: argparse.Namespace) -> int:
 def _compile(arguments: argparse.Namespace, problem: Problem,
              attributes: str, name: str) -> str:
     file = f"{problem.label()}-{name}.fuse"
-    source = arguments.artefacts / "source.mlir"
+    source = arguments.artifacts / "source.mlir"
     source.write_text(_text(problem, attributes))
     _run([arguments.bin / "fuse-compile", source, "--cpu=none",
           "--chip=sm_90a", f"--assemble={arguments.assemble}", "-o",
-          arguments.artefacts / file])
+          arguments.artifacts / file])
     return file
 
 
@@ -205,7 +205,7 @@ class Sweep:
             "rows": []}
         self.began = time.monotonic()
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         print(f"[{time.monotonic() - self.began:6.1f} s] {text}", flush=True)
 
     def save(self) -> None:
@@ -254,7 +254,7 @@ class Sweep:
                 and differing[tokens] == 0})
             del chain
         bad = [row for row in self.data["checks"] if not row["ok"]]
-        self.say(f"{problem.label()}: checked, "
+        self.log(f"{problem.label()}: checked, "
                  f"{len(bad)} of {len(self.data['checks'])} bad so far")
 
     def time(self, block: Block, entry: dict[str, Any],
@@ -290,14 +290,14 @@ class Sweep:
                 "dtype": problem.dtype, "M": m, "system": name,
                 "range": next(b for b in bounds if m <= b),
                 **sample.per(1), "clock_sm": clock.get("clocks.sm", "")})
-        self.say(f"{problem.label()}: {len(graphs)} graphs timed")
+        self.log(f"{problem.label()}: {len(graphs)} graphs timed")
 
     def load(self, wanted: list[tuple[Block, str, str]]) \
             -> dict[tuple[str, str], Any]:
         """Instances by problem and name, several at a time."""
         def one(item: tuple[Block, str, str]) -> tuple[Any, float]:
             block, _, file = item
-            return block.load(self.arguments.artefacts / file)
+            return block.load(self.arguments.artifacts / file)
 
         found = {}
         with ThreadPoolExecutor(self.arguments.jobs) as pool:
@@ -307,11 +307,11 @@ class Sweep:
                 found[label, name] = instance
                 self.data["prepare"].append({"case": label, "code": name,
                                              "seconds": round(seconds, 3)})
-        self.say(f"{len(found)} instances prepared")
+        self.log(f"{len(found)} instances prepared")
         return found
 
     def run(self) -> int:
-        index = json.loads((self.arguments.artefacts /
+        index = json.loads((self.arguments.artifacts /
                             "index.json").read_text())
         chosen = []
         for entry in index:
@@ -320,7 +320,7 @@ class Sweep:
                 chosen.append((entry, make_block(problem, seed=7)))
         # The driver compiles PTX, which takes most of the time. Weights are
         # packed by the first of a block; the others find them.
-        loaded = [self.load([(block, "fuse", entry["artefact"])
+        loaded = [self.load([(block, "fuse", entry["artifact"])
                              for entry, block in chosen]),
                   self.load([(block, f"alone-{bound}", file)
                              for entry, block in chosen
@@ -346,7 +346,7 @@ def jumps(rows: list[dict[str, Any]]) -> str:
     """Where time grows by most from one number of tokens to the next, beside
     what a tile of 128 tokens costs on average from 128 to 1024."""
     lines = ["| K/H | type | us at 128 / 1024 | us for a tile | largest step | "
-             "from to | behind the best schedule |", "|---" * 7 + "|"]
+             "from to | slower than the best schedule |", "|---" * 7 + "|"]
     keys = sorted({(r["K"], r["H"], r["dtype"]) for r in rows})
     for key in keys:
         own = {r["M"]: r["median_us"] for r in rows
@@ -374,7 +374,7 @@ def jumps(rows: list[dict[str, Any]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python3 -m fuse_bench.suites.sweep")
     parser.add_argument("step", choices=("compile", "run", "table"))
-    parser.add_argument("--artefacts", type=Path, default=ARTIFACTS)
+    parser.add_argument("--artifacts", type=Path, default=ARTIFACTS)
     parser.add_argument("--bin", type=Path, default=ROOT / "build/dev/bin")
     parser.add_argument("--assemble", default="never",
                         choices=("never", "auto", "always"))
