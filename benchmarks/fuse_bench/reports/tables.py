@@ -37,8 +37,8 @@ were overwritten, so that the L2 cache is cold; times are medians in
 microseconds. The fastest peer is the fastest of PyTorch's eager and compiled
 variants with static scales, measured in turn in the same loop. "ratio" is its
 median over that of fuse; "by rounds" is the median of the ratios of single
-rounds, with its 95 % interval. All peers are in
-[the summary]({summary}); [the protocol]({readme}#protocol) tells more."""
+rounds, with its 95 % interval. `benchmarks/results/{page}.json` has all peers,
+and `benchmarks/README.md` describes the protocol."""
 _FEW = """"over read" is the time over that of a kernel that only reads the
 weights, and "read" is how many times as fast as the fastest peer such a kernel
 is. Its blocks end unevenly, so that a fused kernel can be faster."""
@@ -69,9 +69,7 @@ def _image(name: str, text: str) -> str:
 
 def _mlp(page: str, section: Section) -> list[str]:
     """The parts about norm and MLP, which all GPUs have."""
-    up = "../" * PERFORMANCE.count("/") + "../"
-    terms = _TERMS.format(summary=f"{up}benchmarks/results/{page}.json",
-                          readme=f"{up}benchmarks/README.md")
+    terms = _TERMS.format(page=page)
     return [
         paragraph(mlp_tables.claims(section)),
         _part("Norm and MLP", section, terms, mlp_tables.checks(section),
@@ -202,8 +200,8 @@ def h100(found: Sections) -> str:
                   "model with the rates of an H200."),
         *_mlp("h100", found["mlp"]),
         _part("Models that are fused by default", faster, "Milliseconds of "
-              "the largest site of a layer. A site is fused where that is "
-              "measured as faster, so that no model gets slower.",
+              "models with one layer. A site is fused where that is measured "
+              "as faster. Rows without a fused site show how times vary.",
               gpu_tables.faster_gpu(faster)),
         _part("The emulator beside the GPU", emulator,
               gpu_tables.emulator_paths(emulator),

@@ -6,7 +6,8 @@ called with several numbers of rows, as Python calls it and in a captured CUDA
 graph, unfused and fused by `fuse_modules(model)`, in turns. Losses of more
 than 3 % are listed, and the status is 1 where there are any.
 
-    python3 -m fuse_bench.suites.faster_gpu --output out/results/faster-gpu.json
+    python3 -m fuse_bench.suites.faster_gpu \\
+        --output out/results/faster-gpu-h100.json
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import fuse_mlir
-
-# pylint: disable=wrong-import-position
 import torch
 from fuse_mlir.modules import fused_sites, members_back
 

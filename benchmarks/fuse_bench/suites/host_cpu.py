@@ -28,7 +28,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-# pylint: disable=wrong-import-position
 import torch
 from fuse_mlir import native
 from torch import Tensor, nn

@@ -19,7 +19,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-# pylint: disable=wrong-import-position
 from ..common.environment import read_commit, write_json
 
 #: Width, hidden width, blocks, type.
