@@ -132,7 +132,7 @@ class Plan:
 
     def __init__(self, directory: Path, name: str) -> None:
         # The driver is only there where there is a GPU.
-        from ..common.driver import Module  # pylint: disable=import-outside-toplevel
+        from ..common.driver import Module
         plan = json.loads((directory / f"{name}.json").read_text())
         self.functions = {entry["name"]: entry for entry in plan["functions"]}
         self.external = plan.get("modules", {})
@@ -143,7 +143,7 @@ class Plan:
             self.modules[key] = Module(path)
 
     def run(self, name: str, tensors: list[Tensor]) -> None:
-        from ..common.driver import call  # pylint: disable=import-outside-toplevel
+        from ..common.driver import call
         plan = self.functions[name]
         symbols = [tensors[arg].shape[dim] for arg, dim in plan["symbols"]]
         workspace = [torch.full((max(1, evaluate(size, symbols)),), 0xAA,

@@ -118,7 +118,7 @@ def run_fused(instance: native.Instance, x: Tensor) -> Call:
 
 def run_compiled(block: Block, x: Tensor, frozen: bool, mode: str) -> Call:
     """A call of what torch.compile makes, with weights as constants or not."""
-    import torch._inductor as inductor  # pylint: disable=C0415
+    import torch._inductor as inductor
     # All blocks have one code object, and what was compiled belongs to that:
     # PyTorch tells it apart by options, not by settings at the time.
     # What it chose in another run, beside who knows what, does not count.
@@ -222,7 +222,7 @@ def run_case(model: str, dtype: str, tokens: list[int], seconds: float,
         x = torch.randn(count, width).to(DTYPES[dtype])
         calls: dict[str, Call] = {"fuse": run_fused(instance, x)}
         copies: dict[str, tuple[Block, bool]] = {}
-        torch._dynamo.reset()  # pylint: disable=protected-access
+        torch._dynamo.reset()
         if "eager" in peers:
             calls["eager"] = partial(block, x)
         for name, frozen, mode in (

@@ -99,12 +99,12 @@ class Kernel:
 
     def __init__(self, ptx: Path, plan: Path) -> None:
         # The driver is only there where there is a GPU.
-        from ..common.driver import Module  # pylint: disable=import-outside-toplevel
+        from ..common.driver import Module
         self.plan = json.loads(plan.read_text())["functions"][0]
         self.module = Module(ptx)
 
     def __call__(self, inputs: list[Tensor], results: list[Tensor]) -> None:
-        from ..common.driver import call  # pylint: disable=import-outside-toplevel
+        from ..common.driver import call
         tensors = [*inputs, *results]
         symbols = [tensors[arg].shape[dim] for arg, dim in self.plan["symbols"]]
         workspace = [torch.full((max(1, evaluate(size, symbols)),), 0xAA,
