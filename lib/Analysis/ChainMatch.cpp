@@ -33,14 +33,14 @@ StringLiteral fuse::getName(KernelFamily family) {
   llvm_unreachable("all families are named");
 }
 
-Operation *KernelMatch::getMember(StringRef name) const {
+Operation *ChainMatch::getMember(StringRef name) const {
   for (const Member &member : members)
     if (member.name == name)
       return member.op;
   return nullptr;
 }
 
-Value KernelMatch::getInput() const {
+Value ChainMatch::getInput() const {
   // Ops are read anew each time: an earlier kernel may have replaced the
   // value since the match was made. Only a weight can stand before the op that
   // reads the input.
@@ -50,7 +50,7 @@ Value KernelMatch::getInput() const {
   return first->getOperand(0);
 }
 
-SmallVector<Value> KernelMatch::getResults() const {
+SmallVector<Value> ChainMatch::getResults() const {
   SmallVector<Value> results;
   switch (family) {
   case KernelFamily::GatedMLP:
@@ -71,7 +71,7 @@ SmallVector<Value> KernelMatch::getResults() const {
   return results;
 }
 
-Operation *KernelMatch::getUserBeforeAnchor() const {
+Operation *ChainMatch::getUserBeforeAnchor() const {
   for (Value result : getResults())
     for (Operation *user : result.getUsers()) {
       Operation *inBlock = anchor->getBlock()->findAncestorOpInBlock(*user);
@@ -103,7 +103,7 @@ static Operation *getOtherUser(Value value, ArrayRef<Operation *> members) {
 /// The first op that quantizes `value` with one scale, in the block of `value`
 /// and not claimed by a match, or null. Users come in no particular order; what
 /// is matched must not depend on it.
-static QuantizeOp getFirstQuantize(Value value, const KernelMatcher &matcher) {
+static QuantizeOp getFirstQuantize(Value value, const ChainMatcher &matcher) {
   QuantizeOp first;
   for (Operation *user : value.getUsers()) {
     auto quantize = dyn_cast<QuantizeOp>(user);
@@ -126,9 +126,9 @@ struct QuantizedInput {
 };
 
 /// Builds one match. Predicates return false after they have noted a refusal.
-class ChainMatcher {
+class FamilyMatcher {
 public:
-  ChainMatcher(const KernelMatcher &matcher, bool takesResidual)
+  FamilyMatcher(const ChainMatcher &matcher, bool takesResidual)
       : matcher(matcher), takesResidual(takesResidual) {}
 
   bool matchMLP(ActivationOp activation);
@@ -137,7 +137,7 @@ public:
   bool matchNormQuantize(Operation *norm);
 
   Refusal getRefusal() const { return *refusal; }
-  KernelMatch take() { return std::move(match); }
+  ChainMatch take() { return std::move(match); }
 
 private:
   bool refuse(RefusalKind kind, Operation *at) {
@@ -170,9 +170,9 @@ private:
   bool chooseAnchor();
   bool noteExtras();
 
-  const KernelMatcher &matcher;
+  const ChainMatcher &matcher;
   bool takesResidual;
-  KernelMatch match;
+  ChainMatch match;
   std::optional<Refusal> refusal;
 };
 
@@ -180,8 +180,8 @@ private:
 
 /// Finds what the common input of `linears` is before quantization. A value
 /// that is quantized elsewhere is not part of any chain.
-bool ChainMatcher::traceInput(ArrayRef<LinearOp> linears,
-                              QuantizedInput &input) {
+bool FamilyMatcher::traceInput(ArrayRef<LinearOp> linears,
+                               QuantizedInput &input) {
   LinearOp first = linears.front();
   input.source = first.getX();
   auto isStored = [](Value value) {
@@ -235,7 +235,7 @@ bool ChainMatcher::traceInput(ArrayRef<LinearOp> linears,
 }
 
 /// The weight of a linear is quantized in the same form as its input.
-bool ChainMatcher::checkScales(LinearOp linear, QuantizedInput input) {
+bool FamilyMatcher::checkScales(LinearOp linear, QuantizedInput input) {
   if (input.dequantize) {
     auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
     if (!weight || !weight.getX().hasOneUse() || matcher.isClaimed(weight))
@@ -250,7 +250,7 @@ bool ChainMatcher::checkScales(LinearOp linear, QuantizedInput input) {
 
 /// Refuses gate and up, which do not read one value. They may read one that
 /// each quantizes with its own scale, or to its own type.
-bool ChainMatcher::refuseInputs(LinearOp gate, LinearOp up) {
+bool FamilyMatcher::refuseInputs(LinearOp gate, LinearOp up) {
   auto getQuantize = [](Value x) {
     if (auto dequantize = x.getDefiningOp<DequantizeOp>())
       x = dequantize.getQ();
@@ -267,7 +267,7 @@ bool ChainMatcher::refuseInputs(LinearOp gate, LinearOp up) {
 }
 
 /// All biases are added in one place, which is part of the kernel's contract.
-bool ChainMatcher::checkBiases(ArrayRef<LinearOp> linears) {
+bool FamilyMatcher::checkBiases(ArrayRef<LinearOp> linears) {
   std::optional<BiasPlace> place;
   for (LinearOp linear : linears) {
     if (!linear.getBias())
@@ -282,7 +282,7 @@ bool ChainMatcher::checkBiases(ArrayRef<LinearOp> linears) {
 
 /// Notes whether the linears, whose inputs are not quantized, read stored
 /// weights that nothing else dequantizes: such a kernel holds these.
-void ChainMatcher::noteStoredWeights(ArrayRef<LinearOp> linears) {
+void FamilyMatcher::noteStoredWeights(ArrayRef<LinearOp> linears) {
   Type storage;
   for (LinearOp linear : linears) {
     auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
@@ -298,7 +298,7 @@ void ChainMatcher::noteStoredWeights(ArrayRef<LinearOp> linears) {
 }
 
 /// `[residual_add] norm` in front of `users`, as far as the chain owns them.
-void ChainMatcher::absorbHead(Value source, ArrayRef<Operation *> users) {
+void FamilyMatcher::absorbHead(Value source, ArrayRef<Operation *> users) {
   Operation *norm = source.getDefiningOp();
   if (!isa_and_nonnull<RMSNormOp, LayerNormOp>(norm) || matcher.isClaimed(norm))
     return;
@@ -312,7 +312,7 @@ void ChainMatcher::absorbHead(Value source, ArrayRef<Operation *> users) {
 
 /// The residual add that makes the stream. Its sum may have other users, to
 /// which the kernel returns it as a second result.
-void ChainMatcher::absorbResidual(Operation *norm) {
+void FamilyMatcher::absorbResidual(Operation *norm) {
   auto residual = norm->getOperand(0).getDefiningOp<ResidualAddOp>();
   if (!takesResidual || !residual || matcher.isClaimed(residual) ||
       residual->getBlock() != norm->getBlock())
@@ -321,7 +321,7 @@ void ChainMatcher::absorbResidual(Operation *norm) {
 }
 
 /// The residual add behind the down projection, when it is its only user.
-void ChainMatcher::absorbTail(LinearOp down) {
+void FamilyMatcher::absorbTail(LinearOp down) {
   auto add = dyn_cast_or_null<ResidualAddOp>(getSoleUser(down.getY()));
   if (!add || matcher.isClaimed(add) || add->getBlock() != down->getBlock())
     return;
@@ -333,8 +333,8 @@ void ChainMatcher::absorbTail(LinearOp down) {
   match.addStream = match.residual && other == match.residual.getY();
 }
 
-void ChainMatcher::addLinear(StringLiteral dequantizeName, StringLiteral name,
-                             LinearOp linear) {
+void FamilyMatcher::addLinear(StringLiteral dequantizeName, StringLiteral name,
+                              LinearOp linear) {
   match.linears.push_back(linear);
   if (match.dequantizesWeights())
     add(dequantizeName, linear.getWeight().getDefiningOp());
@@ -343,9 +343,9 @@ void ChainMatcher::addLinear(StringLiteral dequantizeName, StringLiteral name,
 
 /// Finds the first member that every operand of the kernel precedes, and
 /// checks that no result is used before it.
-bool ChainMatcher::chooseAnchor() {
+bool FamilyMatcher::chooseAnchor() {
   SmallVector<Operation *> members;
-  for (const KernelMatch::Member &member : match.members)
+  for (const ChainMatch::Member &member : match.members)
     members.push_back(member.op);
   Block *block = members.front()->getBlock();
   for (Operation *member : members)
@@ -371,9 +371,9 @@ bool ChainMatcher::chooseAnchor() {
 
 /// Notes which of the intermediates that the family can return are used
 /// outside of the chain, and settles the kernel's place.
-bool ChainMatcher::noteExtras() {
+bool FamilyMatcher::noteExtras() {
   SmallVector<Operation *> members;
-  for (const KernelMatch::Member &member : match.members)
+  for (const ChainMatch::Member &member : match.members)
     members.push_back(member.op);
   if (match.residual && getOtherUser(match.residual.getY(), members))
     match.extras.push_back({"stream", match.residual.getY()});
@@ -390,9 +390,9 @@ bool ChainMatcher::noteExtras() {
 
 /// The hidden value behind the activation of `first`, and the linears that it
 /// is computed from: two where there is a gated product.
-bool ChainMatcher::findHidden(LinearOp first,
-                              SmallVector<LinearOp> &inputLinears,
-                              Value &hidden) {
+bool FamilyMatcher::findHidden(LinearOp first,
+                               SmallVector<LinearOp> &inputLinears,
+                               Value &hidden) {
   ActivationOp activation = match.activation;
   Operation *user = getSoleUser(activation.getY());
   if (!user)
@@ -424,7 +424,7 @@ bool ChainMatcher::findHidden(LinearOp first,
 
 /// The linear that reads the hidden value, quantized or not; null after a
 /// refusal.
-LinearOp ChainMatcher::findDown(Value hidden) {
+LinearOp FamilyMatcher::findDown(Value hidden) {
   Value downInput = hidden;
   while (true) {
     Operation *next = getSoleUser(downInput);
@@ -455,9 +455,9 @@ LinearOp ChainMatcher::findDown(Value hidden) {
 }
 
 /// Both inputs are quantized in one way, or none is.
-bool ChainMatcher::checkQuantization(const QuantizedInput &input,
-                                     const QuantizedInput &inner,
-                                     LinearOp down) {
+bool FamilyMatcher::checkQuantization(const QuantizedInput &input,
+                                      const QuantizedInput &inner,
+                                      LinearOp down) {
   QuantizeOp outer = input.quantize, hidden = inner.quantize;
   if (bool(outer) != bool(hidden))
     return refuse(RefusalKind::MixedQuantization, down);
@@ -473,7 +473,7 @@ bool ChainMatcher::checkQuantization(const QuantizedInput &input,
   return true;
 }
 
-bool ChainMatcher::matchMLP(ActivationOp activation) {
+bool FamilyMatcher::matchMLP(ActivationOp activation) {
   match.activation = activation;
   auto first = activation.getX().getDefiningOp<LinearOp>();
   if (!first || matcher.isClaimed(first))
@@ -533,7 +533,7 @@ bool ChainMatcher::matchMLP(ActivationOp activation) {
   return noteExtras();
 }
 
-bool ChainMatcher::matchActQuantize(ActivationOp activation) {
+bool FamilyMatcher::matchActQuantize(ActivationOp activation) {
   match.family = KernelFamily::ActQuantize;
   match.activation = activation;
   Value value = activation.getY();
@@ -558,7 +558,7 @@ bool ChainMatcher::matchActQuantize(ActivationOp activation) {
   return chooseAnchor();
 }
 
-bool ChainMatcher::matchNormLinear(Operation *norm) {
+bool FamilyMatcher::matchNormLinear(Operation *norm) {
   match.family = KernelFamily::NormLinear;
   match.norm = norm;
   Value source = norm->getResult(0);
@@ -610,7 +610,7 @@ bool ChainMatcher::matchNormLinear(Operation *norm) {
   return noteExtras();
 }
 
-bool ChainMatcher::matchNormQuantize(Operation *norm) {
+bool FamilyMatcher::matchNormQuantize(Operation *norm) {
   match.family = KernelFamily::NormQuantize;
   match.norm = norm;
   match.quantizeInput = getFirstQuantize(norm->getResult(0), matcher);
@@ -624,28 +624,28 @@ bool ChainMatcher::matchNormQuantize(Operation *norm) {
 }
 
 //===----------------------------------------------------------------------===//
-// KernelMatcher
+// ChainMatcher
 //===----------------------------------------------------------------------===//
 
-void KernelMatcher::claim(const KernelMatch &match) {
-  for (const KernelMatch::Member &member : match.members)
+void ChainMatcher::claim(const ChainMatch &match) {
+  for (const ChainMatch::Member &member : match.members)
     claimed.insert(member.op);
 }
 
 /// Tries a family, and once more without the residual add in front when that
 /// is what some result's user stands in the way of.
 static MatchOrRefusal
-tryFamily(const KernelMatcher &matcher,
-          llvm::function_ref<bool(ChainMatcher &)> matchFamily) {
-  ChainMatcher whole(matcher, /*takesResidual=*/true);
+tryFamily(const ChainMatcher &matcher,
+          llvm::function_ref<bool(FamilyMatcher &)> matchFamily) {
+  FamilyMatcher whole(matcher, /*takesResidual=*/true);
   if (matchFamily(whole))
     return whole.take();
   if (whole.getRefusal().kind != RefusalKind::ResultUsedBeforeOperands)
     return whole.getRefusal();
-  ChainMatcher partial(matcher, /*takesResidual=*/false);
+  FamilyMatcher partial(matcher, /*takesResidual=*/false);
   if (!matchFamily(partial))
     return whole.getRefusal();
-  KernelMatch match = partial.take();
+  ChainMatch match = partial.take();
   match.limit = whole.getRefusal();
   return match;
 }
@@ -653,27 +653,27 @@ tryFamily(const KernelMatcher &matcher,
 /// Tries a family, and a smaller one when it refuses; the refusal that counts
 /// is that of the larger.
 static MatchOrRefusal
-tryFamilies(const KernelMatcher &matcher,
-            llvm::function_ref<bool(ChainMatcher &)> large,
-            llvm::function_ref<bool(ChainMatcher &)> small) {
+tryFamilies(const ChainMatcher &matcher,
+            llvm::function_ref<bool(FamilyMatcher &)> large,
+            llvm::function_ref<bool(FamilyMatcher &)> small) {
   MatchOrRefusal first = tryFamily(matcher, large);
-  if (std::holds_alternative<KernelMatch>(first))
+  if (std::holds_alternative<ChainMatch>(first))
     return first;
   MatchOrRefusal second = tryFamily(matcher, small);
   if (std::holds_alternative<Refusal>(second))
     return first;
-  std::get<KernelMatch>(second).limit = std::get<Refusal>(first);
+  std::get<ChainMatch>(second).limit = std::get<Refusal>(first);
   return second;
 }
 
-MatchOrRefusal KernelMatcher::matchAt(ActivationOp activation) {
+MatchOrRefusal ChainMatcher::matchAt(ActivationOp activation) {
   return tryFamilies(
-      *this, [&](ChainMatcher &chain) { return chain.matchMLP(activation); },
-      [&](ChainMatcher &chain) { return chain.matchActQuantize(activation); });
+      *this, [&](FamilyMatcher &chain) { return chain.matchMLP(activation); },
+      [&](FamilyMatcher &chain) { return chain.matchActQuantize(activation); });
 }
 
-MatchOrRefusal KernelMatcher::matchNorm(Operation *norm) {
+MatchOrRefusal ChainMatcher::matchNorm(Operation *norm) {
   return tryFamilies(
-      *this, [&](ChainMatcher &chain) { return chain.matchNormLinear(norm); },
-      [&](ChainMatcher &chain) { return chain.matchNormQuantize(norm); });
+      *this, [&](FamilyMatcher &chain) { return chain.matchNormLinear(norm); },
+      [&](FamilyMatcher &chain) { return chain.matchNormQuantize(norm); });
 }

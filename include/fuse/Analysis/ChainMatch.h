@@ -31,7 +31,7 @@ enum class KernelFamily {
 llvm::StringLiteral getName(KernelFamily family);
 
 /// A chain of layer ops that one fused op can replace.
-struct KernelMatch {
+struct ChainMatch {
   struct Member {
     llvm::StringLiteral name;
     mlir::Operation *op;
@@ -83,11 +83,11 @@ struct KernelMatch {
   llvm::SmallVector<mlir::Value> getResults() const;
 };
 
-using MatchOrRefusal = std::variant<KernelMatch, Refusal>;
+using MatchOrRefusal = std::variant<ChainMatch, Refusal>;
 
 /// Matches kernels in one function. Members of a match are claimed: no later
 /// match takes them.
-class KernelMatcher {
+class ChainMatcher {
 public:
   /// The MLP, or failing that the act_quantize, around an activation.
   MatchOrRefusal matchAt(ActivationOp activation);
@@ -95,7 +95,7 @@ public:
   MatchOrRefusal matchAt(RMSNormOp norm) { return matchNorm(norm); }
   MatchOrRefusal matchAt(LayerNormOp norm) { return matchNorm(norm); }
 
-  void claim(const KernelMatch &match);
+  void claim(const ChainMatch &match);
   bool isClaimed(mlir::Operation *op) const { return claimed.contains(op); }
 
 private:

@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FormGroups.h"
-#include "KernelFromMatch.h"
+#include "KernelFromChain.h"
 #include "fuse/Analysis/ChainMatch.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Support/Inject.h"
@@ -48,7 +48,7 @@ struct Site {
   /// Made when somebody asks: a model has many sites, half of which are taken
   /// by the kernel of another one.
   StringAttr id = {};
-  std::optional<KernelMatch> match = std::nullopt;
+  std::optional<ChainMatch> match = std::nullopt;
   std::optional<Refusal> refusal = std::nullopt;
 
   StringAttr getId() {
@@ -86,7 +86,7 @@ static void remarkFused(Site &site, Location loc) {
     return;
   std::string members =
       llvm::join(llvm::map_range(site.match->members,
-                                 [](const KernelMatch::Member &member) {
+                                 [](const ChainMatch::Member &member) {
                                    return member.name.str();
                                  }),
                  ", ");
@@ -127,7 +127,7 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
       sites.push_back({op, function, getNextNumber()});
     return WalkResult::advance();
   });
-  KernelMatcher matcher;
+  ChainMatcher matcher;
   // Ops that the kernel of another site has as members.
   DenseSet<Operation *> members;
   auto matchOne = [&](Site &site) {
@@ -146,14 +146,14 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
       site.refusal = *refusal;
       return;
     }
-    KernelMatch &match = std::get<KernelMatch>(result);
+    ChainMatch &match = std::get<ChainMatch>(result);
     if (!formation.families.empty() &&
         !llvm::is_contained(formation.families, getName(match.family).str())) {
       site.refusal = Refusal{RefusalKind::FamilyNotRequested, site.op};
       return;
     }
     matcher.claim(match);
-    for (const KernelMatch::Member &member : match.members)
+    for (const ChainMatch::Member &member : match.members)
       members.insert(member.op);
     site.match = std::move(match);
   };
@@ -170,12 +170,12 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
 /// that chain.
 static bool replaceChain(Site &site, RoundingMode mode,
                          const KernelFormation &formation) {
-  KernelMatch &match = *site.match;
+  ChainMatch &match = *site.match;
   if (Operation *user = match.getUserBeforeAnchor()) {
     site.refusal = Refusal{RefusalKind::ResultUsedBeforeOperands, user};
     return false;
   }
-  FusedOpInterface kernel = createKernelFromMatch(match, mode, site.getId());
+  FusedOpInterface kernel = createKernelFromChain(match, mode, site.getId());
   if (!kernel) {
     site.refusal = Refusal{RefusalKind::NotReversible, match.anchor};
     return false;
@@ -188,9 +188,9 @@ static bool replaceChain(Site &site, RoundingMode mode,
        llvm::zip_equal(match.getResults(), kernel->getResults()))
     value.replaceAllUsesWith(result);
   // A member is only used by other members now.
-  for (const KernelMatch::Member &member : match.members)
+  for (const ChainMatch::Member &member : match.members)
     member.op->dropAllUses();
-  for (const KernelMatch::Member &member : match.members)
+  for (const ChainMatch::Member &member : match.members)
     member.op->erase();
   return true;
 }
@@ -216,12 +216,12 @@ static void collectStretch(Operation *kernel, ProvenanceAttr provenance,
 
 /// The first op between the members of `match`, both ends included, that is in
 /// `stretch`, or null.
-static Operation *findOverlap(KernelMatch &match,
+static Operation *findOverlap(ChainMatch &match,
                               const DenseSet<Operation *> &stretch) {
   if (stretch.empty() || isInjected("form-overlap"))
     return nullptr;
   Operation *first = match.anchor, *last = match.anchor;
-  for (const KernelMatch::Member &member : match.members) {
+  for (const ChainMatch::Member &member : match.members) {
     if (member.op->isBeforeInBlock(first))
       first = member.op;
     if (last->isBeforeInBlock(member.op))

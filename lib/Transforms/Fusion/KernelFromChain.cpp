@@ -1,4 +1,4 @@
-//===- KernelFromMatch.cpp - Build the fused op of a matched chain --------===//
+//===- KernelFromChain.cpp - Build the fused op of a matched chain --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelFromMatch.h"
+#include "KernelFromChain.h"
 #include "fuse/Analysis/ChainMatch.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -32,9 +32,9 @@ static void collectNames(Location loc, SmallVectorImpl<Attribute> &names) {
 }
 
 /// The modules that members came from, as importers put them into locations.
-static ArrayAttr getOrigins(KernelMatch &match) {
+static ArrayAttr getOrigins(ChainMatch &match) {
   SmallVector<Attribute> names;
-  for (const KernelMatch::Member &member : match.members)
+  for (const ChainMatch::Member &member : match.members)
     collectNames(member.op->getLoc(), names);
   return names.empty() ? ArrayAttr()
                        : ArrayAttr::get(match.anchor->getContext(), names);
@@ -42,7 +42,7 @@ static ArrayAttr getOrigins(KernelMatch &match) {
 
 /// Element types of the rounding points that differ from the input's, and for
 /// a relaxed kernel the points whose rounding it may skip.
-static RoundingAttr getRounding(KernelMatch &match, RoundingMode mode) {
+static RoundingAttr getRounding(ChainMatch &match, RoundingMode mode) {
   MLIRContext *context = match.anchor->getContext();
   Type defaultType = getElementTypeOrSelf(match.getInput());
   llvm::MapVector<StringRef, Type> types;
@@ -52,7 +52,7 @@ static RoundingAttr getRounding(KernelMatch &match, RoundingMode mode) {
   };
   add("stream", match.residual);
   add("normed", match.norm);
-  for (const KernelMatch::Member &member : match.members)
+  for (const ChainMatch::Member &member : match.members)
     if (isa<DequantizeOp>(member.op))
       add("dequantized", member.op);
   bool isMLP = match.family == KernelFamily::GatedMLP ||
@@ -79,7 +79,7 @@ static RoundingAttr getRounding(KernelMatch &match, RoundingMode mode) {
 
 /// Collects the static scales of a kernel under the names of its family, and
 /// the operands of those given per channel.
-static StaticScalesAttr getScales(KernelMatch &match,
+static StaticScalesAttr getScales(ChainMatch &match,
                                   SmallVectorImpl<Value> &channelScales) {
   QuantizeOp first =
       match.quantizeInput ? match.quantizeInput : match.quantizeHidden;
@@ -150,13 +150,13 @@ struct KernelParts {
 } // namespace
 
 /// The weight operand of a linear member: what is stored.
-static Value getStoredWeight(KernelMatch &match, LinearOp linear) {
+static Value getStoredWeight(ChainMatch &match, LinearOp linear) {
   if (!match.dequantizesWeights())
     return linear.getWeight();
   return linear.getWeight().getDefiningOp<DequantizeOp>().getQ();
 }
 
-static KernelParts getParts(KernelMatch &match, RoundingMode mode,
+static KernelParts getParts(ChainMatch &match, RoundingMode mode,
                             StringAttr site) {
   KernelParts parts;
   MLIRContext *context = site.getContext();
@@ -198,7 +198,7 @@ static KernelParts getParts(KernelMatch &match, RoundingMode mode,
 
 /// Creates the fused op of a match, without the places of its members.
 static FusedOpInterface createKernel(OpBuilder &builder, Location loc,
-                                     KernelMatch &match, const KernelParts &p) {
+                                     ChainMatch &match, const KernelParts &p) {
   auto weight = [&](unsigned i) {
     return getStoredWeight(match, match.linears[i]);
   };
@@ -260,9 +260,9 @@ static FusedOpInterface createKernel(OpBuilder &builder, Location loc,
 
 /// Whether the decomposition of `kernel` is the chain of `match`: the same ops
 /// on the same operands, member by member.
-static bool reproducesChain(FusedOpInterface kernel, KernelMatch &match) {
+static bool reproducesChain(FusedOpInterface kernel, ChainMatch &match) {
   for (Value operand : kernel->getOperands())
-    for (const KernelMatch::Member &member : match.members)
+    for (const ChainMatch::Member &member : match.members)
       if (operand.getDefiningOp() == member.op)
         return false;
   OpBuilder builder(kernel);
@@ -297,12 +297,12 @@ static bool reproducesChain(FusedOpInterface kernel, KernelMatch &match) {
 
 /// What unfusing needs to put the members back: their places among the ops
 /// between them, and their discardable attributes.
-static ProvenanceAttr getProvenance(KernelMatch &match,
+static ProvenanceAttr getProvenance(ChainMatch &match,
                                     ProvenanceAttr canonical) {
   MLIRContext *context = match.anchor->getContext();
   SmallVector<Operation *> members;
   SmallVector<DictionaryAttr> attributes;
-  for (const KernelMatch::Member &member : match.members) {
+  for (const ChainMatch::Member &member : match.members) {
     members.push_back(member.op);
     attributes.push_back(member.op->getDiscardableAttrDictionary());
   }
@@ -334,11 +334,11 @@ static ProvenanceAttr getProvenance(KernelMatch &match,
       canonical ? canonical.getCommuted() : ArrayRef<StringAttr>(), attributes);
 }
 
-FusedOpInterface fuse::createKernelFromMatch(KernelMatch &match,
+FusedOpInterface fuse::createKernelFromChain(ChainMatch &match,
                                              RoundingMode mode,
                                              StringAttr site) {
   SmallVector<Location> locs;
-  for (const KernelMatch::Member &member : match.members)
+  for (const ChainMatch::Member &member : match.members)
     locs.push_back(member.op->getLoc());
   OpBuilder builder(match.anchor);
   KernelParts parts = getParts(match, mode, site);
