@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelBuilder.h"
 #include "fuse/Codegen/ElementMath.h"
+#include "fuse/Codegen/Host/KernelBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"

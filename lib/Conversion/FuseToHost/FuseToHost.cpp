@@ -12,7 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Conversion/FuseToHost/FuseToHost.h"
-#include "../../Codegen/Host/KernelBuilder.h"
+#include "fuse/Codegen/Host/KernelBuilder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"

@@ -13,8 +13,8 @@
 
 #include "fuse/Conversion/FuseToTile/FuseToTile.h"
 
-#include "../../Codegen/Hopper/Prefill/PrefillKernel.h"
-#include "../../Codegen/Hopper/Rows/RowKernel.h"
+#include "fuse/Codegen/Hopper/PrefillKernel.h"
+#include "fuse/Codegen/Hopper/RowKernel.h"
 #include "fuse/Support/Inject.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"

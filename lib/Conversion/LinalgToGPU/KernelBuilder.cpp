@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../Codegen/Hopper/Emit/KernelBuilder.h"
+#include "KernelBuilder.h"
 #include "fuse/Support/Inject.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"

@@ -15,7 +15,7 @@
 
 #include "fuse/Conversion/LinalgToGPU/LinalgToGPU.h"
 
-#include "../../Codegen/Hopper/Emit/KernelBuilder.h"
+#include "KernelBuilder.h"
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -17,7 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "../../Codegen/Hopper/Emit/KernelBuilder.h"
+#include "KernelBuilder.h"
 
 #include "mlir/Analysis/SliceAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"

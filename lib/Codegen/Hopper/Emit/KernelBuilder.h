@@ -7,8 +7,8 @@
 #ifndef FUSE_CODEGEN_HOPPER_EMIT_KERNELBUILDER_H
 #define FUSE_CODEGEN_HOPPER_EMIT_KERNELBUILDER_H
 
-#include "../Decode/DecodeKernel.h"
 #include "IndexBuilder.h"
+#include "fuse/Codegen/Hopper/DecodeKernel.h"
 
 namespace fuse {
 

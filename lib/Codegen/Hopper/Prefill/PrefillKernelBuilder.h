@@ -8,7 +8,7 @@
 #define FUSE_CODEGEN_HOPPER_PREFILL_PREFILLKERNELBUILDER_H
 
 #include "../Emit/GemmEpilogue.h"
-#include "PrefillKernel.h"
+#include "fuse/Codegen/Hopper/PrefillKernel.h"
 #include "fuse/Schedule/UnevenSplitK.h"
 
 namespace fuse {

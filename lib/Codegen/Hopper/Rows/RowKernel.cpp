@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "RowKernel.h"
+#include "fuse/Codegen/Hopper/RowKernel.h"
 
 #include "../Emit/NormBuilder.h"
 

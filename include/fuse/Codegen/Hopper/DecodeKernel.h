@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_CODEGEN_HOPPER_DECODE_DECODEKERNEL_H
-#define FUSE_CODEGEN_HOPPER_DECODE_DECODEKERNEL_H
+#ifndef FUSE_CODEGEN_HOPPER_DECODEKERNEL_H
+#define FUSE_CODEGEN_HOPPER_DECODEKERNEL_H
 
 #include "fuse/Schedule/MlpProblem.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
@@ -30,4 +30,4 @@ buildDecodeKernels(const DecodeProblem &problem, tile::ScheduleAttr schedule,
 
 } // namespace fuse
 
-#endif // FUSE_CODEGEN_HOPPER_DECODE_DECODEKERNEL_H
+#endif // FUSE_CODEGEN_HOPPER_DECODEKERNEL_H

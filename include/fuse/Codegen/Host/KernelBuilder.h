@@ -7,7 +7,7 @@
 #ifndef FUSE_CODEGEN_HOST_KERNELBUILDER_H
 #define FUSE_CODEGEN_HOST_KERNELBUILDER_H
 
-#include "Steps.h"
+#include "fuse/Codegen/Host/Steps.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_CODEGEN_HOPPER_ROWS_ROWKERNEL_H
-#define FUSE_CODEGEN_HOPPER_ROWS_ROWKERNEL_H
+#ifndef FUSE_CODEGEN_HOPPER_ROWKERNEL_H
+#define FUSE_CODEGEN_HOPPER_ROWKERNEL_H
 
-#include "../Decode/DecodeKernel.h"
+#include "fuse/Codegen/Hopper/DecodeKernel.h"
 #include "fuse/Schedule/RowProblem.h"
 
 namespace fuse {
@@ -20,4 +20,4 @@ PlannedKernel buildRowKernel(const RowProblem &problem,
 
 } // namespace fuse
 
-#endif // FUSE_CODEGEN_HOPPER_ROWS_ROWKERNEL_H
+#endif // FUSE_CODEGEN_HOPPER_ROWKERNEL_H

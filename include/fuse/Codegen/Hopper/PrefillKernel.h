@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_CODEGEN_HOPPER_PREFILL_PREFILLKERNEL_H
-#define FUSE_CODEGEN_HOPPER_PREFILL_PREFILLKERNEL_H
+#ifndef FUSE_CODEGEN_HOPPER_PREFILLKERNEL_H
+#define FUSE_CODEGEN_HOPPER_PREFILLKERNEL_H
 
-#include "../Decode/DecodeKernel.h"
+#include "fuse/Codegen/Hopper/DecodeKernel.h"
 #include "fuse/Schedule/PrefillSchedule.h"
 
 namespace fuse {
@@ -20,4 +20,4 @@ llvm::SmallVector<PlannedKernel> buildPrefillKernels(
 
 } // namespace fuse
 
-#endif // FUSE_CODEGEN_HOPPER_PREFILL_PREFILLKERNEL_H
+#endif // FUSE_CODEGEN_HOPPER_PREFILLKERNEL_H
