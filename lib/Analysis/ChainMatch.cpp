@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A match starts at an op that only one kind of chain contains (an activation,
-// or a norm), follows the data flow to both sides, and stops at the first
-// predicate that fails. Every intermediate must be used by the chain alone;
-// the exceptions are those that a family can return beside its result.
+// A match starts at an op that identifies the kind of chain: an activation or
+// a norm. It follows the data flow in both directions and stops at the first
+// predicate that fails. An intermediate may only be used inside of the chain,
+// unless the family can return it as an additional result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,9 +41,9 @@ Operation *ChainMatch::getMember(StringRef name) const {
 }
 
 Value ChainMatch::getInput() const {
-  // Ops are read anew each time: an earlier kernel may have replaced the
-  // value since the match was made. Only a weight can stand before the op that
-  // reads the input.
+  // The operand is read on every call, because a kernel formed after the match
+  // may have replaced it. Only the dequantize op of a weight can precede the op
+  // that reads the input.
   Operation *first = members.front().op;
   if (weightOnly && isa<DequantizeOp>(first))
     first = linears.front();
@@ -100,9 +100,8 @@ static Operation *getOtherUser(Value value, ArrayRef<Operation *> members) {
   return nullptr;
 }
 
-/// The first op that quantizes `value` with one scale, in the block of `value`
-/// and not claimed by a match, or null. Users come in no particular order; what
-/// is matched must not depend on it.
+/// The first unclaimed op in the block of `value` that quantizes it with one
+/// scale, or null. The order of users is unspecified, so it is not used.
 static QuantizeOp getFirstQuantize(Value value, const ChainMatcher &matcher) {
   QuantizeOp first;
   for (Operation *user : value.getUsers()) {
@@ -117,7 +116,7 @@ static QuantizeOp getFirstQuantize(Value value, const ChainMatcher &matcher) {
 
 namespace {
 
-/// A linear with what quantizes its input and dequantizes its operands.
+/// The input of linears and the ops that quantize and dequantize it.
 struct QuantizedInput {
   /// The floating-point value that the chain computed.
   Value source;
@@ -125,7 +124,7 @@ struct QuantizedInput {
   DequantizeOp dequantize;
 };
 
-/// Builds one match. Predicates return false after they have noted a refusal.
+/// Matches one family. Predicates return false after they record a refusal.
 class FamilyMatcher {
 public:
   FamilyMatcher(const ChainMatcher &matcher, bool takesResidual)
@@ -178,8 +177,8 @@ private:
 
 } // namespace
 
-/// Finds what the common input of `linears` is before quantization. A value
-/// that is quantized elsewhere is not part of any chain.
+/// Finds the common input of `linears` before quantization. Refuses a value
+/// that was quantized outside of the chain.
 bool FamilyMatcher::traceInput(ArrayRef<LinearOp> linears,
                                QuantizedInput &input) {
   LinearOp first = linears.front();
@@ -196,10 +195,10 @@ bool FamilyMatcher::traceInput(ArrayRef<LinearOp> linears,
     auto dequantize = input.source.getDefiningOp<DequantizeOp>();
     if (!dequantize)
       return true;
-    // A dequantized input belongs to the chain only when it was quantized
-    // for these linears; otherwise it is an input like any other.
-    // One that a kernel quantized was refused when that kernel was formed; it
-    // stays so, or forming twice would not be forming once.
+    // A dequantized input belongs to the chain only if it was quantized for
+    // these linears; otherwise it is an ordinary input. An input that a kernel
+    // quantized was refused when that kernel was formed. It is refused again,
+    // so that forming is idempotent.
     Operation *def = dequantize.getQ().getDefiningOp();
     auto quantize = dyn_cast_or_null<QuantizeOp>(def);
     if (!isa_and_nonnull<QuantizeOp, FusedOpInterface>(def) ||
@@ -219,7 +218,7 @@ bool FamilyMatcher::traceInput(ArrayRef<LinearOp> linears,
     if (Operation *other = getOtherUser(input.source, users))
       return refuse(RefusalKind::IntermediateHasOtherUsers, other);
   }
-  // One scale per activation: the static scales of a kernel are numbers.
+  // The static scales of a kernel are numbers, one per activation.
   if (!input.quantize.getScaleAttr())
     return refuse(RefusalKind::InputScaleNotOneNumber, input.quantize);
   if (matcher.isClaimed(input.quantize))
@@ -234,13 +233,13 @@ bool FamilyMatcher::traceInput(ArrayRef<LinearOp> linears,
   return true;
 }
 
-/// The weight of a linear is quantized in the same form as its input.
+/// Checks that the weight of a linear is quantized in the style of its input.
 bool FamilyMatcher::checkScales(LinearOp linear, QuantizedInput input) {
   if (input.dequantize) {
     auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
     if (!weight || !weight.getX().hasOneUse() || matcher.isClaimed(weight))
       return refuse(RefusalKind::MixedQuantization, linear);
-    // Weights have one scale, or one per output channel: both are known.
+    // One scale per weight and one per output channel are both supported.
     return true;
   }
   if (linear.getInputScaleAttr() != input.quantize.getScaleAttr())
@@ -248,8 +247,9 @@ bool FamilyMatcher::checkScales(LinearOp linear, QuantizedInput input) {
   return true;
 }
 
-/// Refuses gate and up, which do not read one value. They may read one that
-/// each quantizes with its own scale, or to its own type.
+/// Refuses gate and up, which read different values. The refusal distinguishes
+/// one value that is quantized twice, with different scales or to different
+/// types.
 bool FamilyMatcher::refuseInputs(LinearOp gate, LinearOp up) {
   auto getQuantize = [](Value x) {
     if (auto dequantize = x.getDefiningOp<DequantizeOp>())
@@ -266,7 +266,8 @@ bool FamilyMatcher::refuseInputs(LinearOp gate, LinearOp up) {
                 up);
 }
 
-/// All biases are added in one place, which is part of the kernel's contract.
+/// Checks that all biases are added in the same place, which is part of the
+/// kernel's contract.
 bool FamilyMatcher::checkBiases(ArrayRef<LinearOp> linears) {
   std::optional<BiasPlace> place;
   for (LinearOp linear : linears) {
@@ -280,8 +281,8 @@ bool FamilyMatcher::checkBiases(ArrayRef<LinearOp> linears) {
   return true;
 }
 
-/// Notes whether the linears, whose inputs are not quantized, read stored
-/// weights that nothing else dequantizes: such a kernel holds these.
+/// Sets `weightOnly` if all linears, whose inputs are not quantized, read
+/// stored weights of one type. The dequantize ops become members of the kernel.
 void FamilyMatcher::noteStoredWeights(ArrayRef<LinearOp> linears) {
   Type storage;
   for (LinearOp linear : linears) {
@@ -297,7 +298,7 @@ void FamilyMatcher::noteStoredWeights(ArrayRef<LinearOp> linears) {
   match.weightOnly = true;
 }
 
-/// `[residual_add] norm` in front of `users`, as far as the chain owns them.
+/// Adds `[residual_add] norm` before `users`, if only the chain uses them.
 void FamilyMatcher::absorbHead(Value source, ArrayRef<Operation *> users) {
   Operation *norm = source.getDefiningOp();
   if (!isa_and_nonnull<RMSNormOp, LayerNormOp>(norm) || matcher.isClaimed(norm))
@@ -310,8 +311,8 @@ void FamilyMatcher::absorbHead(Value source, ArrayRef<Operation *> users) {
   absorbResidual(norm);
 }
 
-/// The residual add that makes the stream. Its sum may have other users, to
-/// which the kernel returns it as a second result.
+/// Adds the residual add that computes the stream. If its sum has other users,
+/// the kernel returns it as a second result.
 void FamilyMatcher::absorbResidual(Operation *norm) {
   auto residual = norm->getOperand(0).getDefiningOp<ResidualAddOp>();
   if (!takesResidual || !residual || matcher.isClaimed(residual) ||
@@ -320,7 +321,7 @@ void FamilyMatcher::absorbResidual(Operation *norm) {
   match.residual = residual;
 }
 
-/// The residual add behind the down projection, when it is its only user.
+/// Adds the residual add after the down projection, if it is its only user.
 void FamilyMatcher::absorbTail(LinearOp down) {
   auto add = dyn_cast_or_null<ResidualAddOp>(getSoleUser(down.getY()));
   if (!add || matcher.isClaimed(add) || add->getBlock() != down->getBlock())
@@ -341,8 +342,8 @@ void FamilyMatcher::addLinear(StringLiteral dequantizeName, StringLiteral name,
   add(name, linear);
 }
 
-/// Finds the first member that every operand of the kernel precedes, and
-/// checks that no result is used before it.
+/// Finds the first member after all operands of the kernel, and checks that no
+/// result is used before it.
 bool FamilyMatcher::chooseAnchor() {
   SmallVector<Operation *> members;
   for (const ChainMatch::Member &member : match.members)
@@ -369,8 +370,8 @@ bool FamilyMatcher::chooseAnchor() {
   return true;
 }
 
-/// Notes which of the intermediates that the family can return are used
-/// outside of the chain, and settles the kernel's place.
+/// Records the returnable intermediates that are used outside of the chain, and
+/// chooses the anchor.
 bool FamilyMatcher::noteExtras() {
   SmallVector<Operation *> members;
   for (const ChainMatch::Member &member : match.members)
@@ -388,8 +389,8 @@ bool FamilyMatcher::noteExtras() {
 // Families
 //===----------------------------------------------------------------------===//
 
-/// The hidden value behind the activation of `first`, and the linears that it
-/// is computed from: two where there is a gated product.
+/// Finds the hidden value after the activation of `first`, and the linears that
+/// it is computed from: two in a gated MLP.
 bool FamilyMatcher::findHidden(LinearOp first,
                                SmallVector<LinearOp> &inputLinears,
                                Value &hidden) {
@@ -422,7 +423,7 @@ bool FamilyMatcher::findHidden(LinearOp first,
   return true;
 }
 
-/// The linear that reads the hidden value, quantized or not; null after a
+/// The linear that reads the hidden value, quantized or not, or null after a
 /// refusal.
 LinearOp FamilyMatcher::findDown(Value hidden) {
   Value downInput = hidden;
@@ -454,7 +455,7 @@ LinearOp FamilyMatcher::findDown(Value hidden) {
   }
 }
 
-/// Both inputs are quantized in one way, or none is.
+/// Checks that both inputs are quantized in the same way, or neither is.
 bool FamilyMatcher::checkQuantization(const QuantizedInput &input,
                                       const QuantizedInput &inner,
                                       LinearOp down) {
@@ -562,7 +563,7 @@ bool FamilyMatcher::matchNormLinear(Operation *norm) {
   match.family = KernelFamily::NormLinear;
   match.norm = norm;
   Value source = norm->getResult(0);
-  // The quantized form, when one static quantize feeds linears.
+  // The chain is quantized if a static quantize op is between norm and linears.
   match.quantizeInput = getFirstQuantize(source, matcher);
   DequantizeOp dequantize;
   if (match.quantizeInput) {
@@ -584,7 +585,7 @@ bool FamilyMatcher::matchNormLinear(Operation *norm) {
         return refuse(RefusalKind::DynamicScale, user);
     return refuse(RefusalKind::NoConsumer, norm);
   }
-  // Users come in no particular order; the text of a kernel must.
+  // The order of users is unspecified; members are in program order.
   llvm::sort(linears,
              [](LinearOp a, LinearOp b) { return a->isBeforeInBlock(b); });
   if (match.quantizeInput) {
@@ -632,8 +633,8 @@ void ChainMatcher::claim(const ChainMatch &match) {
     claimed.insert(member.op);
 }
 
-/// Tries a family, and once more without the residual add in front when that
-/// is what some result's user stands in the way of.
+/// Tries a family. If a user of a result precedes the operands, tries again
+/// without the residual add before the norm.
 static MatchOrRefusal
 tryFamily(const ChainMatcher &matcher,
           llvm::function_ref<bool(FamilyMatcher &)> matchFamily) {
@@ -650,8 +651,8 @@ tryFamily(const ChainMatcher &matcher,
   return match;
 }
 
-/// Tries a family, and a smaller one when it refuses; the refusal that counts
-/// is that of the larger.
+/// Tries a family, and a smaller one if the larger one is refused. If both are
+/// refused, the refusal of the larger one is reported.
 static MatchOrRefusal
 tryFamilies(const ChainMatcher &matcher,
             llvm::function_ref<bool(FamilyMatcher &)> large,

@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For each parent that has members of the pattern among its children: are all
-// there, with the right classes; then, for each call of the first member, does
-// the data flow along the chain and nowhere else; then, may the members be
-// fused at all. The first predicate that fails is the reason of the refusal.
+// Predicates are checked in this order, and the first one that fails is the
+// refusal. For each parent: it has all members as children, with the right
+// classes. For each call of the first member: the data flows along the chain
+// and nowhere else. Last: the members may be fused.
 //
-// Every module is held against every glob once, and every call is followed
-// once, so that the time is linear in the size of the model.
+// Every module is matched with every glob once, and every call is followed
+// once, so the time is linear in the size of the model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@
 using namespace mlir;
 using namespace fuse;
 
-/// What fuse-form-kernels makes. The first two can not return what is between
-/// a norm and an MLP.
+/// The families of fuse-form-kernels. The first two cannot return the value
+/// between a norm and an MLP.
 static constexpr llvm::StringLiteral kFamilies[] = {
     "gated_mlp",     "mlp",          "norm_linear",
     "norm_quantize", "act_quantize", "group"};
@@ -35,7 +35,7 @@ bool fuse::isGeneratedKernel(StringRef kernel) {
   return llvm::is_contained(kFamilies, kernel);
 }
 
-/// The children of one parent that match each path of the pattern.
+/// For each path of the pattern, the children of one parent that match it.
 struct ModuleMatcher::ParentHits {
   ModuleNode *parent = nullptr;
   SmallVector<SmallVector<ModuleNode *, 2>> children;
@@ -54,7 +54,8 @@ static InFlightDiagnostic patternError(ModuleGraph &graph,
          << ": ";
 }
 
-/// Every path selects something, and some parent could have all members.
+/// Checks that every path selects a module, and that one parent has a child for
+/// every member.
 LogicalResult ModuleMatcher::checkHits(const ModulePattern &pattern,
                                        ArrayRef<ParentHits> parents,
                                        ArrayRef<unsigned> counts) {
@@ -66,7 +67,7 @@ LogicalResult ModuleMatcher::checkHits(const ModulePattern &pattern,
         patternError(graph, pattern, RefusalKind::NoModuleMatches);
     diag << "no module matches path '" << member.path.getText()
          << "' of member " << i;
-    // What the user may have meant.
+    // Suggest modules of the same class.
     unsigned listed = 0;
     for (const ModuleNode &node : graph.getNodes())
       if (node.parent && listed < 4 &&
@@ -98,7 +99,7 @@ LogicalResult ModuleMatcher::checkHits(const ModulePattern &pattern,
   return diag;
 }
 
-/// The kernel exists and runs on the target.
+/// Checks that the kernel exists and runs on the target.
 LogicalResult ModuleMatcher::checkKernel(const ModulePattern &pattern) {
   const auto *family = llvm::find(kFamilies, pattern.kernel);
   kernelIsGenerated = family != std::end(kFamilies);
@@ -144,7 +145,7 @@ static bool refuse(ModuleSite &site, RefusalKind kind, Operation *at,
   return false;
 }
 
-/// How a message speaks of an op in a forward.
+/// Describes an op of a forward in messages.
 static std::string describe(ModuleGraph &graph, Operation *op) {
   if (auto call = dyn_cast<CallModuleOp>(op))
     if (ModuleNode *callee = graph.getCallee(call))
@@ -152,8 +153,8 @@ static std::string describe(ModuleGraph &graph, Operation *op) {
   return "'" + op->getName().getStringRef().str() + "'";
 }
 
-/// Extends the chain call by call, each the first that reads a result of the
-/// one before.
+/// Extends the chain call by call: each is the first call that reads a result
+/// of the previous one.
 bool ModuleMatcher::followChain(
     ModuleSite &site, ArrayRef<SmallVector<ModuleNode *, 2>> allowed) {
   while (site.calls.size() < allowed.size()) {
@@ -197,8 +198,8 @@ bool ModuleMatcher::followChain(
   return true;
 }
 
-/// Intermediates stay inside, or are results that the kernel can give; inputs
-/// from outside exist before the chain begins.
+/// Checks that intermediates are used only inside of the chain or can be
+/// returned by the kernel, and that other inputs exist before the first call.
 bool ModuleMatcher::checkUses(ModuleSite &site) {
   Operation *first = site.calls.front();
   Block *block = first->getBlock();
@@ -236,7 +237,8 @@ bool ModuleMatcher::checkUses(ModuleSite &site) {
   return true;
 }
 
-/// Nobody watches or distributes the members, or what is inside them.
+/// Checks that the members and the modules in them have no hooks and are not
+/// distributed.
 bool ModuleMatcher::checkMarks(ModuleSite &site) {
   for (ModuleNode *member : site.members) {
     SmallVector<ModuleNode *> pending = {member};
@@ -259,8 +261,8 @@ bool ModuleMatcher::checkMarks(ModuleSite &site) {
   return true;
 }
 
-/// The members are not part of another site, nor contain one; a generated
-/// kernel finds a body wherever it has to look.
+/// Checks that the members are not part of another site and contain none. For a
+/// generated kernel, every module that they call needs a body.
 bool ModuleMatcher::checkBodies(ModuleSite &site) {
   auto alreadyFused = [&](Operation *at, ModuleNode *node) {
     return refuse(site, RefusalKind::AlreadyFused, at,
@@ -273,7 +275,7 @@ bool ModuleMatcher::checkBodies(ModuleSite &site) {
   for (auto [member, call] : llvm::zip_equal(site.members, site.calls)) {
     if (claimedCalls.contains(call))
       return alreadyFused(call, member);
-    // A module that is called twice inside of a member is looked at once.
+    // A set, so that a module that is called twice is visited once.
     llvm::SetVector<ModuleNode *> reached;
     reached.insert(member);
     for (unsigned i = 0; i < reached.size(); ++i) {
@@ -297,8 +299,8 @@ bool ModuleMatcher::checkBodies(ModuleSite &site) {
   return true;
 }
 
-/// The members have the parameters that the kernel stores, and these can be
-/// had back from what it stores.
+/// Checks that the members have the parameters that the kernel stores, and that
+/// these can be restored from the stored weights.
 bool ModuleMatcher::checkWeights(ModuleSite &site) {
   if (!declaredKernel || !declaredKernel.getWeightsAttr())
     return true;
@@ -306,7 +308,7 @@ bool ModuleMatcher::checkWeights(ModuleSite &site) {
   SmallVector<NetModuleOp> members;
   for (ModuleNode *member : site.members)
     members.push_back(member->getModule());
-  // Calls of the same members share what is stored.
+  // Calls of the same members share their stored weights.
   StringRef prefix = StringRef(site.id).rsplit('#').first;
   for (auto wanted : declaredKernel.getWeightsAttr().getAsRange<RecipeAttr>()) {
     if (!wanted.isInvertible() && !wanted.getKeep())
@@ -324,8 +326,9 @@ bool ModuleMatcher::checkWeights(ModuleSite &site) {
   return true;
 }
 
-/// Whoever fuses a module fuses what is inside of it, and what is inside of a
-/// module that stays as it is stays so too.
+/// Collects the modules that `fuse.no_fuse` excludes. Fusing a module fuses its
+/// descendants, so the ancestors of an excluded module are excluded too. The
+/// descendants of an excluded module stay unfused as well.
 LogicalResult ModuleMatcher::collectHeldBack() {
   if (heldBack)
     return success();
@@ -342,7 +345,7 @@ LogicalResult ModuleMatcher::collectHeldBack() {
     if (!glob)
       return fail(llvm::toString(glob.takeError()));
     bool matched = false;
-    // Modules come behind those around them.
+    // A parent precedes its children in the list.
     llvm::DenseSet<const ModuleNode *> inside;
     for (ModuleNode &node : graph.getNodes()) {
       if (!node.parent)
@@ -374,7 +377,7 @@ void ModuleMatcher::claim(const ModuleSite &site) {
 // Patterns
 //===----------------------------------------------------------------------===//
 
-/// `parent.norm+mlp`, with `?` for a member that is missing.
+/// The id `parent.norm+mlp`, with `?` for a missing member.
 static std::string makeSiteId(const ModuleNode &parent,
                               ArrayRef<ModuleNode *> members) {
   std::string id = parent.getPath();
@@ -385,7 +388,7 @@ static std::string makeSiteId(const ModuleNode &parent,
   return id;
 }
 
-/// Whether an earlier run has made a child part of a fused call.
+/// Whether an earlier run made `child` a member of a fused call.
 static bool isFusedIn(ModuleNode &parent, const ModuleNode &child) {
   if (!parent.hasFusedCalls)
     return false;
@@ -399,7 +402,7 @@ static bool isFusedIn(ModuleNode &parent, const ModuleNode &child) {
   return parent.forward->walk(isMember).wasInterrupted();
 }
 
-/// All sites below one parent.
+/// Appends all sites of one parent.
 void ModuleMatcher::matchParent(const ModulePattern &pattern,
                                 const ParentHits &hits,
                                 std::vector<ModuleSite> &sites) {
@@ -413,7 +416,7 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
     sites.push_back(std::move(site));
   };
 
-  // Same parent, all children there.
+  // All members are children of the parent.
   for (auto [i, member] : llvm::enumerate(pattern.members))
     if (!member.path.matchParent(hits.parent->getNames()))
       return refuseParent(RefusalKind::DifferentParents, hits.parent->op,
@@ -427,7 +430,7 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
                               "' has no child for path '" +
                               member.path.getText() + "'");
 
-  // Of the right classes.
+  // The members have the right classes.
   SmallVector<SmallVector<ModuleNode *, 2>> allowed;
   for (auto [i, member] : llvm::enumerate(pattern.members)) {
     allowed.emplace_back();
@@ -446,7 +449,7 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
   for (auto [i, children] : llvm::enumerate(allowed))
     site.members[i] = children.front();
 
-  // Along the calls.
+  // The data flows along the calls.
   for (ModuleNode *head : allowed.front()) {
     ModuleSite start = site;
     start.members.front() = head;

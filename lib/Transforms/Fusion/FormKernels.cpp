@@ -4,10 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// First all sites are matched without changing anything, activations before
-// norms, so that an MLP takes the norm in front of it. Then the matches of a
-// block are replaced from the first to the last, which is the order that
-// unfusing reverses.
+// First, all sites are matched without changing the IR, activations before
+// norms, so that an MLP includes the norm before it. Then the matches of a
+// block are replaced from the first to the last; unfusing reverses this order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,8 +44,8 @@ struct Site {
   Operation *op;
   FunctionOpInterface function;
   unsigned number = 0;
-  /// Made when somebody asks: a model has many sites, half of which are taken
-  /// by the kernel of another one.
+  /// Created on demand: about half of the sites of a model are members of the
+  /// kernel of another site and need no id.
   StringAttr id = {};
   std::optional<ChainMatch> match = std::nullopt;
   std::optional<Refusal> refusal = std::nullopt;
@@ -106,7 +105,7 @@ static void remarkFused(Site &site, Location loc) {
 static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
                                        const KernelFormation &formation) {
   SmallVector<Site, 0> sites;
-  // An id is never given twice, also when some kernels exist already.
+  // Existing kernels keep their ids, which are not assigned again.
   DenseSet<Attribute> taken;
   function->walk([&](FusedOpInterface op) { taken.insert(op.getSiteAttr()); });
   unsigned number = 0;
@@ -116,10 +115,10 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
     return number++;
   };
   function->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    // A function inside is a pass's own business.
+    // Nested functions are visited by their own pass instance.
     if (op != function && isa<FunctionOpInterface, GroupOp>(op))
       return WalkResult::skip();
-    // The ops in a kernel were numbered too.
+    // The ops that a kernel replaced were numbered, too.
     if (isa<FusedOpInterface>(op))
       for (StringRef clause : {"norm", "activation"})
         number += op->hasAttr(clause);
@@ -128,7 +127,7 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
     return WalkResult::advance();
   });
   ChainMatcher matcher;
-  // Ops that the kernel of another site has as members.
+  // Members of the kernels matched so far.
   DenseSet<Operation *> members;
   auto matchOne = [&](Site &site) {
     if (members.contains(site.op))
@@ -166,8 +165,8 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
   return sites;
 }
 
-/// Replaces the chain of a site, or refuses it when the kernel would not mean
-/// that chain.
+/// Replaces the chain of a site. Refuses the site if the kernel's decomposition
+/// is not that chain.
 static bool replaceChain(Site &site, RoundingMode mode,
                          const KernelFormation &formation) {
   ChainMatch &match = *site.match;
@@ -187,7 +186,7 @@ static bool replaceChain(Site &site, RoundingMode mode,
   for (auto [value, result] :
        llvm::zip_equal(match.getResults(), kernel->getResults()))
     value.replaceAllUsesWith(result);
-  // A member is only used by other members now.
+  // Members are now used only by other members.
   for (const ChainMatch::Member &member : match.members)
     member.op->dropAllUses();
   for (const ChainMatch::Member &member : match.members)
@@ -195,8 +194,8 @@ static bool replaceChain(Site &site, RoundingMode mode,
   return true;
 }
 
-/// Notes the ops that undoing `kernel` relies on: itself, and those between
-/// which its members stood.
+/// Adds the ops that unfusing `kernel` relies on: the kernel, and the ops in
+/// the range of its former members.
 static void collectStretch(Operation *kernel, ProvenanceAttr provenance,
                            DenseSet<Operation *> &stretch) {
   stretch.insert(kernel);
@@ -214,7 +213,7 @@ static void collectStretch(Operation *kernel, ProvenanceAttr provenance,
     stretch.insert(op);
 }
 
-/// The first op between the members of `match`, both ends included, that is in
+/// The first op from the first to the last member of `match` that is in
 /// `stretch`, or null.
 static Operation *findOverlap(ChainMatch &match,
                               const DenseSet<Operation *> &stretch) {
@@ -233,7 +232,7 @@ static Operation *findOverlap(ChainMatch &match,
   return nullptr;
 }
 
-/// The options name only what exists.
+/// Checks that the options name existing families, roundings and sites.
 static LogicalResult verifyOptions(FunctionOpInterface function,
                                    const KernelFormation &formation,
                                    MutableArrayRef<Site> sites) {
@@ -282,7 +281,7 @@ fuse::formKernels(FunctionOpInterface function,
   RoundingMode mode = isInjected("form-relaxed")
                           ? RoundingMode::Relaxed
                           : *symbolizeRoundingMode(formation.rounding);
-  // What is in a group keeps its roundings, whatever the others may skip.
+  // The members of a group always keep their roundings.
   if (isGroup)
     return formGroup(function, formation,
                      RoundingAttr::getExact(function->getContext()));
@@ -290,8 +289,8 @@ fuse::formKernels(FunctionOpInterface function,
   for (Site &site : sites)
     if (site.match)
       matched[site.match->anchor->getBlock()].push_back(&site);
-  // Undoing goes from the last kernel of a block to the first. Kernels that an
-  // earlier run has formed are out of that order and must stay out of the way.
+  // Unfusing goes from the last kernel of a block to the first. Kernels of an
+  // earlier run do not follow this order, so new kernels must not overlap them.
   DenseSet<Operation *> stretch;
   function->walk([&](FusedOpInterface kernel) {
     collectStretch(kernel, kernel.getProvenanceAttr(), stretch);

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A fused op is kept only after its own decomposition was compared with the
-// chain, member by member; the op's meaning is that decomposition, so a chain
-// that it does not reproduce is refused.
+// The meaning of a fused op is its decomposition. A new fused op is kept only
+// if its decomposition equals the chain, member by member; otherwise the site
+// is refused.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ static void collectNames(Location loc, SmallVectorImpl<Attribute> &names) {
   });
 }
 
-/// The modules that members came from, as importers put them into locations.
+/// The paths of the members' modules, which importers store in locations.
 static ArrayAttr getOrigins(ChainMatch &match) {
   SmallVector<Attribute> names;
   for (const ChainMatch::Member &member : match.members)
@@ -68,7 +68,7 @@ static RoundingAttr getRounding(ChainMatch &match, RoundingMode mode) {
   SmallVector<StringAttr> skip;
   SmallVector<NamedAttribute> others;
   for (auto [point, type] : types) {
-    // The stream is what the next layer reads; it is never left unrounded.
+    // The next layer reads the stream, so it is always rounded.
     if (mode == RoundingMode::Relaxed && point != "stream" && !type.isF32())
       skip.push_back(StringAttr::get(context, point));
     if (type != defaultType)
@@ -196,7 +196,7 @@ static KernelParts getParts(ChainMatch &match, RoundingMode mode,
   return parts;
 }
 
-/// Creates the fused op of a match, without the places of its members.
+/// Creates the fused op of a match without provenance of its members.
 static FusedOpInterface createKernel(OpBuilder &builder, Location loc,
                                      ChainMatch &match, const KernelParts &p) {
   auto weight = [&](unsigned i) {
@@ -295,8 +295,8 @@ static bool reproducesChain(FusedOpInterface kernel, ChainMatch &match) {
   return same;
 }
 
-/// What unfusing needs to put the members back: their places among the ops
-/// between them, and their discardable attributes.
+/// Creates the attribute from which unfusing restores the members: their places
+/// among the ops between them, and their discardable attributes.
 static ProvenanceAttr getProvenance(ChainMatch &match,
                                     ProvenanceAttr canonical) {
   MLIRContext *context = match.anchor->getContext();
@@ -348,7 +348,7 @@ FusedOpInterface fuse::createKernelFromChain(ChainMatch &match,
     kernel->erase();
     return {};
   }
-  // Places are counted without the kernel itself.
+  // Places do not count the kernel itself.
   kernel->remove();
   ProvenanceAttr provenance = getProvenance(match, parts.provenance);
   match.anchor->getBlock()->getOperations().insert(match.anchor->getIterator(),

@@ -13,10 +13,9 @@ namespace fuse {
 
 struct ChainMatch;
 
-/// Creates the fused op of `match` in front of its anchor, with the provenance
-/// that unfusing needs, and leaves the members where they are. Returns null,
-/// and nothing is left behind, when the op's decomposition would not be the
-/// matched chain.
+/// Creates the fused op of `match` before its anchor, with the provenance that
+/// unfusing needs. The members stay in place. Returns null without changing the
+/// IR if the op's decomposition would not be the matched chain.
 FusedOpInterface createKernelFromChain(ChainMatch &match, RoundingMode mode,
                                        mlir::StringAttr site);
 

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Observers are results, not calls into a runtime: whatever runs the function
-// can look at them, and the compiled function has no side effects.
+// Observed values are results, not arguments of runtime calls: every caller can
+// read them, and the compiled function has no side effects.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,7 @@ struct ObserveActivations
                               "observed values may not reach its return";
       return signalPassFailure();
     }
-    // Linears that read the same value share an observer.
+    // Linears that read the same value share one result.
     llvm::MapVector<Value, SmallVector<Attribute>> readers;
     Builder builder(&getContext());
     for (auto &[op, name] : nameLinears(function)) {
@@ -62,7 +62,7 @@ struct ObserveActivations
                                            : "the linear is quantized already");
     }
     func::ReturnOp terminator = *returns.begin();
-    // An earlier run has observers already.
+    // Values that an earlier run observes are not added again.
     for (auto [index, value] : llvm::enumerate(terminator.getOperands()))
       if (function.getResultAttr(index, "fuse.observed"))
         readers.erase(value);
