@@ -45,7 +45,7 @@ std::optional<StringLiteral> fuse::getScaleProblem(double scale) {
     return StringLiteral("is zero in f32");
   if (!std::isnormal(rounded))
     return StringLiteral("is not a normal number in f32");
-  // Kernels multiply by the reciprocal, and GPUs flush subnormal ones.
+  // Kernels multiply by the reciprocal, and GPUs flush subnormal numbers.
   if (!std::isnormal(1.0f / rounded))
     return StringLiteral("has no normal reciprocal in f32");
   return std::nullopt;
@@ -60,7 +60,7 @@ void fuse::printShortest(AsmPrinter &printer, FloatAttr number) {
   char buffer[32];
   char *end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
   StringRef text(buffer, end - buffer);
-  // A float literal has a point, which the shortest form leaves out of 1e-06.
+  // A float literal needs a point, which the shortest form 1e-06 lacks.
   auto [mantissa, exponent] = text.split('e');
   printer << mantissa;
   if (!mantissa.contains('.'))
@@ -69,7 +69,7 @@ void fuse::printShortest(AsmPrinter &printer, FloatAttr number) {
     printer << "e" << exponent;
 }
 
-/// Whether `name` prints as a bare keyword, which the syntax relies on.
+/// Whether `name` prints as a bare keyword, as the syntax requires.
 static bool isKeyword(StringRef name) {
   return !name.empty() && !llvm::isDigit(name.front()) &&
          llvm::all_of(name,
@@ -85,7 +85,7 @@ LogicalResult NormAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                NormCast cast) {
   if (!eps.getType().isF64())
     return emitError() << "eps must be an f64, got " << eps;
-  // A layer norm has neither, and unfusing could not give them back.
+  // A layer norm has neither, so unfusing could not restore them.
   if (kind == NormKind::Layer && offset != 0)
     return emitError() << "offset of a layer norm must be 0, got " << offset;
   if (kind == NormKind::Layer && cast != NormCast::BeforeWeight)
@@ -121,7 +121,7 @@ unsigned StaticScalesAttr::getNumPerChannel() const {
   });
 }
 
-/// A body in angle brackets.
+/// Parses a body in angle brackets.
 template <typename AttrTy>
 static Attribute parseInBrackets(AsmParser &parser) {
   if (parser.parseLess())
@@ -322,7 +322,7 @@ void RoundingAttr::printBody(AsmPrinter &printer) const {
   }
 }
 
-/// Emits an error when `point` is not a rounding point or was seen before.
+/// Emits an error if `point` is not a rounding point or was seen before.
 static LogicalResult verifyPoint(function_ref<InFlightDiagnostic()> emitError,
                                  StringRef point, llvm::StringSet<> &seen) {
   if (!llvm::is_contained(RoundingAttr::getPoints(), point)) {
@@ -521,7 +521,7 @@ Attribute RecipeAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLParen())
     return {};
   do {
-    // The type of a quantized weight stands where a name would.
+    // `quantize` has a type after the first source instead of a name.
     std::string source;
     if (succeeded(parser.parseOptionalString(&source))) {
       sources.push_back(StringAttr::get(parser.getContext(), source));
@@ -594,7 +594,7 @@ LogicalResult RecipeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     if (!seen.insert(source.getValue()).second)
       return error() << "takes parameter '" << source.getValue() << "' twice";
   }
-  // Text can not say these; attributes that are built can.
+  // The syntax cannot express these errors, but builders of attributes can.
   if (kind == RecipeKind::Interleave ? block < 1 : block != 0)
     return error() << "can not " << kindName << " blocks of " << block
                    << " rows";

@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Two operands have the same type of elements.
+/// Verifies that two operands have the same element type.
 static LogicalResult verifySameElements(EmitError emitError,
                                         StringRef firstName,
                                         RankedTensorType first,

@@ -27,7 +27,7 @@ bool fuse::isQuantized(Type elementType) {
          elementType.isSignlessInteger(8);
 }
 
-/// The type of an operand that may be absent.
+/// The type of an optional operand, or null.
 static RankedTensorType typeOf(Value value) {
   return value ? cast<RankedTensorType>(value.getType()) : RankedTensorType();
 }
@@ -148,7 +148,7 @@ LogicalResult fuse::verifyLinear(EmitError emitError,
                           "output", out)));
 }
 
-/// Scales measured at run time are one number, or one per token of `x`.
+/// Verifies dynamic scales: one number, or one per token of `x`.
 static LogicalResult verifyDynamicScale(EmitError emitError, StringRef name,
                                         RankedTensorType x,
                                         RankedTensorType scale) {
@@ -160,7 +160,7 @@ static LogicalResult verifyDynamicScale(EmitError emitError, StringRef name,
                      << "entry per token of " << x << ", got " << scale;
 }
 
-/// Emits an error for a scale attribute that can not be used.
+/// Emits an error for an invalid scale attribute.
 static LogicalResult verifyScale(Operation *op, StringRef name,
                                  FloatAttr scale) {
   if (!scale)

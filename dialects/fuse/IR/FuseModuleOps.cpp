@@ -4,11 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A container may have thousands of children, and a scan per call would make
-// the verifier quadratic, so that the caller's SymbolTableCollection is asked.
-// Most modules have few, and a table takes more memory than they do themselves:
-// there a scan is what keeps the time per module independent of how many there
-// are.
+// A container can have thousands of children. A scan per call would make the
+// verifier quadratic, so lookups use the caller's SymbolTableCollection. Most
+// modules have few children, and a table would need more memory than the
+// children. Lookups in small modules therefore scan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,9 +70,9 @@ fuse::walkFusedCalls(Operation *module,
   return success();
 }
 
-/// The name of `op`, or null. The interface asks for an attribute by its name,
-/// and that for the context, which is behind the location: memory that nothing
-/// else of a lookup needs.
+/// The name of `op`, or null. Faster than the symbol interface, which looks up
+/// the attribute by name. That lookup reads the context through the location,
+/// memory that a scan does not touch otherwise.
 static StringAttr getSymbol(Operation &op) {
   if (auto module = dyn_cast<NetModuleOp>(op))
     return module.getSymNameAttr();
@@ -85,7 +84,7 @@ static StringAttr getSymbol(Operation &op) {
   return symbol ? symbol.getNameAttr() : StringAttr();
 }
 
-/// How many ops are looked at before a table is asked.
+/// Number of ops that a lookup scans before it uses a table.
 static constexpr unsigned kMaxScanned = 16;
 
 Operation *fuse::lookupSymbol(SymbolTableCollection &tables, Operation *scope,
@@ -113,7 +112,7 @@ Operation *fuse::lookupSymbol(SymbolTableCollection &tables, Operation *scope,
 
 FunctionOpInterface fuse::getForward(SymbolTableCollection &tables,
                                      Operation *module) {
-  // It is what most modules end with.
+  // Most modules end with their forward.
   unsigned count = 0;
   for (Block &block : module->getRegion(0))
     for (Operation &op : llvm::reverse(block)) {
@@ -134,7 +133,7 @@ bool fuse::returnsResults(FunctionOpInterface function) {
          last->getOperandTypes() == TypeRange(function.getResultTypes());
 }
 
-/// The parameter below `scope` that the dotted `name` leads to, or null.
+/// The parameter with the dotted `name` below `scope`, or null.
 static ParameterOp lookupBelow(SymbolTableCollection &tables, Operation *scope,
                                StringRef name) {
   SmallVector<StringRef> names;
@@ -191,7 +190,7 @@ static std::string toPath(SymbolRefAttr name) {
   return path;
 }
 
-/// How messages speak of a module or model.
+/// Describes a module or model in messages.
 static std::string describe(Operation *module) {
   if (isa<ModelOp>(module))
     return ("model '" + SymbolTable::getSymbolName(module).getValue() + "'")
@@ -199,11 +198,11 @@ static std::string describe(Operation *module) {
   return "module '" + getModulePath(module) + "'";
 }
 
-/// Lists the names of the ops of one kind in a container.
+/// Appends the names of all `OpTy` ops in a container to a message.
 template <typename OpTy>
 static void listNames(InFlightDiagnostic &diag, Operation *module,
                       StringRef none) {
-  // An error about one child out of thousands need not name them all.
+  // Keeps the message short in a container with thousands of children.
   constexpr unsigned maxNames = 16;
   SmallVector<StringRef> names;
   unsigned count = 0;
@@ -223,8 +222,8 @@ static void listNames(InFlightDiagnostic &diag, Operation *module,
 // Containers
 //===----------------------------------------------------------------------===//
 
-/// A name is one segment of a path.
-/// A symbol without a name is printed as what does not parse.
+/// Verifies that a name is one segment of a path. An empty name would not parse
+/// after printing.
 static LogicalResult verifySymbol(Operation *op, StringRef name) {
   if (name.empty())
     return op->emitOpError("name must not be empty");
@@ -247,7 +246,8 @@ static LogicalResult verifyClass(Operation *op, StringRef name) {
   return success();
 }
 
-/// A module holds parameters, children and one forward.
+/// Verifies that a module contains parameters, children and at most one
+/// forward.
 static LogicalResult verifyMembers(Operation *module) {
   for (Operation &op : module->getRegion(0).getOps()) {
     if (isa<NetModuleOp, ParameterOp>(op))
@@ -285,8 +285,8 @@ static LogicalResult verifyMembers(Operation *module) {
   return success();
 }
 
-/// A demand with a letter missing, or at a module, would be one that nobody
-/// checks.
+/// Verifies the fusion attributes. Passes would silently ignore a misspelled
+/// attribute, or one at a module.
 static LogicalResult verifyAttributes(Operation *op) {
   constexpr StringRef known[] = {kMustFuseAttrName, kExpectSitesAttrName,
                                  kNoFuseAttrName, kRefusalsAttrName};
@@ -328,8 +328,8 @@ static FuseDialect &getDialect(Operation *op) {
   return *cast<FuseDialect>(op->getDialect());
 }
 
-/// Ties are verified here and not one by one: a table of symbols serves all.
-/// The parameters themselves have been verified before.
+/// Verifies all ties of a model together, so that they share symbol tables. The
+/// parameters are already verified.
 static LogicalResult verifyTies(ModelOp model) {
   if (!getDialect(model).hasTies)
     return success();
@@ -411,7 +411,7 @@ LogicalResult GetParameterOp::verifySymbolUses(SymbolTableCollection &tables) {
 // Calls
 //===----------------------------------------------------------------------===//
 
-/// Looks up the forward of `callee`, or says what is wrong with the name.
+/// Looks up the forward of `callee`. Emits an error if there is none.
 static FailureOr<FunctionOpInterface>
 resolveForward(SymbolTableCollection &tables, Operation *call,
                SymbolRefAttr callee) {
@@ -433,7 +433,7 @@ resolveForward(SymbolTableCollection &tables, Operation *call,
   return forward;
 }
 
-/// The values fit what `forward` takes.
+/// Verifies that the values match the arguments of `forward`.
 static LogicalResult verifyArguments(Operation *call, TypeRange types,
                                      FunctionOpInterface forward,
                                      StringRef path) {
@@ -494,8 +494,8 @@ SmallVector<IdentityCallOp> fuse::getIdentities(FusedCallOp fused) {
   return identities;
 }
 
-/// The recipes of a call are made of parameters of its members, and can be
-/// undone.
+/// Verifies that the recipes of a call read parameters of its members and are
+/// invertible or keep the parameters.
 static LogicalResult verifyWeights(FusedCallOp call,
                                    SymbolTableCollection &tables) {
   Operation *scope = getEnclosingModule(call);
@@ -575,7 +575,7 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
       return emitOpError() << "site '" << getSite()
                            << "' has no fuse.identity_call of member '"
                            << pathOf(i + 1) << "'";
-    // They stand for values of the chain, and are gone when it is back.
+    // These values are placeholders, which unfusing removes.
     for (Value value : passed)
       for (Operation *user : value.getUsers())
         if (user != identity.getOperation())
@@ -585,7 +585,7 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
                  << pathOf(i + 1) << "'; only what the last one gives may be";
     passed = identity.getOutputs();
     llvm::append_range(sides, identity.getIgnored());
-    // What undoing the fusion will pass to the member.
+    // The values that unfusing will pass to the member.
     llvm::append_range(available, forwards[i].getResultTypes());
     ArrayRef<Type> takes = forwards[i + 1].getArgumentTypes();
     for (auto [j, source] : llvm::enumerate(identity.getInterface())) {

@@ -41,9 +41,9 @@ struct SiteReport {
   std::optional<RefusalKind> refusal;
   std::string detail, at, location;
   /// Gain, or for a refused site the predicted gain. The prediction is exact if
-  /// the bodies of the members form kernels; otherwise it is the traffic between
-  /// members or ops. Unknown for declared kernels and for sites that are not a
-  /// chain.
+  /// the bodies of the members form kernels; otherwise it is the traffic
+  /// between members or ops. Unknown for declared kernels and for sites that
+  /// are not a chain.
   std::optional<SiteGain> gain;
   /// Tied parameters of the members: `name = owner`.
   std::vector<std::string> tied;
@@ -58,7 +58,8 @@ struct Explanation {
 };
 
 struct ExplainOptions {
-  /// Patterns, as in `fuse-match-modules`. Without patterns, only ops are fused.
+  /// Patterns, as in `fuse-match-modules`. Without patterns, only ops are
+  /// fused.
   std::vector<std::string> patterns;
   std::string target;
   /// Files with patterns and kernels, as in `fuse-match-modules`.
