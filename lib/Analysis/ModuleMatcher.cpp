@@ -181,7 +181,7 @@ bool ModuleMatcher::followChain(
       std::string path = site.members[site.calls.size() - 1]->getPath();
       if (elsewhere)
         return refuse(site, RefusalKind::MembersInDifferentBlocks, other,
-                      describe(graph, other) + " stands in another block");
+                      describe(graph, other) + " is in another block");
       if (!other)
         return refuse(site, RefusalKind::NotAChain, last,
                       "the result of '" + path + "' is not used");
@@ -194,7 +194,7 @@ bool ModuleMatcher::followChain(
   }
   if (site.calls.back()->getNumResults() == 0)
     return refuse(site, RefusalKind::NoResult, site.calls.back(),
-                  "'" + site.members.back()->getPath() + "' gives nothing");
+                  "'" + site.members.back()->getPath() + "' has no results");
   return true;
 }
 
@@ -216,7 +216,7 @@ bool ModuleMatcher::checkUses(ModuleSite &site) {
           return refuse(site, RefusalKind::IntermediateHasOtherUsers, outside,
                         describe(graph, outside) + " uses the result of '" +
                             site.members[i]->getPath() + "', which kernel '" +
-                            site.kernel + "' can not return");
+                            site.kernel + "' cannot return");
         if (outside)
           site.also.push_back(position);
         ++position;
@@ -228,9 +228,8 @@ bool ModuleMatcher::checkUses(ModuleSite &site) {
         continue;
       if (!def->isBeforeInBlock(first))
         return refuse(site, RefusalKind::SideInputMadeLater, def,
-                      describe(graph, def) + " makes an input of '" +
-                          site.members[i]->getPath() +
-                          "' behind the call of '" +
+                      describe(graph, def) + " computes an input of '" +
+                          site.members[i]->getPath() + "' after the call of '" +
                           site.members.front()->getPath() + "'");
     }
   }
@@ -283,7 +282,7 @@ bool ModuleMatcher::checkBodies(ModuleSite &site) {
       if (node->isExternal) {
         if (kernelIsGenerated)
           return refuse(site, RefusalKind::MemberWithoutBody, node->op,
-                        "'" + node->getPath() + "' is declared only");
+                        "'" + node->getPath() + "' is only declared");
         continue;
       }
       bool fused = node->hasFusedCalls;
@@ -316,7 +315,7 @@ bool ModuleMatcher::checkWeights(ModuleSite &site) {
                     "kernel '" + site.kernel + "' stores '" +
                         wanted.getName().getValue() + "', a " +
                         stringifyRecipeKind(wanted.getKind()) +
-                        " that rounds, and does not keep the parameters");
+                        " that rounds without 'keep'");
     RecipeOrProblem recipe =
         instantiate(wanted, prefix, members, graph.getTables());
     if (auto *problem = std::get_if<std::string>(&recipe))
@@ -443,7 +442,7 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
     return refuseParent(RefusalKind::ClassDiffers, child->op,
                         "'" + child->getPath() + "' has class '" +
                             child->getModule().getClassName() +
-                            "', the pattern says '" +
+                            "', the pattern expects '" +
                             member.className.getText() + "'");
   }
   for (auto [i, children] : llvm::enumerate(allowed))

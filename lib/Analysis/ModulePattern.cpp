@@ -86,7 +86,7 @@ FailureOr<std::vector<ModulePattern>> PatternReader::read() {
   kernel = text.substr(arrow + 2).trim();
   StringRef chain = text.take_front(arrow).trim();
   if (kernel.empty())
-    return error("has no kernel name behind '->'");
+    return error("has no kernel name after '->'");
 
   LogicalResult result = success();
   if (chain.consume_front("@")) {
@@ -167,7 +167,7 @@ LogicalResult PatternReader::add(ArrayRef<StringRef> classes,
       return error(llvm::toString(pathGlob.takeError()));
     if (pathGlob->endsInAnyDepth())
       return error("path glob '" + path +
-                   "' ends in '**', which names no member in particular");
+                   "' ends in '**', which does not name a member");
     pattern.members.push_back({std::move(*classGlob), std::move(*pathGlob)});
   }
   patterns.push_back(std::move(pattern));
@@ -252,7 +252,7 @@ fuse::loadLibraries(MLIRContext *context, ArrayRef<std::string> files) {
     if (!module)
       return emitError(UnknownLoc::get(context))
              << "library '" << file
-             << "' can not be read: " << llvm::toString(module.takeError());
+             << "' cannot be read: " << llvm::toString(module.takeError());
     bool any = false;
     for (Operation &op : (*module)->getOps()) {
       auto model = dyn_cast<ModelOp>(op);

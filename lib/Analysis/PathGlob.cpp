@@ -76,7 +76,7 @@ static Expected<bool> appendNumbers(StringRef glob, StringRef range,
     if (!looksLikeNumbers(range))
       return false;
     return makeError(glob, "'[" + range +
-                               "]' is no range of numbers; expected "
+                               "]' is not a range of numbers; expected "
                                "[first-last], or {a,b} for single ones");
   }
   if (first > last)
@@ -147,8 +147,8 @@ Expected<PathGlob> PathGlob::create(StringRef text) {
       continue;
     }
     if (segment.contains("**"))
-      return makeError(text, "'**' must be a segment of its own, got '" +
-                                 segment + "'");
+      return makeError(text,
+                       "'**' must be a whole segment, got '" + segment + "'");
     Expected<std::string> expanded = expandAlternatives(text, segment);
     if (!expanded)
       return expanded.takeError();

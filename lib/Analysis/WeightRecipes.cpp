@@ -36,13 +36,13 @@ RecipeOrProblem fuse::instantiate(RecipeAttr wanted, StringRef prefix,
     auto [position, name] = source.getValue().split(':');
     unsigned number;
     if (position.getAsInteger(10, number) || name.empty())
-      return about + "takes '" + source.str() + "'; expected position:name";
+      return about + "reads '" + source.str() + "'; expected position:name";
     if (number >= members.size())
-      return about + "takes a parameter of member " + std::to_string(number) +
+      return about + "reads a parameter of member " + std::to_string(number) +
              ", there are " + std::to_string(members.size());
     ParameterOp parameter = lookupIn(tables, members[number], name);
     if (!parameter)
-      return about + "takes '" + name.str() + "', which '" +
+      return about + "reads '" + name.str() + "', which '" +
              getModulePath(members[number]) + "' does not have";
     sources.push_back(StringAttr::get(context, getParameterName(parameter)));
     types.push_back(cast<RankedTensorType>(parameter.getType()));
@@ -121,7 +121,7 @@ LogicalResult Readers::checkRead(ParameterOp parameter, Operation *reader,
                                  ? parameter
                                  : cast<ParameterOp>(it->first))
          << "' as '" << claim.recipe.getName().getValue() << "', and '"
-         << getModulePath(reader) << "' reads it as it is";
+         << getModulePath(reader) << "' reads the original";
     if (parameter.getTiedTo())
       diag << ", by the tied name '" << getParameterName(parameter) << "'";
     diag << "; write 'keep' to store it as well";
@@ -200,7 +200,7 @@ FailureOr<SmallVector<RecipeAttr>> fuse::collectRecipes(ModelOp model) {
       if (other != recipe) {
         call.emitError() << "site '" << call.getSite() << "' stores '"
                          << recipe.getName().getValue() << "' as " << recipe
-                         << ", another site as " << other;
+                         << ", another site stores it as " << other;
         return WalkResult::interrupt();
       }
       if (lookupParameter(tables, model, recipe.getName().getValue())) {
@@ -226,7 +226,7 @@ FailureOr<SmallVector<RecipeAttr>> fuse::collectRecipes(ModelOp model) {
             continue;
           InFlightDiagnostic diag = call.emitError();
           diag << "parameter '" << source.getValue()
-               << "' is wanted in two layouts: as " << recipe << " by site '"
+               << "' is needed in two layouts: as " << recipe << " by site '"
                << call.getSite() << "' and as " << claim.recipe << " by site '"
                << claim.call.getSite() << "'";
           return WalkResult::interrupt();

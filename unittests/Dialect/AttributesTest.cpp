@@ -80,14 +80,14 @@ TEST_F(AttributesTest, RecipeHasWhatItsKindTakes) {
   Type i8 = builder.getI8Type();
   EXPECT_EQ(check(RecipeKind::Concat, 2, 0, 0, {}, {}), "");
   EXPECT_EQ(check(RecipeKind::Concat, 2, 0, 1, {}, {}),
-            "recipe 'w' can not concat an offset of 1");
+            "recipe 'w' cannot concat an offset of 1");
   EXPECT_EQ(check(RecipeKind::Concat, 2, 4, 0, {}, {}),
-            "recipe 'w' can not concat blocks of 4 rows");
+            "recipe 'w' cannot concat blocks of 4 rows");
   EXPECT_EQ(check(RecipeKind::Concat, 2, 0, 0, i8, half),
-            "recipe 'w' can not concat to a type or scale");
+            "recipe 'w' cannot concat to a type or scale");
   EXPECT_EQ(check(RecipeKind::Interleave, 2, 4, 0, {}, {}), "");
   EXPECT_EQ(check(RecipeKind::Interleave, 2, 0, 0, {}, {}),
-            "recipe 'w' can not interleave blocks of 0 rows");
+            "recipe 'w' cannot interleave blocks of 0 rows");
   EXPECT_EQ(check(RecipeKind::Quantize, 1, 0, 0, i8, half), "");
   EXPECT_EQ(check(RecipeKind::Quantize, 1, 0, 0, i8, {}),
             "recipe 'w' needs a type and a scale");

@@ -458,8 +458,8 @@ ProvenanceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        ArrayRef<StringAttr> commuted,
                        ArrayRef<DictionaryAttr> attributes) {
   if (places.empty() && commuted.empty() && attributes.empty())
-    return emitError() << "provenance must say something; leave it out where "
-                          "the chain was canonical";
+    return emitError() << "provenance is empty; omit it if the chain was "
+                          "canonical";
   llvm::SmallDenseSet<int64_t> seen;
   for (int64_t place : places) {
     if (place < 0 || place > std::numeric_limits<int32_t>::max())
@@ -582,27 +582,27 @@ LogicalResult RecipeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   StringRef kindName = stringifyRecipeKind(kind);
   bool permutes = kind == RecipeKind::Concat || kind == RecipeKind::Interleave;
   if (permutes && sources.size() < 2)
-    return error() << "takes at least two parameters, got " << sources.size();
+    return error() << "needs at least two parameters, got " << sources.size();
   size_t expected = kind == RecipeKind::Fold ? 2 : 1;
   if (!permutes && sources.size() != expected)
-    return error() << "takes " << expected << " parameters, got "
+    return error() << "needs " << expected << " parameters, got "
                    << sources.size();
   llvm::StringSet<> seen;
   for (StringAttr source : sources) {
     if (source.empty())
       return error() << "has a parameter without a name";
     if (!seen.insert(source.getValue()).second)
-      return error() << "takes parameter '" << source.getValue() << "' twice";
+      return error() << "reads parameter '" << source.getValue() << "' twice";
   }
   // The syntax cannot express these errors, but builders of attributes can.
   if (kind == RecipeKind::Interleave ? block < 1 : block != 0)
-    return error() << "can not " << kindName << " blocks of " << block
+    return error() << "cannot " << kindName << " blocks of " << block
                    << " rows";
   if (kind != RecipeKind::Fold && offset != 0)
-    return error() << "can not " << kindName << " an offset of " << offset;
+    return error() << "cannot " << kindName << " an offset of " << offset;
   if (kind != RecipeKind::Quantize) {
     if (storageType || scale)
-      return error() << "can not " << kindName << " to a type or scale";
+      return error() << "cannot " << kindName << " to a type or scale";
     return success();
   }
   if (!storageType || !scale || !scale.getType().isF64())
@@ -629,7 +629,7 @@ RecipeAttr::inferType(ArrayRef<RankedTensorType> sources,
   case RecipeKind::Concat:
   case RecipeKind::Interleave:
     if (shape.empty())
-      return error() << "takes rows of " << first << ", which has none";
+      return error() << "reads rows of " << first << ", which has none";
     for (auto [name, type] :
          llvm::drop_begin(llvm::zip_equal(getSources(), sources))) {
       bool sameRows = getKind() == RecipeKind::Concat || !type.getRank() ||
@@ -637,13 +637,13 @@ RecipeAttr::inferType(ArrayRef<RankedTensorType> sources,
       if (type.getElementType() != first.getElementType() ||
           type.getRank() != first.getRank() || !sameRows ||
           type.getShape().drop_front() != first.getShape().drop_front())
-        return error() << "takes '" << getSources().front().getValue()
+        return error() << "combines '" << getSources().front().getValue()
                        << "' of type " << first << " with '" << name.getValue()
                        << "' of type " << type;
       shape[0] += type.getDimSize(0);
     }
     if (getBlock() > 0 && first.getDimSize(0) % getBlock() != 0)
-      return error() << "takes blocks of " << getBlock() << " rows, " << first
+      return error() << "reads blocks of " << getBlock() << " rows, " << first
                      << " has " << first.getDimSize(0);
     return RankedTensorType::get(shape, first.getElementType());
   case RecipeKind::Fold:

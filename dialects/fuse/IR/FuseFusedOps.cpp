@@ -75,7 +75,7 @@ public:
       for (auto extra : extras.template getAsRange<StringAttr>()) {
         if (!llvm::is_contained(allowedExtras, extra.getValue())) {
           InFlightDiagnostic diag = op.emitOpError();
-          diag << "can not return '" << extra.getValue() << "'; it returns ";
+          diag << "cannot return '" << extra.getValue() << "'; it returns ";
           llvm::interleaveComma(allowedExtras, diag);
           return diag;
         }
@@ -103,7 +103,7 @@ public:
     for (NamedAttribute entry : rounding.getTypes())
       if (!used.contains(entry.getName().getValue()))
         return op.emitOpError()
-               << "gives a type to rounding point '"
+               << "has a type for rounding point '"
                << entry.getName().getValue() << "', where it has no member";
     if (rounding.getBiasPlace() != BiasPlace::BeforeRounding && !hasBias)
       return op.emitOpError("has no bias to add after rounding");
@@ -561,7 +561,8 @@ ParseResult GroupOp::parse(OpAsmParser &parser, OperationState &result) {
                     provenance))
     return failure();
   if (extras || scales)
-    return parser.emitError(loc) << "a group takes no 'also' and no 'scales'";
+    return parser.emitError(loc)
+           << "a group supports neither 'also' nor 'scales'";
   Properties &properties = result.getOrAddProperties<Properties>();
   properties.rounding = rounding;
   properties.origins = origins;
@@ -593,7 +594,7 @@ void GroupOp::print(OpAsmPrinter &printer) {
 
 LogicalResult GroupOp::verify() {
   if (getBody().front().getArgumentTypes() != getInputs().getTypes())
-    return emitOpError() << "body takes " << getBody().getArgumentTypes()
+    return emitOpError() << "body expects " << getBody().getArgumentTypes()
                          << ", inputs are " << getInputs().getTypes();
   return success();
 }

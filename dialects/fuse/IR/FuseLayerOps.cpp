@@ -124,10 +124,10 @@ LogicalResult fuse::verifyLinear(EmitError emitError,
   int64_t out = types.weight.getShape()[0], in = types.weight.getShape()[1];
   if (types.x.getShape().back() != in)
     return emitError() << "'x' has " << types.x.getShape().back()
-                       << " features, 'weight' takes " << in;
+                       << " features, 'weight' expects " << in;
   if (types.y.getShape().back() != out)
     return emitError() << "'y' has " << types.y.getShape().back()
-                       << " features, 'weight' gives " << out;
+                       << " features, 'weight' returns " << out;
   if (failed(verifyCompatibleShape(types.x.getShape().drop_back(),
                                    types.y.getShape().drop_back())))
     return emitError() << "leading dimensions of 'x' and 'y' must be the "
@@ -206,7 +206,7 @@ LogicalResult LinearOp::verify() {
     return emitOpError("with quantized operands needs scales");
   if (!quantized && (getInputScaleAttr() || getWeightScaleAttr() ||
                      getChannelScale() || getDynamicScale()))
-    return emitOpError("with floating-point operands takes no scales");
+    return emitOpError("with floating-point operands does not support scales");
   if (getInputScaleAttr() && getDynamicScale())
     return emitOpError("has two scales for its input: a number in 'scales' "
                        "and 'dynamic_scale'");
@@ -282,14 +282,13 @@ LogicalResult DynamicQuantizeOp::verify() {
   if (getScope() == ScaleScope::PerTensor) {
     if (scale.getRank() == 1 && scale.getShape().front() == 1)
       return success();
-    return emitOpError() << "per_tensor gives a scale of type tensor<1xf32>, "
-                            "got "
+    return emitOpError() << "per_tensor scale must be tensor<1xf32>, got "
                          << scale;
   }
   if (x.getRank() < 2)
     return emitOpError() << "per_token needs a dimension of tokens, got " << x;
   if (scale.getShape() != x.getShape().drop_back())
-    return emitOpError() << "per_token gives scales of type "
+    return emitOpError() << "per_token scales must be "
                          << RankedTensorType::get(x.getShape().drop_back(),
                                                   scale.getElementType())
                          << ", got " << scale;

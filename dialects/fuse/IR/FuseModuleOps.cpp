@@ -258,7 +258,7 @@ static LogicalResult verifyMembers(Operation *module) {
     auto function = dyn_cast<FunctionOpInterface>(op);
     if (!function)
       return op.emitOpError()
-             << "can not stand in a "
+             << "cannot be in a "
              << (isa<ModelOp>(module) ? "fuse.model" : "fuse.module")
              << "; expected fuse.module, fuse.parameter or the forward";
     if (function.getName() != kForwardName)
@@ -347,7 +347,7 @@ static LogicalResult verifyTies(ModelOp model) {
     };
     ParameterOp owner = getOwner(tables, parameter);
     if (!owner)
-      return fail("which is no parameter of the model");
+      return fail("which is not a parameter of the model");
     if (owner == parameter)
       return fail("which is itself");
     if (owner.getTiedTo())
@@ -390,7 +390,7 @@ LogicalResult ParameterOp::verify() {
 LogicalResult GetParameterOp::verifySymbolUses(SymbolTableCollection &tables) {
   Operation *scope = getEnclosingModule(*this);
   if (!scope)
-    return emitOpError("must stand in the forward of a fuse.module");
+    return emitOpError("must be in the forward of a fuse.module");
   auto parameter = dyn_cast_or_null<ParameterOp>(
       lookupSymbol(tables, scope, getParameterAttr()));
   if (!parameter) {
@@ -418,7 +418,7 @@ resolveForward(SymbolTableCollection &tables, Operation *call,
   Operation *scope = getEnclosingModule(call);
   if (!scope)
     return call->emitOpError(
-        "must stand in the forward of a fuse.model or fuse.module");
+        "must be in the forward of a fuse.model or fuse.module");
   NetModuleOp module = lookupModule(tables, call, callee);
   if (!module) {
     InFlightDiagnostic diag = call->emitOpError();
@@ -441,7 +441,7 @@ static LogicalResult verifyArguments(Operation *call, TypeRange types,
   unsigned total = forward.getNumArguments();
   if (types.size() < required || types.size() > total) {
     InFlightDiagnostic diag = call->emitOpError();
-    diag << "passes " << types.size() << " values, '" << path << "' takes ";
+    diag << "passes " << types.size() << " values, '" << path << "' expects ";
     if (required != total)
       diag << required << " to ";
     return diag << total;
@@ -450,7 +450,7 @@ static LogicalResult verifyArguments(Operation *call, TypeRange types,
     if (type != forward.getArgumentTypes()[i])
       return call->emitOpError()
              << "passes " << type << " as argument " << i << ", '" << path
-             << "' takes " << forward.getArgumentTypes()[i];
+             << "' expects " << forward.getArgumentTypes()[i];
   return success();
 }
 
@@ -458,8 +458,8 @@ static LogicalResult verifyOutputs(Operation *call, TypeRange types,
                                    FunctionOpInterface forward,
                                    StringRef path) {
   if (types != TypeRange(forward.getResultTypes()))
-    return call->emitOpError() << "gives " << types << ", '" << path
-                               << "' gives " << forward.getResultTypes();
+    return call->emitOpError() << "returns " << types << ", '" << path
+                               << "' returns " << forward.getResultTypes();
   return success();
 }
 
@@ -504,8 +504,9 @@ static LogicalResult verifyWeights(FusedCallOp call,
     prefix += ".";
   for (auto recipe : call.getWeightsAttr().getAsRange<RecipeAttr>()) {
     if (!recipe.isInvertible() && !recipe.getKeep())
-      return call.emitOpError() << "recipe '" << recipe.getName().getValue()
-                                << "' rounds and does not keep its parameters";
+      return call.emitOpError()
+             << "recipe '" << recipe.getName().getValue()
+             << "' rounds without 'keep'; its parameters cannot be restored";
     SmallVector<RankedTensorType> types;
     for (StringAttr source : recipe.getSources()) {
       StringRef name = source.getValue();
@@ -519,9 +520,9 @@ static LogicalResult verifyWeights(FusedCallOp call,
       if (inScope && inMember)
         parameter = lookupBelow(tables, scope, name);
       if (!parameter)
-        return call.emitOpError()
-               << "recipe '" << recipe.getName().getValue() << "' takes '"
-               << source.getValue() << "', which is no parameter of a member";
+        return call.emitOpError() << "recipe '" << recipe.getName().getValue()
+                                  << "' reads '" << source.getValue()
+                                  << "', which is not a parameter of a member";
       types.push_back(cast<RankedTensorType>(parameter.getType()));
     }
     if (failed(recipe.inferType(types, [&] { return call.emitOpError(); })))
@@ -563,8 +564,8 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
     outputs.push_back(intermediates[position]);
   }
   if (getResultTypes() != TypeRange(outputs))
-    return emitOpError() << "gives " << getResultTypes()
-                         << ", its members give " << outputs;
+    return emitOpError() << "returns " << getResultTypes()
+                         << ", its members return " << outputs;
   if (getWeightsAttr() && failed(verifyWeights(*this, tables)))
     return failure();
   SmallVector<Value> sides;
@@ -582,24 +583,25 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
           return emitOpError()
                  << "site '" << getSite() << "' is read by '" << user->getName()
                  << "' before the fuse.identity_call of member '"
-                 << pathOf(i + 1) << "'; only what the last one gives may be";
+                 << pathOf(i + 1)
+                 << "'; only results of the last call may be read";
     passed = identity.getOutputs();
     llvm::append_range(sides, identity.getIgnored());
     // The values that unfusing will pass to the member.
     llvm::append_range(available, forwards[i].getResultTypes());
-    ArrayRef<Type> takes = forwards[i + 1].getArgumentTypes();
+    ArrayRef<Type> expected = forwards[i + 1].getArgumentTypes();
     for (auto [j, source] : llvm::enumerate(identity.getInterface())) {
-      if (source >= 0 || j >= takes.size())
+      if (source >= 0 || j >= expected.size())
         continue;
       uint64_t position = -1 - source;
       if (position >= available.size())
         return identity.emitOpError()
                << "'interface' names intermediate " << position
                << ", there are " << available.size();
-      if (available[position] != takes[j])
+      if (available[position] != expected[j])
         return identity.emitOpError()
                << "intermediate " << position << " is " << available[position]
-               << ", '" << pathOf(i + 1) << "' takes " << takes[j]
+               << ", '" << pathOf(i + 1) << "' expects " << expected[j]
                << " as argument " << j;
     }
   }
@@ -615,14 +617,14 @@ LogicalResult IdentityCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(forward))
     return failure();
   if (getValues().getTypes() != getResultTypes())
-    return emitOpError() << "gives " << getResultTypes() << ", its values are "
-                         << getValues().getTypes();
+    return emitOpError() << "returns " << getResultTypes()
+                         << ", its values are " << getValues().getTypes();
   std::string path = toPath(getCallee());
   unsigned required = getNumRequiredArguments(*forward);
   unsigned total = forward->getNumArguments();
   if (getInterface().size() < required || getInterface().size() > total)
     return emitOpError() << "'interface' has " << getInterface().size()
-                         << " entries, '" << path << "' takes " << total
+                         << " entries, '" << path << "' expects " << total
                          << " values";
   int64_t numIgnored = getIgnored().size();
   SmallVector<bool> used(numIgnored);
@@ -636,7 +638,7 @@ LogicalResult IdentityCallOp::verifySymbolUses(SymbolTableCollection &tables) {
     Type type = getIgnored()[source].getType();
     if (type != forward->getArgumentTypes()[i])
       return emitOpError() << "ignores " << type << " as argument " << i
-                           << ", '" << path << "' takes "
+                           << ", '" << path << "' expects "
                            << forward->getArgumentTypes()[i];
   }
   if (!llvm::all_of(used, [](bool b) { return b; }))
@@ -706,7 +708,7 @@ LogicalResult KernelOp::verify() {
       unsigned number;
       if (position.getAsInteger(10, number) || name.empty())
         return emitOpError()
-               << "recipe '" << recipe.getName().getValue() << "' takes '"
+               << "recipe '" << recipe.getName().getValue() << "' reads '"
                << source.getValue()
                << "'; expected position:name, such as 1:gate.weight";
     }

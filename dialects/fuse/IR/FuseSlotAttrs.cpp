@@ -23,8 +23,8 @@ HardwareAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "device type " << stringifyDeviceType(device)
                        << " has no capabilities; only gpu has";
   if (to && from > to)
-    return emitError() << "capabilities from " << from << " to " << to
-                       << " are none";
+    return emitError() << "range of capabilities from " << from << " to " << to
+                       << " is empty";
   return success();
 }
 

@@ -31,7 +31,7 @@ static LogicalResult verifyWord(Operation *op, StringRef what, StringRef word) {
   });
   if (!plain)
     return op->emitOpError() << what << " '" << word
-                             << "' must be made of letters, digits, _ and -";
+                             << "' must consist of letters, digits, _ and -";
   return success();
 }
 
@@ -39,8 +39,7 @@ static LogicalResult verifyWord(Operation *op, StringRef what, StringRef word) {
 static FunctionOpInterface verifyFunction(Operation &op, StringRef name) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function || function.getName() != name) {
-    op.emitOpError() << "can not stand here; expected a function '" << name
-                     << "'";
+    op.emitOpError() << "cannot be here; expected a function '" << name << "'";
     return {};
   }
   if (function.isExternal() || !function.getFunctionBody().hasOneBlock()) {
@@ -133,7 +132,7 @@ LogicalResult CallSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
           if (isWhole(other))
             names.push_back(other.getSymName());
     if (names.empty())
-      return diag << "there are none here";
+      return diag << "no slot is visible here";
     return diag << "expected one of " << llvm::join(names, ", ");
   }
   auto type = cast<FunctionType>(slot.getSignature());
@@ -223,7 +222,7 @@ LogicalResult SlotKernelOp::verify() {
     return failure();
   if (getName() == kEagerName)
     return emitOpError() << "name '" << kEagerName
-                         << "' is that of the body of a slot";
+                         << "' is reserved for the body of a slot";
   for (StringAttr alias :
        getAliases() ? getAliasesAttr().getAsRange<StringAttr>()
                     : ArrayAttr::get(getContext(), {}).getAsRange<StringAttr>())
@@ -237,7 +236,7 @@ LogicalResult SlotKernelOp::verifyRegions() {
   for (Operation &op : getBody().getOps()) {
     auto implementation = dyn_cast<ImplementationOp>(op);
     if (!implementation)
-      return op.emitOpError("can not stand in a fuse.slot_kernel; expected "
+      return op.emitOpError("cannot be in a fuse.slot_kernel; expected "
                             "fuse.implementation");
     // The choice between the two would be ambiguous.
     for (ImplementationOp other : others)

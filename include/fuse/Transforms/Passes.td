@@ -298,8 +298,8 @@ def QuantizeLinearsPass
 
     With `weights=quantize` (default), a weight stays a floating-point argument
     and is quantized before its linear. With `weights=stored`, the argument has
-    the storage type, and the caller passes stored values from `python -m
-    fuse_mlir calibrate`.
+    the storage type, and the caller passes the stored values of
+    `python -m fuse_mlir calibrate`.
 
     A linear without an entry is an error unless `allow-missing` is set. Other
     errors are an entry without a linear and a scale that kernels cannot use,

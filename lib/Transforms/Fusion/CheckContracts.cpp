@@ -262,7 +262,7 @@ static LogicalResult checkModules(Operation *op, const Fusions &fusions,
       auto reason = fusions.reasons.find(path);
       diag.attachNote() << "'" << path << "': "
                         << (reason == fusions.reasons.end()
-                                ? "no site that was asked for contains it"
+                                ? "no requested site contains it"
                                 : reason->second);
     }
     if (missing.size() > kMaxNotes)
@@ -310,7 +310,7 @@ struct CheckContracts : fuse::impl::CheckContractsPassBase<CheckContracts> {
         });
         check(op, fusions, modules);
       } else {
-        op->emitError("has a fusion contract, but is neither a model nor a "
+        op->emitError("has a fusion contract but is neither a model nor a "
                       "function");
         signalPassFailure();
       }

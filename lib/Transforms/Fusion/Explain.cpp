@@ -235,7 +235,7 @@ static SiteReport reportCall(FusedCallOp call, SymbolTableCollection &tables,
     auto reason = reasons.find(body);
     if (reason != reasons.end()) {
       report = reason->second;
-      report.detail = "no kernel forms of the members; " + report.detail;
+      report.detail = "the members form no kernel; " + report.detail;
     } else {
       other = "the members form no kernel, the pattern asks for " +
               call.getKernel().str();
@@ -280,9 +280,8 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
   if (options.patterns.empty() &&
       !(options.target.empty() && options.libraries.empty()))
     return emitError(root->getLoc())
-           << "without patterns, nothing asks for a declared kernel; expected "
-              "no "
-           << (options.target.empty() ? "libraries" : "target");
+           << (options.target.empty() ? "libraries" : "target")
+           << " has no effect without patterns";
   SymbolTableCollection before;
   matching.onRefusal = [&](const ModuleSite &site) {
     refused.push_back(reportRefusal(site.id, "modules", *site.refusal,

@@ -38,8 +38,8 @@ struct ObserveActivations
     auto returns = function.getOps<func::ReturnOp>();
     if (!function.getBody().hasOneBlock() || returns.empty()) {
       function.emitError() << "'" << function.getName()
-                           << "' has control flow between blocks, so that "
-                              "observed values may not reach its return";
+                           << "' has several blocks, so that observed values "
+                              "may not dominate its return";
       return signalPassFailure();
     }
     // Linears that read the same value share one result.
@@ -59,7 +59,7 @@ struct ObserveActivations
                                        .category("quant")
                                        .subCategory(DEBUG_TYPE))
           << remark::reason("{0}", isFloat ? "the linear is in a nested region"
-                                           : "the linear is quantized already");
+                                           : "the linear is already quantized");
     }
     func::ReturnOp terminator = *returns.begin();
     // Values that an earlier run observes are not added again.

@@ -130,7 +130,7 @@ private:
       if (!llvm::is_contained(llvm::make_second_range(names), name)) {
         InFlightDiagnostic diag = getOperation().emitError();
         diag << "scales are given for '" << name
-             << "', which is no linear; the linears are ";
+             << "', which is not a linear; the linears are ";
         listNames(diag);
         return diag;
       }
@@ -138,9 +138,8 @@ private:
       return success();
     for (const auto &[op, name] : names)
       if (table.find(name) == table.end())
-        return op->emitError()
-               << "no scales are given for linear '" << name
-               << "'; allow-missing leaves such linears as they are";
+        return op->emitError() << "no scales are given for linear '" << name
+                               << "'; allow-missing skips such linears";
     return success();
   }
 
@@ -149,11 +148,10 @@ private:
     RankedTensorType xType = linear.getX().getType();
     if (!isa<Float16Type, BFloat16Type, Float32Type>(xType.getElementType()) ||
         linear.getWeight().getDefiningOp<DequantizeOp>())
-      return linear.emitOpError() << "'" << name << "' is quantized already";
+      return linear.emitOpError() << "'" << name << "' is already quantized";
     if (inputs == Activations::PerToken && xType.getRank() < 2)
-      return linear.emitOpError()
-             << "'" << name << "' reads one token of type " << xType
-             << "; activations=per_tensor gives it a scale";
+      return linear.emitOpError() << "'" << name << "' reads one token of type "
+                                  << xType << "; use activations=per_tensor";
     OpBuilder builder(linear);
     FloatAttr weightScale =
         scales.weight ? builder.getF64FloatAttr(*scales.weight) : FloatAttr();
@@ -199,12 +197,12 @@ private:
     auto argument = dyn_cast<BlockArgument>(weight);
     if (!argument || argument.getOwner() != &getOperation().front())
       return linear.emitOpError()
-             << "'" << name << "' has a weight that is computed; "
+             << "'" << name << "' has a computed weight; "
              << "weights=stored needs an argument of the function";
     if (!weight.hasOneUse())
       return linear.emitOpError()
              << "'" << name << "' shares its weight with another op; "
-             << "weights=stored needs one that it alone reads";
+             << "weights=stored needs a weight without other users";
     return success();
   }
 

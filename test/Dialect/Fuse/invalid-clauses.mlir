@@ -218,7 +218,7 @@ func.func @layer_norm_with_offset(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 
 // -----
 
-// expected-error @below {{provenance must say something; leave it out where the chain was canonical}}
+// expected-error @below {{provenance is empty; omit it if the chain was canonical}}
 #provenance = #fuse.provenance<places = []>
 
 // -----

@@ -111,7 +111,7 @@ func.func @weight_dynamic(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>,
 
 func.func @up_features(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>,
                        %v: tensor<64x32xf32>) {
-  // expected-error @below {{member 'up': 'x' has 64 features, 'weight' takes 32}}
+  // expected-error @below {{member 'up': 'x' has 64 features, 'weight' expects 32}}
   %0 = fuse.gated_mlp %x gate(%w) up(%v) down(%w) act(silu) rounding(exact)
      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x32xf32>,
         tensor<64x64xf32>) -> tensor<?x64xf32>
@@ -132,7 +132,7 @@ func.func @gate_and_up(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>,
 // -----
 
 func.func @down_features(%x: tensor<?x64xf32>, %w: tensor<128x64xf32>) {
-  // expected-error @below {{member 'down': 'x' has 128 features, 'weight' takes 64}}
+  // expected-error @below {{member 'down': 'x' has 128 features, 'weight' expects 64}}
   %0 = fuse.mlp %x up(%w) down(%w) act(silu) rounding(exact)
      : (tensor<?x64xf32>, tensor<128x64xf32>, tensor<128x64xf32>)
        -> tensor<?x128xf32>
@@ -166,7 +166,7 @@ func.func @rounded_to_another_type(%x: tensor<?x64xbf16>,
 
 func.func @linear(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>,
                   %v: tensor<64x32xf32>) {
-  // expected-error @below {{'fuse.norm_linear' op member 'linear': 'x' has 64 features, 'weight' takes 32}}
+  // expected-error @below {{'fuse.norm_linear' op member 'linear': 'x' has 64 features, 'weight' expects 32}}
   %0:2 = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%w, %v)
            rounding(exact)
      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x32xf32>)
@@ -291,7 +291,7 @@ func.func @one_result_for_two_linears(%x: tensor<?x64xf32>,
 // -----
 
 func.func @unknown_extra(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
-  // expected-error @below {{can not return 'act'; it returns stream}}
+  // expected-error @below {{cannot return 'act'; it returns stream}}
   %0:2 = fuse.mlp %x up(%w) down(%w) act(silu) also([act]) rounding(exact)
      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
        -> (tensor<?x64xf32>, tensor<?x64xf32>)
@@ -301,7 +301,7 @@ func.func @unknown_extra(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 // -----
 
 func.func @product_without_factor(%x: tensor<?x64xf32>) {
-  // expected-error @below {{can not return 'product'; it returns act}}
+  // expected-error @below {{cannot return 'product'; it returns act}}
   %0:2 = fuse.act_quantize %x act(silu) also([product])
            scales(i8, hidden = 1.0) rounding(exact)
      : (tensor<?x64xf32>) -> (tensor<?x64xi8>, tensor<?x64xf32>)
@@ -552,7 +552,7 @@ func.func @typed_absent(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
   %0 = fuse.mlp %x up(%w) down(%w) act(silu) rounding(relaxed skip [stream])
      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
        -> tensor<?x64xf32>
-  // expected-error @below {{gives a type to rounding point 'stream', where it has no member}}
+  // expected-error @below {{has a type for rounding point 'stream', where it has no member}}
   %1 = fuse.mlp %x up(%w) down(%w) act(silu)
          rounding(exact types {stream = bf16})
      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
@@ -564,7 +564,7 @@ func.func @typed_absent(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 
 func.func @typed_down(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
   // What down gives is the result, which has a type, unless something is added.
-  // expected-error @below {{gives a type to rounding point 'down', where it has no member}}
+  // expected-error @below {{has a type for rounding point 'down', where it has no member}}
   %0 = fuse.gated_mlp %x gate(%w) up(%w) down(%w) act(silu)
          rounding(exact types {down = bf16})
      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>,
@@ -575,7 +575,7 @@ func.func @typed_down(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 // -----
 
 func.func @typed_product(%x: tensor<?x64xf32>) {
-  // expected-error @below {{gives a type to rounding point 'product', where it has no member}}
+  // expected-error @below {{has a type for rounding point 'product', where it has no member}}
   %0 = fuse.act_quantize %x act(silu) scales(i8, hidden = 0.1)
          rounding(exact types {product = bf16})
      : (tensor<?x64xf32>) -> tensor<?x64xi8>
@@ -585,7 +585,7 @@ func.func @typed_product(%x: tensor<?x64xf32>) {
 // -----
 
 func.func @typed_normed(%x: tensor<?x64xf32>, %w: tensor<64x64xbf16>) {
-  // expected-error @below {{gives a type to rounding point 'dequantized', where it has no member}}
+  // expected-error @below {{has a type for rounding point 'dequantized', where it has no member}}
   %0 = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%w)
          rounding(exact types {normed = bf16, dequantized = bf16})
      : (tensor<?x64xf32>, tensor<64x64xbf16>) -> tensor<?x64xf32>

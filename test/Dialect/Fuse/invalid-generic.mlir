@@ -72,7 +72,7 @@ func.func @scale_is_f32(%x: tensor<?x64xf32>) {
 
 // Printing such a linear would lose the scale.
 func.func @weight_scale_of_floats(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
-  // expected-error @below {{with floating-point operands takes no scales}}
+  // expected-error @below {{with floating-point operands does not support scales}}
   %0 = "fuse.linear"(%x, %w)
     <{operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>, weight_scale = 1.0 : f64}>
     : (tensor<?x64xf32>, tensor<64x64xf32>) -> tensor<?x64xf32>

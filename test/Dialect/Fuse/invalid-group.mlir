@@ -1,7 +1,7 @@
 // RUN: fuse-opt %s -split-input-file -verify-diagnostics
 
 func.func @input_types(%x: tensor<4xf32>) {
-  // expected-error @below {{'fuse.group' op body takes 'tensor<5xf32>', inputs are 'tensor<4xf32>'}}
+  // expected-error @below {{'fuse.group' op body expects 'tensor<5xf32>', inputs are 'tensor<4xf32>'}}
   "fuse.group"(%x) <{rounding = #fuse.rounding<exact>}> ({
   ^bb0(%a: tensor<5xf32>):
     fuse.yield
@@ -12,7 +12,7 @@ func.func @input_types(%x: tensor<4xf32>) {
 // -----
 
 func.func @input_count(%x: tensor<4xf32>) {
-  // expected-error @below {{'fuse.group' op body takes , inputs are 'tensor<4xf32>'}}
+  // expected-error @below {{'fuse.group' op body expects , inputs are 'tensor<4xf32>'}}
   "fuse.group"(%x) <{rounding = #fuse.rounding<exact>}> ({
     fuse.yield
   }) : (tensor<4xf32>) -> ()
@@ -122,7 +122,7 @@ func.func @nested(%x: tensor<?x64xf32>) {
 // -----
 
 func.func @extras() {
-  // expected-error @below {{a group takes no 'also' and no 'scales'}}
+  // expected-error @below {{a group supports neither 'also' nor 'scales'}}
   fuse.group() also([act]) rounding(exact) {
     fuse.yield
   }
@@ -132,7 +132,7 @@ func.func @extras() {
 // -----
 
 func.func @scales() {
-  // expected-error @below {{a group takes no 'also' and no 'scales'}}
+  // expected-error @below {{a group supports neither 'also' nor 'scales'}}
   fuse.group() scales(i8, input = 1.0) rounding(exact) {
     fuse.yield
   }

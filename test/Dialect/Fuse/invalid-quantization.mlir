@@ -89,7 +89,7 @@ func.func @one_token(%x: tensor<64xbf16>) {
 // -----
 
 func.func @scale_per_token(%x: tensor<?x64xbf16>) {
-  // expected-error @below {{per_token gives scales of type 'tensor<?xf32>', got 'tensor<1xf32>'}}
+  // expected-error @below {{per_token scales must be 'tensor<?xf32>', got 'tensor<1xf32>'}}
   %q, %s = fuse.dynamic_quantize per_token %x
     : (tensor<?x64xbf16>) -> (tensor<?x64xi8>, tensor<1xf32>)
   return
@@ -98,7 +98,7 @@ func.func @scale_per_token(%x: tensor<?x64xbf16>) {
 // -----
 
 func.func @scale_per_tensor(%x: tensor<?x64xbf16>) {
-  // expected-error @below {{per_tensor gives a scale of type tensor<1xf32>, got 'tensor<?xf32>'}}
+  // expected-error @below {{per_tensor scale must be tensor<1xf32>, got 'tensor<?xf32>'}}
   %q, %s = fuse.dynamic_quantize per_tensor %x
     : (tensor<?x64xbf16>) -> (tensor<?x64xi8>, tensor<?xf32>)
   return

@@ -50,6 +50,6 @@ func.func @glob() attributes {fuse.must_fuse = ["a..b"]} {
 
 // -----
 
-// expected-error @below {{has a fusion contract, but is neither a model nor a function}}
+// expected-error @below {{has a fusion contract but is neither a model nor a function}}
 module attributes {fuse.expect_sites = 1} {
 }

@@ -41,7 +41,7 @@ fuse.model @kept class "M"
 // expected-error @below {{must fuse 'mlp': 1 of 1 modules are not fused}}
 // expected-note @below {{'mlp': norm+mlp#0: FUSE-N208 has-hooks: 'mlp' has hooks accelerate}}
 // expected-error @below {{must fuse 'head': 1 of 1 modules are not fused}}
-// expected-note @below {{'head': no site that was asked for contains it}}
+// expected-note @below {{'head': no requested site contains it}}
 // expected-error @below {{'fuse.must_fuse': no module matches path glob 'layers.*'}}
 fuse.model @broken class "M"
     attributes {fuse.must_fuse = ["mlp", "head", "layers.*"],

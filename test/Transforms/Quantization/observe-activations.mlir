@@ -45,7 +45,7 @@ func.func @shared_weight(%x: tensor<?x8xf32>,
 // -----
 
 // REMARK: [Missed] up | Category:quant
-// REMARK-SAME: Reason="the linear is quantized already"
+// REMARK-SAME: Reason="the linear is already quantized"
 
 // CHECK-LABEL: func @no_quantized
 // CHECK-NOT:   fuse.observed

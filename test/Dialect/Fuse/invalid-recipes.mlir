@@ -10,12 +10,12 @@ func.func private @source() attributes {a = #fuse.recipe<"w" = concat("a", b)>}
 
 // -----
 
-// expected-error @below {{recipe 'w' takes at least two parameters, got 1}}
+// expected-error @below {{recipe 'w' needs at least two parameters, got 1}}
 func.func private @one() attributes {a = #fuse.recipe<"w" = concat("a")>}
 
 // -----
 
-// expected-error @below {{recipe 'w' takes parameter 'a' twice}}
+// expected-error @below {{recipe 'w' reads parameter 'a' twice}}
 func.func private @twice() attributes {a = #fuse.recipe<"w" = concat("a", "a")>}
 
 // -----
@@ -30,13 +30,13 @@ func.func private @result() attributes {a = #fuse.recipe<"" = concat("a", "b")>}
 
 // -----
 
-// expected-error @+2 {{recipe 'w' can not interleave blocks of 0 rows}}
+// expected-error @+2 {{recipe 'w' cannot interleave blocks of 0 rows}}
 func.func private @block()
     attributes {a = #fuse.recipe<"w" = interleave("a", "b" block 0)>}
 
 // -----
 
-// expected-error @below {{recipe 'w' takes 2 parameters, got 1}}
+// expected-error @below {{recipe 'w' needs 2 parameters, got 1}}
 func.func private @fold() attributes {a = #fuse.recipe<"w" = fold("a") keep>}
 
 // -----
@@ -59,7 +59,7 @@ func.func private @scale()
 // -----
 
 fuse.model @m class "M" {
-  // expected-error @below {{recipe 'w' takes 'gate.weight'; expected position:name, such as 1:gate.weight}}
+  // expected-error @below {{recipe 'w' reads 'gate.weight'; expected position:name, such as 1:gate.weight}}
   fuse.kernel @K targets(["cpu"])
     weights [#fuse.recipe<"w" = concat("gate.weight", "1:up")>]
 }
@@ -75,7 +75,7 @@ fuse.model @m class "M" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    // expected-error @below {{recipe 'w' rounds and does not keep its parameters}}
+    // expected-error @below {{recipe 'w' rounds without 'keep'; its parameters cannot be restored}}
     %y = fuse.fused_call "K" [@a](%x) site("a#0")
            weights [#fuse.recipe<"w" = fold("a.p", "a.n")>]
       : (tensor<8xf32>) -> tensor<8xf32>
@@ -94,7 +94,7 @@ fuse.model @m class "M" {
     fuse.parameter @p : tensor<4x8xf32>
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    // expected-error @below {{recipe 'w' takes 'b.p', which is no parameter of a member}}
+    // expected-error @below {{recipe 'w' reads 'b.p', which is not a parameter of a member}}
     %y = fuse.fused_call "K" [@a](%x) site("a#0")
            weights [#fuse.recipe<"w" = concat("a.p", "b.p")>]
       : (tensor<8xf32>) -> tensor<8xf32>
@@ -111,7 +111,7 @@ fuse.model @m class "M" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    // expected-error @below {{recipe 'w' takes 'a.p' of type 'tensor<4x8xf32>' with 'a.q' of type 'tensor<4x6xf32>'}}
+    // expected-error @below {{recipe 'w' combines 'a.p' of type 'tensor<4x8xf32>' with 'a.q' of type 'tensor<4x6xf32>'}}
     %y = fuse.fused_call "K" [@a](%x) site("a#0")
            weights [#fuse.recipe<"w" = concat("a.p", "a.q")>]
       : (tensor<8xf32>) -> tensor<8xf32>
@@ -123,7 +123,7 @@ fuse.model @m class "M" {
 
 fuse.model @m class "M" {
   fuse.module @a class "A" {
-    // expected-error @below {{is tied to 'b.p', which is no parameter of the model}}
+    // expected-error @below {{is tied to 'b.p', which is not a parameter of the model}}
     fuse.parameter @p tied_to("b.p") : tensor<4x8xf32>
   }
 }

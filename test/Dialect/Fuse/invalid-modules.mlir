@@ -106,7 +106,7 @@ fuse.model @m class "M" {
 
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
-    // expected-error @below {{can not stand in a fuse.module; expected fuse.module, fuse.parameter or the forward}}
+    // expected-error @below {{cannot be in a fuse.module; expected fuse.module, fuse.parameter or the forward}}
     arith.constant 1 : i32
   }
 }
@@ -128,7 +128,7 @@ fuse.model @m class "M" {
 // -----
 
 func.func @outside() {
-  // expected-error @below {{must stand in the forward of a fuse.module}}
+  // expected-error @below {{must be in the forward of a fuse.module}}
   %w = fuse.get_parameter @weight : tensor<8xbf16>
   return
 }
@@ -170,7 +170,7 @@ fuse.model @m class "M" {
 // -----
 
 func.func @outside() {
-  // expected-error @below {{must stand in the forward of a fuse.model or fuse.module}}
+  // expected-error @below {{must be in the forward of a fuse.model or fuse.module}}
   fuse.call_module @norm() : () -> ()
   return
 }
@@ -217,7 +217,7 @@ fuse.model @m class "M" {
     func.func private @forward(tensor<?x8xbf16>) -> tensor<?x8xbf16>
   }
   func.func @forward(%x: tensor<?x8xbf16>) {
-    // expected-error @below {{passes 0 values, 'norm' takes 1}}
+    // expected-error @below {{passes 0 values, 'norm' expects 1}}
     fuse.call_module @norm() : () -> tensor<?x8xbf16>
     return
   }
@@ -230,7 +230,7 @@ fuse.model @m class "M" {
     func.func private @forward(f32, f32 {fuse.default = 1.0 : f32})
   }
   func.func @forward() {
-    // expected-error @below {{passes 0 values, 'scale' takes 1 to 2}}
+    // expected-error @below {{passes 0 values, 'scale' expects 1 to 2}}
     fuse.call_module @scale() : () -> ()
     return
   }
@@ -243,7 +243,7 @@ fuse.model @m class "M" {
     func.func private @forward(tensor<?x8xbf16>) -> tensor<?x8xbf16>
   }
   func.func @forward(%x: tensor<?x8xf32>) {
-    // expected-error @below {{passes 'tensor<?x8xf32>' as argument 0, 'norm' takes 'tensor<?x8xbf16>'}}
+    // expected-error @below {{passes 'tensor<?x8xf32>' as argument 0, 'norm' expects 'tensor<?x8xbf16>'}}
     %0 = fuse.call_module @norm(%x) : (tensor<?x8xf32>) -> tensor<?x8xbf16>
     return
   }
@@ -256,7 +256,7 @@ fuse.model @m class "M" {
     func.func private @forward(tensor<?x8xbf16>) -> tensor<?x8xbf16>
   }
   func.func @forward(%x: tensor<?x8xbf16>) {
-    // expected-error @below {{gives 'tensor<?x8xf32>', 'norm' gives 'tensor<?x8xbf16>'}}
+    // expected-error @below {{returns 'tensor<?x8xf32>', 'norm' returns 'tensor<?x8xbf16>'}}
     %0 = fuse.call_module @norm(%x) : (tensor<?x8xbf16>) -> tensor<?x8xf32>
     return
   }
@@ -324,7 +324,7 @@ fuse.model @m class "M" {
         -> tensor<?x8xf32>
   }
   func.func @forward(%x: tensor<?x8xbf16>, %mask: tensor<?xi1>) {
-    // expected-error @below {{passes 0 values, 'norm' takes 1}}
+    // expected-error @below {{passes 0 values, 'norm' expects 1}}
     fuse.fused_call "K" [@norm, @mlp]() site("s") : () -> ()
     return
   }
@@ -341,7 +341,7 @@ fuse.model @m class "M" {
         -> tensor<?x8xf32>
   }
   func.func @forward(%x: tensor<?x8xbf16>, %mask: tensor<?xi1>) {
-    // expected-error @below {{gives 'tensor<?x8xbf16>', its members give 'tensor<?x8xf32>'}}
+    // expected-error @below {{returns 'tensor<?x8xbf16>', its members return 'tensor<?x8xf32>'}}
     %f = fuse.fused_call "K" [@norm, @mlp](%x) site("s")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     return
@@ -396,7 +396,7 @@ fuse.model @m class "M" {
     func.func private @forward(tensor<?x8xbf16>) -> tensor<?x8xf32>
   }
   func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xf32> {
-    // expected-error @below {{site 's' is read by 'func.return' before the fuse.identity_call of member 'mlp'; only what the last one gives may be}}
+    // expected-error @below {{site 's' is read by 'func.return' before the fuse.identity_call of member 'mlp'; only results of the last call may be read}}
     %f = fuse.fused_call "K" [@norm, @mlp](%x) site("s")
       : (tensor<?x8xbf16>) -> tensor<?x8xf32>
     %m = fuse.identity_call @mlp(%f) interface [-1] site("s")
@@ -447,7 +447,7 @@ fuse.model @m class "M" {
         -> tensor<?x8xf32>
   }
   func.func @forward(%f: tensor<?x8xf32>, %mask: tensor<?xi1>, %x: tensor<?x8xbf16>) {
-    // expected-error @below {{gives 'tensor<?x8xbf16>', its values are 'tensor<?x8xf32>'}}
+    // expected-error @below {{returns 'tensor<?x8xbf16>', its values are 'tensor<?x8xf32>'}}
     %m = fuse.identity_call @mlp(%f) interface [-1, -2] site("s")
       : (tensor<?x8xf32>) -> tensor<?x8xbf16>
     return
@@ -462,7 +462,7 @@ fuse.model @m class "M" {
         -> tensor<?x8xf32>
   }
   func.func @forward(%f: tensor<?x8xf32>, %mask: tensor<?xi1>, %x: tensor<?x8xbf16>) {
-    // expected-error @below {{'interface' has 1 entries, 'mlp' takes 2 values}}
+    // expected-error @below {{'interface' has 1 entries, 'mlp' expects 2 values}}
     %m = fuse.identity_call @mlp(%f) interface [-1] site("s")
       : (tensor<?x8xf32>) -> tensor<?x8xf32>
     return
@@ -492,7 +492,7 @@ fuse.model @m class "M" {
         -> tensor<?x8xf32>
   }
   func.func @forward(%f: tensor<?x8xf32>, %mask: tensor<?xi1>, %x: tensor<?x8xbf16>) {
-    // expected-error @below {{ignores 'tensor<?x8xbf16>' as argument 1, 'mlp' takes 'tensor<?xi1>'}}
+    // expected-error @below {{ignores 'tensor<?x8xbf16>' as argument 1, 'mlp' expects 'tensor<?xi1>'}}
     %m = fuse.identity_call @mlp(%f) ignores(%x) interface [-1, 0] site("s")
       : (tensor<?x8xf32>, tensor<?x8xbf16>) -> tensor<?x8xf32>
     return
@@ -584,7 +584,7 @@ fuse.model @interface_type class "C" {
   func.func @forward(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
     %f = fuse.fused_call "K" [@norm, @mlp](%x) site("s")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
-    // expected-error @below {{intermediate 0 is 'tensor<?x8xbf16>', 'mlp' takes 'tensor<?x8xf32>' as argument 0}}
+    // expected-error @below {{intermediate 0 is 'tensor<?x8xbf16>', 'mlp' expects 'tensor<?x8xf32>' as argument 0}}
     %m = fuse.identity_call @mlp(%f) interface [-1] site("s")
       : (tensor<?x8xbf16>) -> tensor<?x8xbf16>
     return %m : tensor<?x8xbf16>
