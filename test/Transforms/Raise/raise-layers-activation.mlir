@@ -1,7 +1,5 @@
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file | FileCheck %s
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file -o /dev/null \
-// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=REMARK
+// RUN: fuse-opt %s --fuse-raise-layers -split-input-file -verify-diagnostics \
+// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark | FileCheck %s
 
 // Activations written in arith and math on tensors.
 
@@ -81,13 +79,11 @@ func.func @silu_casts(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 // CHECK-LABEL: func @silu_op_by_op(
 // CHECK-NOT:     fuse.activation
 // CHECK:         return
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: Detail="silu in f32 rounds once"
-// REMARK-SAME: FUSE-N101 extra-rounding
 func.func @silu_op_by_op(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
   %one = arith.constant dense<1.0> : tensor<4x64xbf16>
   %n = arith.negf %x : tensor<4x64xbf16>
   %e = math.exp %n : tensor<4x64xbf16>
+  // expected-remark-re @below {{[Missed] activation{{.*}}Detail="silu in f32 rounds once"{{.*}}FUSE-N101 extra-rounding}}
   %s = arith.addf %one, %e : tensor<4x64xbf16>
   %y = arith.divf %x, %s : tensor<4x64xbf16>
   return %y : tensor<4x64xbf16>
@@ -100,12 +96,10 @@ func.func @silu_op_by_op(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 // CHECK-LABEL: func @silu_rounded_sigmoid(
 // CHECK-COUNT-2: linalg.generic
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: At=linalg.generic
-// REMARK-SAME: FUSE-N101 extra-rounding
 #map = affine_map<(d0, d1) -> (d0, d1)>
 func.func @silu_rounded_sigmoid(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
   %init = tensor.empty() : tensor<4x64xbf16>
+  // expected-remark-re @below {{[Missed] activation{{.*}}At=linalg.generic{{.*}}FUSE-N101 extra-rounding}}
   %sigmoid = linalg.generic {indexing_maps = [#map, #map],
                              iterator_types = ["parallel", "parallel"]}
       ins(%x : tensor<4x64xbf16>) outs(%init : tensor<4x64xbf16>) {
@@ -195,13 +189,11 @@ func.func @quick_gelu(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // CHECK-LABEL: func @swish_beta(
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: x * -1.5
-// REMARK-SAME: FUSE-N102 constant
 func.func @swish_beta(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %one = arith.constant dense<1.0> : tensor<4x64xf32>
   %c = arith.constant dense<-1.5> : tensor<4x64xf32>
   %n = arith.mulf %c, %x : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] activation{{.*}}x * -1.5{{.*}}FUSE-N102 constant}}
   %e = math.exp %n : tensor<4x64xf32>
   %s = arith.addf %one, %e : tensor<4x64xf32>
   %y = arith.divf %x, %s : tensor<4x64xf32>
@@ -265,15 +257,13 @@ func.func @gelu_erfc(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // CHECK-LABEL: func @gelu_erf_coarse(
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: x * 7.070312e-01
-// REMARK-SAME: FUSE-N102 constant
 func.func @gelu_erf_coarse(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %one = arith.constant dense<1.0> : tensor<4x64xf32>
   %half = arith.constant dense<0.5> : tensor<4x64xf32>
   %b = arith.constant dense<0.707106769> : tensor<4x64xbf16>
   %c = arith.extf %b : tensor<4x64xbf16> to tensor<4x64xf32>
   %m = arith.mulf %x, %c : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] activation{{.*}}x * 7.070312e-01{{.*}}FUSE-N102 constant}}
   %e = math.erf %m : tensor<4x64xf32>
   %s = arith.addf %e, %one : tensor<4x64xf32>
   %h = arith.mulf %x, %half : tensor<4x64xf32>
@@ -333,14 +323,12 @@ func.func @gelu_tanh_fast(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // CHECK-LABEL: func @gelu_tanh_linear(
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: x * 7.978846e-01, x^3 * 0.0
-// REMARK-SAME: FUSE-N102 constant
 func.func @gelu_tanh_linear(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %one = arith.constant dense<1.0> : tensor<4x64xf32>
   %half = arith.constant dense<0.5> : tensor<4x64xf32>
   %c = arith.constant dense<0.797884583> : tensor<4x64xf32>
   %m = arith.mulf %x, %c : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] activation{{.*}}x * 7.978846e-01, x^3 * 0.0{{.*}}FUSE-N102 constant}}
   %t = math.tanh %m : tensor<4x64xf32>
   %s = arith.addf %t, %one : tensor<4x64xf32>
   %h = arith.mulf %x, %half : tensor<4x64xf32>
@@ -379,12 +367,10 @@ func.func @relu_select(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // CHECK-LABEL: func @relu_select_ordered(
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: At=arith.select
-// REMARK-SAME: FUSE-N118 nan
 func.func @relu_select_ordered(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %zero = arith.constant dense<0.0> : tensor<4x64xf32>
   %c = arith.cmpf ogt, %x, %zero : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] activation{{.*}}At=arith.select{{.*}}FUSE-N118 nan}}
   %y = arith.select %c, %x, %zero : tensor<4x64xi1>, tensor<4x64xf32>
   return %y : tensor<4x64xf32>
 }
@@ -436,9 +422,8 @@ func.func @silu_overflowing(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // CHECK-LABEL: func @dynamic_features(
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: FUSE-N111 dynamic-features
 func.func @dynamic_features(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
+  // expected-remark-re @below {{[Missed] activation{{.*}}FUSE-N111 dynamic-features}}
   %y = linalg.generic {
       indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>,
                        affine_map<(d0, d1) -> (d0, d1)>],
@@ -458,10 +443,9 @@ func.func @dynamic_features(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
 
 // CHECK-LABEL: func @stored_input(
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: FUSE-N112 input-not-a-tensor
 func.func @stored_input(%x: tensor<4x64xf8E4M3FN>, %init: tensor<4x64xf32>)
     -> tensor<4x64xf32> {
+  // expected-remark-re @below {{[Missed] activation{{.*}}FUSE-N112 input-not-a-tensor}}
   %y = linalg.generic {
       indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>,
                        affine_map<(d0, d1) -> (d0, d1)>],

@@ -1,7 +1,5 @@
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file | FileCheck %s
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file -o /dev/null \
-// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=REMARK
+// RUN: fuse-opt %s --fuse-raise-layers -split-input-file -verify-diagnostics \
+// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark | FileCheck %s
 
 // Weight and bias, elements f32.
 
@@ -152,9 +150,6 @@ func.func @weight_only(%x: tensor<4x64xf32>, %w: tensor<64xf32>)
 
 // CHECK-LABEL: func @unbiased(
 // CHECK-NOT:     fuse.layer_norm
-// REMARK: remark: [Missed] layer_norm
-// REMARK-SAME: for 64 features
-// REMARK-SAME: FUSE-N106 unbiased-variance
 func.func @unbiased(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %zero = arith.constant dense<0.0> : tensor<4xf32>
   %n = arith.constant dense<64.0> : tensor<4xf32>
@@ -168,6 +163,7 @@ func.func @unbiased(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
       outs(%init : tensor<4x64xf32>) dimensions = [1]
   %c = arith.subf %x, %mb : tensor<4x64xf32>
   %sq = arith.mulf %c, %c : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] layer_norm{{.*}}for 64 features{{.*}}FUSE-N106 unbiased-variance}}
   %sumsq = linalg.reduce { arith.addf } ins(%sq : tensor<4x64xf32>)
       outs(%zero : tensor<4xf32>) dimensions = [1]
   %var = arith.divf %sumsq, %n2 : tensor<4xf32>
@@ -185,8 +181,6 @@ func.func @unbiased(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // CHECK-LABEL: func @difference_of_means(
 // CHECK-NOT:     fuse.layer_norm
-// REMARK: remark: [Missed]
-// REMARK-SAME: FUSE-N107 variance-form
 func.func @difference_of_means(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %zero = arith.constant dense<0.0> : tensor<4xf32>
   %n = arith.constant dense<64.0> : tensor<4xf32>
@@ -201,6 +195,7 @@ func.func @difference_of_means(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %meansq = arith.divf %sumsq, %n : tensor<4xf32>
   %mm = arith.mulf %mean, %mean : tensor<4xf32>
   %var = arith.subf %meansq, %mm : tensor<4xf32>
+  // expected-remark-re @below {{[Missed]{{.*}}FUSE-N107 variance-form}}
   %v = arith.addf %var, %eps : tensor<4xf32>
   %r = math.rsqrt %v : tensor<4xf32>
   %rb = linalg.broadcast ins(%r : tensor<4xf32>)
@@ -219,8 +214,6 @@ func.func @difference_of_means(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 // CHECK-LABEL: func @bias_only(
 // CHECK:         fuse.layer_norm %{{.*}} eps
 // CHECK:         arith.addf
-// REMARK: remark: [Missed] layer_norm
-// REMARK-SAME: FUSE-N117 bias-without-weight
 func.func @bias_only(%x: tensor<4x64xf32>, %b: tensor<64xf32>)
     -> tensor<4x64xf32> {
   %zero = arith.constant dense<0.0> : tensor<4xf32>
@@ -244,6 +237,8 @@ func.func @bias_only(%x: tensor<4x64xf32>, %b: tensor<64xf32>)
   %bb = linalg.broadcast ins(%b : tensor<64xf32>)
       outs(%init : tensor<4x64xf32>) dimensions = [0]
   %nf = arith.mulf %c, %rb : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] layer_norm{{.*}}FUSE-N117 bias-without-weight}}
+  // expected-remark-re @below {{[Missed] residual_add{{.*}}FUSE-N130 broadcast}}
   %y = arith.addf %nf, %bb : tensor<4x64xf32>
   return %y : tensor<4x64xf32>
 }
@@ -255,9 +250,6 @@ func.func @bias_only(%x: tensor<4x64xf32>, %b: tensor<64xf32>)
 // CHECK-LABEL: func @cast_before_weight(
 // CHECK:         fuse.layer_norm %{{.*}} eps 1.0e-05 : (tensor<4x64xbf16>) -> tensor<4x64xbf16>
 // CHECK:         arith.mulf
-// REMARK: remark: [Missed] layer_norm
-// REMARK-SAME: At=arith.truncf
-// REMARK-SAME: FUSE-N101 extra-rounding
 func.func @cast_before_weight(%x: tensor<4x64xbf16>, %w: tensor<64xbf16>)
     -> tensor<4x64xbf16> {
   %zero = arith.constant dense<0.0> : tensor<4xf32>
@@ -283,6 +275,7 @@ func.func @cast_before_weight(%x: tensor<4x64xbf16>, %w: tensor<64xbf16>)
   %wb = linalg.broadcast ins(%w : tensor<64xbf16>)
       outs(%initb : tensor<4x64xbf16>) dimensions = [0]
   %nf = arith.mulf %c, %rb : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] layer_norm{{.*}}At=arith.truncf{{.*}}FUSE-N101 extra-rounding}}
   %nb = arith.truncf %nf : tensor<4x64xf32> to tensor<4x64xbf16>
   %y = arith.mulf %nb, %wb : tensor<4x64xbf16>
   return %y : tensor<4x64xbf16>
@@ -294,8 +287,6 @@ func.func @cast_before_weight(%x: tensor<4x64xbf16>, %w: tensor<64xbf16>)
 
 // CHECK-LABEL: func @mean_rounded(
 // CHECK-NOT:     fuse.layer_norm
-// REMARK: remark: [Missed]
-// REMARK-SAME: extra-rounding
 func.func @mean_rounded(%x: tensor<4x64xbf16>) -> tensor<4x64xf32> {
   %zero = arith.constant dense<0.0> : tensor<4xf32>
   %n = arith.constant dense<64.0> : tensor<4xf32>
@@ -305,6 +296,7 @@ func.func @mean_rounded(%x: tensor<4x64xbf16>) -> tensor<4x64xf32> {
   %sum = linalg.reduce { arith.addf } ins(%f : tensor<4x64xf32>)
       outs(%zero : tensor<4xf32>) dimensions = [1]
   %mean = arith.divf %sum, %n : tensor<4xf32>
+  // expected-remark-re @below {{[Missed]{{.*}}extra-rounding}}
   %meanb = arith.truncf %mean : tensor<4xf32> to tensor<4xbf16>
   %meanf = arith.extf %meanb : tensor<4xbf16> to tensor<4xf32>
   %mb = linalg.broadcast ins(%meanf : tensor<4xf32>)

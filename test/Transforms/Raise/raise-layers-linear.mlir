@@ -1,7 +1,5 @@
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file | FileCheck %s
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file -o /dev/null \
-// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=REMARK
+// RUN: fuse-opt %s --fuse-raise-layers -split-input-file -verify-diagnostics \
+// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark | FileCheck %s
 
 // A matmul with a transposed map, accumulated in f32, rounded once.
 
@@ -122,9 +120,6 @@ func.func @bias_in_accumulator(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>,
 // CHECK-LABEL: func @bias_after_rounding(
 // CHECK-NEXT:    %[[L:.*]] = fuse.linear %{{.*}}, %{{.*}} : 
 // CHECK:         arith.addf %[[L]]
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: At=arith.addf
-// REMARK-SAME: FUSE-N129 bias-after-rounding
 func.func @bias_after_rounding(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>,
                                %b: tensor<32xbf16>) -> tensor<4x32xbf16> {
   %zero = arith.constant 0.0 : f32
@@ -141,6 +136,7 @@ func.func @bias_after_rounding(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>,
   %e = tensor.empty() : tensor<4x32xbf16>
   %bb = linalg.broadcast ins(%b : tensor<32xbf16>)
       outs(%e : tensor<4x32xbf16>) dimensions = [0]
+  // expected-remark-re @below {{[Missed] linear{{.*}}At=arith.addf{{.*}}FUSE-N129 bias-after-rounding}}
   %y = arith.addf %l, %bb : tensor<4x32xbf16>
   return %y : tensor<4x32xbf16>
 }
@@ -171,14 +167,13 @@ func.func @bias_behind_layer(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>,
 
 // CHECK-LABEL: func @weight_layout(
 // CHECK-NOT:     fuse.linear
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: FUSE-N125 weight-layout
 func.func @weight_layout(%x: tensor<4x64xf32>, %w: tensor<64x32xf32>)
     -> tensor<4x32xf32> {
   %zero = arith.constant 0.0 : f32
   %init = tensor.empty() : tensor<4x32xf32>
   %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
       -> tensor<4x32xf32>
+  // expected-remark-re @below {{[Missed] linear{{.*}}FUSE-N125 weight-layout}}
   %y = linalg.matmul ins(%x, %w : tensor<4x64xf32>, tensor<64x32xf32>)
       outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
   return %y : tensor<4x32xf32>
@@ -190,14 +185,13 @@ func.func @weight_layout(%x: tensor<4x64xf32>, %w: tensor<64x32xf32>)
 
 // CHECK-LABEL: func @narrow_sum(
 // CHECK-NOT:     fuse.linear
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: FUSE-N108 narrow-sum
 func.func @narrow_sum(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>)
     -> tensor<4x32xbf16> {
   %zero = arith.constant 0.0 : bf16
   %init = tensor.empty() : tensor<4x32xbf16>
   %fill = linalg.fill ins(%zero : bf16) outs(%init : tensor<4x32xbf16>)
       -> tensor<4x32xbf16>
+  // expected-remark-re @below {{[Missed] linear{{.*}}FUSE-N108 narrow-sum}}
   %y = linalg.matmul
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                        affine_map<(m, n, k) -> (n, k)>,
@@ -211,15 +205,13 @@ func.func @narrow_sum(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>)
 
 // CHECK-LABEL: func @operand_types(
 // CHECK-NOT:     fuse.linear
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: input f32, weight bf16
-// REMARK-SAME: FUSE-N126 operand-types
 func.func @operand_types(%x: tensor<4x64xf32>, %w: tensor<32x64xbf16>)
     -> tensor<4x32xf32> {
   %zero = arith.constant 0.0 : f32
   %init = tensor.empty() : tensor<4x32xf32>
   %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
       -> tensor<4x32xf32>
+  // expected-remark-re @below {{[Missed] linear{{.*}}input f32, weight bf16{{.*}}FUSE-N126 operand-types}}
   %y = linalg.matmul
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                        affine_map<(m, n, k) -> (n, k)>,
@@ -235,10 +227,9 @@ func.func @operand_types(%x: tensor<4x64xf32>, %w: tensor<32x64xbf16>)
 
 // CHECK-LABEL: func @sum_start(
 // CHECK-NOT:     fuse.linear
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: FUSE-N109 sum-start
 func.func @sum_start(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>,
                      %a: tensor<4x32xf32>) -> tensor<4x32xf32> {
+  // expected-remark-re @below {{[Missed] linear{{.*}}FUSE-N109 sum-start}}
   %y = linalg.matmul
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                        affine_map<(m, n, k) -> (n, k)>,
@@ -256,14 +247,13 @@ func.func @sum_start(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>,
 // CHECK-NEXT:    %[[L:.*]] = fuse.linear %{{.*}} -> tensor<4x32xf32>
 // CHECK-NEXT:    %[[T:.*]] = arith.truncf %[[L]]
 // CHECK-NEXT:    return %[[L]], %[[T]]
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: FUSE-N128 other-use
 func.func @sum_is_used(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>)
     -> (tensor<4x32xf32>, tensor<4x32xbf16>) {
   %zero = arith.constant 0.0 : f32
   %init = tensor.empty() : tensor<4x32xf32>
   %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
       -> tensor<4x32xf32>
+  // expected-remark-re @below {{[Missed] linear{{.*}}FUSE-N128 other-use}}
   %s = linalg.matmul
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                        affine_map<(m, n, k) -> (n, k)>,
@@ -308,14 +298,13 @@ func.func @batched(%q: tensor<2x4x64xf32>, %k: tensor<2x8x64xf32>)
 
 // CHECK-LABEL: func @quantized(
 // CHECK-NOT:     fuse.linear
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: FUSE-N127 quantized-operands
 func.func @quantized(%x: tensor<4x64xf8E4M3FN>, %w: tensor<32x64xf8E4M3FN>)
     -> tensor<4x32xf32> {
   %zero = arith.constant 0.0 : f32
   %init = tensor.empty() : tensor<4x32xf32>
   %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
       -> tensor<4x32xf32>
+  // expected-remark-re @below {{[Missed] linear{{.*}}FUSE-N127 quantized-operands}}
   %y = linalg.matmul
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                        affine_map<(m, n, k) -> (n, k)>,

@@ -1,19 +1,16 @@
-// RUN: fuse-opt %s --fuse-raise-layers --fuse-form-kernels | FileCheck %s
-// RUN: fuse-opt %s --fuse-raise-layers --fuse-form-kernels -o /dev/null \
-// RUN:   --mlir-disable-threading \
-// RUN:   --remarks-filter='fuse|raise' --remark-format=emitRemark 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=REMARK
+// RUN: fuse-opt %s --fuse-raise-layers --fuse-form-kernels -verify-diagnostics \
+// RUN:   --remarks-filter='fuse|raise' --remark-format=emitRemark | FileCheck %s
 
 // A kernel has exactly the activation of the chain: the two forms of GELU are
 // two functions, and what is neither of them is left alone.
 
 // CHECK-LABEL: func @erf
 // CHECK: fuse.mlp {{.*}} act(gelu) scales(
-// REMARK: [Passed] erf#0
 func.func @erf(%x: tensor<4x8xf32>, %w1: tensor<16x8xi8>,
     %w2: tensor<8x16xi8>) -> tensor<4x8xf32> {
   %one = arith.constant dense<1.0> : tensor<4x16xf32>
   %half = arith.constant dense<0.5> : tensor<4x16xf32>
+  // expected-remark @below {{[Passed] erf#0}}
   %q = fuse.quantize %x scale 0.5 : (tensor<4x8xf32>) -> tensor<4x8xi8>
   %u = fuse.linear %q, %w1 scales(0.5, 0.25)
     : (tensor<4x8xi8>, tensor<16x8xi8>) -> tensor<4x16xf32>
@@ -22,6 +19,7 @@ func.func @erf(%x: tensor<4x8xf32>, %w1: tensor<16x8xi8>,
   %t = math.erf %m : tensor<4x16xf32>
   %s = arith.addf %t, %one : tensor<4x16xf32>
   %h = arith.mulf %u, %half : tensor<4x16xf32>
+  // expected-remark @below {{[Passed] activation}}
   %a = arith.mulf %h, %s : tensor<4x16xf32>
   %p = fuse.quantize %a scale 0.5 : (tensor<4x16xf32>) -> tensor<4x16xi8>
   %d = fuse.linear %p, %w2 scales(0.5, 0.25)
@@ -31,11 +29,11 @@ func.func @erf(%x: tensor<4x8xf32>, %w1: tensor<16x8xi8>,
 
 // CHECK-LABEL: func @tanh
 // CHECK: fuse.mlp {{.*}} act(gelu_tanh) scales(
-// REMARK: [Passed] tanh#0
 func.func @tanh(%x: tensor<4x8xf32>, %w1: tensor<16x8xi8>,
     %w2: tensor<8x16xi8>) -> tensor<4x8xf32> {
   %one = arith.constant dense<1.0> : tensor<4x16xf32>
   %half = arith.constant dense<0.5> : tensor<4x16xf32>
+  // expected-remark @below {{[Passed] tanh#0}}
   %q = fuse.quantize %x scale 0.5 : (tensor<4x8xf32>) -> tensor<4x8xi8>
   %u = fuse.linear %q, %w1 scales(0.5, 0.25)
     : (tensor<4x8xi8>, tensor<16x8xi8>) -> tensor<4x16xf32>
@@ -49,6 +47,7 @@ func.func @tanh(%x: tensor<4x8xf32>, %w1: tensor<16x8xi8>,
   %t = math.tanh %m : tensor<4x16xf32>
   %s = arith.addf %t, %one : tensor<4x16xf32>
   %h = arith.mulf %u, %half : tensor<4x16xf32>
+  // expected-remark @below {{[Passed] activation}}
   %a = arith.mulf %h, %s : tensor<4x16xf32>
   %p = fuse.quantize %a scale 0.5 : (tensor<4x16xf32>) -> tensor<4x16xi8>
   %d = fuse.linear %p, %w2 scales(0.5, 0.25)
@@ -59,8 +58,6 @@ func.func @tanh(%x: tensor<4x8xf32>, %w1: tensor<16x8xi8>,
 // CHECK-LABEL: func @neither
 // CHECK-NOT: fuse.mlp
 // CHECK: math.tanh
-// REMARK: [Missed] activation
-// REMARK-SAME: FUSE-N102 constant
 func.func @neither(%x: tensor<4x8xf32>, %w1: tensor<16x8xi8>,
     %w2: tensor<8x16xi8>) -> tensor<4x8xf32> {
   %one = arith.constant dense<1.0> : tensor<4x16xf32>
@@ -70,6 +67,7 @@ func.func @neither(%x: tensor<4x8xf32>, %w1: tensor<16x8xi8>,
     : (tensor<4x8xi8>, tensor<16x8xi8>) -> tensor<4x16xf32>
   %r = arith.constant dense<0.797884583> : tensor<4x16xf32>
   %m = arith.mulf %u, %r : tensor<4x16xf32>
+  // expected-remark-re @below {{[Missed] activation{{.*}}FUSE-N102 constant}}
   %t = math.tanh %m : tensor<4x16xf32>
   %s = arith.addf %t, %one : tensor<4x16xf32>
   %h = arith.mulf %u, %half : tensor<4x16xf32>
