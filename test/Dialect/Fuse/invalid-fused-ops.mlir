@@ -1,7 +1,7 @@
 // RUN: fuse-opt %s -split-input-file -verify-diagnostics
 
-// What a fused op says about its members. Types and shapes follow the rules of
-// the layer ops, whose errors name the member here.
+// Members of fused ops. Types and shapes follow the rules of the layer ops; the
+// errors also name the member.
 
 //===----------------------------------------------------------------------===//
 // Head: [residual_add] [norm]
@@ -152,7 +152,7 @@ func.func @bias(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>,
 
 // -----
 
-// An intermediate in another type than its user's weight.
+// The type of an intermediate differs from that of its user's weight.
 func.func @rounded_to_another_type(%x: tensor<?x64xbf16>,
                                    %w: tensor<64x64xbf16>) {
   // expected-error @below {{member 'down': 'x' and 'weight' must have the same element type or both an 8-bit float, got 'f32' and 'bf16'}}
@@ -224,7 +224,7 @@ func.func @both_adds(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 
 // -----
 
-// Without a residual, `then_add(%x)` says the same.
+// Without a residual, `then_add(%x)` expresses the same.
 func.func @add_stream_without_residual(%x: tensor<?x64xf32>,
                                        %w: tensor<64x64xf32>) {
   // expected-error @below {{has no residual, so its stream is its input}}
@@ -547,8 +547,8 @@ func.func @skipped_point(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 // -----
 
 func.func @typed_absent(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
-  // A skipped point is one that may be missing; the type of one says that it
-  // is there.
+  // A skipped point may be absent from the chain. A point with a type must
+  // exist.
   %0 = fuse.mlp %x up(%w) down(%w) act(silu) rounding(relaxed skip [stream])
      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
        -> tensor<?x64xf32>
@@ -563,7 +563,7 @@ func.func @typed_absent(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 // -----
 
 func.func @typed_down(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
-  // What down gives is the result, which has a type, unless something is added.
+  // The result of down is a rounding point only if an add follows.
   // expected-error @below {{has a type for rounding point 'down', where it has no member}}
   %0 = fuse.gated_mlp %x gate(%w) up(%w) down(%w) act(silu)
          rounding(exact types {down = bf16})
@@ -625,7 +625,7 @@ func.func @too_few_attributes(%x: tensor<?x64xf32>, %u: tensor<?x64xf32>) {
 
 // -----
 
-// Only a discardable attribute is a matter of provenance.
+// Provenance contains only discardable attributes.
 func.func @inherent_attribute(%x: tensor<?x64xf32>) {
   // expected-error @below {{member 'norm': attribute "eps" in provenance is not a discardable one}}
   %0 = fuse.norm_quantize %x norm(rms eps 1.0e-6) scales(i8, input = 1.0)

@@ -79,7 +79,7 @@ func.func @captured_value(%x: tensor<4xf32>) {
 
 // -----
 
-// A kernel has no effects, so neither has a member.
+// A kernel has no effects, so its members must not have any.
 func.func @effects(%x: memref<4xf32>, %v: f32, %i: index) {
   // expected-error @below {{'fuse.group' op member 'memref.store' must be free of memory effects}}
   fuse.group(%m = %x : memref<4xf32>, %w = %v : f32, %j = %i : index)
@@ -107,7 +107,7 @@ func.func @nested_effects(%x: memref<4xf32>, %v: f32, %i: index) {
 
 // -----
 
-// A kernel is one kernel.
+// A kernel cannot contain another kernel.
 func.func @nested(%x: tensor<?x64xf32>) {
   // expected-error @below {{'fuse.group' op must not contain another fused op}}
   fuse.group(%a = %x : tensor<?x64xf32>) rounding(exact) {

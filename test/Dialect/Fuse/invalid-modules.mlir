@@ -264,7 +264,7 @@ fuse.model @m class "M" {
 
 // -----
 
-// What a later module makes can not be read by an earlier one.
+// A member cannot read a value that is computed later.
 
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
@@ -386,7 +386,7 @@ fuse.model @m class "M" {
 
 // -----
 
-// What a chain passes on inside is no value of the model.
+// Values passed inside of a chain have no other users.
 
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
@@ -551,7 +551,7 @@ fuse.model @m class "M" {
 
 // -----
 
-// Undoing this fusion would pass a value that no member gives.
+// Unfusing would pass an intermediate that does not exist.
 
 fuse.model @interface_out_of_range class "C" {
   fuse.kernel @K targets(["cpu"])
@@ -615,7 +615,7 @@ fuse.model @m class "M" {
 
 // -----
 
-// A call could not be replaced by a forward that gives nothing.
+// A forward without a return cannot be inlined.
 
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {

@@ -16,7 +16,7 @@ func.func @quantize_storage(%x: tensor<?x64xf32>) {
 
 // -----
 
-// Signedness is not part of the storage type: values are signed.
+// Storage types are signless; stored values are signed.
 func.func @quantize_unsigned(%x: tensor<?x64xf32>) {
   // expected-error @below {{result #0 must be tensor without encoding of f8E4M3FN, f8E5M2 or i8 values, but got 'tensor<?x64xui8>'}}
   %0 = fuse.quantize %x scale 1.0 : (tensor<?x64xf32>) -> tensor<?x64xui8>

@@ -66,7 +66,7 @@ fuse.model @m class "M" {
 
 // -----
 
-// What a call records can be undone, and is made of its members.
+// Recipes of a call are invertible and read parameters of its members.
 
 fuse.model @m class "M" {
   fuse.module @a class "A" {
@@ -145,7 +145,7 @@ fuse.model @m class "M" {
 
 // -----
 
-// A tie is one step, so that a name has one owner.
+// A tie refers to the owner directly, not to another tied parameter.
 
 fuse.model @m class "M" {
   fuse.parameter @p : tensor<8xf32>

@@ -188,8 +188,8 @@ fuse.slot_kernel "k" op "f" variant "standard" {
 
 // -----
 
-// A model may be verified before the slot outside of it that it calls. The
-// first takes what is missing for the mistake of the slot.
+// A model can be verified before a slot outside of it that it calls. Only the
+// verifier of the slot reports the missing parts.
 
 fuse.model @m class "M" {
   func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -226,7 +226,7 @@ fuse.model @m class "M" {
 
 // -----
 
-// A call could not be replaced by a body that gives nothing.
+// A body without a return cannot be inlined.
 
 fuse.slot @s op "f" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
 // expected-error@+1 {{function 'eager' must end in a return of its results}}

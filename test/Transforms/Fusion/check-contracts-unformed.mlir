@@ -1,7 +1,7 @@
 // RUN: fuse-opt %s --fuse-check-contracts -split-input-file \
 // RUN:   -verify-diagnostics --remarks-filter=fuse --remark-format=emitRemark
 
-// The reasons come from forming kernels in a copy. That emits no remarks, because
+// Reasons come from forming kernels in a copy. This emits no remarks, because
 // the kernels do not exist in the function.
 
 // expected-error @below {{expected 1 fused site, there are 0}}
@@ -22,7 +22,7 @@ func.func @forgotten(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>)
 
 // -----
 
-// One more site than the contract knows of is no less an error.
+// More sites than expected are an error, too.
 
 // expected-error @below {{expected 0 fused sites, there is 1}}
 func.func @formed(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32>

@@ -1,8 +1,8 @@
 // RUN: fuse-opt %s --fuse-raise-layers --fuse-form-kernels -verify-diagnostics \
 // RUN:   --remarks-filter='fuse|raise' --remark-format=emitRemark | FileCheck %s
 
-// A kernel has exactly the activation of the chain: the two forms of GELU are
-// two functions, and what is neither of them is left alone.
+// A kernel has exactly the activation of the chain. The two forms of GELU are
+// different functions, and a formula that is neither stays.
 
 // CHECK-LABEL: func @erf
 // CHECK: fuse.mlp {{.*}} act(gelu) scales(

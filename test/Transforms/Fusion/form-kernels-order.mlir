@@ -4,9 +4,9 @@
 // RUN: fuse-opt %s --fuse-form-kernels --emit-bytecode | fuse-opt | FileCheck %s
 // RUN: fuse-opt %s --fuse-check-unfuse -o /dev/null
 
-// What is formed depends on the order of ops in the text and on nothing else.
+// Kernels depend only on the order of the ops in the block.
 
-// Of two quantize ops behind a norm, the first becomes part of the kernel.
+// Of two quantize ops after a norm, the first becomes a member of the kernel.
 // CHECK-LABEL: @first_of_two_quantize_ops
 func.func @first_of_two_quantize_ops(%x: tensor<?x64xbf16>)
     -> (tensor<?x64xi8>, tensor<?x64xi8>) {
@@ -21,9 +21,9 @@ func.func @first_of_two_quantize_ops(%x: tensor<?x64xbf16>)
   return %2, %1 : tensor<?x64xi8>, tensor<?x64xi8>
 }
 
-// The input of the MLP is dequantized with another scale than it was quantized
-// with. That stays a refusal after the norm and the quantize op have become a
-// kernel.
+// The input of the MLP is quantized and dequantized with different scales. A
+// second run still refuses the MLP, although the norm and the quantize op are a
+// kernel then.
 // CHECK-LABEL: @refused_once_refused_twice
 func.func @refused_once_refused_twice(%x: tensor<?x64xbf16>,
                                       %w: tensor<64x64xbf16>)
@@ -47,8 +47,8 @@ func.func @refused_once_refused_twice(%x: tensor<?x64xbf16>,
   return %5 : tensor<?x64xbf16>
 }
 
-// The norm stays outside of the first kernel because of the second: the remark
-// about that names an op that has become part of a kernel by then.
+// The norm is not a member of the first kernel because the second chain reads
+// it. The remark names an op that is already part of a kernel.
 // CHECK-LABEL: @limit_is_in_another_kernel
 func.func @limit_is_in_another_kernel(%x: tensor<?x64xbf16>,
                                       %w: tensor<64x64xbf16>)
@@ -74,7 +74,7 @@ func.func @limit_is_in_another_kernel(%x: tensor<?x64xbf16>,
   return %2, %5 : tensor<?x64xbf16>, tensor<?x64xbf16>
 }
 
-// Each chain alone could be a kernel. Once the second is one, it reads the norm
+// Each chain could be a kernel. After the second is formed, it reads the norm
 // before the bias of the first chain's linear exists.
 // CHECK-LABEL: @kernel_uses_result_early
 func.func @kernel_uses_result_early(%x: tensor<?x64xf32>, %g: tensor<?x64xf32>,

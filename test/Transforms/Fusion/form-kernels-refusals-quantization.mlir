@@ -7,8 +7,8 @@
 // Refusals of quantized chains. In each, the hidden value still forms an
 // act_quantize, or a chain with consistent quantization forms an MLP.
 
-// Only the hidden value is quantized: the act_quantize is fused, and the
-// remark says why it did not become an MLP.
+// Only the hidden value is quantized. An act_quantize forms, and the remark
+// explains why it is not an MLP.
 
 func.func @mixed(%x: tensor<?x8xbf16>, %w1: tensor<16x8xbf16>,
                  %w2: tensor<8x16xi8>) -> tensor<?x8xbf16> {
@@ -40,7 +40,7 @@ func.func @quantized_elsewhere(%q: tensor<?x8xi8>, %w1: tensor<16x8xi8>,
 
 // -----
 
-// An inverted scale: quantized with 0.5, read with 2.
+// The scale of the linear is the inverse of that of the quantize op.
 
 func.func @inverted(%x: tensor<?x8xbf16>, %w1: tensor<16x8xi8>,
                     %w2: tensor<8x16xi8>) -> tensor<?x8xbf16> {
@@ -95,8 +95,7 @@ func.func @two_forms(%x: tensor<?x8xbf16>, %w1: tensor<16x8xi8>,
 
 // -----
 
-// A static scale is known before the function runs; one that is measured is
-// not, and no kernel holds both products.
+// Dynamic scales are unknown until run time, so chains with them form no MLP.
 
 func.func @static_scales(%x: tensor<?x8xbf16>, %w1: tensor<16x8xi8>,
                          %w2: tensor<8x16xi8>) -> tensor<?x8xbf16> {
@@ -111,7 +110,7 @@ func.func @static_scales(%x: tensor<?x8xbf16>, %w1: tensor<16x8xi8>,
   return %d : tensor<?x8xbf16>
 }
 
-// The scale of the hidden value needs all of it.
+// A dynamic scale of the hidden value depends on all of its elements.
 
 func.func @dynamic_hidden(%x: tensor<?x8xbf16>, %w1: tensor<16x8xi8>,
                           %w2: tensor<8x16xi8>) -> tensor<?x8xbf16> {
@@ -152,7 +151,7 @@ func.func @dynamic_norm(%x: tensor<?x8xbf16>, %w: tensor<16x8xi8>)
 
 // -----
 
-// Weights may have one scale per output channel, activations have one number.
+// Weights can have one scale per output channel; activations have one scale.
 
 func.func @weights(%x: tensor<8x8xbf16>, %s: tensor<8xf32>,
                    %w: tensor<8x8xi8>) -> tensor<8x8xbf16> {
@@ -184,8 +183,9 @@ func.func @activations(%x: tensor<8x8xbf16>, %s: tensor<8xf32>,
 
 // -----
 
-// Gate and up quantize one value: with one scale they share it, with two they
-// are no pair. fuse-repair-scales=inputs=largest brings both to the larger.
+// Gate and up quantize one value. With one scale, they share the quantize op.
+// With two scales, the MLP is refused unless fuse-repair-scales=inputs=largest
+// unifies them.
 
 func.func @shared(%x: tensor<?x8xbf16>, %w: tensor<16x8xi8>,
                   %v: tensor<8x16xi8>) -> tensor<?x8xbf16> {
@@ -228,7 +228,7 @@ func.func @apart(%x: tensor<?x8xbf16>, %w: tensor<16x8xi8>,
 
 // -----
 
-// A kernel stores both activations in one type.
+// Both activations of a kernel have the same storage type.
 
 func.func @one_type(%x: tensor<?x8xbf16>, %w1: tensor<16x8xf8E4M3FN>,
                     %w2: tensor<8x16xf8E4M3FN>) -> tensor<?x8xbf16> {
@@ -260,7 +260,7 @@ func.func @two_types(%x: tensor<?x8xbf16>, %w1: tensor<16x8xf8E4M3FN>,
   return %d : tensor<?x8xbf16>
 }
 
-// Gate and up read one value, which each quantizes to its own type.
+// Gate and up quantize one value to different types.
 
 func.func @gate_and_up(%x: tensor<?x8xbf16>, %w: tensor<16x8xf8E4M3FN>,
                        %w3: tensor<16x8xf8E5M2>,
@@ -286,7 +286,7 @@ func.func @gate_and_up(%x: tensor<?x8xbf16>, %w: tensor<16x8xf8E4M3FN>,
 
 // -----
 
-// The order is part of the scales of a kernel, which has one.
+// A kernel has one division order.
 
 func.func @one_order(%x: tensor<?x8xbf16>, %w1: tensor<16x8xi8>,
                      %w2: tensor<8x16xi8>) -> tensor<?x8xbf16> {

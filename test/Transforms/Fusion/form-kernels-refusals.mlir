@@ -5,9 +5,6 @@
 // Refusals that do not depend on quantization, in the order of their ids. Every
 // remark names the site, the op that failed the predicate, and a suggestion.
 
-// One case per predicate: a site that fails it, named with its id, the op at
-// which it failed and what to do.
-
 func.func @not_linear(%x: tensor<?x16xbf16>, %w: tensor<8x16xbf16>)
     -> tensor<?x8xbf16> {
   // expected-remark-re @below {{[Missed] not_linear#0{{.*}}At=fuse.activation{{.*}}FUSE-N001 activation-input-not-linear{{.*}}Suggestion="check that the projection was raised to fuse.linear"}}
@@ -113,7 +110,8 @@ func.func @late_operand(%x: tensor<?x8xbf16>, %w: tensor<8x8xbf16>)
 
 // -----
 
-// The same with the sum in front: the kernel is formed without the add.
+// An add before the norm is used before the operands exist. The kernel forms
+// without the add.
 
 func.func @early_stream(%x: tensor<?x8xbf16>, %w1: tensor<8x8xbf16>)
     -> tensor<?x8xbf16> {
@@ -142,7 +140,7 @@ func.func @lone_norm(%x: tensor<?x8xbf16>) -> tensor<?x8xbf16> {
 
 // -----
 
-// A value of the chain as the weight of its own linear is no kernel.
+// A result of the chain is the weight of one of its linears.
 
 func.func @own_weight(%x: tensor<16x16xbf16>, %w1: tensor<16x16xbf16>)
     -> tensor<16x16xbf16> {
@@ -158,7 +156,8 @@ func.func @own_weight(%x: tensor<16x16xbf16>, %w1: tensor<16x16xbf16>)
 
 // -----
 
-// Where biases are added is part of the kernel's contract, for all of them.
+// All biases of a kernel are added in the same place, which is part of its
+// contract.
 
 // CHECK-LABEL: func @after
 // CHECK: fuse.mlp

@@ -5,8 +5,8 @@
 // RUN:   --fuse-unfuse -o %t.unfused
 // RUN: fuse-opt %s | diff - %t.unfused
 
-// Kernels may be formed in several runs. Undoing them restores the input all
-// the same, and no site id is given twice.
+// Kernels can be formed in several runs. Site ids stay unique, and unfusing
+// restores the input exactly.
 
 // CHECK-LABEL: @side_by_side
 func.func @side_by_side(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>)
@@ -27,8 +27,8 @@ func.func @side_by_side(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>)
   return %2, %4 : tensor<?x64xf32>, tensor<?x64xi8>
 }
 
-// The second chain goes around a kernel of the first run. Kernels are undone
-// from the last to the first, and these would be out of order.
+// The second chain surrounds a kernel of the first run. Kernels are unfused
+// from the last to the first, and these two would be out of order.
 // CHECK-LABEL: @interleaved
 func.func @interleaved(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>)
     -> (tensor<?x64xf32>, tensor<?x64xi8>) {

@@ -4,8 +4,8 @@
 // RUN: fuse-opt %s --fuse-observe-activations --fuse-observe-activations \
 // RUN:   -split-input-file | FileCheck %s
 
-// A value that two linears read is observed once, under both names. A second
-// run finds nothing to observe.
+// A value that two linears read is observed once, with both names. A second run
+// observes nothing.
 
 // CHECK-LABEL: func @mlp
 // CHECK-SAME:    -> (tensor<?x4xf32>,
@@ -26,7 +26,7 @@ func.func @mlp(%x: tensor<?x8xf32>,
   return %3 : tensor<?x4xf32>
 }
 
-// Names stay apart where linears share a weight.
+// Linears that share a weight have different names.
 
 // CHECK-LABEL: func @shared_weight
 // CHECK-SAME:    {fuse.observed = ["tied", "tied@1"]}

@@ -21,7 +21,8 @@ func.func @silu_divided(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
 
 // -----
 
-// x * sigmoid(x), the sigmoid as a reciprocal, the negation as a product.
+// x * sigmoid(x), with the sigmoid as a reciprocal and the negation as a
+// product.
 
 // CHECK-LABEL: func @silu_multiplied(
 // CHECK-NEXT:    fuse.activation silu %{{.*}} : tensor<4x64xf32>
@@ -39,7 +40,7 @@ func.func @silu_multiplied(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// The logistic function as XLA expands it.
+// The logistic function as expanded by XLA.
 
 // CHECK-LABEL: func @silu_tanh(
 // CHECK-NEXT:    fuse.activation silu
@@ -56,7 +57,7 @@ func.func @silu_tanh(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// Computed in f32 between casts: one rounding, as the layer has it.
+// Computed in f32 between casts: one rounding, like the layer.
 
 // CHECK-LABEL: func @silu_casts(
 // CHECK-NEXT:    fuse.activation silu %{{.*}} : tensor<4x64xbf16> -> tensor<4x64xbf16>
@@ -74,7 +75,7 @@ func.func @silu_casts(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 
 // -----
 
-// The same op by op in bf16: every op rounds, which is another function.
+// Computed in bf16: every op rounds, which is another function.
 
 // CHECK-LABEL: func @silu_op_by_op(
 // CHECK-NOT:     fuse.activation
@@ -91,7 +92,7 @@ func.func @silu_op_by_op(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 
 // -----
 
-// Only the sigmoid is rounded, as PyTorch does for x * x.sigmoid().
+// Only the sigmoid is rounded, as in PyTorch's x * x.sigmoid().
 
 // CHECK-LABEL: func @silu_rounded_sigmoid(
 // CHECK-COUNT-2: linalg.generic
@@ -129,7 +130,7 @@ func.func @silu_rounded_sigmoid(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 
 // -----
 
-// One generic with the whole formula, elements f16.
+// One generic with the whole formula, in f16.
 
 // CHECK-LABEL: func @silu_generic(
 // CHECK-NEXT:    fuse.activation silu %{{.*}} : tensor<?x?x64xf16> -> tensor<?x?x64xf16>
@@ -154,7 +155,7 @@ func.func @silu_generic(%x: tensor<?x?x64xf16>) -> tensor<?x?x64xf16> {
 
 // -----
 
-// A lone sigmoid is no activation of this dialect and no near miss either.
+// A sigmoid is not an activation of this dialect, and it is not refused either.
 
 // CHECK-LABEL: func @sigmoid(
 // CHECK-NOT:     fuse.
@@ -219,7 +220,7 @@ func.func @gelu_erf(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// Divided by sqrt(2), the product distributed.
+// Divided by sqrt(2), with a distributed product.
 
 // CHECK-LABEL: func @gelu_erf_distributed(
 // CHECK-NEXT:    fuse.activation gelu %
@@ -253,7 +254,7 @@ func.func @gelu_erfc(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// A constant with the precision of bf16 in a computation in f32.
+// A constant with bf16 precision in an f32 formula.
 
 // CHECK-LABEL: func @gelu_erf_coarse(
 // CHECK-NOT:     fuse.activation
@@ -349,7 +350,7 @@ func.func @relu(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 
 // -----
 
-// An unordered comparison keeps NaN, as the layer does.
+// An unordered comparison propagates NaN, like the layer.
 
 // CHECK-LABEL: func @relu_select(
 // CHECK-NEXT:    fuse.activation relu
@@ -363,7 +364,7 @@ func.func @relu_select(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// An ordered one turns NaN into zero.
+// An ordered comparison replaces NaN by zero.
 
 // CHECK-LABEL: func @relu_select_ordered(
 // CHECK-NOT:     fuse.activation
@@ -389,7 +390,7 @@ func.func @relu2(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 
 // -----
 
-// The rectified value has another user: both are layers.
+// The rectified value has another user, so it is a layer, too.
 
 // CHECK-LABEL: func @relu2_and_relu(
 // CHECK-DAG:     %[[R:.*]] = fuse.activation relu %
@@ -439,7 +440,7 @@ func.func @dynamic_features(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
 
 // -----
 
-// A stored value is read where no tensor holds it widened.
+// The activation reads a stored value, and no tensor holds the widened value.
 
 // CHECK-LABEL: func @stored_input(
 // CHECK-NOT:     fuse.activation

@@ -1,7 +1,7 @@
 // RUN: fuse-opt %s --fuse-raise-layers -split-input-file -verify-diagnostics \
 // RUN:   --remarks-filter-missed=raise --remark-format=emitRemark | FileCheck %s
 
-// Weight and bias, elements f32.
+// Weight and bias, in f32.
 
 // CHECK-LABEL: func @weight_and_bias(
 // CHECK-SAME:    %[[X:.*]]: tensor<4x64xf32>, %[[W:.*]]: tensor<64xf32>, %[[B:.*]]: tensor<64xf32>
@@ -40,7 +40,7 @@ func.func @weight_and_bias(%x: tensor<4x64xf32>, %w: tensor<64xf32>,
 
 // -----
 
-// From bf16 and back with one rounding, parameters in bf16.
+// Input, result and parameters in bf16, with one rounding.
 
 // CHECK-LABEL: func @between_casts(
 // CHECK-NEXT:    fuse.layer_norm %{{.*}} weight(%{{.*}}) bias(%{{.*}}) eps 1.0e-05 : (tensor<4x64xbf16>, tensor<64xbf16>, tensor<64xbf16>) -> tensor<4x64xbf16>
@@ -146,7 +146,7 @@ func.func @weight_only(%x: tensor<4x64xf32>, %w: tensor<64xf32>)
 
 // -----
 
-// The variance of Bessel: divided by 63.
+// Bessel's correction: the variance is divided by 63.
 
 // CHECK-LABEL: func @unbiased(
 // CHECK-NOT:     fuse.layer_norm
@@ -177,7 +177,7 @@ func.func @unbiased(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// E[x^2] - E[x]^2 loses the digits that the layer keeps.
+// E[x^2] - E[x]^2 cancels digits that the layer keeps.
 
 // CHECK-LABEL: func @difference_of_means(
 // CHECK-NOT:     fuse.layer_norm
@@ -209,7 +209,7 @@ func.func @difference_of_means(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// A bias without a weight is not an op of the dialect.
+// A layer norm with a bias needs a weight.
 
 // CHECK-LABEL: func @bias_only(
 // CHECK:         fuse.layer_norm %{{.*}} eps
@@ -283,7 +283,7 @@ func.func @cast_before_weight(%x: tensor<4x64xbf16>, %w: tensor<64xbf16>)
 
 // -----
 
-// Centered values in bf16, as they come from a mean in bf16.
+// Centered values in bf16, from a mean in bf16.
 
 // CHECK-LABEL: func @mean_rounded(
 // CHECK-NOT:     fuse.layer_norm
@@ -316,7 +316,7 @@ func.func @mean_rounded(%x: tensor<4x64xbf16>) -> tensor<4x64xf32> {
 
 // -----
 
-// A layer op between casts reads and rounds for itself.
+// Casts around a layer op are merged into it.
 
 // CHECK-LABEL: func @casts_around_layer(
 // CHECK-NEXT:    %[[Y:.*]] = fuse.layer_norm %{{.*}} eps 1.0e-05 : (tensor<4x64xbf16>) -> tensor<4x64xbf16>
@@ -330,7 +330,7 @@ func.func @casts_around_layer(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 
 // -----
 
-// This norm rounds to the type of its input: reading bf16 would change it.
+// This norm rounds to the type of its input, so reading bf16 would change it.
 
 // CHECK-LABEL: func @cast_before_rms_norm(
 // CHECK-NEXT:    %[[F:.*]] = arith.extf

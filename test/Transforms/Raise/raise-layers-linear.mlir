@@ -25,7 +25,7 @@ func.func @transposed_map(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>)
 
 // -----
 
-// A transposed weight before a matmul, elements f32.
+// A transposed weight before a matmul, in f32.
 
 // CHECK-LABEL: func @transpose_and_matmul(
 // CHECK-NEXT:    fuse.linear %{{.*}}, %{{.*}} : (tensor<4x64xf32>, tensor<32x64xf32>) -> tensor<4x32xf32>
@@ -115,7 +115,7 @@ func.func @bias_in_accumulator(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>,
 
 // -----
 
-// The bias is added to a sum that is rounded already: another function.
+// The bias is added to a rounded sum, which is another function.
 
 // CHECK-LABEL: func @bias_after_rounding(
 // CHECK-NEXT:    %[[L:.*]] = fuse.linear %{{.*}}, %{{.*}} : 
@@ -143,7 +143,7 @@ func.func @bias_after_rounding(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>,
 
 // -----
 
-// A bias behind a linear op that has kept f32.
+// A bias after a linear op with an f32 result.
 
 // CHECK-LABEL: func @bias_behind_layer(
 // CHECK-NEXT:    fuse.linear %{{.*}}, %{{.*}} bias(%{{.*}}) : (tensor<4x64xbf16>, tensor<32x64xbf16>, tensor<32xbf16>) -> tensor<4x32xbf16>
@@ -223,7 +223,7 @@ func.func @operand_types(%x: tensor<4x64xf32>, %w: tensor<32x64xbf16>)
 
 // -----
 
-// Added to something that is not a bias: the sum starts elsewhere.
+// The sum starts from a tensor that is not a bias.
 
 // CHECK-LABEL: func @sum_start(
 // CHECK-NOT:     fuse.linear
@@ -241,7 +241,7 @@ func.func @sum_start(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>,
 
 // -----
 
-// The sum in f32 is also returned: the rounding is not part of the layer.
+// The f32 sum is also returned, so the rounding is not part of the layer.
 
 // CHECK-LABEL: func @sum_is_used(
 // CHECK-NEXT:    %[[L:.*]] = fuse.linear %{{.*}} -> tensor<4x32xf32>
@@ -266,7 +266,7 @@ func.func @sum_is_used(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>)
 
 // -----
 
-// Scores of attention have a batch in both operands.
+// In attention scores, both operands have a batch dimension.
 
 // CHECK-LABEL: func @batched(
 // CHECK-NOT:     fuse.linear
@@ -294,7 +294,7 @@ func.func @batched(%q: tensor<2x4x64xf32>, %k: tensor<2x8x64xf32>)
 
 // -----
 
-// Quantized operands: their scales are not told apart here.
+// The scales of quantized operands cannot be separated.
 
 // CHECK-LABEL: func @quantized(
 // CHECK-NOT:     fuse.linear
@@ -316,7 +316,7 @@ func.func @quantized(%x: tensor<4x64xf8E4M3FN>, %w: tensor<32x64xf8E4M3FN>)
 
 // -----
 
-// A bias of its own goes into a linear with a measured scale, which keeps it.
+// A separate bias is merged into a linear, which keeps its dynamic scale.
 
 // CHECK-LABEL: func @bias_of_dynamic(
 // CHECK:         fuse.linear %arg0, %arg2 bias(%arg3)
@@ -335,7 +335,7 @@ func.func @bias_of_dynamic(%x: tensor<4x8xi8>, %s: tensor<4xf32>,
 
 // -----
 
-// Rounding the result of this linear would round its sum as well.
+// Rounding the result of this linear would also round its sum.
 
 // CHECK-LABEL: func @rounded_bias_after(
 // CHECK:         added after_rounding

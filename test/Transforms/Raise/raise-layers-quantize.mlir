@@ -21,7 +21,7 @@ func.func @divide(%x: tensor<4x64xbf16>)
 
 // -----
 
-// Multiplied by one over the scale, both written out.
+// Multiplied by a computed reciprocal of the scale.
 
 // CHECK-LABEL: func @reciprocal(
 // CHECK-NEXT:    fuse.quantize %{{.*}} scale 0.021 : (tensor<4x64xbf16>) -> tensor<4x64xf8E4M3FN>
@@ -43,7 +43,7 @@ func.func @reciprocal(%x: tensor<4x64xbf16>)
 
 // -----
 
-// Multiplied by a number: the scale is the one whose reciprocal it is.
+// Multiplied by a constant: the scale is its reciprocal.
 
 // CHECK-LABEL: func @factor(
 // CHECK-NEXT:    fuse.quantize %{{.*}} scale 0.021 :
@@ -63,7 +63,7 @@ func.func @factor(%x: tensor<4x64xbf16>)
 
 // -----
 
-// Clamped by comparisons that keep NaN, to the range of f8E5M2.
+// Clamped to the range of f8E5M2 by comparisons that propagate NaN.
 
 // CHECK-LABEL: func @clamp_by_select(
 // CHECK-NEXT:    fuse.quantize %{{.*}} scale 0.5 order divide : (tensor<4x64xf32>) -> tensor<4x64xf8E5M2>
@@ -84,7 +84,7 @@ func.func @clamp_by_select(%x: tensor<4x64xf32>)
 
 // -----
 
-// Nothing saturates: 465 would become NaN.
+// Without saturation, 465 would become NaN.
 
 // CHECK-LABEL: func @missing_clamp(
 // CHECK-NOT:     fuse.quantize
@@ -100,7 +100,7 @@ func.func @missing_clamp(%x: tensor<4x64xbf16>)
 
 // -----
 
-// The range of another 8-bit float.
+// Clamped to the range of another 8-bit float.
 
 // CHECK-LABEL: func @clamp_range(
 // CHECK-NOT:     fuse.quantize
@@ -120,7 +120,7 @@ func.func @clamp_range(%x: tensor<4x64xbf16>)
 
 // -----
 
-// A clamp that turns NaN into -448.
+// A clamp that replaces NaN by -448.
 
 // CHECK-LABEL: func @clamp_loses_nan(
 // CHECK-NOT:     fuse.quantize
@@ -140,7 +140,7 @@ func.func @clamp_loses_nan(%x: tensor<4x64xbf16>)
 
 // -----
 
-// Scaled in bf16: the product is rounded before it is quantized.
+// Scaled in bf16, so the product is rounded before it is quantized.
 
 // CHECK-LABEL: func @scaled_in_bf16(
 // CHECK-NOT:     fuse.quantize
@@ -160,7 +160,7 @@ func.func @scaled_in_bf16(%x: tensor<4x64xbf16>)
 
 // -----
 
-// A scale that is computed.
+// The scale is computed.
 
 // CHECK-LABEL: func @dynamic_scale(
 // CHECK-NOT:     fuse.quantize
@@ -178,7 +178,7 @@ func.func @dynamic_scale(%x: tensor<4x64xf32>, %scale: tensor<4x64xf32>)
 
 // -----
 
-// A negative factor has no scale.
+// A negative factor is not a reciprocal of a scale.
 
 // CHECK-LABEL: func @negative_factor(
 // CHECK-NOT:     fuse.quantize
@@ -234,7 +234,7 @@ func.func @int8_truncated(%x: tensor<4x64xf32>) -> tensor<4x64xi8> {
 
 // -----
 
-// Ties away from zero.
+// Rounded with ties away from zero.
 
 // CHECK-LABEL: func @int8_ties_away(
 // CHECK-NOT:     fuse.quantize
@@ -289,7 +289,7 @@ func.func @dequantize(%q: tensor<4x64xf8E4M3FN>)
 
 // -----
 
-// Divided: the scale is the inverse of what the layer calls a scale.
+// Divided by a constant, which is the inverse of a scale.
 
 // CHECK-LABEL: func @dequantize_inverted(
 // CHECK-NOT:     fuse.dequantize

@@ -1,7 +1,7 @@
 // RUN: fuse-opt %s --fuse-raise-layers -split-input-file -verify-diagnostics \
 // RUN:   --remarks-filter-missed=raise --remark-format=emitRemark | FileCheck %s
 
-// Next to a layer an addition is a residual add, elsewhere it stays.
+// An addition next to a layer is a residual add; other additions stay.
 
 // CHECK-LABEL: func @residual_add(
 // CHECK-SAME:    %[[X:.*]]: tensor<4x64xbf16>, %[[R:.*]]: tensor<4x64xbf16>
@@ -21,8 +21,8 @@ func.func @residual_add(%x: tensor<4x64xbf16>, %r: tensor<4x64xbf16>,
 
 // -----
 
-// Two adds in a row (parallel attention): both, though one touches no layer
-// before the other is raised.
+// Two consecutive adds (parallel attention). One is next to a layer only after
+// the other is raised.
 
 // CHECK-LABEL: func @two_adds(
 // CHECK:         %[[S:.*]] = fuse.residual_add
@@ -39,7 +39,7 @@ func.func @two_adds(%x: tensor<4x64xbf16>, %a: tensor<4x64xbf16>,
 
 // -----
 
-// A weight that is computed is no residual stream.
+// An addition that computes a weight is not a residual add.
 
 // CHECK-LABEL: func @weight_delta(
 // CHECK-NEXT:    %[[W:.*]] = arith.addf
@@ -54,7 +54,7 @@ func.func @weight_delta(%x: tensor<4x64xbf16>, %w: tensor<64x64xbf16>,
 
 // -----
 
-// One row for all tokens.
+// One operand is a row that is broadcast to all tokens.
 
 // CHECK-LABEL: func @broadcast(
 // CHECK-NOT:     fuse.residual_add
@@ -71,7 +71,7 @@ func.func @broadcast(%x: tensor<4x64xbf16>, %p: tensor<64xbf16>)
 
 // -----
 
-// A gate in f32 times a projection in bf16, rounded once.
+// A gate in f32 and a projection in bf16, rounded once.
 
 // CHECK-LABEL: func @gated_mul(
 // CHECK-NEXT:    %[[G:.*]] = fuse.activation silu %{{.*}} : tensor<4x64xbf16> -> tensor<4x64xf32>
@@ -88,7 +88,7 @@ func.func @gated_mul(%g: tensor<4x64xbf16>, %u: tensor<4x64xbf16>)
 
 // -----
 
-// A product with a norm is no gate.
+// A product with a norm is not a gated product.
 
 // CHECK-LABEL: func @norm_times(
 // CHECK:         arith.mulf
@@ -117,8 +117,8 @@ func.func @gate_broadcast(%g: tensor<4x64xbf16>, %u: tensor<4xbf16>)
 
 // -----
 
-// Tokens flattened around the linear: the reshapes go, and the add is next to
-// it.
+// Tokens are flattened around the linear. The reshapes are removed, and the add
+// is next to the linear.
 
 // CHECK-LABEL: func @reshape_between(
 // CHECK-SAME:    %[[X:.*]]: tensor<?x?x64xbf16>, %[[W:.*]]: tensor<64x64xbf16>
@@ -143,7 +143,7 @@ func.func @reshape_between(%x: tensor<?x?x64xbf16>, %w: tensor<64x64xbf16>)
 
 // -----
 
-// A whole gated chain between the reshapes, tokens static.
+// A gated chain between reshapes, with static tokens.
 
 // CHECK-LABEL: func @reshape_around_chain(
 // CHECK-NOT:     shape
@@ -172,7 +172,7 @@ func.func @reshape_around_chain(%x: tensor<2x3x64xbf16>,
 
 // -----
 
-// Restored to other sizes: nothing says that they are those of the input.
+// The reshape restores sizes that may differ from those of the input.
 
 // CHECK-LABEL: func @reshape_elsewhere(
 // CHECK:         tensor.collapse_shape
@@ -190,7 +190,7 @@ func.func @reshape_elsewhere(%x: tensor<?x?x64xbf16>, %w: tensor<64x64xbf16>,
 
 // -----
 
-// Ops in regions are raised where they stand.
+// Ops in nested regions are raised in place.
 
 // CHECK-LABEL: func @region(
 // CHECK:         scf.if

@@ -2,7 +2,7 @@
 
 // A residual add before an rms norm.
 
-// Nothing but the norm uses the sum.
+// Only the norm uses the sum.
 
 // CHECK-LABEL: func @dead_residual(
 // CHECK-NEXT:    %[[S:.*]] = fuse.residual_add
@@ -31,7 +31,7 @@ func.func @dead_residual(%a: tensor<4x64xbf16>, %b: tensor<4x64xbf16>)
 
 // -----
 
-// A cast between the add and the norm: both see the rounded sum.
+// A cast between the add and the norm: the norm reads the rounded sum.
 
 // CHECK-LABEL: func @add_cast_norm(
 // CHECK-NEXT:    %[[S:.*]] = fuse.residual_add %{{.*}} -> tensor<4x64xbf16>
@@ -60,8 +60,7 @@ func.func @add_cast_norm(%a: tensor<4x64xbf16>, %b: tensor<4x64xbf16>)
 
 // -----
 
-// A sum in f32 that was never rounded is the input of the norm; the stream
-// is rounded for itself.
+// The norm reads the f32 sum; the stream is rounded separately.
 
 // CHECK-LABEL: func @wide_add(
 // CHECK:         %[[S:.*]] = fuse.residual_add %{{.*}} -> tensor<4x64xf32>

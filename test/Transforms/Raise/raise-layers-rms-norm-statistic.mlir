@@ -3,8 +3,7 @@
 
 // The statistic of an rms norm: spellings of the root, the mean and eps.
 
-// The root as sqrt and division, the mean as a product with 1/64, elements
-// f32.
+// The root as sqrt and division, the mean as a product with 1/64, in f32.
 
 // CHECK-LABEL: func @sqrt_and_divide(
 // CHECK-NEXT:    fuse.rms_norm %{{.*}} eps 1.0e-06 : (tensor<4x64xf32>) -> tensor<4x64xf32>
@@ -28,7 +27,7 @@ func.func @sqrt_and_divide(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// The root as a power, the square too, the mean inside of the sum.
+// The root and the square as powers, the mean inside of the sum.
 
 // CHECK-LABEL: func @powers(
 // CHECK-NEXT:    fuse.rms_norm %{{.*}} eps 1.0e-06 : (tensor<4x64xf32>) -> tensor<4x64xf32>
@@ -54,7 +53,7 @@ func.func @powers(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// As torch.export gives it: one op after the other, any number of tokens.
+// The export of torch.export: one op after the other, any number of tokens.
 
 // CHECK-LABEL: func @torch_export(
 // CHECK-NEXT:    %[[Y:.*]] = fuse.rms_norm %{{.*}} weight(%{{.*}}) eps 1.0e-06 : (tensor<?x64xbf16>, tensor<64xbf16>) -> tensor<?x64xbf16>
@@ -164,7 +163,7 @@ func.func @torch_export(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>)
 
 // -----
 
-// The statistic is used elsewhere; the norm is raised, the op stays.
+// The statistic has another user, so its op stays.
 
 // CHECK-LABEL: func @statistic_used(
 // CHECK:         %[[R:.*]] = math.rsqrt
@@ -190,7 +189,7 @@ func.func @statistic_used(%x: tensor<4x64xf32>)
 
 // -----
 
-// The mean divides by another number than that of the features.
+// The sum is not divided by the number of features.
 
 // CHECK-LABEL: func @mean_count(
 // CHECK-NOT:     fuse.rms_norm
@@ -242,7 +241,7 @@ func.func @mean_rounded(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 
 // -----
 
-// Squares are summed up in bf16.
+// The sum of squares is in bf16.
 
 // CHECK-LABEL: func @narrow_sum(
 // CHECK-NOT:     fuse.rms_norm
@@ -293,7 +292,7 @@ func.func @reduced_dimension(%x: tensor<64x64xf32>) -> tensor<64x64xf32> {
 
 // -----
 
-// Two small constants are added; eps is the one under the root.
+// Of two added constants, eps is the one under the root.
 
 // CHECK-LABEL: func @eps_under_root(
 // CHECK:         %[[X:.*]] = arith.addf
@@ -323,7 +322,7 @@ func.func @eps_under_root(%a: tensor<4x64xf32>, %w: tensor<64xf32>)
 
 // -----
 
-// Eps beside the root instead of under it.
+// Eps is added to the root instead of the mean.
 
 // CHECK-LABEL: func @eps_beside_root(
 // CHECK-NOT:     fuse.rms_norm

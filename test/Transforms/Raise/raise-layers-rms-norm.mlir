@@ -119,7 +119,7 @@ func.func @weight_f32(%x: tensor<4x64xbf16>, %w: tensor<64xf32>)
 
 // -----
 
-// The same, rounded at the end: the weight is not rounded to bf16 first.
+// The same, rounded at the end: the weight stays in f32.
 
 // CHECK-LABEL: func @weight_f32_after(
 // CHECK-NEXT:    fuse.rms_norm %{{.*}} weight(%{{.*}}) eps 1.0e-06 cast after_weight : (tensor<4x64xbf16>, tensor<64xf32>) -> tensor<4x64xbf16>
@@ -148,7 +148,7 @@ func.func @weight_f32_after(%x: tensor<4x64xbf16>, %w: tensor<64xf32>)
 
 // -----
 
-// A weight with unit dimensions around it.
+// A weight with unit dimensions.
 
 // CHECK-LABEL: func @weight_unit_dims(
 // CHECK-SAME:    %[[X:.*]]: tensor<4x64xf32>, %[[W:.*]]: tensor<1x64xf32>
@@ -185,7 +185,7 @@ func.func @weight_unit_dims(%x: tensor<4x64xf32>, %w: tensor<1x64xf32>)
 
 // -----
 
-// One plus the weight rounded to the weight's type, after the cast.
+// One plus the weight is rounded to the type of the weight, after the cast.
 
 // CHECK-LABEL: func @offset_before_weight(
 // CHECK-NEXT:    %[[Y:.*]] = fuse.rms_norm %{{.*}} weight(%{{.*}}) eps 1.0e-06 offset 1 :
@@ -251,8 +251,8 @@ func.func @offset_after_weight(%x: tensor<4x64xbf16>, %w: tensor<64xbf16>)
 
 // -----
 
-// The sum in f32 behind a cast of the normalized value is no variant of the
-// layer; as a weight of its own it is exact.
+// An f32 sum after a cast of the normalized value is not a variant of the
+// layer. The sum itself is the weight.
 
 // CHECK-LABEL: func @offset_mixed(
 // CHECK-SAME:    %[[X:.*]]: tensor<4x64xbf16>, %[[W:.*]]: tensor<64xbf16>
@@ -287,7 +287,8 @@ func.func @offset_mixed(%x: tensor<4x64xbf16>, %w: tensor<64xbf16>)
 
 // -----
 
-// One plus the weight is kept in f32 behind a rounded value, and no tensor.
+// One plus the weight stays in f32 after a rounded value, and no tensor holds
+// it.
 
 // CHECK-LABEL: func @offset_in_one_op(
 // CHECK-NOT:     fuse.rms_norm
@@ -329,8 +330,9 @@ func.func @offset_in_one_op(%x: tensor<4x64xbf16>, %w: tensor<64xbf16>)
 
 // -----
 
-// The normalized value of an f32 input is rounded to bf16 before the weight;
-// the layer would round it to f32. What is normalized is a layer all the same.
+// The normalized value of an f32 input is rounded to bf16 before the weight.
+// The layer would round it to f32, so only the norm without the weight is
+// raised.
 
 // CHECK-LABEL: func @norm_cast_type(
 // CHECK:         fuse.rms_norm %{{.*}} eps 1.0e-06 : (tensor<4x64xf32>) -> tensor<4x64xbf16>
@@ -361,7 +363,7 @@ func.func @norm_cast_type(%x: tensor<4x64xf32>, %w: tensor<64xbf16>)
 
 // -----
 
-// A gate multiplied to a norm is not its weight.
+// The factor of a norm is a gate, not a weight.
 
 // CHECK-LABEL: func @gate_is_no_weight(
 // CHECK-NEXT:    %[[N:.*]] = fuse.rms_norm %{{.*}} eps 1.0e-06 : (tensor<4x64xf32>)
@@ -388,7 +390,7 @@ func.func @gate_is_no_weight(%x: tensor<4x64xf32>, %g: tensor<4x64xf32>)
 
 // -----
 
-// A gate in one op with the norm: there is no tensor to be the norm's result.
+// The norm and a gate are in one op, so no tensor holds the result of the norm.
 
 // CHECK-LABEL: func @gate_in_one_op(
 // CHECK-NOT:     fuse.rms_norm
