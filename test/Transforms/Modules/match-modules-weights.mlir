@@ -77,7 +77,7 @@ fuse.model @lossy class "M" {
 
 // CHECK-LABEL: fuse.model @unfit
 // CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'gate_up' reads 'gate', which 'a.mlp' does not have
-// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'b.norm+mlp.gate_up' reads 'b.mlp.gate' of type
+// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'b.norm+mlp.gate_up' combines 'b.mlp.gate' of type
 // CHECK-NOT: fuse.fused_call
 // expected-warning @below {{fuses nothing; site 'a.norm+mlp#0' is refused: FUSE-N217 layout-does-not-fit}}
 fuse.model @unfit class "M" {
