@@ -127,8 +127,8 @@ struct QuantizedInput {
 /// Matches one family. Predicates return false after they record a refusal.
 class FamilyMatcher {
 public:
-  FamilyMatcher(const ChainMatcher &matcher, bool takesResidual)
-      : matcher(matcher), takesResidual(takesResidual) {}
+  FamilyMatcher(const ChainMatcher &matcher, bool withResidual)
+      : matcher(matcher), withResidual(withResidual) {}
 
   bool matchMLP(ActivationOp activation);
   bool matchActQuantize(ActivationOp activation);
@@ -170,7 +170,7 @@ private:
   bool noteExtras();
 
   const ChainMatcher &matcher;
-  bool takesResidual;
+  bool withResidual;
   ChainMatch match;
   std::optional<Refusal> refusal;
 };
@@ -315,7 +315,7 @@ void FamilyMatcher::absorbHead(Value source, ArrayRef<Operation *> users) {
 /// the kernel returns it as a second result.
 void FamilyMatcher::absorbResidual(Operation *norm) {
   auto residual = norm->getOperand(0).getDefiningOp<ResidualAddOp>();
-  if (!takesResidual || !residual || matcher.isClaimed(residual) ||
+  if (!withResidual || !residual || matcher.isClaimed(residual) ||
       residual->getBlock() != norm->getBlock())
     return;
   match.residual = residual;
@@ -638,12 +638,12 @@ void ChainMatcher::claim(const ChainMatch &match) {
 static MatchOrRefusal
 tryFamily(const ChainMatcher &matcher,
           llvm::function_ref<bool(FamilyMatcher &)> matchFamily) {
-  FamilyMatcher whole(matcher, /*takesResidual=*/true);
+  FamilyMatcher whole(matcher, /*withResidual=*/true);
   if (matchFamily(whole))
     return whole.take();
   if (whole.getRefusal().kind != RefusalKind::ResultUsedBeforeOperands)
     return whole.getRefusal();
-  FamilyMatcher partial(matcher, /*takesResidual=*/false);
+  FamilyMatcher partial(matcher, /*withResidual=*/false);
   if (!matchFamily(partial))
     return whole.getRefusal();
   ChainMatch match = partial.take();

@@ -196,9 +196,9 @@ static bool replaceChain(Site &site, RoundingMode mode,
 
 /// Adds the ops that unfusing `kernel` relies on: the kernel, and the ops in
 /// the range of its former members.
-static void collectStretch(Operation *kernel, ProvenanceAttr provenance,
-                           DenseSet<Operation *> &stretch) {
-  stretch.insert(kernel);
+static void collectOccupied(Operation *kernel, ProvenanceAttr provenance,
+                            DenseSet<Operation *> &occupied) {
+  occupied.insert(kernel);
   if (!provenance || provenance.getPlaces().empty())
     return;
   ArrayRef<int64_t> places = provenance.getPlaces();
@@ -207,17 +207,17 @@ static void collectStretch(Operation *kernel, ProvenanceAttr provenance,
                   static_cast<int64_t>(places.size()) - before;
   Operation *op = kernel;
   for (; before > 0 && (op = op->getPrevNode()); --before)
-    stretch.insert(op);
+    occupied.insert(op);
   op = kernel;
   for (; after > 0 && (op = op->getNextNode()); --after)
-    stretch.insert(op);
+    occupied.insert(op);
 }
 
 /// The first op from the first to the last member of `match` that is in
-/// `stretch`, or null.
+/// `occupied`, or null.
 static Operation *findOverlap(ChainMatch &match,
-                              const DenseSet<Operation *> &stretch) {
-  if (stretch.empty() || isInjected("form-overlap"))
+                              const DenseSet<Operation *> &occupied) {
+  if (occupied.empty() || isInjected("form-overlap"))
     return nullptr;
   Operation *first = match.anchor, *last = match.anchor;
   for (const ChainMatch::Member &member : match.members) {
@@ -227,7 +227,7 @@ static Operation *findOverlap(ChainMatch &match,
       last = member.op;
   }
   for (Operation *op = first; op != last->getNextNode(); op = op->getNextNode())
-    if (stretch.contains(op))
+    if (occupied.contains(op))
       return op;
   return nullptr;
 }
@@ -291,9 +291,9 @@ fuse::formKernels(FunctionOpInterface function,
       matched[site.match->anchor->getBlock()].push_back(&site);
   // Unfusing goes from the last kernel of a block to the first. Kernels of an
   // earlier run do not follow this order, so new kernels must not overlap them.
-  DenseSet<Operation *> stretch;
+  DenseSet<Operation *> occupied;
   function->walk([&](FusedOpInterface kernel) {
-    collectStretch(kernel, kernel.getProvenanceAttr(), stretch);
+    collectOccupied(kernel, kernel.getProvenanceAttr(), occupied);
   });
   KernelFormationCounts counts;
   for (auto &[block, order] : matched) {
@@ -301,7 +301,7 @@ fuse::formKernels(FunctionOpInterface function,
       return a->match->anchor->isBeforeInBlock(b->match->anchor);
     });
     for (Site *site : order) {
-      if (Operation *op = findOverlap(*site->match, stretch))
+      if (Operation *op = findOverlap(*site->match, occupied))
         site->refusal = Refusal{RefusalKind::OverlapsKernel, op};
       else
         counts.fused += replaceChain(*site, mode, formation);
