@@ -47,8 +47,6 @@ class FusionResult(list[SiteResult]):
         return [s for s in self if s.status == "refused"]
 
     def __str__(self) -> str:
-        from fuse_mlir.fusion.results import sites_text
-
         return sites_text(self)
 
 
