@@ -22,7 +22,7 @@ from tests.models import (
     needs_library,
     transformer,
 )
-from tests.test_hub import load
+from tests.deploy.test_hub import load
 
 #: One thread for each row.
 NORM = """.version 7.0

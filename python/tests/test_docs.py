@@ -19,7 +19,7 @@ from torch import nn
 from fuse_mlir import native
 from tests.models import LLAMA, SIZES, needs_library, transformer
 from tests.support import ROOT, tool
-from tests.test_input_files import TEXT, tokenizer
+from tests.calibration.test_input_files import TEXT, tokenizer
 
 torch.set_num_threads(1)
 

@@ -14,8 +14,7 @@ from fuse_mlir.errors import CalibrationError
 from fuse_mlir.matching.patterns import ANY_FAMILY
 from fuse_mlir.quantized.fp8_reference import emulated, entries_of, is_fp8_linear
 from fuse_mlir.quantized.stored import Policy
-from fuse_mlir.quantized.value_range import Range
-from fuse_mlir.support import about
+from fuse_mlir.quantized.value_range import Range, about
 from fuse_mlir.support.arguments import require_module
 from fuse_mlir.support.fusion_registry import FUSION
 

@@ -81,7 +81,7 @@ class Unfusing(unittest.TestCase):
             self.assertEqual(len(Kernel.all()), kernels)
 
     def test_finding_16_memory_goes_back_to_the_system(self):
-        tests = Path(__file__).resolve().parents[1]
+        tests = Path(__file__).resolve().parents[2]
         done = subprocess.run([sys.executable, "-c", PROGRAM], cwd=tests,
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stderr)

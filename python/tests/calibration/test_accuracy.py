@@ -27,7 +27,7 @@ from fuse_mlir.calibration.accuracy import (
 from fuse_mlir.calibration.scales import Tools
 from fuse_mlir.errors import CalibrationError
 from tests.support import tool
-from tests.test_calibration import MLP
+from tests.calibration.test_calibration import MLP
 
 
 class CompareTest(unittest.TestCase):

@@ -21,7 +21,7 @@ from fuse_mlir.checkpoint import model_source
 from fuse_mlir.checkpoint.check import compare_with_files
 from tests.models import needs_library
 from tests.support import tool
-from tests.test_cli_models import run
+from tests.cli.test_models import run
 
 #: Configs as they are published, cut down; each has keys that transformers
 #: ignores.

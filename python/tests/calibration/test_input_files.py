@@ -13,8 +13,8 @@ from fuse_mlir.errors import BlockError
 from fuse_mlir.calibration.input_files import input_type, rounded_files
 from tests.models import needs_library
 from tests.support import tool
-from tests.test_cli_models import run
-from tests.test_model_source import QWEN3, Directories, qwen3_weights
+from tests.cli.test_models import run
+from tests.checkpoint.test_model_source import QWEN3, Directories, qwen3_weights
 
 TEXT = "one two three\n\ntwo three\n"
 
