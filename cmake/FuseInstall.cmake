@@ -12,13 +12,17 @@ install(TARGETS dlpack fuse-rt
 install(TARGETS fuse-c
   EXPORT FuseCompilerTargets
   COMPONENT Compiler)
-install(TARGETS fuse-cache fuse-info fuse-trial-run fuse-tune-run
-  COMPONENT Runtime)
-install(TARGETS fuse-compile fuse-tune COMPONENT Compiler)
-# Where the programs look for it, beside their folder.
+install(TARGETS fuse-artifact fuse-device-run COMPONENT Runtime)
+install(TARGETS
+  fuse-compile fuse-explain fuse-lsp-server fuse-opt fuse-run fuse-tune
+  COMPONENT Compiler)
+install(PROGRAMS tools/fuse-bisect/fuse-bisect
+  DESTINATION "${CMAKE_INSTALL_BINDIR}" COMPONENT Compiler)
+# The emulator is not part of the runtime. Programs look for it beside their
+# folder.
 install(TARGETS fuse-emulated-cuda
   LIBRARY DESTINATION lib/fuse-emulated
-  COMPONENT Runtime)
+  COMPONENT Emulator)
 install(DIRECTORY include/fuse-c
   DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT Runtime)
 install(DIRECTORY third_party/dlpack/include/dlpack

@@ -45,8 +45,8 @@ from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
-TOOLS = ("fuse-compile", "fuse-info", "fuse-opt", "fuse-run", "fuse-trial-run",
-         "fuse-tune-run")
+TOOLS = ("fuse-artifact", "fuse-compile", "fuse-device-run", "fuse-opt",
+         "fuse-run")
 # What belongs to the C library and must not be mixed with a host's.
 LIBC = re.compile(r"(ld-linux-.*|lib(c|m|pthread|dl|rt|resolv|stdc\+\+|gcc_s))"
                   r"\.so\.\d+$")

@@ -118,16 +118,16 @@ class Tables(unittest.TestCase):
 class Trials(unittest.TestCase):
 
     def test_sections_that_no_case_names_are_left_out(self):
-        trial = cases.Trial(b"\1\0\0\0")
+        bundle = cases.Bundle(b"\1\0\0\0")
         for number in range(5):
-            trial.add(cases.POOL, bytes([number]))
-        trial.cases = [{"name": "a", "artifact": 5,
+            bundle.add(cases.POOL, bytes([number]))
+        bundle.cases = [{"name": "a", "artifact": 5,
                         "arguments": [{"element": "bf16", "pool": 2}],
                         "results": [{"expected": 3, "contract": 2}]}]
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "a.trial")
-            trial.save(path)
-            read = cases.Trial.load(path)
+            path = Path(folder, "a.bundle")
+            bundle.save(path)
+            read = cases.Bundle.load(path)
         self.assertEqual([data for _, data in read.sections],
                          [b"\4", b"\1", b"\2"])
         case, = read.cases
@@ -145,15 +145,15 @@ class Steps(unittest.TestCase):
 
     def prepare(self, folder: Path) -> argparse.Namespace:
         """A product, a function, and a kernel with a mistake."""
-        tools = cases.Tools(Path(tool("fuse-trial-run")).parent)
+        tools = cases.Tools(Path(tool("fuse-device-run")).parent)
         mistake, = (item for item in cases.read_mistakes(TEST)
                     if item.name == "half the bytes expected")
         rows = cases.prepare_broken(tools, folder / "broken", [mistake])
         right = folder / "right"
         right.mkdir()
-        version = (folder / "broken/right-0.trial").read_bytes()[8:12]
+        version = (folder / "broken/right-0.bundle").read_bytes()[8:12]
         tools.record(cases.make_products("f8E4M3FN", version),
-                     right / "product-f8E4M3FN.trial")
+                     right / "product-f8E4M3FN.bundle")
         (folder / "scheduled.mlir").write_text("""\
 func.func @linear(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
                   %q: tensor<64x64xbf16>) -> tensor<?x64xbf16> {
@@ -166,7 +166,7 @@ func.func @linear(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
         cases.write_index(folder, (1,), rows)
         sanitizer = folder / "sanitizer"
         sanitizer.write_text(SANITIZER.replace(
-            "$PROGRAM", str(tools.folder / "fuse-trial-run")))
+            "$PROGRAM", str(tools.folder / "fuse-device-run")))
         sanitizer.chmod(0o755)
         return argparse.Namespace(
             bin=tools.folder, files=folder, output=folder / "out/result.json",
@@ -174,7 +174,7 @@ func.func @linear(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
             budget=300.0)
 
     def test_the_emulator_agrees_with_itself(self):
-        library = Path(tool("fuse-trial-run")).parents[1] \
+        library = Path(tool("fuse-device-run")).parents[1] \
             / "lib/fuse-emulated/libcuda.so.1"
         with tempfile.TemporaryDirectory() as name, unittest.mock.patch.dict(
                 os.environ, FUSE_CUDA_LIBRARY=str(library)), \

@@ -6,8 +6,8 @@
 
 #include "fuse/Execution/GpuProgram.h"
 #include "fuse/Artifact/Compiler.h"
-#include "fuse/Measure/DeviceTest.h"
 #include "fuse/Measure/Emulator.h"
+#include "fuse/Measure/TestBundle.h"
 #include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Runtime/Core/Instance.h"
 
@@ -39,7 +39,7 @@ Expected<GpuProgram> GpuProgram::compile(func::FuncOp function,
     if (code.name != program.name || !code.device)
       continue;
     program.path = manifest["functions"][index]["cuda"].value("path", "");
-    program.isBound = trial::findBound(code);
+    program.isBound = measure::findBound(code);
   }
   if (program.path.empty())
     return createStringError("@" + program.name + " has no code for " +
@@ -49,8 +49,8 @@ Expected<GpuProgram> GpuProgram::compile(func::FuncOp function,
 
 Expected<std::string> GpuProgram::getDeviceName() {
   try {
-    trial::chooseEmulator();
-    return trial::Gpu::open(0)->getName();
+    measure::chooseEmulator();
+    return measure::Gpu::open(0)->getName();
   } catch (const runtime::Failure &failure) {
     return createStringError(failure.getMessage());
   }
@@ -61,21 +61,21 @@ Expected<std::vector<HostTensor>> GpuProgram::run(ArrayRef<HostTensor> inputs,
   // Far longer than any kernel takes on a GPU; the emulator finds out by itself
   // what never ends.
   constexpr uint64_t timeoutMs = 60000;
-  trial::ArgumentStore store;
-  std::vector<trial::Argument> arguments;
+  measure::ArgumentStore store;
+  std::vector<measure::Argument> arguments;
   for (auto [index, input] : llvm::enumerate(inputs)) {
-    trial::Argument &argument = arguments.emplace_back();
+    measure::Argument &argument = arguments.emplace_back();
     argument.element = getName(input.getType()).str();
     argument.shape.assign(input.getShape().begin(), input.getShape().end());
     argument.seed = index;
     argument.bound = isBound[index];
     store.put(argument, {input.getData(), input.getNumBytes()});
   }
-  trial::chooseOrder(order);
+  measure::chooseOrder(order);
   try {
-    std::shared_ptr<trial::Gpu> gpu = trial::Gpu::open(0);
+    std::shared_ptr<measure::Gpu> gpu = measure::Gpu::open(0);
     void *stream = gpu->createStream();
-    trial::Call call(gpu, artifact, name, arguments, store, nullptr);
+    measure::Call call(gpu, artifact, name, arguments, store, nullptr);
     call.poison(stream);
     call.poisonWorkspace(stream);
     call.launch(stream);

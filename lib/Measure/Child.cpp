@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 using namespace fuse;
-using namespace fuse::trial;
+using namespace fuse::measure;
 using nlohmann::json;
 
 std::string ChildEnd::describe() const {
@@ -61,7 +61,7 @@ static bool listen(int pipe, int silenceMs,
   }
 }
 
-ChildEnd trial::runInChild(
+ChildEnd measure::runInChild(
     const std::function<void(const std::function<void(const json &)> &)> &body,
     const std::function<void(const json &)> &receive, int silenceMs) {
   int pipes[2];

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 static constexpr const char *kLibraryVariable = "FUSE_CUDA_LIBRARY";
 static constexpr const char *kSeedVariable = "FUSE_EMULATOR_SEED";
 
-void trial::chooseEmulator() {
+void measure::chooseEmulator() {
   if (const char *named = std::getenv(kLibraryVariable); named && *named)
     return;
   std::error_code error;
@@ -35,7 +35,7 @@ void trial::chooseEmulator() {
   ::setenv(kLibraryVariable, library.c_str(), /*overwrite=*/1);
 }
 
-void trial::chooseOrder(uint64_t index) {
+void measure::chooseOrder(uint64_t index) {
   static const std::string first = [] {
     const char *text = std::getenv(kSeedVariable);
     return std::string(text ? text : "0");

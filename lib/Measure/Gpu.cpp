@@ -16,11 +16,11 @@
 using namespace fuse;
 using namespace fuse::runtime;
 using namespace fuse::runtime::cuda;
-using namespace fuse::trial;
+using namespace fuse::measure;
 
 /// Functions of the driver that only programs that measure call, and the
 /// versions they are asked for.
-#define FUSE_TRIAL_FUNCTIONS(F)                                                \
+#define FUSE_DRIVER_FUNCTIONS(F)                                               \
   F(cuDeviceGetName, 2000, (char *, int, int))                                 \
   F(cuMemsetD8Async, 3020, (DevicePtr, unsigned char, size_t, Stream))         \
   F(cuStreamCreate, 2000, (Stream *, unsigned))                                \
@@ -35,9 +35,9 @@ using namespace fuse::trial;
 
 struct Gpu::Functions {
 // NOLINTNEXTLINE(bugprone-macro-parentheses)
-#define FUSE_TRIAL_MEMBER(NAME, VERSION, PARAMETERS) int(*NAME) PARAMETERS;
-  FUSE_TRIAL_FUNCTIONS(FUSE_TRIAL_MEMBER)
-#undef FUSE_TRIAL_MEMBER
+#define FUSE_DRIVER_MEMBER(NAME, VERSION, PARAMETERS) int(*NAME) PARAMETERS;
+  FUSE_DRIVER_FUNCTIONS(FUSE_DRIVER_MEMBER)
+#undef FUSE_DRIVER_MEMBER
 };
 
 /// The device under its own type, which `openCuda` hides.
@@ -131,11 +131,11 @@ std::shared_ptr<Gpu> Gpu::open(int ordinal) {
 Gpu::Gpu(int ordinal)
     : ordinal(ordinal), device(openCuda(ordinal)),
       functions(std::make_unique<Functions>()) {
-#define FUSE_TRIAL_LOAD(NAME, VERSION, PARAMETERS)                             \
+#define FUSE_DRIVER_LOAD(NAME, VERSION, PARAMETERS)                            \
   functions->NAME = reinterpret_cast<decltype(functions->NAME)>(               \
       findFunction(#NAME, VERSION));
-  FUSE_TRIAL_FUNCTIONS(FUSE_TRIAL_LOAD)
-#undef FUSE_TRIAL_LOAD
+  FUSE_DRIVER_FUNCTIONS(FUSE_DRIVER_LOAD)
+#undef FUSE_DRIVER_LOAD
 }
 
 Gpu::~Gpu() {

@@ -14,9 +14,9 @@
 #include <limits>
 
 using namespace fuse;
-using namespace fuse::trial;
+using namespace fuse::measure;
 
-size_t trial::getElementBytes(std::string_view element) {
+size_t measure::getElementBytes(std::string_view element) {
   std::optional<DLDataType> type = runtime::getDataType(element);
   if (!type)
     throw runtime::Failure(FUSE_ERROR_FORMAT, "there are no tensors of '" +
@@ -67,7 +67,7 @@ static double readAs(const char *data) {
   return static_cast<double>(value);
 }
 
-double trial::readValue(std::string_view element, const char *data) {
+double measure::readValue(std::string_view element, const char *data) {
   for (const SmallFloat &type : kSmallFloats)
     if (element == type.element) {
       uint16_t bits = 0;
@@ -88,8 +88,8 @@ double trial::readValue(std::string_view element, const char *data) {
   }
 }
 
-void trial::fillFromPool(char *data, size_t count, size_t elementBytes,
-                         std::string_view pool, uint64_t seed) {
+void measure::fillFromPool(char *data, size_t count, size_t elementBytes,
+                           std::string_view pool, uint64_t seed) {
   size_t size = pool.size() / elementBytes;
   if (size * elementBytes != pool.size() || (size == 0 && count > 0))
     throw runtime::Failure(FUSE_ERROR_FORMAT,
@@ -127,8 +127,8 @@ static int64_t getRank(std::string_view element, const char *data,
   return bits & sign ? -magnitude : magnitude;
 }
 
-Comparison trial::compare(std::string_view element, const std::string &actual,
-                          const std::string &expected) {
+Comparison measure::compare(std::string_view element, const std::string &actual,
+                            const std::string &expected) {
   size_t bytes = getElementBytes(element);
   if (actual.size() != expected.size() || actual.size() % bytes != 0)
     throw runtime::Failure(FUSE_ERROR_INTERNAL,
@@ -181,9 +181,9 @@ Comparison trial::compare(std::string_view element, const std::string &actual,
   return result;
 }
 
-std::vector<size_t> trial::findOutside(std::string_view element,
-                                       const std::string &actual,
-                                       std::string_view contract) {
+std::vector<size_t> measure::findOutside(std::string_view element,
+                                         const std::string &actual,
+                                         std::string_view contract) {
   size_t bytes = getElementBytes(element), count = actual.size() / bytes;
   if (contract.size() != count * 2 * sizeof(double))
     throw runtime::Failure(FUSE_ERROR_FORMAT,

@@ -16,6 +16,11 @@ import sys
 COMMON = {"help", "version"}
 
 
+def read_help(*program):
+    return subprocess.run([*program, "--help"], capture_output=True, text=True,
+                          check=False).stdout
+
+
 def main(root, programs):
     root = pathlib.Path(root)
     tests = "\n".join(
@@ -29,8 +34,11 @@ def main(root, programs):
         if not program.exists():
             continue
         sources = "\n".join(path.read_text() for path in folder.glob("*.cpp"))
-        help_text = subprocess.run([program, "--help"], capture_output=True,
-                                   text=True, check=False).stdout
+        help_text = read_help(program)
+        if "<command>" in help_text:
+            help_text = "".join(
+                read_help(program, command) for command
+                in re.findall(r"^  (\w+) ", help_text, re.MULTILINE))
         options = set(re.findall(r"(?:^|[\s[])--?([a-z][\w-]*)", help_text,
                                  re.MULTILINE)) - COMMON
         options = {name for name in options if re.search(

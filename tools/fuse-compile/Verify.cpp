@@ -6,8 +6,8 @@
 
 #include "Verify.h"
 #include "Handles.h"
-#include "fuse/Measure/DeviceTest.h"
 #include "fuse/Measure/Emulator.h"
+#include "fuse/Measure/TestBundle.h"
 #include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Runtime/Core/Instance.h"
 #include "nlohmann/json.hpp"
@@ -183,8 +183,8 @@ static bool isClose(const runtime::Function &function, size_t result,
     for (const runtime::TensorSpec &spec : specs)
       narrowest = std::min<int>(narrowest, spec.dtype.bits);
   double bound = narrowest == 8 ? 1e-3 : narrowest == 16 ? 1e-4 : 1e-10;
-  trial::Comparison difference =
-      trial::compare(function.results[result].element, actual, expected);
+  measure::Comparison difference =
+      measure::compare(function.results[result].element, actual, expected);
   return difference.specials == 0 && difference.energy <= bound;
 }
 
@@ -217,14 +217,14 @@ static Expected<bool> compare(const fuse_artifact *fused,
 }
 
 static std::vector<std::string>
-runOnce(const std::shared_ptr<trial::Gpu> &gpu, std::string_view artifact,
+runOnce(const std::shared_ptr<measure::Gpu> &gpu, std::string_view artifact,
         const runtime::Function &function,
-        const std::vector<trial::Argument> &arguments,
-        trial::ArgumentStore &store) {
+        const std::vector<measure::Argument> &arguments,
+        measure::ArgumentStore &store) {
   // The emulator finds out by itself what never ends.
   constexpr uint64_t timeoutMs = 60000;
   void *stream = gpu->createStream();
-  trial::Call call(gpu, artifact, function.name, arguments, store, nullptr);
+  measure::Call call(gpu, artifact, function.name, arguments, store, nullptr);
   call.poison(stream);
   call.poisonWorkspace(stream);
   call.launch(stream);
@@ -247,9 +247,9 @@ static Expected<std::string> compareEmulated(std::string_view artifact,
     return runner.takeError();
   if (llvm::Error error = runner->run(inputs, results))
     return std::move(error);
-  trial::ArgumentStore store;
-  std::vector<trial::Argument> arguments(inputs.size());
-  std::vector<bool> isBound = trial::findBound(function);
+  measure::ArgumentStore store;
+  std::vector<measure::Argument> arguments(inputs.size());
+  std::vector<bool> isBound = measure::findBound(function);
   for (size_t i = 0; i < inputs.size(); ++i) {
     arguments[i].element = function.arguments[i].element;
     arguments[i].shape = inputs[i].shape;
@@ -257,15 +257,15 @@ static Expected<std::string> compareEmulated(std::string_view artifact,
     arguments[i].bound = isBound[i];
     store.put(arguments[i], inputs[i].getBytes(function.arguments[i]));
   }
-  trial::chooseEmulator();
+  measure::chooseEmulator();
   // At once, as late as possible, and at random.
   constexpr unsigned numOrders = 3;
   std::vector<std::string> first;
   for (unsigned order = 0; order < numOrders; ++order) {
-    trial::chooseOrder(order);
+    measure::chooseOrder(order);
     std::vector<std::string> values;
     try {
-      std::shared_ptr<trial::Gpu> gpu = trial::Gpu::open(0);
+      std::shared_ptr<measure::Gpu> gpu = measure::Gpu::open(0);
       device = gpu->getName();
       values = runOnce(gpu, artifact, function, arguments, store);
     } catch (const runtime::Failure &failure) {

@@ -12,8 +12,8 @@
 #include "fuse/IR/FuseOps.h"
 #include "fuse/InitAllDialects.h"
 #include "fuse/Interpreter/Interpreter.h"
-#include "fuse/Measure/DeviceTest.h"
 #include "fuse/Measure/TestBundle.h"
+#include "fuse/Measure/TestBundleFormat.h"
 #include "fuse/Runtime/Core/Failure.h"
 #include "fuse/Runtime/Core/Instance.h"
 #include "fuse/Transforms/Transforms.h"
@@ -277,10 +277,10 @@ Expected<bool> FunctionRuns::addContracts(ArrayRef<HostTensor> inputs,
   auto [energy, element] = getBounds(signature);
   for (auto [result, contract] : llvm::zip_equal(*results, *contracts)) {
     size_t section =
-        file.add(trial::kExpectedSection,
+        file.add(measure::kExpectedSection,
                  std::string(result.getData(), result.getNumBytes()));
     data.results.push_back({{"expected", section},
-                            {"contract", file.add(trial::kContractSection,
+                            {"contract", file.add(measure::kContractSection,
                                                   writeContract(contract))},
                             {"energy", energy},
                             {"element", element}});
@@ -298,7 +298,7 @@ Expected<bool> FunctionRuns::addContracts(ArrayRef<HostTensor> inputs,
     return aligned.takeError();
   for (const Tensor &contract : *aligned)
     data.contracts.push_back(
-        file.add(trial::kContractSection, writeContract(contract)));
+        file.add(measure::kContractSection, writeContract(contract)));
   return true;
 }
 
@@ -331,13 +331,13 @@ Expected<std::optional<CaseData>> FunctionRuns::runOn(int64_t tokens,
     std::string content(pool.pool.getData(),
                         1024 * getSize(pool.pool.getType()));
     HostTensor input = std::move((*shapes)[index]);
-    trial::fillFromPool(input.getData(), input.getNumElements(),
-                        getSize(input.getType()), content, index);
+    measure::fillFromPool(input.getData(), input.getNumElements(),
+                          getSize(input.getType()), content, index);
     data.arguments.push_back(
         {{"element", getName(input.getType()).str()},
          {"shape", std::vector<int64_t>(input.getShape().begin(),
                                         input.getShape().end())},
-         {"pool", file.add(trial::kPoolSection, std::move(content))},
+         {"pool", file.add(measure::kPoolSection, std::move(content))},
          {"seed", index},
          {"bound", !pool.isActivation}});
     inputs.push_back(std::move(input));
@@ -386,7 +386,7 @@ static llvm::Error addCases(ModuleOp module, StringRef path, uint64_t seed,
         function["cuda"].value("path", "") != path.str())
       continue;
     if (!section)
-      section = file.add(trial::kArtifactSection, *artifact);
+      section = file.add(measure::kArtifactSection, *artifact);
     for (const CaseData &item : found->second) {
       json results = item.results;
       if (path != "portable")
@@ -462,11 +462,11 @@ static Expected<bool> addModule(MLIRContext &context, uint64_t seed,
 }
 
 static void writeFile(const std::string &path, const File &file) {
-  json description = {{"format", trial::kTrialFormat},
-                      {"version", trial::kTrialVersion},
+  json description = {{"format", measure::kBundleFormat},
+                      {"version", measure::kBundleVersion},
                       {"cases", file.cases}};
   std::string text = description.dump();
-  std::vector<runtime::Section> list = {{trial::kDescriptionSection, text}};
+  std::vector<runtime::Section> list = {{measure::kDescriptionSection, text}};
   for (const auto &[kind, data] : file.sections)
     list.push_back({kind, data});
   runtime::writeFileAtomically(path, runtime::writeContainer(list));
@@ -512,7 +512,7 @@ bool fuse::emitCases(const EmitOptions &options) {
       }
       cases += file.cases.size();
       writeFile(options.folder + "/" + name.str() + "-" +
-                    std::to_string(first) + ".trial",
+                    std::to_string(first) + ".bundle",
                 file);
       llvm::errs() << "[" << made << "/" << options.count << "] up to seed "
                    << seed - 1 << "\n";

@@ -108,11 +108,12 @@ static cl::opt<Stratum> stratum(
                clEnumValN(Stratum::Boundary, "boundary",
                           "chains of all sizes at boundaries, by number")),
     cl::init(Stratum::Any));
-static cl::opt<std::string>
-    emit("emit", cl::cat(category),
-         cl::desc("Compile the modules for sm_90a and write them with inputs "
-                  "and the CPU's results to files in here, for fuse-trial-run"),
-         cl::value_desc("folder"));
+static cl::opt<std::string> emit(
+    "emit", cl::cat(category),
+    cl::desc(
+        "Compile the modules for sm_90a and write them with inputs "
+        "and the CPU's results to files in here, for fuse-device-run test"),
+    cl::value_desc("folder"));
 static cl::opt<unsigned> perFile("per-file", cl::cat(category),
                                  cl::desc("Modules in a file of --emit"),
                                  cl::init(100));

@@ -7,7 +7,7 @@
 #include "Tune.h"
 #include "fuse/Artifact/Compiler.h"
 #include "fuse/Execution/Inputs.h"
-#include "fuse/Measure/DeviceTest.h"
+#include "fuse/Measure/TestBundle.h"
 #include "fuse/Measure/TuneFormat.h"
 #include "fuse/Runtime/Core/Instance.h"
 #include "fuse/Schedule/RowProblem.h"
@@ -248,7 +248,7 @@ static Expected<json> describeArguments(const Job &job, Sections &sections) {
     const HostTensor &pool = pools[i].pool;
     const TensorSpec &spec = signature->inputs[i];
     size_t section = sections.add(
-        trial::kPoolSection, std::string(pool.getData(), pool.getNumBytes()));
+        measure::kPoolSection, std::string(pool.getData(), pool.getNumBytes()));
     arguments.push_back({{"element", getName(spec.type).str()},
                          {"shape", getShape(spec, job.tokens)},
                          {"pool", section},
@@ -291,7 +291,7 @@ Expected<std::string> fuse::makeCandidates(ModuleOp module,
                     {"model_us", candidate.microseconds}};
       if (task.error.empty()) {
         entry["artifact"] =
-            sections.add(trial::kArtifactSection, std::move(task.artifact));
+            sections.add(measure::kArtifactSection, std::move(task.artifact));
       } else {
         entry["error"] = task.error;
         ++failed;
@@ -314,14 +314,14 @@ Expected<std::string> fuse::makeCandidates(ModuleOp module,
   }
   llvm::errs() << jobs->size() << " ops, " << tasks.size() << " candidates, "
                << failed << " do not compile\n";
-  json description = {{"format", trial::kCandidatesFormat},
-                      {"version", trial::kTuneVersion},
+  json description = {{"format", measure::kCandidatesFormat},
+                      {"version", measure::kTuneVersion},
                       {"compiler", ScheduleTable::getCompiler().str()},
                       {"chip", kChip.str()},
                       {"multiprocessors", options.multiprocessors},
                       {"ops", std::move(ops)}};
   std::string text = description.dump();
-  std::vector<runtime::Section> list = {{trial::kDescriptionSection, text}};
+  std::vector<runtime::Section> list = {{measure::kDescriptionSection, text}};
   for (const auto &[kind, data] : sections.list)
     list.push_back({kind, data});
   return runtime::writeContainer(list);

@@ -34,7 +34,7 @@ static double getTime(const json &candidate) {
 static void addRatios(json &op) {
   std::vector<json *> again;
   for (json &candidate : op.at("candidates")) {
-    if (candidate.at("status") != trial::kStatusOk)
+    if (candidate.at("status") != measure::kStatusOk)
       continue;
     uint64_t rounds = candidate.at("rounds").get<uint64_t>();
     uint64_t most = again.empty() ? 0 : again[0]->at("rounds").get<uint64_t>();
@@ -52,11 +52,11 @@ static void addRatios(json &op) {
 /// measured.
 static json makeRow(const json &op, const json &report, double margin) {
   const json &candidates = op.at("candidates");
-  const json *best = trial::findFastest(candidates);
+  const json *best = measure::findFastest(candidates);
   if (!best)
     return nullptr;
   const json *choice = &candidates.front();
-  if (choice->at("status") != trial::kStatusOk)
+  if (choice->at("status") != measure::kStatusOk)
     choice = nullptr;
   else if (best->at("over_choice").get<double>() > 1 - margin)
     best = choice;
@@ -103,14 +103,14 @@ static llvm::Error addMeasurements(const std::string &file,
                                    Measurements &all) {
   json report = runtime::parseJSON(text);
   if (!report.is_object() ||
-      report.value("format", "") != trial::kMeasurementsFormat)
-    return createStringError(file +
-                             ": not measurements, which fuse-tune-run makes");
+      report.value("format", "") != measure::kMeasurementsFormat)
+    return createStringError(
+        file + ": not measurements, which fuse-device-run tune makes");
   int version = report.value("version", 0);
-  if (version < 1 || version > trial::kTuneVersion)
+  if (version < 1 || version > measure::kTuneVersion)
     return createStringError(file + ": has version " + std::to_string(version) +
                              ", expected 1 to " +
-                             std::to_string(trial::kTuneVersion));
+                             std::to_string(measure::kTuneVersion));
   json &context = all.context;
   for (const char *name : kContext) {
     const json &value = report.at(name);

@@ -29,7 +29,7 @@ struct CandidateOptions {
 };
 
 /// Compiles the candidates of every op of a module that the scheduled path has
-/// a kernel for, each kind of op once. Returns the bytes of a trial file.
+/// a kernel for, each kind of op once. Returns the bytes of a test bundle.
 /// Progress goes to stderr.
 llvm::Expected<std::string> makeCandidates(mlir::ModuleOp module,
                                            const mlir::DialectRegistry &all,

@@ -196,21 +196,22 @@ static Error findDevice() {
   return Error::success();
 }
 
-/// Runs fuse-tune-run, which is installed beside this program.
+/// Runs fuse-device-run tune, which is installed beside this program.
 static Error runMeasurements(const char *self, const Options &options,
                              const std::string &candidates,
                              const std::string &measurements) {
   std::string own = llvm::sys::fs::getMainExecutable(
       self, reinterpret_cast<void *>(&runMeasurements));
   auto program = llvm::sys::findProgramByName(
-      "fuse-tune-run", {llvm::sys::path::parent_path(own)});
+      "fuse-device-run", {llvm::sys::path::parent_path(own)});
   if (!program)
-    program = llvm::sys::findProgramByName("fuse-tune-run");
+    program = llvm::sys::findProgramByName("fuse-device-run");
   if (!program)
-    return createStringError("there is no fuse-tune-run beside this program "
-                             "or in PATH");
+    return createStringError(
+        "there is no fuse-device-run beside this program or in PATH");
   std::string protocol = "--protocol=" + options.protocol;
-  StringRef arguments[] = {*program, candidates, "-o", measurements, protocol};
+  StringRef arguments[] = {*program, "tune",       candidates,
+                           "-o",     measurements, protocol};
   std::string message;
   if (llvm::sys::ExecuteAndWait(*program, arguments, std::nullopt, {}, 0, 0,
                                 &message) != 0)
@@ -230,7 +231,7 @@ static Error runTool(const char *self, Options &options) {
   std::vector<std::string> measured(options.files.begin(), options.files.end());
   if (!options.table) {
     if (!options.candidates) {
-      (void)trial::readProtocol(options.protocol);
+      (void)measure::readProtocol(options.protocol);
       if (Error error = findDevice())
         return error;
     }
@@ -272,9 +273,9 @@ int main(int argc, char **argv) {
   cl::ParseCommandLineOptions(
       argc, argv,
       "fuse-tune: find the schedules of a module's ops by measuring\n\n"
-      "  fuse-tune in.mlir -o table             on a machine with the GPU\n"
-      "  fuse-tune candidates in.mlir -o file   where the compiler is,\n"
-      "  fuse-tune-run file -o measurements     where the GPU is, and\n"
+      "  fuse-tune in.mlir -o table                on a machine with the GPU\n"
+      "  fuse-tune candidates in.mlir -o file      where the compiler is,\n"
+      "  fuse-device-run tune file -o measurements where the GPU is, and\n"
       "  fuse-tune table measurements... -o table\n");
   Error error = Error::success();
   try {

@@ -4,16 +4,16 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fuse/Measure/TestBundle.h"
 #include "../Runtime/GetFailure.h"
 #include "../Runtime/TemporaryDirectory.h"
 #include "../Runtime/TestArtifact.h"
-#include "fuse/Measure/DeviceTest.h"
 #include "gtest/gtest.h"
 
 using namespace fuse;
 using namespace fuse::runtime;
 using namespace fuse::test;
-using namespace fuse::trial;
+using namespace fuse::measure;
 using nlohmann::json;
 
 namespace {
@@ -26,7 +26,7 @@ protected:
                         writeContainer({{kDescriptionSection, description},
                                         {kPoolSection, "abcdef"}}));
   }
-  TrialFile open() { return TrialFile(path, "a-format", 3); }
+  TestBundle open() { return TestBundle(path, "a-format", 3); }
 
   /// What is wrong with a description, without the name of the file.
   std::string check(const std::string &description) {
@@ -36,7 +36,7 @@ protected:
   }
 
   TemporaryDirectory directory;
-  std::string path = directory.get() / "a.trial";
+  std::string path = directory.get() / "a.bundle";
 };
 
 } // namespace
@@ -50,12 +50,12 @@ TEST_F(TrialFileTest, ChecksFormatAndVersion) {
             "the description has version 4, expected 3");
   writeFileAtomically(path, makeArtifact(kManifest));
   EXPECT_EQ(getFailure([&] { open(); }),
-            path + ": this is no trial file but an artefact");
+            path + ": this is no test bundle but an artifact");
 }
 
 TEST_F(TrialFileTest, ReadsArguments) {
   write(R"({"format": "a-format", "version": 3})");
-  TrialFile file = open();
+  TestBundle file = open();
   json good = {{"element", "i8"},
                {"shape", {2, 3}},
                {"pool", 1},

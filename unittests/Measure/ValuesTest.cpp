@@ -12,7 +12,7 @@
 #include <vector>
 
 using namespace fuse;
-using namespace fuse::trial;
+using namespace fuse::measure;
 using fuse::test::getFailure;
 
 template <typename T>

@@ -2,12 +2,12 @@
 """Sums up what random modules did on a GPU.
 
     fuse-fuzz --emit=out/trials --count=1000 [--stratum=scheduled]
-    fuse-trial-run out/trials/*.trial -o outcomes.json --soak=600   # GPU
+    fuse-device-run test out/trials/*.bundle -o outcomes.json --soak=600   # GPU
     python3 -m fuse_bench.reports.reliability outcomes*.json --sanitizer logs
 
 writes out/results/reliability-h200.json. `logs` has files per tool of
 compute-sanitizer, called `<tool>.log` or `<tool>.<anything>.log`, with what it
-and `fuse-trial-run --in-process` printed. Where cases name the stratum they
+and `fuse-device-run test --in-process` printed. Where cases name the stratum they
 are, they are counted by it as well.
 """
 

@@ -47,7 +47,7 @@ def _section(page: str, name: str, source: str, command: str,
 
 
 _SUITE = "python3 -m fuse_bench.suites."
-_TRIALS = "fuse-fuzz --emit; fuse-trial-run; fuse_bench.reports.reliability"
+_TRIALS = "fuse-fuzz --emit; fuse-device-run test; fuse_bench.reports.reliability"
 SECTIONS = (
     _section("h200", "mlp", "mlp-h200", f"{_SUITE}mlp_gpus"),
     _section("h200", "again", "mlp-again-h200",

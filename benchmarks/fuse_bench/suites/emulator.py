@@ -4,7 +4,7 @@
     python3 -m fuse_bench.suites.emulator prepare    # where the compiler is
     python3 -m fuse_bench.suites.emulator run        # where the GPU is
 
-The first step writes trial files to out/emulator, which expect the results of
+The first step writes test bundles to out/emulator, which expect the results of
 the emulator. The second one runs them on the GPU and counts the values that
 have other bits; runs the kernels of test/Emulator/broken.test, which have a
 mistake each, by themselves and under the tools of compute-sanitizer; and writes
@@ -41,7 +41,7 @@ from ..common.environment import (
 
 FILES = ROOT / "out/emulator"
 RESULTS = RAW / "emulator-h100.json"
-#: Tools of compute-sanitizer, with their options and those of fuse-trial-run.
+#: Tools of compute-sanitizer, with their options and those of fuse-device-run test.
 #: What fills memory writes it, for initcheck.
 SANITIZERS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "memcheck": ((), ()),
@@ -134,13 +134,13 @@ class Machine:
                 status = None
         return status, log.read_text(errors="replace")
 
-    def trial(self, name: str, trial: Path, *options: str,
+    def bundle(self, name: str, bundle: Path, *options: str,
               around: Sequence[str] = (), seconds: float = TOOL_SECONDS
               ) -> tuple[list[dict[str, Any]], int | None, str]:
-        """The outcomes of a trial file, none where the process was ended."""
+        """The outcomes of a test bundle, none where the process was ended."""
         outcomes = self.out / f"{name}.json"
         status, text = self.run(
-            name, [*around, str(self.bin / "fuse-trial-run"), str(trial),
+            name, [*around, str(self.bin / "fuse-device-run"), "test", str(bundle),
                    *options, "-o", str(outcomes)], seconds)
         if not outcomes.exists():
             return [], status, text
@@ -175,7 +175,7 @@ class Comparison:
     def compare_part(self, job: tuple[str, int, int]) -> list[dict[str, Any]]:
         file, part, parts = job
         name = f"{Path(file).stem}-{part}"
-        cases, status, text = self.machine.trial(
+        cases, status, text = self.machine.bundle(
             name, self.files / "right" / file, f"--part={part}",
             f"--parts={parts}", f"--timeout-ms={LAUNCH_SECONDS * 1000}",
             # Small, and what to look at where bits differ.
@@ -185,7 +185,7 @@ class Comparison:
         if not cases:
             self.log(f"{name}: no outcome, status {status}: "
                      f"{text.strip()[-200:]}")
-        group = re.sub(r"-\d+\.trial$|\.trial$", "", file)
+        group = re.sub(r"-\d+\.bundle$|\.bundle$", "", file)
         operands = self.index["right"][file][part::parts]
         return [{"group": group, "operands": narrowest, **case}
                 for narrowest, case in zip(operands, cases)]
@@ -234,17 +234,17 @@ class Comparison:
 
     # Broken kernels.
 
-    def right_digest(self, name: str, trial: str) -> str:
+    def right_digest(self, name: str, bundle: str) -> str:
         """The results of a right kernel; empty where it cannot run."""
-        cases, _, _ = self.machine.trial(
-            name, self.files / "broken" / trial, "--launches=1")
+        cases, _, _ = self.machine.bundle(
+            name, self.files / "broken" / bundle, "--launches=1")
         return cases[0].get("digests", [""])[0] if cases else ""
 
     def run_alone(self, index: int, row: dict[str, Any],
                   right: dict[str, str]) -> None:
         """Twenty launches without a tool, and a right one after them."""
-        cases, status, _ = self.machine.trial(
-            f"alone-{index}", self.files / "broken" / row["trial"],
+        cases, status, _ = self.machine.bundle(
+            f"alone-{index}", self.files / "broken" / row["bundle"],
             f"--launches={LAUNCHES}", f"--timeout-ms={LAUNCH_SECONDS * 1000}")
         outcome = cases[0] if cases else {
             "status": "ended" if status is None else f"status {status}"}
@@ -261,12 +261,12 @@ class Comparison:
                  right: dict[str, str]) -> dict[str, Any]:
         """One kernel under one tool, in a separate process."""
         tool, name, row = job
-        found = {"tool": tool, "trial": name, "mistake": row["mistake"]}
+        found = {"tool": tool, "bundle": name, "mistake": row["mistake"]}
         if self.machine.left() < TOOL_SECONDS:
             return {**found, "status": "left out"}
         options, own = SANITIZERS[tool]
         begin = time.monotonic()
-        cases, status, text = self.machine.trial(
+        cases, status, text = self.machine.bundle(
             f"{tool}-{Path(name).stem}", self.files / "broken" / name,
             "--in-process", "--launches=2", *own,
             f"--timeout-ms={TOOL_SECONDS // 2 * 1000}",
@@ -303,7 +303,7 @@ class Comparison:
         # shows the report of a tool anyway.
         kernels = [(name, {"mistake": "none", "right": name})
                    for name in right]
-        kernels += [(row["trial"], row) for row in rows]
+        kernels += [(row["bundle"], row) for row in rows]
         jobs = [(tool, *kernel) for tool in SANITIZERS for kernel in kernels]
         with ThreadPoolExecutor(self.arguments.jobs) as pool:
             for found in pool.map(lambda job: self.sanitize(job, right), jobs):
@@ -374,7 +374,7 @@ def prepare(arguments: argparse.Namespace) -> int:
     from . import emulator_cases as cases
 
     require_tools(arguments.bin, "fuse-compile", "fuse-fuzz",
-                  "fuse-trial-run")
+                  "fuse-device-run")
     cases.prepare(cases.Tools(arguments.bin), arguments.files, cases.RANDOM)
     print(f"{arguments.files}: prepared")
     return 0

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""What runs on the emulator and on a GPU: trial files of functions, of random
+"""What runs on the emulator and on a GPU: test bundles of functions, of random
 modules, and of kernels with a mistake.
 
-The results that a trial file expects are those of the emulator, so that
-`fuse-trial-run` counts on a GPU how many values have other bits.
+The results that a test bundle expects are those of the emulator, so that
+`fuse-device-run test` counts on a GPU how many values have other bits.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ..common.environment import PTX_FOLDER, ROOT
 from ..common.plan import evaluate
 
 TESTS = ROOT / "test/Emulator"
-#: Kinds of sections, as in fuse-c/Runtime.h and fuse/Runtime/Trial/Trial.h.
+#: Kinds of sections, as in fuse-c/Runtime.h and fuse/Runtime/Bundle/Bundle.h.
 MANIFEST, PTX = 1, 5
 DESCRIPTION, ARTIFACT, POOL, EXPECTED, CONTRACT = range(64, 69)
-TRIAL_VERSION = 2
+BUNDLE_VERSION = 2
 TOKENS = (1, 9, 33, 65, 129, 200)
 PORTABLE_TOKENS = (1, 17)
 POOL_VALUES = 1024
@@ -97,11 +97,11 @@ def substitute(script: str, text: str) -> str:
     return text.replace(old, new)
 
 
-# Trial files.
+# Test bundles.
 
 
-class Trial:
-    """A trial file, which has sections and cases that name them."""
+class Bundle:
+    """A test bundle, which has sections and cases that name them."""
 
     def __init__(self, version: bytes) -> None:
         self.version = version
@@ -109,13 +109,13 @@ class Trial:
         self.cases: list[dict[str, Any]] = []
 
     @classmethod
-    def load(cls, path: Path) -> Trial:
+    def load(cls, path: Path) -> Bundle:
         data = path.read_bytes()
         first, *sections = damage.read(data)
-        trial = cls(data[8:12])
-        trial.sections = sections
-        trial.cases = json.loads(first[1])["cases"]
-        return trial
+        bundle = cls(data[8:12])
+        bundle.sections = sections
+        bundle.cases = json.loads(first[1])["cases"]
+        return bundle
 
     def add(self, kind: int, data: bytes) -> int:
         """The number of a new section; the description is the first."""
@@ -136,8 +136,8 @@ class Trial:
                                "contract": place(result["contract"])}
                               for result in case["results"]]}
                  for case in self.cases]
-        description = json.dumps({"format": "fuse-trial",
-                                  "version": TRIAL_VERSION, "cases": cases})
+        description = json.dumps({"format": "fuse-test-bundle",
+                                  "version": BUNDLE_VERSION, "cases": cases})
         path.write_bytes(damage.write(self.version, [
             (DESCRIPTION, description.encode()),
             *(self.sections[section - 1] for section in used)]))
@@ -240,42 +240,42 @@ class Tools:
                  "--assemble=never", f"--tokens={max(TOKENS)}", *options, "-o",
                  target)
 
-    def record(self, trial: Trial, target: Path) -> None:
-        """Writes a trial file that expects the results of the emulator."""
-        trial.save(target)
+    def record(self, bundle: Bundle, target: Path) -> None:
+        """Writes a test bundle that expects the results of the emulator."""
+        bundle.save(target)
         results = target.with_suffix(".results")
-        self.run("fuse-trial-run", target, "--emulate", f"--results={results}",
+        self.run("fuse-device-run", "test", target, "--emulate", f"--results={results}",
                  "-o", target.with_suffix(".json"))
-        for index, case in enumerate(trial.cases):
+        for index, case in enumerate(bundle.cases):
             for number, result in enumerate(case["results"]):
-                result["expected"] = trial.add(
+                result["expected"] = bundle.add(
                     EXPECTED, (results / f"{index}-{number}.bin").read_bytes())
-        trial.save(target)
+        bundle.save(target)
         shutil.rmtree(results)
         target.with_suffix(".json").unlink()
 
 
-def make_trial(artifact: Path, tokens: Sequence[int]) -> Trial:
+def make_bundle(artifact: Path, tokens: Sequence[int]) -> Bundle:
     """Cases of all functions of an artifact that have code for a GPU."""
     data = artifact.read_bytes()
-    trial = Trial(data[8:12])
-    section = trial.add(ARTIFACT, data)
+    bundle = Bundle(data[8:12])
+    section = bundle.add(ARTIFACT, data)
     for function in json.loads(next(damage.read(data))[1])["functions"]:
         if "cuda" not in function:
             continue
         # Without a size that is open there is one case.
         for count in tokens if function["symbols"] else [0]:
-            trial.add_function(section, function, function["cuda"]["path"],
+            bundle.add_function(section, function, function["cuda"]["path"],
                                count)
-    return trial
+    return bundle
 
 
-def replace_artifact(trial: Trial, data: bytes) -> Trial:
+def replace_artifact(bundle: Bundle, data: bytes) -> Bundle:
     """The cases of a file with another artifact."""
-    other = Trial(trial.version)
-    other.sections = list(trial.sections)
+    other = Bundle(bundle.version)
+    other.sections = list(bundle.sections)
     section = other.add(ARTIFACT, data)
-    other.cases = [{**case, "artifact": section} for case in trial.cases]
+    other.cases = [{**case, "artifact": section} for case in bundle.cases]
     return other
 
 
@@ -333,7 +333,7 @@ def draw_product(element: str, kind: str, seed: int) -> bytes:
     return values.to(TORCH_TYPES[element]).view(torch.uint8).numpy().tobytes()
 
 
-def make_products(element: str, version: bytes) -> Trial:
+def make_products(element: str, version: bytes) -> Bundle:
     """Sums of products by the tensor cores alone, as they come out."""
     name, more = PRODUCTS[element]
     text = (PTX_FOLDER / "product.ptx").read_text().replace(
@@ -356,25 +356,25 @@ def make_products(element: str, version: bytes) -> Trial:
                              {"size": steps}],
                     "block": [128, 1, 1], "grid": [1, 1, 1],
                     "kernel": "product", "module": 0}]}})
-    trial = Trial(version)
-    section = trial.add(ARTIFACT, damage.write(version, [
+    bundle = Bundle(version)
+    section = bundle.add(ARTIFACT, damage.write(version, [
         (MANIFEST, json.dumps({"producer": "product.ptx",
                                "functions": functions}).encode()),
         (PTX, text.encode())]))
     for function in functions:
         # The range of others does not reach the end of f32's.
         for kind in (*KINDS, *(["large"] if element == "bf16" else [])):
-            trial.add_function(section, function, "product", 0)
-            case = trial.cases[-1]
+            bundle.add_function(section, function, "product", 0)
+            case = bundle.cases[-1]
             case["name"] += f" {kind}"
             for index, argument in enumerate(case["arguments"]):
-                argument["pool"] = trial.add(
+                argument["pool"] = bundle.add(
                     POOL, draw_product(element, kind, 17 + index))
-    return trial
+    return bundle
 
 
 def prepare_right(tools: Tools, folder: Path, counts: dict[str, int]) -> None:
-    """Trial files of right kernels, in `folder`."""
+    """Test bundles of right kernels, in `folder`."""
     folder.mkdir(parents=True)
     artifact = folder / "code.fuse"
     for source, tokens, options in (
@@ -382,25 +382,25 @@ def prepare_right(tools: Tools, folder: Path, counts: dict[str, int]) -> None:
             (ROOT / "test/Target/ptx-families.mlir", PORTABLE_TOKENS,
              ("--portable",))):
         tools.compile(source, artifact, *options)
-        tools.record(make_trial(artifact, tokens),
-                     folder / f"{source.stem}.trial")
+        tools.record(make_bundle(artifact, tokens),
+                     folder / f"{source.stem}.bundle")
     version = artifact.read_bytes()[8:12]
     for element in PRODUCTS:
         tools.record(make_products(element, version),
-                     folder / f"product-{element}.trial")
+                     folder / f"product-{element}.bundle")
     artifact.unlink()
     for stratum, count in counts.items():
         drawn = folder / "drawn"
         tools.run("fuse-fuzz", f"--emit={drawn}", f"--count={count}",
                   f"--stratum={stratum}")
         for path in sorted(drawn.iterdir()):
-            tools.record(Trial.load(path), folder / f"random-{path.name}")
+            tools.record(Bundle.load(path), folder / f"random-{path.name}")
         shutil.rmtree(drawn)
 
 
 def prepare_broken(tools: Tools, folder: Path, mistakes: Sequence[Mistake]
                    ) -> list[dict[str, Any]]:
-    """Trial files of kernels with a mistake, and of the same without."""
+    """Test bundles of kernels with a mistake, and of the same without."""
     folder.mkdir(parents=True)
     text = (TESTS / "Inputs/gated.mlir").read_text()
     rows: list[dict[str, Any]] = []
@@ -408,20 +408,20 @@ def prepare_broken(tools: Tools, folder: Path, mistakes: Sequence[Mistake]
     source, artifact = folder / "source.mlir", folder / "broken.fuse"
     for number, mistake in enumerate(mistakes):
         if mistake.script not in right:
-            right[mistake.script] = folder / f"right-{len(right)}.trial"
+            right[mistake.script] = folder / f"right-{len(right)}.bundle"
             source.write_text(substitute(mistake.script, text))
             code = right[mistake.script].with_suffix(".fuse")
             tools.compile(source, code)
-            tools.record(make_trial(code, TOKENS), right[mistake.script])
+            tools.record(make_bundle(code, TOKENS), right[mistake.script])
         path = right[mistake.script]
         damage.main(path.with_suffix(".fuse"), artifact, *mistake.damage)
-        trial = folder / f"broken-{number}.trial"
-        replace_artifact(Trial.load(path), artifact.read_bytes()).save(trial)
+        bundle = folder / f"broken-{number}.bundle"
+        replace_artifact(Bundle.load(path), artifact.read_bytes()).save(bundle)
         outcomes = folder / "outcomes.json"
-        tools.run("fuse-trial-run", trial, "--emulate", "-o", outcomes,
+        tools.run("fuse-device-run", "test", bundle, "--emulate", "-o", outcomes,
                   expect=(0, 1))
         case, = json.loads(outcomes.read_text())["cases"]
-        rows.append({"mistake": mistake.name, "trial": trial.name,
+        rows.append({"mistake": mistake.name, "bundle": bundle.name,
                      "right": path.name, "emulator": case["status"],
                      "says": case.get("detail", ""),
                      "ptxas": assemble(artifact)})
@@ -435,8 +435,8 @@ def prepare_broken(tools: Tools, folder: Path, mistakes: Sequence[Mistake]
 def write_index(folder: Path, tokens: Sequence[int],
                 rows: Sequence[dict[str, Any]]) -> None:
     """Says what lies in the folder."""
-    right = {path.name: [narrowest(case) for case in Trial.load(path).cases]
-             for path in sorted(folder.glob("right/*.trial"))}
+    right = {path.name: [narrowest(case) for case in Bundle.load(path).cases]
+             for path in sorted(folder.glob("right/*.bundle"))}
     (folder / "index.json").write_text(json.dumps(
         {"tokens": tokens, "right": right, "broken": rows}, indent=1) + "\n")
 

@@ -17,7 +17,7 @@
 
 #include <functional>
 
-namespace fuse::trial {
+namespace fuse::measure {
 
 /// How a child ended.
 struct ChildEnd {
@@ -37,6 +37,6 @@ ChildEnd runInChild(
         void(const std::function<void(const nlohmann::json &)> &send)> &body,
     const std::function<void(const nlohmann::json &)> &receive, int silenceMs);
 
-} // namespace fuse::trial
+} // namespace fuse::measure
 
 #endif // FUSE_MEASURE_CHILD_H

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace fuse::trial {
+namespace fuse::measure {
 
 /// Lets the runtime load the emulator beside the folder of the program, unless
 /// FUSE_CUDA_LIBRARY names a library. Throws `runtime::Failure` when it is not
@@ -21,6 +21,6 @@ void chooseEmulator();
 /// the `index`th one after it. A GPU does as it likes.
 void chooseOrder(uint64_t index);
 
-} // namespace fuse::trial
+} // namespace fuse::measure
 
 #endif // FUSE_MEASURE_EMULATOR_H

@@ -17,7 +17,7 @@
 #include <functional>
 #include <memory>
 
-namespace fuse::trial {
+namespace fuse::measure {
 
 class Gpu;
 
@@ -106,6 +106,6 @@ private:
   mutable std::vector<void *> streams;
 };
 
-} // namespace fuse::trial
+} // namespace fuse::measure
 
 #endif // FUSE_MEASURE_GPU_H

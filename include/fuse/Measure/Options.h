@@ -7,12 +7,13 @@
 #ifndef FUSE_MEASURE_OPTIONS_H
 #define FUSE_MEASURE_OPTIONS_H
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
 
-namespace fuse::trial {
+namespace fuse::measure {
 
 /// The number behind `name=`, or false where `text` is another option. Throws
 /// `Failure` unless it is from `least` to `most`.
@@ -24,6 +25,26 @@ bool readNumber(std::string_view text, const std::string &name, uint64_t least,
 int runMain(int argc, char **argv, const char *tool, const char *usage,
             const std::function<int()> &run);
 
-} // namespace fuse::trial
+/// A command of a program, such as `info` of `fuse-artifact info`.
+struct Command {
+  const char *name;
+  /// What it does, for `--help`.
+  const char *summary;
+  /// Gets the arguments from the name of the command on.
+  int (*run)(int argc, char **argv);
+};
+
+/// Runs the command that the first argument names. Without one, or with an
+/// unknown one, prints the commands and returns 2.
+int runCommand(int argc, char **argv, const char *tool, const Command *commands,
+               size_t count);
+
+template <size_t N>
+int runCommand(int argc, char **argv, const char *tool,
+               const Command (&commands)[N]) {
+  return runCommand(argc, argv, tool, commands, N);
+}
+
+} // namespace fuse::measure
 
 #endif // FUSE_MEASURE_OPTIONS_H

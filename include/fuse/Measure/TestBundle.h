@@ -1,28 +1,136 @@
-//===- TestBundle.h - Names in files of cases to check ----------*- C++ -*-===//
+//===- DeviceTest.h - Artefacts with inputs to run them on ------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-//   {"format": "fuse-trial", "version": 1, "cases": [
-//     {"name", "path": "portable" or "scheduled", "function",
-//      "artifact": section, "arguments": [...],
-//      "results": [{"expected": section, "energy", "element"}]}]}
-//
-// A result holds when it has NaN and infinities where what is expected has
-// them, and neither of these is exceeded: `energy`, |x - y|^2 / (|x|^2 +
-// |y|^2); `element`, the largest |x - y| / (rms(y) + max(|x|, |y|)).
+// A test bundle takes artefacts from the compiler's machine to the GPU's: it is
+// a container like an artefact, whose first section says in JSON which function
+// of which artefact to run on what. Tensors are drawn from pools of values, so
+// that a file is small whatever they are. All functions throw
+// `runtime::Failure`.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FUSE_MEASURE_TESTBUNDLE_H
-#define FUSE_MEASURE_TESTBUNDLE_H
+#ifndef FUSE_MEASURE_DEVICETEST_H
+#define FUSE_MEASURE_DEVICETEST_H
 
-namespace fuse::trial {
+#include "fuse/Measure/Gpu.h"
+#include "fuse/Measure/Values.h"
+#include "nlohmann/json.hpp"
 
-constexpr const char *kTrialFormat = "fuse-trial";
-constexpr int kTrialVersion = 2;
+#include <map>
 
-} // namespace fuse::trial
+namespace fuse::measure {
 
-#endif // FUSE_MEASURE_TESTBUNDLE_H
+/// Kinds of sections; those of artefacts have smaller numbers.
+enum : uint32_t {
+  kDescriptionSection = 64,
+  kArtifactSection = 65,
+  kPoolSection = 66,
+  kExpectedSection = 67,
+  /// Two f64 for each value of a result, see `findOutside`.
+  kContractSection = 68
+};
+
+/// A tensor of random values.
+struct Argument {
+  std::string element;
+  std::vector<int64_t> shape;
+  /// Section of the pool.
+  size_t pool = 0;
+  uint64_t seed = 0;
+  /// A weight, which is bound once.
+  bool bound = false;
+
+  size_t getCount() const;
+};
+
+/// What the functions of a test bundle expect, and what their artefacts are.
+class TestBundle {
+public:
+  /// Reads a file whose description has this format and version.
+  TestBundle(const std::string &path, const std::string &format, int version);
+
+  const nlohmann::json &getDescription() const { return description; }
+  /// The section of a kind with this number in the file.
+  std::string_view getSection(size_t index, uint32_t kind) const;
+  /// The argument that an object describes.
+  Argument readArgument(const nlohmann::json &object) const;
+
+private:
+  std::string bytes;
+  std::vector<runtime::Section> sections;
+  nlohmann::json description;
+};
+
+/// Values of arguments in host memory. They stay where they are, so that
+/// instances can share what is packed of them.
+class ArgumentStore {
+public:
+  /// With the values that `put` is given.
+  ArgumentStore() = default;
+  /// Others are drawn from pools of the file.
+  explicit ArgumentStore(const TestBundle &file) : file(&file) {}
+
+  const std::string &get(const Argument &argument);
+  void put(const Argument &argument, std::string value);
+  void clear() { values.clear(); }
+
+private:
+  const TestBundle *file = nullptr;
+  std::map<std::tuple<std::string, std::vector<int64_t>, size_t, uint64_t>,
+           std::string>
+      values;
+};
+
+/// The arguments that are bound before a function runs on a device: parameters
+/// of the model, and weights that are packed.
+std::vector<bool> findBound(const runtime::Function &function);
+
+/// A function on a GPU with all of its tensors.
+class Call {
+public:
+  /// Loads `artifact` and prepares its function `name`, or its only one.
+  /// `shared` may be null.
+  Call(std::shared_ptr<Gpu> gpu, std::string_view artifact,
+       const std::string &name, const std::vector<Argument> &arguments,
+       ArgumentStore &store, runtime::SharedWeights *shared);
+  /// The function of `first` with other tensors, such as the next layer of a
+  /// model. Both have one program and one workspace, so that they may be
+  /// launched on one stream only.
+  Call(const Call &first, const std::vector<Argument> &arguments,
+       ArgumentStore &store, runtime::SharedWeights *shared);
+
+  void launch(void *stream, uint32_t flags = 0) const;
+  /// Fills the results with a value that no kernel writes everywhere.
+  void poison(void *stream) const;
+  /// The same for what a launch must have written to its workspace before it
+  /// makes use of it.
+  void poisonWorkspace(void *stream) const;
+  std::vector<std::string> download() const;
+  const std::vector<int64_t> &getResultShape(size_t result) const {
+    return shapes[function->arguments.size() + result];
+  }
+  const runtime::Function &getFunction() const { return *function; }
+
+private:
+  /// Binds or uploads tensors and makes those of the results.
+  void prepare(const std::vector<Argument> &arguments, ArgumentStore &store,
+               runtime::SharedWeights *shared);
+
+  std::shared_ptr<Gpu> gpu;
+  std::shared_ptr<runtime::Program> program;
+  const runtime::Function *function = nullptr;
+  std::unique_ptr<runtime::Instance> instance;
+  std::shared_ptr<runtime::Workspace> workspace;
+  std::vector<GpuBuffer> buffers;
+  /// Where the buffers of results begin.
+  size_t firstResult = 0;
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<DLTensor> inputs, outputs;
+};
+
+} // namespace fuse::measure
+
+#endif // FUSE_MEASURE_DEVICETEST_H

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Candidates, a trial file of the compiler:
+// Candidates, a test bundle of the compiler:
 //
 //   {"format": "fuse-tune-candidates", "version": 2, "compiler", "chip",
 //    "multiprocessors", "ops": [
@@ -39,7 +39,7 @@
 #include <string>
 #include <string_view>
 
-namespace fuse::trial {
+namespace fuse::measure {
 
 constexpr const char *kCandidatesFormat = "fuse-tune-candidates";
 constexpr const char *kMeasurementsFormat = "fuse-tune-measurements";
@@ -87,6 +87,6 @@ inline const nlohmann::json *findFastest(const nlohmann::json &candidates) {
   return fastest;
 }
 
-} // namespace fuse::trial
+} // namespace fuse::measure
 
 #endif // FUSE_MEASURE_TUNEFORMAT_H

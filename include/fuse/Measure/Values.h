@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-namespace fuse::trial {
+namespace fuse::measure {
 
 /// Bytes of an element, whose type is named as in MLIR. Throws `Failure` for
 /// one that tensors can not have.
@@ -59,6 +59,6 @@ std::vector<size_t> findOutside(std::string_view element,
                                 const std::string &actual,
                                 std::string_view contract);
 
-} // namespace fuse::trial
+} // namespace fuse::measure
 
 #endif // FUSE_MEASURE_VALUES_H

@@ -1,6 +1,6 @@
 // RUN: fuse-compile %s -o %t.fuse
-// RUN: fuse-info %t.fuse | FileCheck %s
-// RUN: fuse-info --ir %t.fuse | FileCheck %s --check-prefix=IR
+// RUN: fuse-artifact info %t.fuse | FileCheck %s
+// RUN: fuse-artifact info --ir %t.fuse | FileCheck %s --check-prefix=IR
 
 // The IR in the file can be undone, and what is left are the layers that the
 // file was made from. Its code has their results, and without scheduled kernels
@@ -9,13 +9,13 @@
 // RUN: fuse-compile %s --portable -o %t.portable.fuse
 // RUN: fuse-compile --verify %t.portable.fuse \
 // RUN:   | FileCheck %s --check-prefix=BITS
-// RUN: fuse-info --ir %t.fuse | fuse-opt --fuse-unfuse \
+// RUN: fuse-artifact info --ir %t.fuse | fuse-opt --fuse-unfuse \
 // RUN:   | FileCheck %s --check-prefix=LAYERS
 
 // A level of the architecture instead of this machine, and code that only the
 // compiler can load.
 // RUN: fuse-compile %s --cpu=x86-64-v2 --no-link -o %t.v2.fuse
-// RUN: fuse-info %t.v2.fuse | FileCheck %s --check-prefix=LEVEL
+// RUN: fuse-artifact info %t.v2.fuse | FileCheck %s --check-prefix=LEVEL
 // RUN: fuse-compile --verify %t.v2.fuse | FileCheck %s --check-prefix=VERIFY
 
 // The same input gives the same file.

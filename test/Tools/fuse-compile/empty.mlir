@@ -3,10 +3,10 @@
 
 // RUN: rm -rf %t && split-file %s %t
 // RUN: fuse-compile %t/alone.mlir --chip=sm_90 --assemble=never -o %t/a.fuse
-// RUN: fuse-info %t/a.fuse | FileCheck %s --check-prefix=ALONE
+// RUN: fuse-artifact info %t/a.fuse | FileCheck %s --check-prefix=ALONE
 // RUN: fuse-compile %t/beside.mlir --cpu=none --chip=sm_90 --assemble=never \
 // RUN:   -o %t/b.fuse
-// RUN: fuse-info %t/b.fuse | FileCheck %s --check-prefix=BESIDE
+// RUN: fuse-artifact info %t/b.fuse | FileCheck %s --check-prefix=BESIDE
 
 // ALONE-NOT:   section {{.*}} PTX
 // ALONE:       @empty

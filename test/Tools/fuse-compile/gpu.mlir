@@ -1,17 +1,17 @@
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never --tokens=8 \
 // RUN:   -o %t.fuse
-// RUN: fuse-info %t.fuse | FileCheck %s --check-prefixes=CHECK,TILE
-// RUN: fuse-info --ptx %t.fuse | FileCheck %s --check-prefix=PTX
-// RUN: fuse-info --json %t.fuse | FileCheck %s --check-prefix=JSON
+// RUN: fuse-artifact info %t.fuse | FileCheck %s --check-prefixes=CHECK,TILE
+// RUN: fuse-artifact info --ptx %t.fuse | FileCheck %s --check-prefix=PTX
+// RUN: fuse-artifact info --json %t.fuse | FileCheck %s --check-prefix=JSON
 
 // The portable path takes everything, here for a chip that has no other.
 // RUN: fuse-compile %s --cpu=none --chip=sm_80 --assemble=never -o %t.80.fuse
-// RUN: fuse-info %t.80.fuse | FileCheck %s --check-prefixes=CHECK,PORTABLE
+// RUN: fuse-artifact info %t.80.fuse | FileCheck %s --check-prefixes=CHECK,PORTABLE
 
 // A table of fuse-tune decides for the widths that it has.
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never --tokens=64 \
 // RUN:   --schedules=%S/../../Transforms/Inputs/schedules.json -o %t.tuned.fuse
-// RUN: fuse-info %t.tuned.fuse | FileCheck %s --check-prefix=TUNED
+// RUN: fuse-artifact info %t.tuned.fuse | FileCheck %s --check-prefix=TUNED
 // TUNED: @tuned
 // TUNED: tokens 33 to 64
 // TUNED: launch mlp_decode_{{[0-9]+}} grid (2, 1, 1) block [384,1,1] shared 81920

@@ -1,6 +1,6 @@
 // RUN: fuse-compile %s --mixed --cpu=none --chip=sm_90a --assemble=never \
 // RUN:   -o %t.fuse
-// RUN: fuse-info --json %t.fuse | FileCheck %s
+// RUN: fuse-artifact info --json %t.fuse | FileCheck %s
 // RUN: fuse-compile --verify --emulate %t.fuse \
 // RUN:   | FileCheck %s --check-prefix=RUNS
 

@@ -3,7 +3,7 @@
 
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never --mixed \
 // RUN:   --tokens=64 -o %t.fuse
-// RUN: fuse-info --json %t.fuse | FileCheck %s
+// RUN: fuse-artifact info --json %t.fuse | FileCheck %s
 
 // CHECK:      "tensor": 0
 // CHECK:      "workspace": [[READ:[0-9]+]]

@@ -3,8 +3,8 @@
 
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
 // RUN:   --mixed -o %t.fuse
-// RUN: fuse-info %t.fuse | FileCheck %s
-// RUN: fuse-info --json %t.fuse | FileCheck %s --check-prefix=JSON
+// RUN: fuse-artifact info %t.fuse | FileCheck %s
+// RUN: fuse-artifact info --json %t.fuse | FileCheck %s --check-prefix=JSON
 
 // CHECK-LABEL: @three_tokens
 // CHECK:       workspace 384 bytes

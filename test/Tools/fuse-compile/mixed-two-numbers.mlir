@@ -4,8 +4,8 @@
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never --mixed \
 // RUN:   --tokens=16 -o %t.fuse --remarks 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=REMARK
-// RUN: fuse-info %t.fuse | FileCheck %s
-// RUN: fuse-info --json %t.fuse | FileCheck %s --check-prefix=JSON
+// RUN: fuse-artifact info %t.fuse | FileCheck %s
+// RUN: fuse-artifact info --json %t.fuse | FileCheck %s --check-prefix=JSON
 
 // REMARK: remark: Missed [codegen] ranges: {{.*}}another one: the kernels for up to 16 serve all of it
 

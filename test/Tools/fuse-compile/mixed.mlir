@@ -5,9 +5,9 @@
 
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
 // RUN:   --mixed --tokens=8 -o %t.fuse
-// RUN: fuse-info %t.fuse | FileCheck %s
-// RUN: fuse-info --json %t.fuse | FileCheck %s --check-prefix=JSON
-// RUN: fuse-info --ptx %t.fuse | FileCheck %s --check-prefix=PTX
+// RUN: fuse-artifact info %t.fuse | FileCheck %s
+// RUN: fuse-artifact info --json %t.fuse | FileCheck %s --check-prefix=JSON
+// RUN: fuse-artifact info --ptx %t.fuse | FileCheck %s --check-prefix=PTX
 
 // CHECK-LABEL: @two
 // CHECK:       tokens at most 8
@@ -33,7 +33,7 @@
 // For more tokens there are launches for each range of their number.
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never \
 // RUN:   --mixed --tokens=32 -o %t.32.fuse --remarks > %t.remarks
-// RUN: fuse-info %t.32.fuse | FileCheck %s --check-prefix=RANGES
+// RUN: fuse-artifact info %t.32.fuse | FileCheck %s --check-prefix=RANGES
 // RUN: FileCheck %s --check-prefix=NONE --allow-empty < %t.remarks
 // RANGES-LABEL: @two
 // RANGES:       tokens at most 32

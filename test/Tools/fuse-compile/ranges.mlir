@@ -6,8 +6,8 @@
 // a norm of few threads prefers what these do to the cache.
 
 // RUN: fuse-compile %s --cpu=none --chip=sm_90a --assemble=never -o %t.fuse
-// RUN: fuse-info %t.fuse | FileCheck %s
-// RUN: fuse-info --json %t.fuse | FileCheck %s --check-prefix=JSON
+// RUN: fuse-artifact info %t.fuse | FileCheck %s
+// RUN: fuse-artifact info --json %t.fuse | FileCheck %s --check-prefix=JSON
 // RUN: env FUSE_NUM_THREADS=none not fuse-compile %s --cpu=none \
 // RUN:   --chip=sm_90a -o %t.fuse 2>&1 | FileCheck %s --check-prefix=THREADS
 

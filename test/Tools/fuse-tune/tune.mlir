@@ -32,7 +32,7 @@
 // The fastest wins.
 // RUN: echo "grid 1 us 30 grid 2 us 20 grid 3 us 12 grid 4 us 25 grid 5 us 13" > %t.fast
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.fast \
-// RUN:   fuse-tune-run %t.fusetune -o %t.json --rounds=3 --final-rounds=3 \
+// RUN:   fuse-device-run tune %t.fusetune -o %t.json --rounds=3 --final-rounds=3 \
 // RUN:   --flush-mb=1 | FileCheck %s --check-prefix=FAST
 // FAST: mlp 64x256x64 bf16 tokens 5: best 12.00 us, the model's choice 30.00 us, 0 of 5 dropped
 // RUN: fuse-tune table %t.json -o %t.table
@@ -58,13 +58,13 @@
 // RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 3, split = 1, weight_stages = 2, token_stages = 3, in_flight = 1, partials = f32, hint = normal, dependent = true>"
 // RUN: echo "grid 1 us 30 grid 2 us 20 grid 2 overlaps 12 grid 3 us 15 grid 3 joins 7" > %t.chains
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.chains \
-// RUN:   fuse-tune-run %t.chained -o %t.single.json --flush-mb=1 | FileCheck %s --check-prefix=SINGLE
+// RUN:   fuse-device-run tune %t.chained -o %t.single.json --flush-mb=1 | FileCheck %s --check-prefix=SINGLE
 // SINGLE: best 15.00 us, the model's choice 30.00 us
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.chains \
-// RUN:   fuse-tune-run %t.chained -o %t.chain.json --flush-mb=1 --protocol=chain | FileCheck %s --check-prefix=CHAIN
+// RUN:   fuse-device-run tune %t.chained -o %t.chain.json --flush-mb=1 --protocol=chain | FileCheck %s --check-prefix=CHAIN
 // CHAIN: best 13.00 us, the model's choice 30.00 us
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.chains \
-// RUN:   fuse-tune-run %t.chained -o %t.joined.json --flush-mb=1 --protocol=exclusive-chain --launches=4 | FileCheck %s --check-prefix=JOINED
+// RUN:   fuse-device-run tune %t.chained -o %t.joined.json --flush-mb=1 --protocol=exclusive-chain --launches=4 | FileCheck %s --check-prefix=JOINED
 // JOINED: best 9.00 us, the model's choice 30.00 us
 
 // The table says what was measured, of all or of each file.
@@ -83,7 +83,7 @@
 // process with it, does not stop the others.
 // RUN: echo "grid 1 us 30 grid 2 us 20 grid 3 us 1 grid 3 writes 7 grid 4 fails 1 grid 5 us 22" > %t.bad
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.bad \
-// RUN:   fuse-tune-run %t.fusetune -o %t.bad.json --rounds=3 --final-rounds=3 \
+// RUN:   fuse-device-run tune %t.fusetune -o %t.bad.json --rounds=3 --final-rounds=3 \
 // RUN:   --flush-mb=1 | FileCheck %s --check-prefix=BAD
 // BAD-DAG: wrong: #tile.schedule<tokens = 8, blocks = 3,{{.*}}>: result 0 differs in {{[0-9]+}} of 320 values from what most candidates compute
 // BAD-DAG: failed: #tile.schedule<tokens = 8, blocks = 4,{{.*}}>: cuLaunchKernelEx
@@ -91,7 +91,7 @@
 
 // RUN: echo "grid 1 us 30 grid 2 hangs grid 3 dies grid 4 fails 700 grid 5 us 22" > %t.worse
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.worse \
-// RUN:   fuse-tune-run %t.fusetune -o %t.worse.json --rounds=3 --final-rounds=3 \
+// RUN:   fuse-device-run tune %t.fusetune -o %t.worse.json --rounds=3 --final-rounds=3 \
 // RUN:   --flush-mb=1 --timeout-ms=50 | FileCheck %s --check-prefix=WORSE
 // WORSE: timeout: #tile.schedule<tokens = 8, blocks = 2,{{.*}}>: the stream did not finish in 50 ms
 // WORSE: failed: #tile.schedule<tokens = 8, blocks = 3,{{.*}}>: the process ended with status 7
@@ -101,14 +101,14 @@
 // When the model's own choice computes something else, it is the one that goes.
 // RUN: echo "grid 1 us 1 grid 1 writes 7" > %t.first
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.first \
-// RUN:   fuse-tune-run %t.fusetune -o %t.first.json --rounds=3 --final-rounds=3 \
+// RUN:   fuse-device-run tune %t.fusetune -o %t.first.json --rounds=3 --final-rounds=3 \
 // RUN:   --flush-mb=1 | FileCheck %s --check-prefix=FIRST
 // FIRST: best 10.00 us, the model's choice not measured, 1 of 5 dropped
 
 // Another schedule has to be faster by more than noise.
 // RUN: echo "grid 1 us 10.05 grid 2 us 11 grid 4 us 11 grid 5 us 11" > %t.close
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.close \
-// RUN:   fuse-tune-run %t.fusetune -o %t.close.json --rounds=3 --final-rounds=3 \
+// RUN:   fuse-device-run tune %t.fusetune -o %t.close.json --rounds=3 --final-rounds=3 \
 // RUN:   --flush-mb=1
 // RUN: fuse-tune table %t.close.json -o %t.close.table
 // RUN: FileCheck %s --check-prefix=CLOSE < %t.close.table
@@ -121,7 +121,7 @@
 // later turns than the others, whose earlier times do not count.
 // RUN: echo "grid 1 us 30 grid 2 us 20 grid 3 us 12 grid 3 warms 1 grid 4 us 13 grid 5 us 25" > %t.warm
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.warm \
-// RUN:   fuse-tune-run %t.fusetune -o %t.warm.json --rounds=3 --final-rounds=9 \
+// RUN:   fuse-device-run tune %t.fusetune -o %t.warm.json --rounds=3 --final-rounds=9 \
 // RUN:   --finalists=1 --flush-mb=1 | FileCheck %s --check-prefix=WARM
 // WARM: best 24.00 us, the model's choice {{4[0-9]}}.00 us, 0 of 5 dropped
 // RUN: FileCheck %s --check-prefix=WARM-TIMES < %t.warm.json

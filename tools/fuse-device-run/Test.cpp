@@ -1,4 +1,4 @@
-//===- fuse-trial-run.cpp - Check cases of fuse-fuzz on a GPU -------------===//
+//===- Test.cpp - Check cases of fuse-fuzz on a GPU ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -13,12 +13,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Commands.h"
 #include "fuse-c/Runtime.h"
 #include "fuse/Measure/Child.h"
-#include "fuse/Measure/DeviceTest.h"
 #include "fuse/Measure/Emulator.h"
 #include "fuse/Measure/Options.h"
 #include "fuse/Measure/TestBundle.h"
+#include "fuse/Measure/TestBundleFormat.h"
 #include "fuse/Runtime/Core/Failure.h"
 
 #include <atomic>
@@ -30,7 +31,7 @@
 #include <thread>
 
 using namespace fuse;
-using namespace fuse::trial;
+using namespace fuse::measure;
 using nlohmann::json;
 using runtime::Failure;
 using Send = std::function<void(const json &)>;
@@ -65,7 +66,7 @@ struct Options {
 
 /// A case of one of the files.
 struct Case {
-  const TrialFile *file;
+  const TestBundle *file;
   const json *description;
 };
 
@@ -377,20 +378,20 @@ static int runTool(const Options &options) {
     chooseEmulator();
   if (!options.results.empty())
     std::filesystem::create_directories(options.results);
-  std::vector<std::unique_ptr<TrialFile>> files;
+  std::vector<std::unique_ptr<TestBundle>> files;
   std::vector<Case> cases;
   size_t index = 0;
   for (const std::string &path : options.files) {
     files.push_back(
-        std::make_unique<TrialFile>(path, kTrialFormat, kTrialVersion));
+        std::make_unique<TestBundle>(path, kBundleFormat, kBundleVersion));
     for (const json &item : files.back()->getDescription().at("cases"))
       if (index++ % options.parts == options.part &&
           cases.size() < options.limit)
         cases.push_back({files.back().get(), &item});
   }
   Progress progress = checkAll(options, cases);
-  json report = {{"format", "fuse-trial-outcomes"},
-                 {"version", kTrialVersion},
+  json report = {{"format", "fuse-test-outcomes"},
+                 {"version", kBundleVersion},
                  {"device", progress.device}};
   std::map<std::string, std::map<std::string, size_t>> counts;
   std::vector<Case> good;
@@ -422,7 +423,7 @@ static int runTool(const Options &options) {
 }
 
 static constexpr const char *kUsage =
-    "usage: fuse-trial-run file... -o outcomes.json [options]\n"
+    "usage: fuse-device-run test file... -o outcomes.json [options]\n"
     "\n"
     "Runs the cases that `fuse-fuzz --emit` wrote on a GPU and compares them\n"
     "with the CPU's results. Exits with 1 when one does not hold.\n"
@@ -504,7 +505,7 @@ static Options readOptions(int argc, char **argv) {
   return options;
 }
 
-int main(int argc, char **argv) {
-  return trial::runMain(argc, argv, "fuse-trial-run", kUsage,
-                        [&] { return runTool(readOptions(argc, argv)); });
+int runTest(int argc, char **argv) {
+  return measure::runMain(argc, argv, "fuse-device-run", kUsage,
+                          [&] { return runTool(readOptions(argc, argv)); });
 }

@@ -12,7 +12,7 @@
 
 // CHECK:      seed 3: check 'interpreter' failed
 // CHECK-NEXT: the interpreter does not know 'math.absf'
-// CHECK-NEXT: repeat: fuse-fuzz {{.*}}fuse-fuzz-regress.mlir --seed=3 --run
+// CHECK-NEXT: repeat: fuse-fuzz {{.*}}regress.mlir --seed=3 --run
 // CHECK-NEXT: reduced: {{.*}}interpreter-3.mlir
 // CHECK-NEXT: seeds 3 to 3: {{.*}} 1 failures
 

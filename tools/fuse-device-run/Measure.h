@@ -7,12 +7,12 @@
 #ifndef FUSE_TOOLS_FUSE_TUNE_RUN_MEASURE_H
 #define FUSE_TOOLS_FUSE_TUNE_RUN_MEASURE_H
 
-#include "fuse/Measure/DeviceTest.h"
+#include "fuse/Measure/TestBundle.h"
 
 #include <functional>
 #include <set>
 
-namespace fuse::trial {
+namespace fuse::measure {
 
 struct MeasureOptions {
   /// Replays of every candidate, and of those that are measured again.
@@ -40,7 +40,7 @@ struct MeasureEvents {
 /// neighbours have in common are made and packed once.
 class Measurer {
 public:
-  Measurer(std::shared_ptr<Gpu> gpu, const TrialFile &file,
+  Measurer(std::shared_ptr<Gpu> gpu, const TestBundle &file,
            const MeasureOptions &options);
 
   /// Measures the candidates of an op but those in `excluded`. Throws when the
@@ -64,7 +64,7 @@ private:
                    const MeasureEvents &events);
 
   std::shared_ptr<Gpu> gpu;
-  const TrialFile &file;
+  const TestBundle &file;
   MeasureOptions options;
   ArgumentStore store;
   runtime::SharedWeights shared;
@@ -74,6 +74,6 @@ private:
   GpuBuffer flush;
 };
 
-} // namespace fuse::trial
+} // namespace fuse::measure
 
 #endif // FUSE_TOOLS_FUSE_TUNE_RUN_MEASURE_H

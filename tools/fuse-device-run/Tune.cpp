@@ -1,4 +1,4 @@
-//===- fuse-tune-run.cpp - Measure the candidates of fuse-tune ------------===//
+//===- Tune.cpp - Measure the candidates of fuse-tune --------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Commands.h"
 #include "Measure.h"
 #include "fuse/Measure/Child.h"
 #include "fuse/Measure/Options.h"
@@ -18,7 +19,7 @@
 #include <cstdio>
 
 using namespace fuse;
-using namespace fuse::trial;
+using namespace fuse::measure;
 using nlohmann::json;
 using runtime::Failure;
 
@@ -49,7 +50,7 @@ struct Progress {
 //===----------------------------------------------------------------------===//
 
 /// Measures what is left, and says so line by line.
-static void runChild(const Options &options, const TrialFile &file,
+static void runChild(const Options &options, const TestBundle &file,
                      const Progress &progress,
                      const std::function<void(const json &)> &send) {
   const json &description = file.getDescription();
@@ -119,7 +120,7 @@ static void receive(const json &message, Progress &progress) {
 }
 
 /// Runs one child. Afterwards there is less to do, or `fatal` says why not.
-static void runOnce(const Options &options, const TrialFile &file,
+static void runOnce(const Options &options, const TestBundle &file,
                     Progress &progress) {
   progress.running.reset();
   size_t before = 0, after = 0;
@@ -145,7 +146,7 @@ static void runOnce(const Options &options, const TrialFile &file,
 }
 
 /// The measurements file.
-static json makeReport(const Options &options, const TrialFile &file,
+static json makeReport(const Options &options, const TestBundle &file,
                        const Progress &progress) {
   json report = file.getDescription();
   report["format"] = kMeasurementsFormat;
@@ -202,7 +203,7 @@ static void printSummary(const json &report) {
 }
 
 static void runTool(const Options &options) {
-  TrialFile file(options.file, kCandidatesFormat, kTuneVersion);
+  TestBundle file(options.file, kCandidatesFormat, kTuneVersion);
   Progress progress;
   size_t count = file.getDescription().at("ops").size();
   progress.excluded.resize(count);
@@ -221,7 +222,8 @@ static void runTool(const Options &options) {
 //===----------------------------------------------------------------------===//
 
 static constexpr const char *kUsage =
-    "usage: fuse-tune-run candidates.fusetune -o measurements.json [options]\n"
+    "usage: fuse-device-run tune candidates.fusetune -o measurements.json "
+    "[options]\n"
     "\n"
     "Runs and times what `fuse-tune candidates` wrote. Needs a CUDA driver,\n"
     "and neither a toolkit nor the compiler.\n"
@@ -282,8 +284,8 @@ static Options readOptions(int argc, char **argv) {
   return options;
 }
 
-int main(int argc, char **argv) {
-  return trial::runMain(argc, argv, "fuse-tune-run", kUsage, [&] {
+int runTune(int argc, char **argv) {
+  return measure::runMain(argc, argv, "fuse-device-run", kUsage, [&] {
     runTool(readOptions(argc, argv));
     return 0;
   });

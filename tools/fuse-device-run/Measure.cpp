@@ -14,7 +14,7 @@
 #include <optional>
 
 using namespace fuse;
-using namespace fuse::trial;
+using namespace fuse::measure;
 using nlohmann::json;
 using runtime::Failure;
 
@@ -46,7 +46,7 @@ struct Measurer::Candidate {
   double getMedian() const { return findMedian(times); }
 };
 
-Measurer::Measurer(std::shared_ptr<Gpu> device, const TrialFile &file,
+Measurer::Measurer(std::shared_ptr<Gpu> device, const TestBundle &file,
                    const MeasureOptions &options)
     : gpu(std::move(device)), file(file), options(options), store(file),
       stream(gpu->createStream()), flush(gpu, options.flushBytes) {

@@ -1,9 +1,10 @@
-//===- fuse-info.cpp - Print what an artefact holds -----------------------===//
+//===- Info.cpp - Print what an artefact holds -----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
+#include "Commands.h"
 #include "fuse-c/Runtime.h"
 #include "fuse/Runtime/CPU/HostCode.h"
 #include "fuse/Runtime/Core/Failure.h"
@@ -17,7 +18,8 @@ using namespace fuse::runtime;
 using nlohmann::json;
 
 static constexpr const char *kUsage =
-    "usage: fuse-info [--json | --ir | --ptx | --section=N] file.fuse\n"
+    "usage: fuse-artifact info [--json | --ir | --ptx | --section=N] "
+    "file.fuse\n"
     "\n"
     "Checks an artefact and prints what it holds.\n"
     "  --json       everything but the sections' content, as JSON\n"
@@ -269,7 +271,7 @@ static int run(const std::string &option, const std::string &path) {
   return 0;
 }
 
-int main(int argc, char **argv) {
+int runInfo(int argc, char **argv) {
   std::string option, path;
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i];
@@ -279,8 +281,9 @@ int main(int argc, char **argv) {
     }
     std::string &place = argument.rfind("-", 0) == 0 ? option : path;
     if (!place.empty()) {
-      std::cerr << "fuse-info: error: expected one option and one file, got '"
-                << place << "' and '" << argument << "'\n";
+      std::cerr
+          << "fuse-artifact: error: expected one option and one file, got '"
+          << place << "' and '" << argument << "'\n";
       return 2;
     }
     place = argument;
@@ -292,9 +295,10 @@ int main(int argc, char **argv) {
   try {
     return run(option, path);
   } catch (const Failure &failure) {
-    std::cerr << "fuse-info: error: " << failure.getMessage() << "\n";
+    std::cerr << "fuse-artifact: error: " << failure.getMessage() << "\n";
   } catch (const std::exception &error) {
-    std::cerr << "fuse-info: error: " << path << ": " << error.what() << "\n";
+    std::cerr << "fuse-artifact: error: " << path << ": " << error.what()
+              << "\n";
   }
   return 1;
 }

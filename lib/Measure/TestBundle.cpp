@@ -4,15 +4,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fuse/Measure/DeviceTest.h"
+#include "fuse/Measure/TestBundle.h"
 #include "fuse/Runtime/Core/Failure.h"
 
 using namespace fuse;
 using namespace fuse::runtime;
-using namespace fuse::trial;
+using namespace fuse::measure;
 using nlohmann::json;
 
-/// Largest tensor that a trial may have, in elements.
+/// Largest tensor that a test may have, in elements.
 static constexpr size_t kMaxElements = size_t(1) << 34;
 
 [[noreturn]] static void invalid(const std::string &why) {
@@ -30,13 +30,14 @@ size_t Argument::getCount() const {
 // Files
 //===----------------------------------------------------------------------===//
 
-TrialFile::TrialFile(const std::string &path, const std::string &format,
-                     int version) {
+TestBundle::TestBundle(const std::string &path, const std::string &format,
+                       int version) {
   try {
     bytes = readFile(path);
     sections = readContainer(bytes);
     if (sections.empty() || sections[0].kind != kDescriptionSection)
-      throw Failure(FUSE_ERROR_FORMAT, "this is no trial file but an artefact");
+      throw Failure(FUSE_ERROR_FORMAT,
+                    "this is no test bundle but an artifact");
     description = parseJSON(sections[0].data);
     if (!description.is_object() || description.value("format", "") != format)
       invalid("is not of format '" + format + "'");
@@ -53,14 +54,14 @@ TrialFile::TrialFile(const std::string &path, const std::string &format,
   }
 }
 
-std::string_view TrialFile::getSection(size_t index, uint32_t kind) const {
+std::string_view TestBundle::getSection(size_t index, uint32_t kind) const {
   if (index >= sections.size() || sections[index].kind != kind)
     invalid("names section " + std::to_string(index) +
             ", which is not of kind " + std::to_string(kind));
   return sections[index].data;
 }
 
-Argument TrialFile::readArgument(const json &object) const {
+Argument TestBundle::readArgument(const json &object) const {
   try {
     Argument argument;
     argument.element = object.at("element").get<std::string>();
@@ -119,7 +120,7 @@ getPointers(const std::vector<DLTensor> &tensors) {
   return pointers;
 }
 
-std::vector<bool> trial::findBound(const Function &function) {
+std::vector<bool> measure::findBound(const Function &function) {
   std::vector<bool> result;
   for (const TensorSpec &argument : function.arguments)
     result.push_back(!argument.parameter.empty());

@@ -1,10 +1,11 @@
-//===- fuse-cache.cpp - Look after a cache --------------------------------===//
+//===- Cache.cpp - fuse-artifact cache: maintain a cache directory --------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
 #include "fuse/Runtime/Core/Cache.h"
+#include "Commands.h"
 #include "fuse/Runtime/Core/Failure.h"
 
 #include <cerrno>
@@ -17,8 +18,8 @@
 using namespace fuse::runtime;
 
 static constexpr const char *kUsage =
-    "usage: fuse-cache stat|verify|clear <directory>\n"
-    "       fuse-cache gc <directory> <bytes>\n"
+    "usage: fuse-artifact cache stat|verify|clear <directory>\n"
+    "       fuse-artifact cache gc <directory> <bytes>\n"
     "\n"
     "  stat    count entries and their bytes\n"
     "  verify  read every entry and put damaged ones aside; exits with 1 if\n"
@@ -56,7 +57,7 @@ static int run(const std::string &command, const Cache &cache,
   return 0;
 }
 
-int main(int argc, char **argv) {
+int runCache(int argc, char **argv) {
   std::string command = argc > 1 ? argv[1] : "";
   if (command == "--help") {
     std::cout << kUsage;
@@ -79,7 +80,7 @@ int main(int argc, char **argv) {
       throw Failure(FUSE_ERROR_IO, "the output can not be written");
     return status;
   } catch (const Failure &failure) {
-    std::cerr << "fuse-cache: error: " << failure.getMessage() << "\n";
+    std::cerr << "fuse-artifact: error: " << failure.getMessage() << "\n";
     return 1;
   }
 }
