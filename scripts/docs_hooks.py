@@ -23,10 +23,11 @@ import re
 import subprocess
 import sys
 import textwrap
-import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+
+import tomllib
 
 ROOT = Path(__file__).resolve().parent.parent
 BINARIES = Path(os.environ.get("FUSE_BIN", ROOT / "build/dev/bin"))
@@ -90,9 +91,10 @@ def refusals(*_: str) -> str:
         table.append(f"| [{id_}](#{id_.lower()}) | {name} | {reason} |")
         parts = [f"## {id_} {name} {{#{id_.lower()}}}", sentence(reason),
                  entry.get("text", "").strip(),
-                 f"- Reported of {where[entry['reported']]}.\n"
-                 f"- Example: {entry['example']}.\n"
-                 f"- What to do: {entry.get('advice', suggestion)}."]
+                 "\n".join((
+                     f"- Reported of {where[entry['reported']]}.",
+                     f"- Example: {entry['example']}.",
+                     f"- What to do: {entry.get('advice', suggestion)}."))]
         sections.append("\n\n".join(part for part in parts if part))
     for id_ in texts:
         LOG.warning("docs/reference/refusals.toml has [%s], Refusals.def "
