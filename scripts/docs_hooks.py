@@ -243,7 +243,8 @@ def names(code: str) -> str:
 
 def header(name: str) -> Iterator[str]:
     text = (ROOT / "include/fuse-c" / name).read_text()
-    top, _, rest = text.partition("#ifndef")
+    top, rest = re.split(r"^#ifndef \w+\n", text, maxsplit=1,
+                         flags=re.MULTILINE)
     prose = plain(top).split("\n\n")
     yield f"## fuse-c/{name}"
     yield "\n\n".join(

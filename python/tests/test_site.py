@@ -220,7 +220,7 @@ class Browser(unittest.TestCase):
                 child.wait(timeout=30)
         self.assertEqual(found["title"], "fuse")
         self.assertEqual(found["tabs"], [
-            "fuse", "Tutorials", "How-to", "Reference", "Explanation",
+            "Home", "Tutorials", "How-to", "Reference", "Explanation",
             "Performance", "Contributing"])
         complete, width, text = found["picture"]
         self.assertTrue(complete)
