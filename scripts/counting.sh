@@ -52,12 +52,12 @@ count_report() {
   count "$1" "$good" "$bad"
 }
 
-# count_python FILE: the same for the Python tests, which write numbers.
+# count_python FILE [NAME]: the same for Python tests, which write numbers.
 count_python() {
-  local good bad
+  local good bad name=${2:-python}
   if ! read -r good bad <"$1"; then
-    printf 'error: the Python tests did not finish\n' >&2
+    printf "error: the tests of '%s' did not finish\n" "$name" >&2
     good=0 bad=1
   fi
-  count python "$good" "$bad"
+  count "$name" "$good" "$bad"
 }

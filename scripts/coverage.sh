@@ -68,6 +68,9 @@ if $run; then
     say "Python"
     (cd python && FUSE_BIN="$root/$build/bin" ../.venv/bin/python -m tests \
       "../$build/python.txt") || failed=1
+    PYTHONPATH="$root/python:$root/benchmarks" FUSE_BIN="$root/$build/bin" \
+      .venv/bin/python -m tests "$build/benchmarks.txt" benchmarks/tests ||
+      failed=1
   fi
 fi
 

@@ -137,8 +137,12 @@ def append(runs: list[tuple[str, dict[str, Any]]], output: Path | None) -> None:
 
 
 def save(results: dict[str, Any]) -> None:
-    text = json.dumps(results, indent=1, ensure_ascii=False) + "\n"
-    (ROOT / RESULTS).write_text(text)
+    head = [f" {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
+            for name, value in results.items() if name != "rows"]
+    rows = [f"  {json.dumps(row, ensure_ascii=False)}"
+            for row in results["rows"]]
+    text = ",\n".join([*head, ' "rows": [\n' + ",\n".join(rows)])
+    (ROOT / RESULTS).write_text(f"{{\n{text}\n ]\n}}\n")
 
 
 #===------------------------------------------------------------------------===#

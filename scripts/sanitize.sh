@@ -69,6 +69,11 @@ run_python() {
     FUSE_LIBRARY=$root/build/asan/lib/libfuse.so \
     ../.venv/bin/python -m tests "$report")
   count_python "$report"
+  LD_PRELOAD=$preload FUSE_BIN=$root/$bin \
+    FUSE_LIBRARY=$root/build/asan/lib/libfuse.so \
+    PYTHONPATH=$root/python:$root/benchmarks \
+    .venv/bin/python -m tests "$report" benchmarks/tests
+  count_python "$report" benchmarks
   rm -f "$report"
 }
 

@@ -80,7 +80,8 @@ step "random PyTorch models" env PYTHONPATH=python .venv/bin/python \
   -m tests.random_models --seed "$seed" --seconds "$share" --count $many
 # 10,000 in half an hour; the check of growth begins at 100.
 step "cycles" fuse-c-cycles-test $((100 + minutes * 330))
-step "compile time per layer" python3 -m benchmarks.module_scaling \
+step "compile time per layer" env PYTHONPATH=benchmarks \
+  python3 -m fuse_bench.suites.module_scaling \
   --fuse-opt build/dev/bin/fuse-opt --layers 1000,10000 --limit 2
 step "configure fuzzers" cmake --preset fuzz
 step "build fuzzers" cmake --build build/fuzz --target fuzzers

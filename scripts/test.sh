@@ -8,9 +8,9 @@
 # usage: scripts/test.sh
 #
 # Sets up what is missing, builds the dev preset, and runs the lit suite, the
-# check of the types of the Python code, the site, the Python tests and the C++
-# unit tests. The last line is the sum over all of them; the exit status is
-# nonzero when a test failed or a step did not run.
+# check of the types of the Python code, the site, the Python tests, the tests
+# of the benchmarks, and the C++ unit tests. The last line is the sum over all
+# of them; the exit status is nonzero when a test failed or a step did not run.
 #
 #===------------------------------------------------------------------------===#
 
@@ -69,6 +69,14 @@ run_python() {
   count_python "$report"
 }
 
+run_benchmarks() {
+  local report=$results/benchmarks.txt
+  rm -f "$report"
+  PYTHONPATH="$root/python:$root/benchmarks" FUSE_BIN="$root/$build/bin" \
+    .venv/bin/python -m tests "$report" benchmarks/tests
+  count_python "$report" benchmarks
+}
+
 run_gtest() {
   local binary name
   for binary in "$build"/bin/*Tests; do
@@ -96,6 +104,8 @@ say "Documentation"
 run_site
 say "Python"
 run_python
+say "Benchmarks"
+run_benchmarks
 say "C++ unit tests"
 run_gtest
 say "Result"

@@ -15,8 +15,8 @@
 //   context  making a context with all dialects
 //   parse    text to IR
 //   form     recognizing layers and forming kernels
-//   compile  fused IR to an artefact: planning, portable code, code for the CPU
-//   load     checking the artefact, linking its code
+//   compile  fused IR to an artifact: planning, portable code, code for the CPU
+//   load     checking the artifact, linking its code
 //   ready    preparing an instance, for up to 8 tokens where there are kernels
 //            for ranges: scheduled kernels to PTX, and what the driver does
 //   call     the first launch, on the CPU

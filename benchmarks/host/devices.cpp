@@ -1,4 +1,4 @@
-//===- devices.cpp - One artefact on several devices ----------------------===//
+//===- devices.cpp - One artifact on several devices ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -6,10 +6,10 @@
 //
 //   devices file.fuse most-tokens device...
 //
-// Loads one artefact on every device, each in a thread of its own. Kernels are
+// Loads one artifact on every device, each in a thread of its own. Kernels are
 // loaded for 8 tokens first and for all later, while another thread launches.
 // Then batches of all sizes run on two streams of each device at the same time;
-// every result is compared with the CPU, which the artefact has code for as
+// every result is compared with the CPU, which the artifact has code for as
 // well. Prints one JSON object per device and one for all:
 //   few_ms      preparing an instance for up to 8 tokens: packing, code
 //   all_ms      loading the code for more

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A match starts at an op that only one kind of chain contains (an activation,
-// or a norm), follows the data flow to both sides, and stops at the first
-// predicate that fails. Every intermediate must be used by the chain alone;
-// the exceptions are those that a family can return beside its result.
+// A match starts at an op that identifies the kind of chain: an activation or
+// a norm. It follows the data flow in both directions and stops at the first
+// predicate that fails. An intermediate may only be used inside of the chain,
+// unless the family can return it as an additional result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,24 +33,24 @@ StringLiteral fuse::getName(KernelFamily family) {
   llvm_unreachable("all families are named");
 }
 
-Operation *KernelMatch::getMember(StringRef name) const {
+Operation *ChainMatch::getMember(StringRef name) const {
   for (const Member &member : members)
     if (member.name == name)
       return member.op;
   return nullptr;
 }
 
-Value KernelMatch::getInput() const {
-  // Ops are read anew each time: an earlier kernel may have replaced the
-  // value since the match was made. Only a weight can stand before the op that
-  // reads the input.
+Value ChainMatch::getInput() const {
+  // The operand is read on every call, because a kernel formed after the match
+  // may have replaced it. Only the dequantize op of a weight can precede the op
+  // that reads the input.
   Operation *first = members.front().op;
   if (weightOnly && isa<DequantizeOp>(first))
     first = linears.front();
   return first->getOperand(0);
 }
 
-SmallVector<Value> KernelMatch::getResults() const {
+SmallVector<Value> ChainMatch::getResults() const {
   SmallVector<Value> results;
   switch (family) {
   case KernelFamily::GatedMLP:
@@ -71,7 +71,7 @@ SmallVector<Value> KernelMatch::getResults() const {
   return results;
 }
 
-Operation *KernelMatch::getUserBeforeAnchor() const {
+Operation *ChainMatch::getUserBeforeAnchor() const {
   for (Value result : getResults())
     for (Operation *user : result.getUsers()) {
       Operation *inBlock = anchor->getBlock()->findAncestorOpInBlock(*user);
@@ -100,10 +100,9 @@ static Operation *getOtherUser(Value value, ArrayRef<Operation *> members) {
   return nullptr;
 }
 
-/// The first op that quantizes `value` with one scale, in the block of `value`
-/// and not claimed by a match, or null. Users come in no particular order; what
-/// is matched must not depend on it.
-static QuantizeOp getFirstQuantize(Value value, const KernelMatcher &matcher) {
+/// The first unclaimed op in the block of `value` that quantizes it with one
+/// scale, or null. The order of users is unspecified, so it is not used.
+static QuantizeOp getFirstQuantize(Value value, const ChainMatcher &matcher) {
   QuantizeOp first;
   for (Operation *user : value.getUsers()) {
     auto quantize = dyn_cast<QuantizeOp>(user);
@@ -117,7 +116,7 @@ static QuantizeOp getFirstQuantize(Value value, const KernelMatcher &matcher) {
 
 namespace {
 
-/// A linear with what quantizes its input and dequantizes its operands.
+/// The input of linears and the ops that quantize and dequantize it.
 struct QuantizedInput {
   /// The floating-point value that the chain computed.
   Value source;
@@ -125,11 +124,11 @@ struct QuantizedInput {
   DequantizeOp dequantize;
 };
 
-/// Builds one match. Predicates return false after they have noted a refusal.
-class ChainMatcher {
+/// Matches one family. Predicates return false after they record a refusal.
+class FamilyMatcher {
 public:
-  ChainMatcher(const KernelMatcher &matcher, bool takesResidual)
-      : matcher(matcher), takesResidual(takesResidual) {}
+  FamilyMatcher(const ChainMatcher &matcher, bool withResidual)
+      : matcher(matcher), withResidual(withResidual) {}
 
   bool matchMLP(ActivationOp activation);
   bool matchActQuantize(ActivationOp activation);
@@ -137,7 +136,7 @@ public:
   bool matchNormQuantize(Operation *norm);
 
   Refusal getRefusal() const { return *refusal; }
-  KernelMatch take() { return std::move(match); }
+  ChainMatch take() { return std::move(match); }
 
 private:
   bool refuse(RefusalKind kind, Operation *at) {
@@ -170,18 +169,18 @@ private:
   bool chooseAnchor();
   bool noteExtras();
 
-  const KernelMatcher &matcher;
-  bool takesResidual;
-  KernelMatch match;
+  const ChainMatcher &matcher;
+  bool withResidual;
+  ChainMatch match;
   std::optional<Refusal> refusal;
 };
 
 } // namespace
 
-/// Finds what the common input of `linears` is before quantization. A value
-/// that is quantized elsewhere is not part of any chain.
-bool ChainMatcher::traceInput(ArrayRef<LinearOp> linears,
-                              QuantizedInput &input) {
+/// Finds the common input of `linears` before quantization. Refuses a value
+/// that was quantized outside of the chain.
+bool FamilyMatcher::traceInput(ArrayRef<LinearOp> linears,
+                               QuantizedInput &input) {
   LinearOp first = linears.front();
   input.source = first.getX();
   auto isStored = [](Value value) {
@@ -196,10 +195,10 @@ bool ChainMatcher::traceInput(ArrayRef<LinearOp> linears,
     auto dequantize = input.source.getDefiningOp<DequantizeOp>();
     if (!dequantize)
       return true;
-    // A dequantized input belongs to the chain only when it was quantized
-    // for these linears; otherwise it is an input like any other.
-    // One that a kernel quantized was refused when that kernel was formed; it
-    // stays so, or forming twice would not be forming once.
+    // A dequantized input belongs to the chain only if it was quantized for
+    // these linears; otherwise it is an ordinary input. An input that a kernel
+    // quantized was refused when that kernel was formed. It is refused again,
+    // so that forming is idempotent.
     Operation *def = dequantize.getQ().getDefiningOp();
     auto quantize = dyn_cast_or_null<QuantizeOp>(def);
     if (!isa_and_nonnull<QuantizeOp, FusedOpInterface>(def) ||
@@ -219,7 +218,7 @@ bool ChainMatcher::traceInput(ArrayRef<LinearOp> linears,
     if (Operation *other = getOtherUser(input.source, users))
       return refuse(RefusalKind::IntermediateHasOtherUsers, other);
   }
-  // One scale per activation: the static scales of a kernel are numbers.
+  // The static scales of a kernel are numbers, one per activation.
   if (!input.quantize.getScaleAttr())
     return refuse(RefusalKind::InputScaleNotOneNumber, input.quantize);
   if (matcher.isClaimed(input.quantize))
@@ -234,13 +233,13 @@ bool ChainMatcher::traceInput(ArrayRef<LinearOp> linears,
   return true;
 }
 
-/// The weight of a linear is quantized in the same form as its input.
-bool ChainMatcher::checkScales(LinearOp linear, QuantizedInput input) {
+/// Checks that the weight of a linear is quantized in the style of its input.
+bool FamilyMatcher::checkScales(LinearOp linear, QuantizedInput input) {
   if (input.dequantize) {
     auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
     if (!weight || !weight.getX().hasOneUse() || matcher.isClaimed(weight))
       return refuse(RefusalKind::MixedQuantization, linear);
-    // Weights have one scale, or one per output channel: both are known.
+    // One scale per weight and one per output channel are both supported.
     return true;
   }
   if (linear.getInputScaleAttr() != input.quantize.getScaleAttr())
@@ -248,9 +247,10 @@ bool ChainMatcher::checkScales(LinearOp linear, QuantizedInput input) {
   return true;
 }
 
-/// Refuses gate and up, which do not read one value. They may read one that
-/// each quantizes with its own scale, or to its own type.
-bool ChainMatcher::refuseInputs(LinearOp gate, LinearOp up) {
+/// Refuses gate and up, which read different values. The refusal distinguishes
+/// one value that is quantized twice, with different scales or to different
+/// types.
+bool FamilyMatcher::refuseInputs(LinearOp gate, LinearOp up) {
   auto getQuantize = [](Value x) {
     if (auto dequantize = x.getDefiningOp<DequantizeOp>())
       x = dequantize.getQ();
@@ -266,8 +266,9 @@ bool ChainMatcher::refuseInputs(LinearOp gate, LinearOp up) {
                 up);
 }
 
-/// All biases are added in one place, which is part of the kernel's contract.
-bool ChainMatcher::checkBiases(ArrayRef<LinearOp> linears) {
+/// Checks that all biases are added in the same place, which is part of the
+/// kernel's contract.
+bool FamilyMatcher::checkBiases(ArrayRef<LinearOp> linears) {
   std::optional<BiasPlace> place;
   for (LinearOp linear : linears) {
     if (!linear.getBias())
@@ -280,9 +281,9 @@ bool ChainMatcher::checkBiases(ArrayRef<LinearOp> linears) {
   return true;
 }
 
-/// Notes whether the linears, whose inputs are not quantized, read stored
-/// weights that nothing else dequantizes: such a kernel holds these.
-void ChainMatcher::noteStoredWeights(ArrayRef<LinearOp> linears) {
+/// Sets `weightOnly` if all linears, whose inputs are not quantized, read
+/// stored weights of one type. The dequantize ops become members of the kernel.
+void FamilyMatcher::noteStoredWeights(ArrayRef<LinearOp> linears) {
   Type storage;
   for (LinearOp linear : linears) {
     auto weight = linear.getWeight().getDefiningOp<DequantizeOp>();
@@ -297,8 +298,8 @@ void ChainMatcher::noteStoredWeights(ArrayRef<LinearOp> linears) {
   match.weightOnly = true;
 }
 
-/// `[residual_add] norm` in front of `users`, as far as the chain owns them.
-void ChainMatcher::absorbHead(Value source, ArrayRef<Operation *> users) {
+/// Adds `[residual_add] norm` before `users`, if only the chain uses them.
+void FamilyMatcher::absorbHead(Value source, ArrayRef<Operation *> users) {
   Operation *norm = source.getDefiningOp();
   if (!isa_and_nonnull<RMSNormOp, LayerNormOp>(norm) || matcher.isClaimed(norm))
     return;
@@ -310,18 +311,18 @@ void ChainMatcher::absorbHead(Value source, ArrayRef<Operation *> users) {
   absorbResidual(norm);
 }
 
-/// The residual add that makes the stream. Its sum may have other users, to
-/// which the kernel returns it as a second result.
-void ChainMatcher::absorbResidual(Operation *norm) {
+/// Adds the residual add that computes the stream. If its sum has other users,
+/// the kernel returns it as a second result.
+void FamilyMatcher::absorbResidual(Operation *norm) {
   auto residual = norm->getOperand(0).getDefiningOp<ResidualAddOp>();
-  if (!takesResidual || !residual || matcher.isClaimed(residual) ||
+  if (!withResidual || !residual || matcher.isClaimed(residual) ||
       residual->getBlock() != norm->getBlock())
     return;
   match.residual = residual;
 }
 
-/// The residual add behind the down projection, when it is its only user.
-void ChainMatcher::absorbTail(LinearOp down) {
+/// Adds the residual add after the down projection, if it is its only user.
+void FamilyMatcher::absorbTail(LinearOp down) {
   auto add = dyn_cast_or_null<ResidualAddOp>(getSoleUser(down.getY()));
   if (!add || matcher.isClaimed(add) || add->getBlock() != down->getBlock())
     return;
@@ -333,19 +334,19 @@ void ChainMatcher::absorbTail(LinearOp down) {
   match.addStream = match.residual && other == match.residual.getY();
 }
 
-void ChainMatcher::addLinear(StringLiteral dequantizeName, StringLiteral name,
-                             LinearOp linear) {
+void FamilyMatcher::addLinear(StringLiteral dequantizeName, StringLiteral name,
+                              LinearOp linear) {
   match.linears.push_back(linear);
   if (match.dequantizesWeights())
     add(dequantizeName, linear.getWeight().getDefiningOp());
   add(name, linear);
 }
 
-/// Finds the first member that every operand of the kernel precedes, and
-/// checks that no result is used before it.
-bool ChainMatcher::chooseAnchor() {
+/// Finds the first member after all operands of the kernel, and checks that no
+/// result is used before it.
+bool FamilyMatcher::chooseAnchor() {
   SmallVector<Operation *> members;
-  for (const KernelMatch::Member &member : match.members)
+  for (const ChainMatch::Member &member : match.members)
     members.push_back(member.op);
   Block *block = members.front()->getBlock();
   for (Operation *member : members)
@@ -369,11 +370,11 @@ bool ChainMatcher::chooseAnchor() {
   return true;
 }
 
-/// Notes which of the intermediates that the family can return are used
-/// outside of the chain, and settles the kernel's place.
-bool ChainMatcher::noteExtras() {
+/// Records the returnable intermediates that are used outside of the chain, and
+/// chooses the anchor.
+bool FamilyMatcher::noteExtras() {
   SmallVector<Operation *> members;
-  for (const KernelMatch::Member &member : match.members)
+  for (const ChainMatch::Member &member : match.members)
     members.push_back(member.op);
   if (match.residual && getOtherUser(match.residual.getY(), members))
     match.extras.push_back({"stream", match.residual.getY()});
@@ -388,11 +389,11 @@ bool ChainMatcher::noteExtras() {
 // Families
 //===----------------------------------------------------------------------===//
 
-/// The hidden value behind the activation of `first`, and the linears that it
-/// is computed from: two where there is a gated product.
-bool ChainMatcher::findHidden(LinearOp first,
-                              SmallVector<LinearOp> &inputLinears,
-                              Value &hidden) {
+/// Finds the hidden value after the activation of `first`, and the linears that
+/// it is computed from: two in a gated MLP.
+bool FamilyMatcher::findHidden(LinearOp first,
+                               SmallVector<LinearOp> &inputLinears,
+                               Value &hidden) {
   ActivationOp activation = match.activation;
   Operation *user = getSoleUser(activation.getY());
   if (!user)
@@ -422,9 +423,9 @@ bool ChainMatcher::findHidden(LinearOp first,
   return true;
 }
 
-/// The linear that reads the hidden value, quantized or not; null after a
+/// The linear that reads the hidden value, quantized or not, or null after a
 /// refusal.
-LinearOp ChainMatcher::findDown(Value hidden) {
+LinearOp FamilyMatcher::findDown(Value hidden) {
   Value downInput = hidden;
   while (true) {
     Operation *next = getSoleUser(downInput);
@@ -454,10 +455,10 @@ LinearOp ChainMatcher::findDown(Value hidden) {
   }
 }
 
-/// Both inputs are quantized in one way, or none is.
-bool ChainMatcher::checkQuantization(const QuantizedInput &input,
-                                     const QuantizedInput &inner,
-                                     LinearOp down) {
+/// Checks that both inputs are quantized in the same way, or neither is.
+bool FamilyMatcher::checkQuantization(const QuantizedInput &input,
+                                      const QuantizedInput &inner,
+                                      LinearOp down) {
   QuantizeOp outer = input.quantize, hidden = inner.quantize;
   if (bool(outer) != bool(hidden))
     return refuse(RefusalKind::MixedQuantization, down);
@@ -473,7 +474,7 @@ bool ChainMatcher::checkQuantization(const QuantizedInput &input,
   return true;
 }
 
-bool ChainMatcher::matchMLP(ActivationOp activation) {
+bool FamilyMatcher::matchMLP(ActivationOp activation) {
   match.activation = activation;
   auto first = activation.getX().getDefiningOp<LinearOp>();
   if (!first || matcher.isClaimed(first))
@@ -533,7 +534,7 @@ bool ChainMatcher::matchMLP(ActivationOp activation) {
   return noteExtras();
 }
 
-bool ChainMatcher::matchActQuantize(ActivationOp activation) {
+bool FamilyMatcher::matchActQuantize(ActivationOp activation) {
   match.family = KernelFamily::ActQuantize;
   match.activation = activation;
   Value value = activation.getY();
@@ -558,11 +559,11 @@ bool ChainMatcher::matchActQuantize(ActivationOp activation) {
   return chooseAnchor();
 }
 
-bool ChainMatcher::matchNormLinear(Operation *norm) {
+bool FamilyMatcher::matchNormLinear(Operation *norm) {
   match.family = KernelFamily::NormLinear;
   match.norm = norm;
   Value source = norm->getResult(0);
-  // The quantized form, when one static quantize feeds linears.
+  // The chain is quantized if a static quantize op is between norm and linears.
   match.quantizeInput = getFirstQuantize(source, matcher);
   DequantizeOp dequantize;
   if (match.quantizeInput) {
@@ -584,7 +585,7 @@ bool ChainMatcher::matchNormLinear(Operation *norm) {
         return refuse(RefusalKind::DynamicScale, user);
     return refuse(RefusalKind::NoConsumer, norm);
   }
-  // Users come in no particular order; the text of a kernel must.
+  // The order of users is unspecified; members are in program order.
   llvm::sort(linears,
              [](LinearOp a, LinearOp b) { return a->isBeforeInBlock(b); });
   if (match.quantizeInput) {
@@ -610,7 +611,7 @@ bool ChainMatcher::matchNormLinear(Operation *norm) {
   return noteExtras();
 }
 
-bool ChainMatcher::matchNormQuantize(Operation *norm) {
+bool FamilyMatcher::matchNormQuantize(Operation *norm) {
   match.family = KernelFamily::NormQuantize;
   match.norm = norm;
   match.quantizeInput = getFirstQuantize(norm->getResult(0), matcher);
@@ -624,56 +625,56 @@ bool ChainMatcher::matchNormQuantize(Operation *norm) {
 }
 
 //===----------------------------------------------------------------------===//
-// KernelMatcher
+// ChainMatcher
 //===----------------------------------------------------------------------===//
 
-void KernelMatcher::claim(const KernelMatch &match) {
-  for (const KernelMatch::Member &member : match.members)
+void ChainMatcher::claim(const ChainMatch &match) {
+  for (const ChainMatch::Member &member : match.members)
     claimed.insert(member.op);
 }
 
-/// Tries a family, and once more without the residual add in front when that
-/// is what some result's user stands in the way of.
+/// Tries a family. If a user of a result precedes the operands, tries again
+/// without the residual add before the norm.
 static MatchOrRefusal
-tryFamily(const KernelMatcher &matcher,
-          llvm::function_ref<bool(ChainMatcher &)> matchFamily) {
-  ChainMatcher whole(matcher, /*takesResidual=*/true);
+tryFamily(const ChainMatcher &matcher,
+          llvm::function_ref<bool(FamilyMatcher &)> matchFamily) {
+  FamilyMatcher whole(matcher, /*withResidual=*/true);
   if (matchFamily(whole))
     return whole.take();
   if (whole.getRefusal().kind != RefusalKind::ResultUsedBeforeOperands)
     return whole.getRefusal();
-  ChainMatcher partial(matcher, /*takesResidual=*/false);
+  FamilyMatcher partial(matcher, /*withResidual=*/false);
   if (!matchFamily(partial))
     return whole.getRefusal();
-  KernelMatch match = partial.take();
+  ChainMatch match = partial.take();
   match.limit = whole.getRefusal();
   return match;
 }
 
-/// Tries a family, and a smaller one when it refuses; the refusal that counts
-/// is that of the larger.
+/// Tries a family, and a smaller one if the larger one is refused. If both are
+/// refused, the refusal of the larger one is reported.
 static MatchOrRefusal
-tryFamilies(const KernelMatcher &matcher,
-            llvm::function_ref<bool(ChainMatcher &)> large,
-            llvm::function_ref<bool(ChainMatcher &)> small) {
+tryFamilies(const ChainMatcher &matcher,
+            llvm::function_ref<bool(FamilyMatcher &)> large,
+            llvm::function_ref<bool(FamilyMatcher &)> small) {
   MatchOrRefusal first = tryFamily(matcher, large);
-  if (std::holds_alternative<KernelMatch>(first))
+  if (std::holds_alternative<ChainMatch>(first))
     return first;
   MatchOrRefusal second = tryFamily(matcher, small);
   if (std::holds_alternative<Refusal>(second))
     return first;
-  std::get<KernelMatch>(second).limit = std::get<Refusal>(first);
+  std::get<ChainMatch>(second).limit = std::get<Refusal>(first);
   return second;
 }
 
-MatchOrRefusal KernelMatcher::matchAt(ActivationOp activation) {
+MatchOrRefusal ChainMatcher::matchAt(ActivationOp activation) {
   return tryFamilies(
-      *this, [&](ChainMatcher &chain) { return chain.matchMLP(activation); },
-      [&](ChainMatcher &chain) { return chain.matchActQuantize(activation); });
+      *this, [&](FamilyMatcher &chain) { return chain.matchMLP(activation); },
+      [&](FamilyMatcher &chain) { return chain.matchActQuantize(activation); });
 }
 
-MatchOrRefusal KernelMatcher::matchNorm(Operation *norm) {
+MatchOrRefusal ChainMatcher::matchNorm(Operation *norm) {
   return tryFamilies(
-      *this, [&](ChainMatcher &chain) { return chain.matchNormLinear(norm); },
-      [&](ChainMatcher &chain) { return chain.matchNormQuantize(norm); });
+      *this, [&](FamilyMatcher &chain) { return chain.matchNormLinear(norm); },
+      [&](FamilyMatcher &chain) { return chain.matchNormQuantize(norm); });
 }

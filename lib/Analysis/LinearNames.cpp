@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// The parameter that `value` is, seen through a dequantize op, or nothing.
+/// The parameter name of `value`, looking through a dequantize op, or null.
 static StringAttr getParameter(FunctionOpInterface function, Value value) {
   if (auto dequantize = value.getDefiningOp<DequantizeOp>())
     value = dequantize.getQ();

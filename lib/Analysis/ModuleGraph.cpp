@@ -4,9 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every op is looked at once, while the module around it is at hand: a large
-// model does not fit into the caches, and each further look at it is one at
-// memory.
+// Every op is visited once, together with the module that contains it. A large
+// model does not fit into the caches, so a second walk would read memory again.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +26,8 @@ SmallVector<StringRef, 6> ModuleNode::getNames() const {
 
 std::string ModuleNode::getPath() const { return llvm::join(getNames(), "."); }
 
-/// Where a child with this name is found by a table.
+/// Number of children above which lookups by name use a hash table. Below it, a
+/// linear scan needs less memory.
 static constexpr size_t kMaxScanned = 16;
 
 ModuleNode *ModuleGraph::findChild(ModuleNode &node, StringAttr name) {
@@ -92,7 +92,7 @@ void ModuleGraph::add(Operation *module, ModuleNode *parent) {
   node.forward = getForward(tables, module);
   node.isExternal = node.forward && node.forward.isExternal();
   auto ops = module->getRegion(0).getOps();
-  // What calls, calls children.
+  // Only modules with children have calls.
   bool hasChildren = llvm::any_of(ops, llvm::IsaPred<NetModuleOp>);
   for (Operation &op : ops)
     if (isa<NetModuleOp>(op))

@@ -4,13 +4,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For each parent that has members of the pattern among its children: are all
-// there, with the right classes; then, for each call of the first member, does
-// the data flow along the chain and nowhere else; then, may the members be
-// fused at all. The first predicate that fails is the reason of the refusal.
+// Predicates are checked in this order, and the first one that fails is the
+// refusal. For each parent: it has all members as children, with the right
+// classes. For each call of the first member: the data flows along the chain
+// and nowhere else. Last: the members may be fused.
 //
-// Every module is held against every glob once, and every call is followed
-// once, so that the time is linear in the size of the model.
+// Every module is matched with every glob once, and every call is followed
+// once, so the time is linear in the size of the model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@
 using namespace mlir;
 using namespace fuse;
 
-/// What fuse-form-kernels makes. The first two can not return what is between
-/// a norm and an MLP.
+/// The families of fuse-form-kernels. The first two cannot return the value
+/// between a norm and an MLP.
 static constexpr llvm::StringLiteral kFamilies[] = {
     "gated_mlp",     "mlp",          "norm_linear",
     "norm_quantize", "act_quantize", "group"};
@@ -34,7 +34,7 @@ bool fuse::isGeneratedKernel(StringRef kernel) {
   return llvm::is_contained(kFamilies, kernel);
 }
 
-/// The children of one parent that match each path of the pattern.
+/// For each path of the pattern, the children of one parent that match it.
 struct ModuleMatcher::ParentHits {
   ModuleNode *parent = nullptr;
   SmallVector<SmallVector<ModuleNode *, 2>> children;
@@ -53,7 +53,8 @@ static InFlightDiagnostic patternError(ModuleGraph &graph,
          << ": ";
 }
 
-/// Every path selects something, and some parent could have all members.
+/// Checks that every path selects a module, and that one parent has a child for
+/// every member.
 LogicalResult ModuleMatcher::checkHits(const ModulePattern &pattern,
                                        ArrayRef<ParentHits> parents,
                                        ArrayRef<unsigned> counts) {
@@ -65,7 +66,7 @@ LogicalResult ModuleMatcher::checkHits(const ModulePattern &pattern,
         patternError(graph, pattern, RefusalKind::NoModuleMatches);
     diag << "no module matches path '" << member.path.getText()
          << "' of member " << i;
-    // What the user may have meant.
+    // Suggest modules of the same class.
     unsigned listed = 0;
     for (const ModuleNode &node : graph.getNodes())
       if (node.parent && listed < 4 &&
@@ -97,7 +98,7 @@ LogicalResult ModuleMatcher::checkHits(const ModulePattern &pattern,
   return diag;
 }
 
-/// The kernel exists and runs on the target.
+/// Checks that the kernel exists and runs on the target.
 LogicalResult ModuleMatcher::checkKernel(const ModulePattern &pattern) {
   const auto *family = llvm::find(kFamilies, pattern.kernel);
   kernelIsGenerated = family != std::end(kFamilies);
@@ -143,7 +144,7 @@ static bool refuse(ModuleSite &site, RefusalKind kind, Operation *at,
   return false;
 }
 
-/// How a message speaks of an op in a forward.
+/// Describes an op of a forward in messages.
 static std::string describe(ModuleGraph &graph, Operation *op) {
   if (auto call = dyn_cast<CallModuleOp>(op))
     if (ModuleNode *callee = graph.getCallee(call))
@@ -151,8 +152,8 @@ static std::string describe(ModuleGraph &graph, Operation *op) {
   return "'" + op->getName().getStringRef().str() + "'";
 }
 
-/// Extends the chain call by call, each the first that reads a result of the
-/// one before.
+/// Extends the chain call by call: each is the first call that reads a result
+/// of the previous one.
 bool ModuleMatcher::followChain(
     ModuleSite &site, ArrayRef<SmallVector<ModuleNode *, 2>> allowed) {
   while (site.calls.size() < allowed.size()) {
@@ -179,7 +180,7 @@ bool ModuleMatcher::followChain(
       std::string path = site.members[site.calls.size() - 1]->getPath();
       if (elsewhere)
         return refuse(site, RefusalKind::MembersInDifferentBlocks, other,
-                      describe(graph, other) + " stands in another block");
+                      describe(graph, other) + " is in another block");
       if (!other)
         return refuse(site, RefusalKind::NotAChain, last,
                       "the result of '" + path + "' is not used");
@@ -192,12 +193,12 @@ bool ModuleMatcher::followChain(
   }
   if (site.calls.back()->getNumResults() == 0)
     return refuse(site, RefusalKind::NoResult, site.calls.back(),
-                  "'" + site.members.back()->getPath() + "' gives nothing");
+                  "'" + site.members.back()->getPath() + "' has no results");
   return true;
 }
 
-/// Intermediates stay inside, or are results that the kernel can give; inputs
-/// from outside exist before the chain begins.
+/// Checks that intermediates are used only inside of the chain or can be
+/// returned by the kernel, and that other inputs exist before the first call.
 bool ModuleMatcher::checkUses(ModuleSite &site) {
   Operation *first = site.calls.front();
   Block *block = first->getBlock();
@@ -213,7 +214,7 @@ bool ModuleMatcher::checkUses(ModuleSite &site) {
           return refuse(site, RefusalKind::IntermediateHasOtherUsers, outside,
                         describe(graph, outside) + " uses the result of '" +
                             site.members[i]->getPath() + "', which kernel '" +
-                            site.kernel + "' can not return");
+                            site.kernel + "' cannot return");
         if (outside)
           site.also.push_back(position);
         ++position;
@@ -225,16 +226,16 @@ bool ModuleMatcher::checkUses(ModuleSite &site) {
         continue;
       if (!def->isBeforeInBlock(first))
         return refuse(site, RefusalKind::SideInputMadeLater, def,
-                      describe(graph, def) + " makes an input of '" +
-                          site.members[i]->getPath() +
-                          "' behind the call of '" +
+                      describe(graph, def) + " computes an input of '" +
+                          site.members[i]->getPath() + "' after the call of '" +
                           site.members.front()->getPath() + "'");
     }
   }
   return true;
 }
 
-/// Nobody watches or distributes the members, or what is inside them.
+/// Checks that the members and the modules in them have no hooks and are not
+/// distributed.
 bool ModuleMatcher::checkMarks(ModuleSite &site) {
   for (ModuleNode *member : site.members) {
     SmallVector<ModuleNode *> pending = {member};
@@ -256,8 +257,8 @@ bool ModuleMatcher::checkMarks(ModuleSite &site) {
   return true;
 }
 
-/// The members are not part of another site, nor contain one; a generated
-/// kernel finds a body wherever it has to look.
+/// Checks that the members are not part of another site and contain none. For a
+/// generated kernel, every module that they call needs a body.
 bool ModuleMatcher::checkBodies(ModuleSite &site) {
   auto alreadyFused = [&](Operation *at, ModuleNode *node) {
     return refuse(site, RefusalKind::AlreadyFused, at,
@@ -270,7 +271,7 @@ bool ModuleMatcher::checkBodies(ModuleSite &site) {
   for (auto [member, call] : llvm::zip_equal(site.members, site.calls)) {
     if (claimedCalls.contains(call))
       return alreadyFused(call, member);
-    // A module that is called twice inside of a member is looked at once.
+    // A set, so that a module that is called twice is visited once.
     llvm::SetVector<ModuleNode *> reached;
     reached.insert(member);
     for (unsigned i = 0; i < reached.size(); ++i) {
@@ -278,7 +279,7 @@ bool ModuleMatcher::checkBodies(ModuleSite &site) {
       if (node->isExternal) {
         if (kernelIsGenerated)
           return refuse(site, RefusalKind::MemberWithoutBody, node->op,
-                        "'" + node->getPath() + "' is declared only");
+                        "'" + node->getPath() + "' is only declared");
         continue;
       }
       bool fused = node->hasFusedCalls;
@@ -294,8 +295,8 @@ bool ModuleMatcher::checkBodies(ModuleSite &site) {
   return true;
 }
 
-/// The members have the parameters that the kernel stores, and these can be
-/// had back from what it stores.
+/// Checks that the members have the parameters that the kernel stores, and that
+/// these can be restored from the stored weights.
 bool ModuleMatcher::checkWeights(ModuleSite &site) {
   if (!declaredKernel || !declaredKernel.getWeightsAttr())
     return true;
@@ -303,7 +304,7 @@ bool ModuleMatcher::checkWeights(ModuleSite &site) {
   SmallVector<NetModuleOp> members;
   for (ModuleNode *member : site.members)
     members.push_back(member->getModule());
-  // Calls of the same members share what is stored.
+  // Calls of the same members share their stored weights.
   StringRef prefix = StringRef(site.id).rsplit('#').first;
   for (auto wanted : declaredKernel.getWeightsAttr().getAsRange<RecipeAttr>()) {
     if (!wanted.isInvertible() && !wanted.getKeep())
@@ -311,7 +312,7 @@ bool ModuleMatcher::checkWeights(ModuleSite &site) {
                     "kernel '" + site.kernel + "' stores '" +
                         wanted.getName().getValue() + "', a " +
                         stringifyRecipeKind(wanted.getKind()) +
-                        " that rounds, and does not keep the parameters");
+                        " that rounds without 'keep'");
     RecipeOrProblem recipe =
         instantiate(wanted, prefix, members, graph.getTables());
     if (auto *problem = std::get_if<std::string>(&recipe))
@@ -321,8 +322,9 @@ bool ModuleMatcher::checkWeights(ModuleSite &site) {
   return true;
 }
 
-/// Whoever fuses a module fuses what is inside of it, and what is inside of a
-/// module that stays as it is stays so too.
+/// Collects the modules that `fuse.no_fuse` excludes. Fusing a module fuses its
+/// descendants, so the ancestors of an excluded module are excluded too. The
+/// descendants of an excluded module stay unfused as well.
 LogicalResult ModuleMatcher::collectHeldBack() {
   if (heldBack)
     return success();
@@ -339,7 +341,7 @@ LogicalResult ModuleMatcher::collectHeldBack() {
     if (!glob)
       return fail(llvm::toString(glob.takeError()));
     bool matched = false;
-    // Modules come behind those around them.
+    // A parent precedes its children in the list.
     llvm::DenseSet<const ModuleNode *> inside;
     for (ModuleNode &node : graph.getNodes()) {
       if (!node.parent)
@@ -371,7 +373,7 @@ void ModuleMatcher::claim(const ModuleSite &site) {
 // Patterns
 //===----------------------------------------------------------------------===//
 
-/// `parent.norm+mlp`, with `?` for a member that is missing.
+/// The id `parent.norm+mlp`, with `?` for a missing member.
 static std::string makeSiteId(const ModuleNode &parent,
                               ArrayRef<ModuleNode *> members) {
   std::string id = parent.getPath();
@@ -382,7 +384,7 @@ static std::string makeSiteId(const ModuleNode &parent,
   return id;
 }
 
-/// Whether an earlier run has made a child part of a fused call.
+/// Whether an earlier run made `child` a member of a fused call.
 static bool isFusedIn(ModuleNode &parent, const ModuleNode &child) {
   if (!parent.hasFusedCalls)
     return false;
@@ -396,7 +398,7 @@ static bool isFusedIn(ModuleNode &parent, const ModuleNode &child) {
   return parent.forward->walk(isMember).wasInterrupted();
 }
 
-/// All sites below one parent.
+/// Appends all sites of one parent.
 void ModuleMatcher::matchParent(const ModulePattern &pattern,
                                 const ParentHits &hits,
                                 std::vector<ModuleSite> &sites) {
@@ -410,7 +412,7 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
     sites.push_back(std::move(site));
   };
 
-  // Same parent, all children there.
+  // All members are children of the parent.
   for (auto [i, member] : llvm::enumerate(pattern.members))
     if (!member.path.matchParent(hits.parent->getNames()))
       return refuseParent(RefusalKind::DifferentParents, hits.parent->op,
@@ -424,7 +426,7 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
                               "' has no child for path '" +
                               member.path.getText() + "'");
 
-  // Of the right classes.
+  // The members have the right classes.
   SmallVector<SmallVector<ModuleNode *, 2>> allowed;
   for (auto [i, member] : llvm::enumerate(pattern.members)) {
     allowed.emplace_back();
@@ -437,13 +439,13 @@ void ModuleMatcher::matchParent(const ModulePattern &pattern,
     return refuseParent(RefusalKind::ClassDiffers, child->op,
                         "'" + child->getPath() + "' has class '" +
                             child->getModule().getClassName() +
-                            "', the pattern says '" +
+                            "', the pattern expects '" +
                             member.className.getText() + "'");
   }
   for (auto [i, children] : llvm::enumerate(allowed))
     site.members[i] = children.front();
 
-  // Along the calls.
+  // The data flows along the calls.
   for (ModuleNode *head : allowed.front()) {
     ModuleSite start = site;
     start.members.front() = head;

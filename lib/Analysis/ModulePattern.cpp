@@ -4,10 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A pattern is given in one of three ways, which all end in classes and path
-// globs: written out, by the classes of a declared pattern, or by its name.
-// Declared patterns are those of the model itself and of libraries for models
-// of its class.
+// A pattern is written in full, or refers to a declared pattern by its classes
+// or its name. All three forms are resolved to classes and path globs. The
+// model and the libraries for its class declare patterns.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +19,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// What a pattern looks like, for messages.
+/// The syntax of patterns, for messages.
 static constexpr llvm::StringLiteral kForms =
     "expected ((Class,path),(Class,path))->kernel, (Class,Class)->kernel or "
     "@pattern->kernel";
@@ -45,7 +44,7 @@ static SmallVector<StringRef> splitList(StringRef text) {
   return items;
 }
 
-/// The text between parentheses, or nothing when there are none.
+/// The text between parentheses, or nothing without parentheses.
 static std::optional<StringRef> unwrap(StringRef text) {
   if (text.consume_front("(") && text.consume_back(")"))
     return text;
@@ -87,7 +86,7 @@ FailureOr<std::vector<ModulePattern>> PatternReader::read() {
   kernel = text.substr(arrow + 2).trim();
   StringRef chain = text.take_front(arrow).trim();
   if (kernel.empty())
-    return error("has no kernel name behind '->'");
+    return error("has no kernel name after '->'");
 
   LogicalResult result = success();
   if (chain.consume_front("@")) {
@@ -133,7 +132,7 @@ LogicalResult PatternReader::readInline(ArrayRef<StringRef> items) {
   return add(classes, paths);
 }
 
-/// A tuple of names stands for every declared pattern with these classes.
+/// Resolves a tuple of classes to every declared pattern with these classes.
 LogicalResult PatternReader::readNames(ArrayRef<StringRef> classes) {
   for (FusionPatternOp op : declarations.getPatterns())
     if (llvm::equal(op.getClasses().getAsValueRange<StringAttr>(), classes))
@@ -168,7 +167,7 @@ LogicalResult PatternReader::add(ArrayRef<StringRef> classes,
       return error(llvm::toString(pathGlob.takeError()));
     if (pathGlob->endsInAnyDepth())
       return error("path glob '" + path +
-                   "' ends in '**', which names no member in particular");
+                   "' ends in '**', which does not name a member");
     pattern.members.push_back({std::move(*classGlob), std::move(*pathGlob)});
   }
   patterns.push_back(std::move(pattern));
@@ -224,7 +223,7 @@ FailureOr<Declarations> Declarations::create(ModelOp model,
         diag.attachNote(it->second->getLoc()) << "declared here";
         return diag;
       }
-      // A pattern that names it would get the generated one.
+      // A pattern that names this kernel would use the generated family.
       if (isa<KernelOp>(op) && isGeneratedKernel(name))
         return op.emitError()
                << "kernel '" << name << "' has the name of a generated family";
@@ -253,7 +252,7 @@ fuse::loadLibraries(MLIRContext *context, ArrayRef<std::string> files) {
     if (!module)
       return emitError(UnknownLoc::get(context))
              << "library '" << file
-             << "' can not be read: " << llvm::toString(module.takeError());
+             << "' cannot be read: " << llvm::toString(module.takeError());
     bool any = false;
     for (Operation &op : (*module)->getOps()) {
       auto model = dyn_cast<ModelOp>(op);

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Segments are LLVM glob patterns. What LLVM does not know are `**`, which is
-// matched here, and ranges of numbers, which become alternatives.
+// Segments are LLVM glob patterns with two extensions: `**` is matched here,
+// and ranges of numbers are expanded to alternatives.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ using llvm::Expected;
 using llvm::SmallVector;
 using llvm::StringRef;
 
-/// Alternatives that one segment may stand for. Every path is held against
-/// each of them.
+/// Maximum number of alternatives of one segment. Matching tries each of them
+/// for every path.
 static constexpr uint64_t kMaxAlternatives = 1024;
 
 static llvm::Error makeError(StringRef glob, const llvm::Twine &what) {
@@ -57,16 +57,16 @@ static Expected<SmallVector<StringRef>> splitGlob(StringRef glob) {
   return segments;
 }
 
-/// Whether a bracket with this text is meant to have numbers: `10,12`, `0-`.
-/// As a class of characters it would select single digits, without a word.
+/// Whether this text in brackets looks like numbers: `10,12`, `0-`. As a
+/// character class it would silently match single digits.
 static bool looksLikeNumbers(StringRef text) {
   return text.find_first_of("0123456789") != StringRef::npos &&
          text.find_first_of("-,") != StringRef::npos &&
          text.find_first_not_of("0123456789-, ") == StringRef::npos;
 }
 
-/// Appends the numbers of `range` to `text`, or nothing when it is none.
-/// Between braces that are open already they need no others.
+/// Appends the numbers of `range` to `text`; returns false if it is not a
+/// range. Inside of open braces no second pair of braces is added.
 static Expected<bool> appendNumbers(StringRef glob, StringRef range,
                                     bool braces, std::string &text) {
   auto [low, high] = range.split('-');
@@ -75,7 +75,7 @@ static Expected<bool> appendNumbers(StringRef glob, StringRef range,
     if (!looksLikeNumbers(range))
       return false;
     return makeError(glob, "'[" + range +
-                               "]' is no range of numbers; expected "
+                               "]' is not a range of numbers; expected "
                                "[first-last], or {a,b} for single ones");
   }
   if (first > last)
@@ -83,7 +83,7 @@ static Expected<bool> appendNumbers(StringRef glob, StringRef range,
   if (last - first >= kMaxAlternatives)
     return makeError(glob, "range [" + range + "] has more than " +
                                llvm::Twine(kMaxAlternatives) + " numbers");
-  // By their count: the last number may be the largest there is.
+  // Counted, because `last + 1` may overflow.
   uint64_t count = last - first + 1;
   braces &= count > 1;
   text += braces ? "{" : "";
@@ -93,8 +93,8 @@ static Expected<bool> appendNumbers(StringRef glob, StringRef range,
   return true;
 }
 
-/// Writes `[8-11]` as `{8,9,10,11}`, and a single alternative without its
-/// braces, which LLVM refuses.
+/// Rewrites `[8-11]` as `{8,9,10,11}`, and a single alternative without braces,
+/// because LLVM requires two.
 static Expected<std::string> expandAlternatives(StringRef glob,
                                                 StringRef segment) {
   std::string text;
@@ -146,8 +146,8 @@ Expected<PathGlob> PathGlob::create(StringRef text) {
       continue;
     }
     if (segment.contains("**"))
-      return makeError(text, "'**' must be a segment of its own, got '" +
-                                 segment + "'");
+      return makeError(text,
+                       "'**' must be a whole segment, got '" + segment + "'");
     Expected<std::string> expanded = expandAlternatives(text, segment);
     if (!expanded)
       return expanded.takeError();
@@ -164,7 +164,7 @@ Expected<PathGlob> PathGlob::create(StringRef text) {
 
 bool PathGlob::matchSegments(ArrayRef<Segment> segments,
                              ArrayRef<StringRef> names) {
-  // As for `*` within a string: it is enough to come back to the last `**`.
+  // As with `*` in a string, backtracking to the last `**` is sufficient.
   ArrayRef<Segment> retrySegments;
   ArrayRef<StringRef> retryNames;
   bool canRetry = false;

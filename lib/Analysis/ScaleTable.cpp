@@ -16,7 +16,7 @@ using llvm::Error;
 using llvm::Expected;
 using llvm::StringRef;
 
-/// Reads one scale, a number that kernels can use.
+/// Reads one scale and checks that kernels can use it.
 static Expected<double> readScale(const llvm::json::Object &entry,
                                   StringRef linear, StringRef name) {
   const llvm::json::Value *value = entry.get(name);

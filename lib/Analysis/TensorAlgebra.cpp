@@ -4,11 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A layer can be written in many ways that are one product or sum of the same
-// factors. These normal forms make them one: a product of powers, a sum with
-// constant weights of its terms, a polynomial of one variable. Roundings on the
-// way are collected rather than lost, because the variant of a norm, and
-// whether a formula is one at all, depends on where they stand.
+// One layer can be written as a product or sum in many ways. The normal forms
+// unify them: a product of powers, a sum of terms with constant factors, a
+// polynomial of one variable. Roundings are collected, because their place
+// decides whether a formula is a norm and which variant it is.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +18,9 @@
 using namespace mlir;
 using namespace fuse;
 
-/// How many nodes a normal form may visit. Layers need a dozen; shared nodes
-/// are visited once per use, which without a bound is exponential.
+/// Maximum number of nodes that a normal form visits. Layers need about 12.
+/// Shared nodes are visited once per use, which is exponential in the worst
+/// case.
 static constexpr unsigned kMaxVisits = 256;
 
 double ExprProduct::exponentOf(const Expr *base) const {
@@ -31,13 +31,14 @@ double ExprProduct::exponentOf(const Expr *base) const {
 }
 
 bool fuse::isSameNumber(double lhs, double rhs) {
-  // Two f32 constants multiplied with each other have rounded twice.
+  // Relative. The product of two f32 constants has two rounding errors of up to
+  // 2^-24 (6e-8) each and one of its own; this is about four of them.
   constexpr double tolerance = 2.5e-7;
   return lhs == rhs || std::abs(lhs - rhs) <= tolerance * std::abs(rhs);
 }
 
-/// Adds to the amount of `base`, which is compared as a node: equal
-/// expressions are one node.
+/// Adds to the amount of `base`. Equal expressions are the same node, so bases
+/// are compared by pointer.
 template <typename Entries>
 static void accumulate(Entries &entries, const Expr *base, double amount) {
   for (auto &[known, total] : entries)
@@ -50,8 +51,7 @@ static void accumulate(Entries &entries, const Expr *base, double amount) {
 
 namespace {
 
-/// Collects `expr^exponent`, factor by factor. Nothing is looked into that is
-/// one of `atoms`.
+/// Collects `expr^exponent`, factor by factor, in which `atoms` stay whole.
 class ProductBuilder {
 public:
   ProductBuilder(ArrayRef<const Expr *> atoms) : atoms(atoms) {}
@@ -112,7 +112,7 @@ public:
 
 private:
   bool addFactor(const Expr *expr, double exponent) {
-    // sqrt(x) * sqrt(x) is no x below zero, and x * x / x none at zero.
+    // sqrt(x) * sqrt(x) is not x below zero, and x * x / x is not x at zero.
     double known = product.exponentOf(expr);
     bool isWhole = exponent == std::floor(exponent);
     if (known != 0.0 && (!isWhole || known != std::floor(known) ||
@@ -175,8 +175,8 @@ private:
   unsigned visits = 0;
 };
 
-/// Coefficients from the constant to the cube, which the tanh form of gelu
-/// needs.
+/// Coefficients from the constant to the cube. The tanh form of gelu needs
+/// degree 3.
 using Polynomial = std::array<double, 4>;
 
 class PolynomialBuilder {

@@ -17,18 +17,17 @@
 using namespace mlir;
 using namespace fuse;
 
-/// How many producers may stand behind each other before a tensor is taken as
-/// a leaf. Bounds the stack; layers are far shallower.
+/// Maximum length of a chain of producers; a tensor further up is a leaf.
+/// Bounds the stack; the expressions of layers are far shallower.
 static constexpr unsigned kMaxDepth = 256;
-/// How many tensors are remembered as holding the same value.
+/// Maximum number of tensors recorded as holders of one value.
 static constexpr unsigned kMaxOrigins = 8;
 
 //===----------------------------------------------------------------------===//
 // Types
 //===----------------------------------------------------------------------===//
 
-/// The float types narrower than f32 that expressions may be rounded to, one
-/// bit of `Expr::exactIn` each.
+/// The float types narrower than f32, one bit of `Expr::exactIn` each.
 static ArrayRef<const llvm::fltSemantics *> getNarrowSemantics() {
   static const llvm::fltSemantics *const semantics[] = {
       &APFloat::IEEEhalf(), &APFloat::BFloat(), &APFloat::Float8E4M3FN(),
@@ -93,7 +92,7 @@ static bool isRepresentable(const Expr *expr, Type type) {
   return false;
 }
 
-/// Types that a value of this module is computed or stored in.
+/// Whether expressions support values of this type.
 static bool isComputeType(Type type) {
   return type.isF32() || type.isF16() || type.isBF16();
 }
@@ -213,7 +212,7 @@ const Expr *TensorExprs::buildScalar(Value scalar) {
 }
 
 /// A select between the two sides of a comparison with a constant is a maximum
-/// or minimum. What it gives for NaN depends on the comparison being ordered.
+/// or minimum. Its result for NaN depends on whether the comparison is ordered.
 const Expr *TensorExprs::buildSelect(ArrayRef<const Expr *> operands,
                                      Operation *owner) {
   const Expr *compare = operands[0];
@@ -248,15 +247,15 @@ const Expr *TensorExprs::buildSelect(ArrayRef<const Expr *> operands,
     return nullptr;
   }
   bool maximum = greater == straight;
-  // For NaN an ordered comparison selects operand 2, an unordered one operand
-  // 1; NaN survives when that is the operand which is not the constant.
+  // For NaN, an ordered comparison selects operand 2 and an unordered one
+  // operand 1. NaN propagates if that operand is not the constant.
   bool keepsNaN = !operands[ordered ? 2 : 1]->isConstant();
   ExprKind kind = maximum ? (keepsNaN ? ExprKind::Max : ExprKind::MaxNum)
                           : (keepsNaN ? ExprKind::Min : ExprKind::MinNum);
   return getNode(kind, {lhs, rhs}, owner);
 }
 
-/// The kind of an op that is one node on f32.
+/// The kind of an op that is a single node on f32.
 static std::optional<ExprKind> getKind(Operation *op) {
   using Result = std::optional<ExprKind>;
   return llvm::TypeSwitch<Operation *, Result>(op)
@@ -282,8 +281,8 @@ static std::optional<ExprKind> getKind(Operation *op) {
       .Default([](auto) { return Result(); });
 }
 
-/// The node of a scalar op, or of one element of an op on tensors. Null for
-/// an op that expressions do not know.
+/// The node of a scalar op, or of one element of an op on tensors. Null if
+/// expressions do not support the op.
 const Expr *TensorExprs::buildOp(Operation *op, Operation *owner,
                                  ArrayRef<const Expr *> operands) {
   if (op->getNumResults() != 1 || llvm::is_contained(operands, nullptr))
@@ -305,8 +304,8 @@ const Expr *TensorExprs::buildOp(Operation *op, Operation *owner,
       return nullptr;
     return getRound(type, operands[0], owner);
   }
-  // Integers are stored values of quantized tensors, which any type of this
-  // module holds exactly.
+  // Integers are stored values of quantized tensors. Every supported type
+  // represents them exactly.
   if (isa<arith::SIToFPOp, arith::ExtSIOp>(op)) {
     const Expr *operand = operands[0];
     bool isStored =
@@ -381,8 +380,8 @@ const Expr *TensorExprs::buildReshape(Operation *op, ArrayRef<int> index) {
   return get(source, sourceIndex);
 }
 
-/// The indices of an operand whose map is `map` under loops `loops`; fails on
-/// anything but loop dimensions and zeros.
+/// The indices of an operand with indexing map `map`, given the indices of the
+/// loops. Fails on results other than loop dimensions and zeros.
 static LogicalResult applyMap(AffineMap map, ArrayRef<std::optional<int>> loops,
                               ExprIndex &index) {
   for (AffineExpr result : map.getResults()) {
@@ -400,8 +399,8 @@ static LogicalResult applyMap(AffineMap map, ArrayRef<std::optional<int>> loops,
   return success();
 }
 
-/// Finds out which variable each loop is for one element of a result:
-/// `variable` is that of its sum, if it has one. Fails on more than that.
+/// Assigns an index to each loop for one element of a result. The reduction
+/// loop, if any, gets `variable`. Fails on more than one reduction loop.
 static LogicalResult assignLoops(linalg::LinalgOp op, AffineMap resultMap,
                                  ArrayRef<int> index,
                                  MutableArrayRef<std::optional<int>> loops,
@@ -409,8 +408,8 @@ static LogicalResult assignLoops(linalg::LinalgOp op, AffineMap resultMap,
   for (auto [expr, position] : llvm::zip_equal(resultMap.getResults(), index)) {
     auto dim = dyn_cast<AffineDimExpr>(expr);
     if (!dim) {
-      // Only what is at index 0 is computed; a dimension that is not of size 1
-      // has what it had elsewhere.
+      // The op writes only index 0; in a dimension of another size, all other
+      // elements keep their initial values.
       auto constant = dyn_cast<AffineConstantExpr>(expr);
       if (!constant || constant.getValue() != 0 || position != kZeroIndex)
         return failure();
@@ -431,8 +430,8 @@ static LogicalResult assignLoops(linalg::LinalgOp op, AffineMap resultMap,
     for (int position : index)
       if (isSumVariable(position))
         nesting = std::max(nesting, unsigned(-2 - position) + 1);
-    // Enough for the mean inside of a variance; beyond that, matrix products
-    // behind each other would be viewed at ever new indices.
+    // Two levels are enough for the mean inside of a variance. With more,
+    // consecutive matrix products would be viewed at ever new indices.
     if (nesting > 1)
       return failure();
     variable = getSumVariable(nesting);
@@ -458,7 +457,7 @@ const Expr *TensorExprs::buildLinalg(OpResult result, ArrayRef<int> index) {
     BlockArgument argument = op.getMatchingBlockArgument(&operand);
     if (argument.use_empty())
       continue;
-    // The other sums of the op are not what they started from either.
+    // The accumulators of the other sums differ from their start values, too.
     if (variable && op.isDpsInit(&operand)) {
       if (&operand == init)
         values[argument] = getNode(ExprKind::Accumulator, {}, op);
@@ -556,7 +555,7 @@ const Expr *TensorExprs::get(Value tensor, ArrayRef<int> index) {
   ++depth;
   const Expr *expr = build(tensor, normalized);
   --depth;
-  // A comparison has no origin; a tensor of i1 is not a value of layers.
+  // A comparison has no origin, because layers have no tensors of i1.
   if (!expr)
     expr = getLeaf(tensor, normalized);
   if (expr && expr->kind != ExprKind::Compare &&
@@ -571,7 +570,7 @@ Value TensorExprs::findTensor(const Expr *expr, ArrayRef<int> index,
                               function_ref<bool(Value)> accepts) {
   for (const auto &[tensor, at] : expr->origins) {
     auto type = cast<RankedTensorType>(tensor.getType());
-    // A dynamic dimension at which only index 0 is read may be longer.
+    // A dynamic dimension of which only index 0 is read may be longer than 1.
     bool sameShape =
         type.getRank() == int64_t(shape.size()) &&
         llvm::all_of(llvm::zip_equal(type.getShape(), shape, at), [](auto t) {

@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// The parameter that the dotted `name` leads to below `module`, or null.
+/// The parameter with the dotted `name` below `module`, or null.
 static ParameterOp lookupIn(SymbolTableCollection &tables, Operation *module,
                             StringRef name) {
   SmallVector<StringRef> names;
@@ -36,13 +36,13 @@ RecipeOrProblem fuse::instantiate(RecipeAttr wanted, StringRef prefix,
     auto [position, name] = source.getValue().split(':');
     unsigned number;
     if (position.getAsInteger(10, number) || name.empty())
-      return about + "takes '" + source.str() + "'; expected position:name";
+      return about + "reads '" + source.str() + "'; expected position:name";
     if (number >= members.size())
-      return about + "takes a parameter of member " + std::to_string(number) +
+      return about + "reads a parameter of member " + std::to_string(number) +
              ", there are " + std::to_string(members.size());
     ParameterOp parameter = lookupIn(tables, members[number], name);
     if (!parameter)
-      return about + "takes '" + name.str() + "', which '" +
+      return about + "reads '" + name.str() + "', which '" +
              getModulePath(members[number]) + "' does not have";
     sources.push_back(StringAttr::get(context, getParameterName(parameter)));
     types.push_back(cast<RankedTensorType>(parameter.getType()));
@@ -65,13 +65,13 @@ RecipeOrProblem fuse::instantiate(RecipeAttr wanted, StringRef prefix,
 
 namespace {
 
-/// Who stores a parameter in another layout.
+/// A recipe that stores a parameter in another layout.
 struct Claim {
   RecipeAttr recipe;
   FusedCallOp call;
 };
 
-/// Follows the calls of a model and finds who reads which parameter as it is.
+/// Follows the calls of a model and finds the reads of original parameters.
 class Readers {
 public:
   Readers(ModelOp model,
@@ -81,8 +81,7 @@ public:
   LogicalResult check(SymbolTableCollection &tables);
 
 private:
-  /// What is known of the code that reads a parameter: the fused call that it
-  /// is a member of, or null.
+  /// The fused call to whose members the reading code belongs, or null.
   using Context = FusedCallOp;
 
   void add(Operation *module, Context context);
@@ -122,7 +121,7 @@ LogicalResult Readers::checkRead(ParameterOp parameter, Operation *reader,
                                  ? parameter
                                  : cast<ParameterOp>(it->first))
          << "' as '" << claim.recipe.getName().getValue() << "', and '"
-         << getModulePath(reader) << "' reads it as it is";
+         << getModulePath(reader) << "' reads the original";
     if (parameter.getTiedTo())
       diag << ", by the tied name '" << getParameterName(parameter) << "'";
     diag << "; write 'keep' to store it as well";
@@ -137,7 +136,7 @@ LogicalResult Readers::checkForward(Operation *module, Context context,
   if (!forward)
     return success();
   if (forward.isExternal()) {
-    // What is declared only may read whatever it owns.
+    // A forward that is only declared may read every parameter of its module.
     WalkResult walk = module->walk([&](ParameterOp parameter) {
       return WalkResult(checkRead(parameter, module, context, tables));
     });
@@ -161,7 +160,7 @@ LogicalResult Readers::checkForward(Operation *module, Context context,
 
 LogicalResult Readers::check(SymbolTableCollection &tables) {
   add(model, {});
-  // Nobody may call a module, but then somebody outside may.
+  // A module that the model does not call may be called from outside.
   llvm::DenseSet<Operation *> called;
   model->walk([&](Operation *op) {
     if (auto call = dyn_cast<CallModuleOp>(op))
@@ -174,7 +173,7 @@ LogicalResult Readers::check(SymbolTableCollection &tables) {
     FunctionOpInterface forward = getForward(tables, module);
     if (forward && !called.contains(module))
       add(module, {});
-    // What a declared forward does, it does with the modules below.
+    // A declared forward may call every module below.
     return forward && forward.isExternal() ? WalkResult::skip()
                                            : WalkResult::advance();
   });
@@ -201,7 +200,7 @@ FailureOr<SmallVector<RecipeAttr>> fuse::collectRecipes(ModelOp model) {
       if (other != recipe) {
         call.emitError() << "site '" << call.getSite() << "' stores '"
                          << recipe.getName().getValue() << "' as " << recipe
-                         << ", another site as " << other;
+                         << ", another site stores it as " << other;
         return WalkResult::interrupt();
       }
       if (lookupParameter(tables, model, recipe.getName().getValue())) {
@@ -221,13 +220,13 @@ FailureOr<SmallVector<RecipeAttr>> fuse::collectRecipes(ModelOp model) {
         }
         auto &claimed = claims[getOwner(tables, parameter)];
         for (Claim claim : claimed) {
-          // Both names of a tied parameter may be in one recipe.
+          // One recipe may contain both names of a tied parameter.
           if (claim.recipe == recipe ||
               (claim.recipe.getKeep() && recipe.getKeep()))
             continue;
           InFlightDiagnostic diag = call.emitError();
           diag << "parameter '" << source.getValue()
-               << "' is wanted in two layouts: as " << recipe << " by site '"
+               << "' is needed in two layouts: as " << recipe << " by site '"
                << call.getSite() << "' and as " << claim.recipe << " by site '"
                << claim.call.getSite() << "'";
           return WalkResult::interrupt();

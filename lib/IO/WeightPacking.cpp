@@ -162,7 +162,7 @@ static Error inferResult(Step &step) {
       if (recipe.kind == WeightRecipe::Interleave &&
           (getRows(other) != getRows(first) ||
            getRows(other) % recipe.block != 0))
-        return fail("takes blocks of " + Twine(recipe.block) + " rows, '" +
+        return fail("reads blocks of " + Twine(recipe.block) + " rows, '" +
                     recipe.sources[i] + "' has " + Twine(getRows(other)));
       if (i > 0) {
         step.shape[0] += getRows(other);

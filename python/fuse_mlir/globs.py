@@ -72,7 +72,7 @@ class PathGlob:
         if segment == "**":
             return None
         if "**" in segment:
-            raise self._fail("'**' must be a segment of its own, got "
+            raise self._fail("'**' must be a whole segment, got "
                              f"'{segment}'")
         return self._pattern(segment)
 
@@ -126,7 +126,7 @@ class PathGlob:
         numbers = _NUMBERS.fullmatch(body)
         if (_MEANT.fullmatch(body) if not numbers
                 else max(map(int, numbers.groups())) >= 1 << 64):
-            raise self._fail(f"'[{body}]' is no range of numbers; expected "
+            raise self._fail(f"'[{body}]' is not a range of numbers; expected "
                              "[first-last], or {a,b} for single ones")
         if numbers:
             first, last = int(numbers[1]), int(numbers[2])

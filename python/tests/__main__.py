@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Runs all tests: `python -m tests [REPORT]`.
+"""Runs all tests: `python -m tests [REPORT [FOLDER]]`.
 
-REPORT gets one line, the number of tests that passed and that failed.
+REPORT gets one line, the number of tests that passed and that failed. FOLDER
+is another folder of tests than this one.
 """
 
 import sys
@@ -11,8 +12,11 @@ from pathlib import Path
 
 def main() -> int:
     here = Path(__file__).parent
-    suite = unittest.TestLoader().discover(str(here),
-                                           top_level_dir=str(here.parent))
+    folder, top = here, here.parent
+    if len(sys.argv) > 2:
+        folder = top = Path(sys.argv[2])
+    suite = unittest.TestLoader().discover(str(folder),
+                                           top_level_dir=str(top))
     result = unittest.TextTestRunner(buffer=True).run(suite)
     # A test whose subtests fail appears once for each of them.
     broken = {getattr(test, "test_case", test).id()

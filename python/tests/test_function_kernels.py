@@ -343,10 +343,10 @@ class FunctionKernels(unittest.TestCase):
                  lambda: HardwareRequirement("npu")),
                 ("device type 'cpu' has no compute capability",
                  lambda: HardwareRequirement("cpu", 90)),
-                ("capabilities from 90 to 80 are none",
+                ("range of capabilities from 90 to 80 is empty",
                  lambda: HardwareRequirement("gpu", 90, 80)),
                 ("kernel 'eager' of op=rms_norm cannot be registered: name "
-                 "'eager' is that of the body of a slot",
+                 "'eager' is reserved for the body of a slot",
                  lambda: self.register(name="eager")),
                 ("cannot be registered: name 'my kernel' must be made of ",
                  lambda: self.register(name="my kernel"))):

@@ -37,13 +37,13 @@ SELECTS = {
 ERRORS = {
     "": "is empty",
     "layers..mlp": "has an empty segment",
-    "layers.**x": "'**' must be a segment of its own, got '**x'",
+    "layers.**x": "'**' must be a whole segment, got '**x'",
     "layers.[3-0]": "range [3-0] ends before it begins",
     "layers.[0-5000]": "range [0-5000] has more than 1024 numbers",
-    "layers.[10,12]": "'[10,12]' is no range of numbers; expected "
+    "layers.[10,12]": "'[10,12]' is not a range of numbers; expected "
                       "[first-last], or {a,b} for single ones",
-    "layers.[0-]": "'[0-]' is no range of numbers",
-    f"layers.[0-{1 << 64}]": f"'[0-{1 << 64}]' is no range of numbers",
+    "layers.[0-]": "'[0-]' is not a range of numbers",
+    f"layers.[0-{1 << 64}]": f"'[0-{1 << 64}]' is not a range of numbers",
     "layers.[0": "invalid glob pattern, unmatched '['",
     "layers.{0,1": "incomplete brace expansion",
     "layers.{0.mlp,1}": "'.' between '{' and '}'; alternatives are parts of "

@@ -54,7 +54,7 @@ def load(variant):
 class Packing(unittest.TestCase):
 
     def test_unknown_recipe(self):
-        # Where rows lie is in test_benchmarks_packing.py: the file is one.
+        # Where rows lie is in benchmarks/tests/test_packing.py: the file is one.
         with self.assertRaisesRegex(RuntimeError, "recipe 'rows' is unknown"):
             _packing.pack("rows", [torch.zeros(1, 1)])
 

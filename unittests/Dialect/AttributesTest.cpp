@@ -21,7 +21,7 @@ protected:
 
   using EmitError = function_ref<InFlightDiagnostic()>;
 
-  /// The error that making an attribute gives, or nothing.
+  /// The error of creating an attribute, or an empty string.
   std::string getError(function_ref<void(EmitError)> make) {
     std::string error;
     ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
@@ -46,7 +46,7 @@ protected:
   Builder builder{&context};
 };
 
-// The syntax has scales in f64 only, and would lose another type.
+// The syntax has only f64 scales and would lose another type.
 TEST_F(AttributesTest, ScaleIsF64) {
   EXPECT_EQ(getScalesError("up", builder.getF64FloatAttr(1.0)), "");
   EXPECT_EQ(getScalesError("up", builder.getUnitAttr()), "");
@@ -56,15 +56,15 @@ TEST_F(AttributesTest, ScaleIsF64) {
             "scale 'up' must be an f64 or per_channel, got \"1.0\"");
 }
 
-// Names that the syntax would take for something else.
+// Names that conflict with other parts of the syntax.
 TEST_F(AttributesTest, ScaleNameIsFree) {
   for (StringRef name : {"order", "form", "a b", "0"})
     EXPECT_EQ(getScalesError(name, builder.getF64FloatAttr(1.0)),
               "scale name '" + name.str() + "' is not a free keyword");
 }
 
-// What the syntax of a recipe has no place for.
-TEST_F(AttributesTest, RecipeHasWhatItsKindTakes) {
+// Parameters that the syntax of a recipe cannot express.
+TEST_F(AttributesTest, RecipeParametersMatchKind) {
   auto check = [&](RecipeKind kind, unsigned numSources, int64_t block,
                    int64_t offset, Type type, FloatAttr scale) {
     SmallVector<StringAttr> sources;
@@ -80,14 +80,14 @@ TEST_F(AttributesTest, RecipeHasWhatItsKindTakes) {
   Type i8 = builder.getI8Type();
   EXPECT_EQ(check(RecipeKind::Concat, 2, 0, 0, {}, {}), "");
   EXPECT_EQ(check(RecipeKind::Concat, 2, 0, 1, {}, {}),
-            "recipe 'w' can not concat an offset of 1");
+            "recipe 'w' cannot concat an offset of 1");
   EXPECT_EQ(check(RecipeKind::Concat, 2, 4, 0, {}, {}),
-            "recipe 'w' can not concat blocks of 4 rows");
+            "recipe 'w' cannot concat blocks of 4 rows");
   EXPECT_EQ(check(RecipeKind::Concat, 2, 0, 0, i8, half),
-            "recipe 'w' can not concat to a type or scale");
+            "recipe 'w' cannot concat to a type or scale");
   EXPECT_EQ(check(RecipeKind::Interleave, 2, 4, 0, {}, {}), "");
   EXPECT_EQ(check(RecipeKind::Interleave, 2, 0, 0, {}, {}),
-            "recipe 'w' can not interleave blocks of 0 rows");
+            "recipe 'w' cannot interleave blocks of 0 rows");
   EXPECT_EQ(check(RecipeKind::Quantize, 1, 0, 0, i8, half), "");
   EXPECT_EQ(check(RecipeKind::Quantize, 1, 0, 0, i8, {}),
             "recipe 'w' needs a type and a scale");
@@ -133,8 +133,7 @@ TEST_F(AttributesTest, TypeOfRoundingPoint) {
             builder.getBF16Type());
 }
 
-// Every scale is judged in f32: the limits are those of normal numbers whose
-// reciprocals are normal too.
+// Scales are checked in f32: a scale and its reciprocal must be normal numbers.
 TEST(ScaleProblemTest, Limits) {
   const double smallest = 0x1p-126, largest = 0x1p126;
   EXPECT_FALSE(getScaleProblem(smallest));

@@ -6,7 +6,7 @@
 //
 // What `decompose` builds for every family and clause: members in order, with
 // operands, types, attributes and locations. A chain is compared as text, one
-// line per member: `name = op(operands) type`, operands being the names of
+// line per member: `name = op(operands) type`. Operands are named after
 // arguments and members.
 //
 //===----------------------------------------------------------------------===//
@@ -54,7 +54,7 @@ protected:
     chain = fused.decompose(builder);
     EXPECT_TRUE(succeeded(verify(*module)));
     EXPECT_EQ(chain.members.size(), chain.names.size());
-    // The results stand for those of the fused op.
+    // The results replace those of the fused op.
     EXPECT_EQ(chain.results.size(), fused->getNumResults());
     for (auto [built, result] : llvm::zip(chain.results, fused->getResults()))
       EXPECT_EQ(built.getType(), result.getType());
@@ -194,7 +194,7 @@ TEST_F(DecomposeTest, TypesOfRoundingPoints) {
              "-> then_add residual"}));
 }
 
-// What a kernel may skip is no part of the meaning.
+// Skipped roundings do not change the decomposition.
 TEST_F(DecomposeTest, RelaxedIsTheSameChain) {
   auto text = [](StringRef rounding) {
     return (R"(%0 = fuse.mlp %x up(%w) down(%d) act(silu) rounding()" +
@@ -418,15 +418,15 @@ static std::string withLocation(const std::string &loc) {
 }
 
 TEST_F(DecomposeTest, LocationsAreRestored) {
-  // Two members have the same location and one has none: the list of a fused
-  // location would drop both facts, its metadata keeps them.
+  // Two members have the same location and one has none. A fused location drops
+  // both from its list, but its metadata keeps them.
   Location a = NameLoc::get(StringAttr::get(&context, "a"));
   Location unknown = UnknownLoc::get(&context);
   Location fused = getFusedLocation(&context, {a, unknown, a});
   EXPECT_EQ(cast<FusedLoc>(fused).getLocations().size(), 1u);
   std::string text;
   llvm::raw_string_ostream(text) << LocationAttr(fused);
-  // `loc(...)` around it is part of the syntax of an op.
+  // The syntax of an op adds `loc(...)` again.
   decompose(withLocation(text.substr(4, text.size() - 5)));
   EXPECT_EQ(chain.members[0]->getLoc(), a);
   EXPECT_EQ(chain.members[1]->getLoc(), unknown);
@@ -441,7 +441,7 @@ TEST_F(DecomposeTest, LocationOfUnknownMembers) {
   EXPECT_EQ(cast<ArrayAttr>(all.getMetadata()).size(), 2u);
 }
 
-// Metadata of another kind, or of another length, is nobody's location.
+// Metadata of another kind or length is ignored.
 TEST_F(DecomposeTest, ForeignLocations) {
   for (const char *loc :
        {"\"a\"", "fused<\"meta\">[\"a\", \"b\"]", "fused[\"a\", \"b\"]",
@@ -458,7 +458,7 @@ TEST_F(DecomposeTest, ForeignLocations) {
   EXPECT_TRUE(isa<FusedLoc>(chain.members[1]->getLoc()));
 }
 
-// The fused op stays in place: what happens to it is the caller's business.
+// The fused op stays in place; the caller erases it.
 TEST_F(DecomposeTest, LeavesTheFusedOp) {
   decompose(withLocation("unknown"));
   unsigned count = 0;

@@ -44,7 +44,7 @@ const Format bf16 = {"bf16", &APFloat::BFloat(), 16};
 const Format e4m3 = {"f8E4M3FN", &APFloat::Float8E4M3FN(), 8};
 const Format e5m2 = {"f8E5M2", &APFloat::Float8E5M2(), 8};
 
-/// Converts arrays by compiled code, `lanes` elements at a time.
+/// Converts arrays with compiled code, `lanes` elements at a time.
 class Converter {
 public:
   Converter(Format from, Format to, unsigned lanes) : from(from), to(to) {
@@ -142,8 +142,8 @@ void expectEqual(Format from, Format to, const std::vector<uint32_t> &codes) {
       uint32_t expected = convertByAPFloat(from, to, codes[i]);
       if (converted[i] == expected)
         continue;
-      // On the way to f16 LLVM folds widening and rounding into nothing, which
-      // does not quiet a signaling NaN.
+      // For f16, LLVM folds widening and rounding away, which does not quiet a
+      // signaling NaN.
       if (to.semantics == f16.semantics && (converted[i] | 0x200) == expected)
         continue;
       ++numWrong;
@@ -162,9 +162,9 @@ std::vector<uint32_t> allCodes(Format format) {
   return codes;
 }
 
-/// Every f32 around which a small format rounds: each value of the format,
-/// each value halfway between two, and the neighbours of both, of either sign;
-/// subnormal f32, the largest, infinity and NaN.
+/// The f32 values at which rounding to a small format changes, of either sign:
+/// each value of the format, each midpoint of two values, and the neighbors of
+/// both. Also subnormal f32, the largest f32, infinity and NaN.
 std::vector<uint32_t> interestingF32(Format format) {
   std::vector<uint32_t> codes = {
       0,          1,          2,          0x7fffff,   0x800000,   0x7f7fffff,

@@ -1,11 +1,11 @@
-//===- ModuleLibrariesTest.cpp - Patterns that a program registers --------===//
+//===- ModuleLibrariesTest.cpp - Patterns declared by a program -----------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A program that embeds the compiler declares patterns and kernels without a
-// file and without touching the model.
+// A program that embeds the compiler can declare patterns and kernels in
+// memory, without a file and without changing the model.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,7 +44,7 @@ std::string print(Operation *op) {
   return text;
 }
 
-/// A library for models of a class, made by a builder.
+/// Builds a library for models of a class.
 OwningOpRef<ModelOp> createLibrary(MLIRContext &context, StringRef models) {
   OpBuilder builder(&context);
   Location loc = builder.getUnknownLoc();

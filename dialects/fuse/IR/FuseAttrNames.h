@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Discardable attributes that several passes, or passes and tools, know of.
+// Names of discardable attributes that several passes or tools use.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,24 +15,24 @@
 
 namespace fuse {
 
-/// Of an argument: the parameter of the model that it stands for, as in
+/// Of an argument: the parameter of the model that it represents, such as
 /// `fuse.parameter = "mlp.gate_proj.weight"`.
 inline constexpr llvm::StringLiteral kParameterAttrName = "fuse.parameter";
 /// Of an argument of a forward: its name in the source.
 inline constexpr llvm::StringLiteral kNameAttrName = "fuse.name";
-/// Of an argument that is a buffer: a result is written there.
+/// Of an argument that is a buffer: the function writes a result to it.
 inline constexpr llvm::StringLiteral kResultAttrName = "fuse.result";
-/// Of a function: all that is in it becomes one `fuse.group`.
+/// Of a function: all of its ops become one `fuse.group`.
 inline constexpr llvm::StringLiteral kGroupAttrName = "fuse.group";
 /// Of a function: the launches that it consists of, with their sizes.
 inline constexpr llvm::StringLiteral kLaunchPlanAttrName = "fuse.launch_plan";
-/// Of a launch: the number of the scheduled op that it stands for in a plan
-/// that has portable kernels, too.
+/// Of a launch in a plan with portable kernels: the number of the scheduled op
+/// that it represents.
 inline constexpr llvm::StringLiteral kTilePlanAttrName = "fuse.tile_plan";
-/// Of a `gpu.binary`: its code comes from a file and stays apart from what is
-/// generated.
+/// Of a `gpu.binary`: its code comes from a file and is not merged with
+/// generated code.
 inline constexpr llvm::StringLiteral kExternalAttrName = "fuse.external";
-/// Of a declared function: the shared library that has it.
+/// Of a declared function: the shared library that defines it.
 inline constexpr llvm::StringLiteral kLibraryAttrName = "fuse.library";
 
 } // namespace fuse

@@ -45,7 +45,7 @@ std::optional<StringLiteral> fuse::getScaleProblem(double scale) {
     return StringLiteral("is zero in f32");
   if (!std::isnormal(rounded))
     return StringLiteral("is not a normal number in f32");
-  // Kernels multiply by the reciprocal, and GPUs flush subnormal ones.
+  // Kernels multiply by the reciprocal, and GPUs flush subnormal numbers.
   if (!std::isnormal(1.0f / rounded))
     return StringLiteral("has no normal reciprocal in f32");
   return std::nullopt;
@@ -60,7 +60,7 @@ void fuse::printShortest(AsmPrinter &printer, FloatAttr number) {
   char buffer[32];
   char *end = std::to_chars(buffer, buffer + sizeof(buffer), value).ptr;
   StringRef text(buffer, end - buffer);
-  // A float literal has a point, which the shortest form leaves out of 1e-06.
+  // A float literal needs a point, which the shortest form 1e-06 lacks.
   auto [mantissa, exponent] = text.split('e');
   printer << mantissa;
   if (!mantissa.contains('.'))
@@ -69,7 +69,7 @@ void fuse::printShortest(AsmPrinter &printer, FloatAttr number) {
     printer << "e" << exponent;
 }
 
-/// Whether `name` prints as a bare keyword, which the syntax relies on.
+/// Whether `name` prints as a bare keyword, as the syntax requires.
 static bool isKeyword(StringRef name) {
   return !name.empty() && !llvm::isDigit(name.front()) &&
          llvm::all_of(name,
@@ -85,7 +85,7 @@ LogicalResult NormAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                NormCast cast) {
   if (!eps.getType().isF64())
     return emitError() << "eps must be an f64, got " << eps;
-  // A layer norm has neither, and unfusing could not give them back.
+  // A layer norm has neither, so unfusing could not restore them.
   if (kind == NormKind::Layer && offset != 0)
     return emitError() << "offset of a layer norm must be 0, got " << offset;
   if (kind == NormKind::Layer && cast != NormCast::BeforeWeight)
@@ -121,7 +121,7 @@ unsigned StaticScalesAttr::getNumPerChannel() const {
   });
 }
 
-/// A body in angle brackets.
+/// Parses a body in angle brackets.
 template <typename AttrTy>
 static Attribute parseInBrackets(AsmParser &parser) {
   if (parser.parseLess())
@@ -322,7 +322,7 @@ void RoundingAttr::printBody(AsmPrinter &printer) const {
   }
 }
 
-/// Emits an error when `point` is not a rounding point or was seen before.
+/// Emits an error if `point` is not a rounding point or was seen before.
 static LogicalResult verifyPoint(function_ref<InFlightDiagnostic()> emitError,
                                  StringRef point, llvm::StringSet<> &seen) {
   if (!llvm::is_contained(RoundingAttr::getPoints(), point)) {
@@ -458,8 +458,8 @@ ProvenanceAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                        ArrayRef<StringAttr> commuted,
                        ArrayRef<DictionaryAttr> attributes) {
   if (places.empty() && commuted.empty() && attributes.empty())
-    return emitError() << "provenance must say something; leave it out where "
-                          "the chain was canonical";
+    return emitError() << "provenance is empty; omit it if the chain was "
+                          "canonical";
   llvm::SmallDenseSet<int64_t> seen;
   for (int64_t place : places) {
     if (place < 0 || place > std::numeric_limits<int32_t>::max())
@@ -521,7 +521,7 @@ Attribute RecipeAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLParen())
     return {};
   do {
-    // The type of a quantized weight stands where a name would.
+    // `quantize` has a type after the first source instead of a name.
     std::string source;
     if (succeeded(parser.parseOptionalString(&source))) {
       sources.push_back(StringAttr::get(parser.getContext(), source));
@@ -582,27 +582,27 @@ LogicalResult RecipeAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   StringRef kindName = stringifyRecipeKind(kind);
   bool permutes = kind == RecipeKind::Concat || kind == RecipeKind::Interleave;
   if (permutes && sources.size() < 2)
-    return error() << "takes at least two parameters, got " << sources.size();
+    return error() << "needs at least two parameters, got " << sources.size();
   size_t expected = kind == RecipeKind::Fold ? 2 : 1;
   if (!permutes && sources.size() != expected)
-    return error() << "takes " << expected << " parameters, got "
+    return error() << "needs " << expected << " parameters, got "
                    << sources.size();
   llvm::StringSet<> seen;
   for (StringAttr source : sources) {
     if (source.empty())
       return error() << "has a parameter without a name";
     if (!seen.insert(source.getValue()).second)
-      return error() << "takes parameter '" << source.getValue() << "' twice";
+      return error() << "reads parameter '" << source.getValue() << "' twice";
   }
-  // Text can not say these; attributes that are built can.
+  // The syntax cannot express these errors, but builders of attributes can.
   if (kind == RecipeKind::Interleave ? block < 1 : block != 0)
-    return error() << "can not " << kindName << " blocks of " << block
+    return error() << "cannot " << kindName << " blocks of " << block
                    << " rows";
   if (kind != RecipeKind::Fold && offset != 0)
-    return error() << "can not " << kindName << " an offset of " << offset;
+    return error() << "cannot " << kindName << " an offset of " << offset;
   if (kind != RecipeKind::Quantize) {
     if (storageType || scale)
-      return error() << "can not " << kindName << " to a type or scale";
+      return error() << "cannot " << kindName << " to a type or scale";
     return success();
   }
   if (!storageType || !scale || !scale.getType().isF64())
@@ -629,7 +629,7 @@ RecipeAttr::inferType(ArrayRef<RankedTensorType> sources,
   case RecipeKind::Concat:
   case RecipeKind::Interleave:
     if (shape.empty())
-      return error() << "takes rows of " << first << ", which has none";
+      return error() << "reads rows of " << first << ", which has none";
     for (auto [name, type] :
          llvm::drop_begin(llvm::zip_equal(getSources(), sources))) {
       bool sameRows = getKind() == RecipeKind::Concat || !type.getRank() ||
@@ -637,13 +637,13 @@ RecipeAttr::inferType(ArrayRef<RankedTensorType> sources,
       if (type.getElementType() != first.getElementType() ||
           type.getRank() != first.getRank() || !sameRows ||
           type.getShape().drop_front() != first.getShape().drop_front())
-        return error() << "takes '" << getSources().front().getValue()
+        return error() << "combines '" << getSources().front().getValue()
                        << "' of type " << first << " with '" << name.getValue()
                        << "' of type " << type;
       shape[0] += type.getDimSize(0);
     }
     if (getBlock() > 0 && first.getDimSize(0) % getBlock() != 0)
-      return error() << "takes blocks of " << getBlock() << " rows, " << first
+      return error() << "reads blocks of " << getBlock() << " rows, " << first
                      << " has " << first.getDimSize(0);
     return RankedTensorType::get(shape, first.getElementType());
   case RecipeKind::Fold:

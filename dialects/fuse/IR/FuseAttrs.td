@@ -54,7 +54,7 @@ def Fuse_QuantOrderEnum : Fuse_Enum<"QuantOrder",
 ]>;
 
 def Fuse_LossReductionEnum : Fuse_Enum<"LossReduction",
-    "how losses of rows become one", [
+    "how the losses of all rows are reduced", [
   I32EnumAttrCase<"Mean", 0, "mean">,
   I32EnumAttrCase<"Sum", 1, "sum">
 ]>;
@@ -73,7 +73,7 @@ def Fuse_BiasPlaceEnum : Fuse_Enum<"BiasPlace",
 ]>;
 
 def Fuse_ScaleScopeEnum : Fuse_Enum<"ScaleScope",
-    "which values share a scale that is measured at run time", [
+    "which values share a dynamic scale", [
   I32EnumAttrCase<"PerToken", 0, "per_token">,
   I32EnumAttrCase<"PerTensor", 1, "per_tensor">
 ]>;
@@ -85,7 +85,7 @@ def Fuse_RoundingModeEnum : Fuse_Enum<"RoundingMode",
 ]>;
 
 def Fuse_RecipeKindEnum : Fuse_Enum<"RecipeKind",
-    "how a stored weight is made of parameters", [
+    "how a stored weight is computed from parameters", [
   I32EnumAttrCase<"Concat", 0, "concat">,
   I32EnumAttrCase<"Interleave", 1, "interleave">,
   I32EnumAttrCase<"Fold", 2, "fold">,
@@ -112,8 +112,8 @@ class Fuse_Attr<string name, string attrMnemonic>
 def Fuse_NormAttr : Fuse_Attr<"Norm", "norm"> {
   let summary = "normalization at the head of a fused op";
   let description = [{
-    Carries the attributes of the `fuse.rms_norm` or `fuse.layer_norm` that a
-    fused op absorbed. Its weight and bias are operands of the fused op.
+    The attributes of the `fuse.rms_norm` or `fuse.layer_norm` in a fused op.
+    Weight and bias of the norm are operands of the fused op.
 
     Example: `norm(rms %w eps 1.0e-6)`,
     `norm(rms %w eps 1.0e-6 offset 1 cast after_weight)`,
@@ -136,19 +136,22 @@ def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {
   let summary = "static quantization scales of a fused op";
   let description = [{
     The storage type of quantized activations and one named scale for every
-    quantized tensor inside a fused op. Which names a fused op needs is part
-    of that op's contract. `per_channel` in place of a number says that the
-    scales of that weight are an operand, one f32 value per output channel.
+    quantized tensor inside a fused op. Each fused op documents the names that
+    it requires. `per_channel` instead of a number means that the scales of that
+    weight are an operand with one f32 value per output channel.
 
-    `form` says where the unfused chain applies the scales: `scaled` (default)
-    has linear ops on quantized operands, which multiply the sum with the
-    product of both scales; `qdq` has dequantize ops around linear ops on
-    floating-point operands; `weight_only` dequantizes weights and quantizes
-    nothing, so that there are no scales of activations and the storage type
-    is that of the weights. `order` is the division order of the quantize ops.
+    `form` describes where the unfused chain applies the scales:
 
-    A scale is positive, finite, and a normal number in f32, as is its
-    reciprocal.
+    - `scaled` (default): linear ops have quantized operands and multiply the
+      sum by the product of both scales;
+    - `qdq`: linear ops have floating-point operands from dequantize ops;
+    - `weight_only`: only weights are dequantized. There are no scales of
+      activations, and the storage type is that of the weights.
+
+    `order` is the division order of the quantize ops.
+
+    A scale is positive and finite. The scale and its reciprocal are normal
+    numbers in f32.
 
     Example:
     `#fuse.static_scales<f8E4M3FN, input = 2.1e-2, up = 1.1e-3, hidden = 0.04,
@@ -170,7 +173,7 @@ def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {
     /// scale is given per channel, or null.
     ::mlir::Attribute lookup(::llvm::StringRef name) const;
     bool isPerChannel(::llvm::StringRef name) const;
-    /// How many scales are given per channel.
+    /// Number of scales given per channel.
     unsigned getNumPerChannel() const;
 
     /// The text between the angle brackets, which ops print as a clause.
@@ -182,21 +185,21 @@ def Fuse_StaticScalesAttr : Fuse_Attr<"StaticScales", "static_scales"> {
 def Fuse_RoundingAttr : Fuse_Attr<"Rounding", "rounding"> {
   let summary = "rounding contract of a fused op";
   let description = [{
-    `exact` keeps every rounding point of the decomposition: a kernel gives
-    the same bits as the unfused chain on the same target, up to the order of
-    the sums inside linear and norm. `relaxed` lists the rounding points that
-    a kernel may skip, keeping the value in f32.
+    `exact` keeps every rounding point of the decomposition: a kernel returns
+    the same bits as the unfused chain on the same target, except for the order
+    of the sums in linears and norms. `relaxed` lists the rounding points that a
+    kernel may skip, keeping the value in f32.
 
-    A rounding point is an intermediate of the chain. Its element type is that
-    of the fused op's input unless `types` says otherwise.
+    A rounding point is an intermediate of the chain. Its element type is given
+    by `types`, and otherwise that of the fused op's input.
 
     Points: `stream` (result of the leading residual add), `normed`,
     `dequantized`, `gate`, `up`, `act`, `product`, `down` (result of the last
-    linear when a residual add follows).
+    linear if a residual add follows).
 
-    `bias after_rounding` says that every linear member with a bias rounds its
-    scaled sum before it adds the bias and rounds again; without it, biases are
-    added before the one rounding of the member. It holds in both modes.
+    With `bias after_rounding`, every linear member with a bias rounds its
+    scaled sum, adds the bias and rounds again. Without it, biases are added
+    before the only rounding of the member. It applies in both modes.
 
     Example: `rounding(exact)`, `rounding(exact types {act = f32})`,
     `rounding(exact bias after_rounding)`,
@@ -232,16 +235,16 @@ def Fuse_RoundingAttr : Fuse_Attr<"Rounding", "rounding"> {
 }
 
 def Fuse_ProvenanceAttr : Fuse_Attr<"Provenance", "provenance"> {
-  let summary = "what unfusing needs to restore the text of a chain";
+  let summary = "data from which unfusing restores the text of a chain";
   let description = [{
-    Present only where the chain differed from its canonical text.
+    Present only if the chain differed from its canonical text.
 
     `places[i]` is the index of member `i` (in the order of the decomposition)
-    among the ops between the first and the last member, both included; it is
-    empty when members stood side by side in canonical order. `before` says
-    how many of the other ops in that stretch stand before the fused op.
-    `commuted` names the members whose two operands stood in the other order.
-    `attributes` holds the discardable attributes of each member.
+    among the ops from the first to the last member. It is empty if the members
+    were adjacent and in canonical order. `before` is the number of other ops in
+    that range before the fused op. `commuted` names the members whose two
+    operands were in the other order. `attributes` has the discardable
+    attributes of each member.
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t", "position of each member">:$places,
@@ -262,27 +265,25 @@ def Fuse_ProvenanceAttr : Fuse_Attr<"Provenance", "provenance"> {
 }
 
 def Fuse_RecipeAttr : Fuse_Attr<"Recipe", "recipe"> {
-  let summary = "how a stored weight is made of parameters";
+  let summary = "how a stored weight is computed from parameters";
   let description = [{
-    The name of a stored weight, and what it is made of:
+    The name of a stored weight, and how it is computed:
 
     - `concat("a", "b")`: the rows of `a`, then those of `b`;
     - `interleave("a", "b" block 4)`: four rows of `a`, four of `b`, and so on;
-    - `fold("w", "n" offset 1)`: column `i` of the matrix `w` times
-      `1 + n[i]`, the offset of a norm being 0 unless given, one rounding to
-      the type of `w`;
+    - `fold("w", "n" offset 1)`: column `i` of the matrix `w` times `1 + n[i]`,
+      rounded once to the type of `w`; the default offset is 0;
     - `quantize("w", f8E4M3FN scale 1.0e-3)`: `w` times the f32 reciprocal of
       the scale, clamped to the range of the type, ties to even.
 
-    The first two are permutations of rows, so the parameters can be had back
-    byte by byte, and a checkpoint in this layout need not contain them. The
-    other two round; `keep` says that the parameters are stored as well. A
-    recipe that rounds and does not keep can not be undone, and where a site
-    would need one it is refused.
+    The first two permute rows, so the parameters can be restored exactly and a
+    checkpoint in this layout need not contain them. The other two round. With
+    `keep`, the parameters are stored as well. A recipe that rounds without
+    `keep` is not invertible, and a site that needs one is refused.
 
-    Names are those of a checkpoint, the path of a module and the name of its
-    parameter. In a `fuse.kernel`, a source is given by the position of its
-    member in the chain instead: `"1:gate.weight"`.
+    Names are those of a checkpoint: the path of a module and the name of its
+    parameter. In a `fuse.kernel`, a source has the position of its member in
+    the chain instead: `"1:gate.weight"`.
 
     Example:
     `#fuse.recipe<"layers.0.mlp.gate_up" = concat("layers.0.mlp.gate.weight",
@@ -301,12 +302,12 @@ def Fuse_RecipeAttr : Fuse_Attr<"Recipe", "recipe"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Whether the sources can be had back from the result.
+    /// Whether the sources can be restored from the result.
     bool isInvertible() const;
     /// The same with another name and other sources.
     RecipeAttr withNames(::mlir::StringAttr name,
                          ::llvm::ArrayRef<::mlir::StringAttr> sources) const;
-    /// Type of the result, or an error that says why there is none.
+    /// Type of the result. Emits an error if the sources do not fit.
     ::llvm::FailureOr<::mlir::RankedTensorType>
     inferType(::llvm::ArrayRef<::mlir::RankedTensorType> sources,
               ::llvm::function_ref<::mlir::InFlightDiagnostic()> emitError)

@@ -282,7 +282,7 @@ ParseResult fuse::parseContract(OpAsmParser &parser, ArrayAttr &extras,
   if (parseClause(parser, "scales", scales) ||
       parseClause(parser, "rounding", rounding))
     return failure();
-  // What a kernel may skip is never a matter of silence.
+  // Required, because a default would hide which roundings a kernel may skip.
   if (!rounding)
     return parser.emitError(parser.getCurrentLocation())
            << "expected 'rounding(exact)' or 'rounding(relaxed skip [...])'";

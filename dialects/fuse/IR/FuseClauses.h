@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parsers and printers of the clauses that several ops share, named in the
-// `custom<...>` directives of their assembly formats.
+// Parsers and printers of clauses that several ops share, for the `custom<...>`
+// directives of their assembly formats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,8 +56,8 @@ void printKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,
 void printKeyword(mlir::OpAsmPrinter &printer, mlir::Operation *,
                   ScaleScopeAttr keyword);
 
-/// `scales(2.1e-2, 1.3e-3)`, with `dynamic` or `per_channel` in place of a
-/// number that is an operand, or nothing.
+/// `scales(2.1e-2, 1.3e-3)`, with `dynamic` or `per_channel` instead of a
+/// number for a scale that is an operand, or nothing.
 mlir::ParseResult parseLinearScales(mlir::OpAsmParser &parser,
                                     mlir::FloatAttr &input,
                                     mlir::FloatAttr &weight);

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Builds the unfused chain of each fused op. Nothing else in the project says
+// Builds the unfused chain of each fused op. This is the only definition of
 // what a fused op computes.
 //
 //===----------------------------------------------------------------------===//
@@ -18,8 +18,8 @@ using namespace fuse;
 Location fuse::getFusedLocation(MLIRContext *context,
                                 ArrayRef<Location> members) {
   // FusedLoc drops repeated locations; the metadata keeps one per member. The
-  // overload that takes the context first would keep them, but the parser does
-  // not, so that such a location would not survive printing.
+  // overload with the context as first argument would keep them, but they would
+  // be lost when the location is printed and parsed.
   SmallVector<Attribute> all(members.begin(), members.end());
   return FusedLoc::get(members, ArrayAttr::get(context, all), context);
 }
@@ -36,8 +36,8 @@ static Location getMemberLocation(Location fused, unsigned index) {
 
 namespace {
 
-/// Appends members to a chain and gives each the location and the discardable
-/// attributes that it had before it was fused.
+/// Appends members to a chain and restores their locations and discardable
+/// attributes.
 class ChainBuilder {
 public:
   ChainBuilder(FusedOpInterface op, OpBuilder &builder)
@@ -55,7 +55,7 @@ public:
     return member->getResult(0);
   }
 
-  /// A binary member, with its operands in the order they had.
+  /// Adds a binary member, with its operands in the original order.
   template <typename OpTy>
   Value addBinary(StringLiteral name, Type type, Value lhs, Value rhs) {
     if (provenance && provenance.isCommuted(name))
@@ -73,7 +73,7 @@ private:
   Decomposition chain;
 };
 
-/// What the families with linear members have in common.
+/// Builder for the families with linear members.
 template <typename OpTy>
 class FamilyBuilder : public ChainBuilder {
 public:
@@ -83,13 +83,13 @@ public:
         scales(op.getScalesAttr()),
         defaultType(op.getX().getType().getElementType()) {}
 
-  /// `like` with the element type of a rounding point.
+  /// The type `like` with the element type of a rounding point.
   Type at(StringRef point, Value like) {
     return withElementType(like.getType(),
                            rounding.getTypeOf(point, defaultType));
   }
 
-  /// `[residual_add] [norm]`; remembers both for results and later members.
+  /// Adds `[residual_add] [norm]` and keeps both for results and later members.
   Value addHead(Value x) {
     stream = x;
     if (Value residual = op.getResidual())
@@ -111,7 +111,7 @@ public:
     return normed;
   }
 
-  /// Quantizes a value where the op has scales.
+  /// Quantizes a value if the op has scales of activations.
   Value addQuantize(StringLiteral name, StringRef scale, Value x) {
     if (!scales || isWeightOnly())
       return x;
@@ -121,7 +121,7 @@ public:
         QuantOrderAttr::get(builder.getContext(), scales.getOrder()));
   }
 
-  /// In the qdq form, the real values of a quantized activation.
+  /// Dequantizes an activation in the qdq form.
   Value addDequantize(StringLiteral name, StringRef scale, Value q) {
     if (!isQDQ())
       return q;
@@ -130,7 +130,7 @@ public:
         cast<FloatAttr>(scales.lookup(scale)));
   }
 
-  /// A linear member; in the forms that dequantize, its weight comes first.
+  /// Adds a linear member, after the dequantize op of its weight, if any.
   Value addLinear(StringLiteral dequantizeName, StringLiteral name,
                   StringRef inputScale, StringRef weightScale, Type type,
                   Value x, Value weight, Value bias) {
@@ -159,8 +159,8 @@ public:
                                         biasPlace);
   }
 
-  /// Type of a linear's result: that of a rounding point, with the feature
-  /// size of the weight.
+  /// Type of a linear's result: the element type of a rounding point and the
+  /// feature size of the weight.
   Type linearType(StringRef point, Value x, Value weight) {
     SmallVector<int64_t> shape(cast<RankedTensorType>(x.getType()).getShape());
     shape.back() = cast<RankedTensorType>(weight.getType()).getShape()[0];
@@ -185,7 +185,7 @@ protected:
 
 } // namespace
 
-/// The end of an MLP: `[quantize] down [residual_add]` and the results.
+/// Adds the end of an MLP, `[quantize] down [residual_add]`, and the results.
 template <typename OpTy>
 static void addTail(FamilyBuilder<OpTy> &chain, OpTy op, Value hidden) {
   Value q = chain.addQuantize("quantize_hidden", "hidden", hidden);
@@ -238,7 +238,7 @@ Decomposition MLPOp::decompose(OpBuilder &builder) {
   return chain.take();
 }
 
-/// Appends the intermediates that `also` names to the results.
+/// Appends the intermediates in `also` to the results.
 template <typename OpTy>
 static void addHeadExtras(FamilyBuilder<OpTy> &chain, OpTy op) {
   if (ArrayAttr extras = op.getExtrasAttr())

@@ -15,8 +15,8 @@ using namespace fuse;
 #include "fuse/IR/FuseDialect.cpp.inc"
 
 namespace {
-/// Layers and kernels mean the same in every function. What runs nothing by
-/// itself, such as models and slots, stays where it is.
+/// Layer ops and fused ops mean the same in every function, so they can be
+/// inlined. Ops that are not executed, such as models and slots, cannot.
 struct FuseInliner : DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
 

@@ -13,30 +13,28 @@ def Fuse_Dialect : Dialect {
   let name = "fuse";
   let summary = "Layers of neural networks and their fused kernels";
   let description = [{
-    Three strata of ops.
+    The dialect has ops at three levels:
 
-    *Modules* say what a network is: a tree of modules with class names and
-    parameters, whose forwards call each other, so that data flows between
-    modules as SSA values. Fusing changes calls and never the tree.
+    - *Module ops* describe the structure of a network: a tree of modules with
+      class names and parameters. The forwards of modules call each other, and
+      data flows between modules as SSA values. Fusion changes calls, never the
+      tree.
+    - *Layer ops* describe the computation of a module: norms, linear maps,
+      activations, residual adds, quantization. A layer op computes in f32 and
+      rounds once, to the element type of its result. A chain of layer ops
+      therefore states every rounding point of the network. *Function ops* are
+      at the same level: rotary embedding, cross entropy, the experts of a
+      mixture. Each defines its own roundings, and `fuse.group` is the only
+      fused op that can contain one.
+    - *Fused ops* are one kernel each. The meaning of a fused op is its
+      decomposition into layer ops. The op keeps the data to restore that chain
+      exactly: types of intermediates, operand order, member order, locations
+      and discardable attributes.
 
-    *Layer ops* say what a module of a network computes: norms, linear maps,
-    activations, residual adds, quantization. Every layer op rounds once, to
-    the element type of its result, after computing in f32; a chain of layer
-    ops therefore states every rounding point of the network.
+    Tensors have any number of leading dimensions, static or dynamic. The last
+    dimension is the feature dimension, which is static.
 
-    Beside them stand *function ops*, what models call as functions: rotary
-    embedding, cross entropy, the experts of a mixture. Each states its own
-    roundings; the only fused op that may hold one is `fuse.group`.
-
-    *Fused ops* are one kernel each. A fused op means what its decomposition
-    into layer ops means, and keeps what is needed to restore that chain
-    exactly: types of intermediates, operand order, member order, locations
-    and discardable attributes.
-
-    Tensors may have any number of leading dimensions, static or dynamic; the
-    last one is the feature dimension and is static.
-
-    A scale always maps stored values to real ones:
+    A scale maps stored values to real values:
     `real value = scale * stored value`. Scales are rounded to f32 before use.
   }];
   let cppNamespace = "::fuse";
@@ -44,8 +42,8 @@ def Fuse_Dialect : Dialect {
   let extraClassDeclaration = [{
     void registerAttributes();
 
-    /// Whether a tied parameter was ever verified. Most networks have none, and
-    /// what ties say is seen in a walk over all of a model.
+    /// Whether a tied parameter was ever verified. Most networks have none and
+    /// skip the check of ties, which walks over the whole model.
     std::atomic<bool> hasTies = false;
   }];
 }

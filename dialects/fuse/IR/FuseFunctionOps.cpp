@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Two operands have the same type of elements.
+/// Verifies that two operands have the same element type.
 static LogicalResult verifySameElements(EmitError emitError,
                                         StringRef firstName,
                                         RankedTensorType first,
@@ -39,7 +39,7 @@ LogicalResult RotaryOp::verify() {
       failed(verifySameShape(emitError, "x", x, "y", getY().getType())))
     return failure();
   if (cos.getRank() != x.getRank() - 1)
-    return emitOpError("'cos' must have all dimensions of 'x' but 'heads', "
+    return emitOpError("'cos' must have all dimensions of 'x' except 'heads', "
                        "got ")
            << x << " and " << cos;
   int64_t heads = getHeads(), last = x.getRank() - 1;
@@ -61,7 +61,7 @@ LogicalResult RotaryOp::verify() {
         ShapedType::isDynamic(sizeOfX) || size == sizeOfX)
       continue;
     return emitOpError("dimension ")
-           << dim << " of 'cos' must be 1 or as dimension " << dimOfX
+           << dim << " of 'cos' must be 1 or equal dimension " << dimOfX
            << " of 'x', got " << size << " and " << sizeOfX;
   }
   return success();
@@ -80,19 +80,19 @@ LogicalResult CrossEntropyOp::verify() {
   if (labels.getRank() == 0 ||
       failed(verifyCompatibleShape(logits.getShape().drop_back(),
                                    labels.getShape())))
-    return emitOpError("'labels' must have the dimensions of 'logits' but the "
-                       "last, and at least one, got ")
+    return emitOpError("'labels' must have the dimensions of 'logits' except "
+                       "the last, and at least one, got ")
            << logits << " and " << labels;
   int64_t ignored = getIgnoreIndex();
   if (labels.getElementType().isInteger(32) &&
       ignored != static_cast<int32_t>(ignored))
-    return emitOpError("'ignore_index' must be an i32 as the labels are, got ")
+    return emitOpError("'ignore_index' must be an i32 like the labels, got ")
            << ignored;
   if (getItems() && getItems().getType().getRank() != 0)
     return emitOpError("'items' must be one number, got ")
            << getItems().getType();
   if (getItems() && getReduction() == LossReduction::Mean)
-    return emitOpError("takes 'items' with 'sum' only");
+    return emitOpError("supports 'items' only with 'sum'");
   if (getLoss().getType().getRank() != 0)
     return emitOpError("'loss' must be one number, got ")
            << getLoss().getType();
@@ -134,8 +134,8 @@ LogicalResult MoEExpertsOp::verify() {
   if (gateUp.getShape() != ArrayRef<int64_t>(expected))
     return emitOpError("'gate_up' must be ")
            << RankedTensorType::get(expected, x.getElementType())
-           << " to go with 'down', got " << gateUp;
+           << " to match 'down', got " << gateUp;
   if (gateUp.getDimSize(0) == 0)
-    return emitOpError("needs an expert, got ") << gateUp;
+    return emitOpError("needs at least one expert, got ") << gateUp;
   return verifyTensor(emitError, "gate_up", gateUp);
 }

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What models call as functions or own as one module, and what no layer op
-// says: gathers, and reductions over more than the features.
+// Functions and modules of models that are not layer ops: they gather, or
+// reduce over more dimensions than the features.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,18 +21,18 @@ def Fuse_CountTensor : Fuse_TensorOf<[I32, I64, F32]>;
 def Fuse_RotaryOp : Fuse_LayerOp<"rotary"> {
   let summary = "Rotary position embedding";
   let description = [{
-    Turns pairs of features by an angle per position. `cos` and `sin` have one
-    value per position and turned feature; they lack the dimension `heads` of
-    `x` (1 if not given: `[batch, head, position, feature]`) and agree with the
-    others, or have size 1 there. With `R` features in `cos`, an even number,
+    Rotates pairs of features by an angle per position. `cos` and `sin` have one
+    value per position and rotated feature. They do not have dimension `heads`
+    of `x` (default 1: `[batch, head, position, feature]`); their other
+    dimensions are those of `x`, or 1. With an even number `R` of features in
+    `cos`,
 
     - `y[d] = x[d] * cos[d] - x[d + R/2] * sin[d]` for `d < R/2`,
     - `y[d] = x[d] * cos[d] + x[d - R/2] * sin[d]` for `R/2 <= d < R`,
-    - `y[d] = x[d]` for `R <= d`, which is what *partial* means.
+    - `y[d] = x[d]` for `R <= d` (partial rotary embedding).
 
-    Both products are rounded to the type that `x` and `cos` promote to: their
-    own if it is the same, f32 otherwise. The sum is computed in f32 and
-    rounded once.
+    Both products are rounded to the common type of `x` and `cos`: f32 if they
+    differ. The sum is computed in f32 and rounded once.
 
     Example:
 
@@ -64,17 +64,17 @@ def Fuse_CrossEntropyOp : Fuse_LayerOp<"cross_entropy"> {
   let description = [{
     For each row of logits with label `t`,
     `loss = log(sum_v exp(logits[v] - m)) + m - logits[t]` in f32, where `m` is
-    the largest logit of the row. Probabilities are not computed: a kernel
-    reads the logits and writes a few numbers per row.
+    the largest logit of the row. Probabilities are not computed: a kernel reads
+    the logits and writes a few numbers per row.
 
-    With `causal`, the label of a row is that of the next position, the last
-    dimension of `labels`; the last position has none. A row without a label,
-    or whose label is `ignore_index` (-100 if not given), does not count. A
-    label outside of the vocabulary makes the result NaN.
+    With `causal`, each row uses the label of the next position, the last
+    dimension of `labels`; the last position has no label. Rows without a label
+    and rows whose label is `ignore_index` (default -100) are ignored. A label
+    outside of the vocabulary makes the result NaN.
 
-    `mean` divides the sum of losses by the number of rows that count, which
-    gives NaN if there are none; `sum` divides it by `items`, a number
-    converted to f32, if that is given.
+    `mean` divides the sum of losses by the number of rows that are not ignored;
+    the result is NaN if there are none. `sum` divides it by `items`, converted
+    to f32, if given.
 
     Example:
 
@@ -114,13 +114,13 @@ def Fuse_MoEExpertsOp : Fuse_LayerOp<"moe_experts"> {
       `gate_up[e]`, rounded to the type of `x`, as are
     - `a = act(gate)`, `p = a * up`, and `d`, the linear map of `p` by
       `down[e]`;
-    - `s[k] = d * weights[t, k]`, rounded to the type that both promote to
-      (f32 unless they are the same) and then to that of `x`;
+    - `s[k] = d * weights[t, k]`, rounded to the common type of both (f32 if
+      they differ) and then to that of `x`;
     - `y[t] = sum_k s[k]` in f32, rounded once.
 
-    An index outside of the experts stands for an expert that is elsewhere and
-    adds nothing. Sums over features are as in `fuse.linear`; the order of the
-    sum over `k` is not part of the meaning.
+    An index outside of the experts refers to an expert on another device and
+    adds nothing. Sums over features are as in `fuse.linear`. The order of the
+    sum over `k` is unspecified.
 
     Example:
 

@@ -18,7 +18,7 @@ using namespace fuse;
 #define GET_OP_CLASSES
 #include "fuse/IR/FuseOps.cpp.inc"
 
-/// The type of an operand that may be absent.
+/// The type of an optional operand, or null.
 static RankedTensorType typeOf(Value value) {
   return value ? cast<RankedTensorType>(value.getType()) : RankedTensorType();
 }
@@ -29,8 +29,8 @@ static RankedTensorType typeOf(Value value) {
 
 namespace {
 
-/// Follows the types along the chain of a fused op and applies the rule of
-/// each layer, naming the member in every error.
+/// Verifies the members of a fused op in order of the chain, each by the rule
+/// of its layer op. Errors name the member.
 template <typename OpTy>
 class FamilyVerifier {
 public:
@@ -50,7 +50,7 @@ public:
     return rounding.getTypeOf(point, defaultType);
   }
 
-  /// The contract names only rounding points and extras that this op has.
+  /// Verifies that the op has all rounding points and extras in its contract.
   LogicalResult verifyContract(ArrayRef<StringLiteral> allowedExtras,
                                unsigned numOwnResults) {
     auto verifyPoint = [&](StringRef point) -> LogicalResult {
@@ -75,7 +75,7 @@ public:
       for (auto extra : extras.template getAsRange<StringAttr>()) {
         if (!llvm::is_contained(allowedExtras, extra.getValue())) {
           InFlightDiagnostic diag = op.emitOpError();
-          diag << "can not return '" << extra.getValue() << "'; it returns ";
+          diag << "cannot return '" << extra.getValue() << "'; it returns ";
           llvm::interleaveComma(allowedExtras, diag);
           return diag;
         }
@@ -91,19 +91,19 @@ public:
     return success();
   }
 
-  /// Notes the next member of the decomposition.
+  /// Records the next member of the decomposition.
   template <typename MemberTy>
   void member(StringLiteral name) {
     members.push_back({name, MemberTy::getAttributeNames()});
   }
 
-  /// Roundings and provenance speak of the members that this op has. To be
-  /// called when all have been noted.
+  /// Verifies that roundings and provenance refer to existing members. Called
+  /// after all members are recorded.
   LogicalResult verifyMembers() {
     for (NamedAttribute entry : rounding.getTypes())
       if (!used.contains(entry.getName().getValue()))
         return op.emitOpError()
-               << "gives a type to rounding point '"
+               << "has a type for rounding point '"
                << entry.getName().getValue() << "', where it has no member";
     if (rounding.getBiasPlace() != BiasPlace::BeforeRounding && !hasBias)
       return op.emitOpError("has no bias to add after rounding");
@@ -121,7 +121,7 @@ public:
           !llvm::is_contained(llvm::make_first_range(members), name.getValue()))
         return op.emitOpError() << "has no member '" << name.getValue()
                                 << "' with operands to commute";
-    // What a member keeps beside its own attributes must not shadow them.
+    // Discardable attributes of a member must not shadow its inherent ones.
     for (auto [attributes, member] :
          llvm::zip(provenance.getAttributes(), members))
       for (NamedAttribute attribute : attributes)
@@ -132,15 +132,15 @@ public:
     return success();
   }
 
-  /// An op without a linear has the scale of its result alone.
+  /// Verifies the scale of an op without a linear: only that of its result.
   LogicalResult verifyOnlyScale(StringRef name) {
     if (scales && scales.getForm() != QuantForm::Scaled)
       return op.emitOpError("has no linear, so 'scales' has no form");
     return verifyScales({name.str()}, {name}, true);
   }
 
-  /// Exactly the scales in `allNames`, exactly when operands are quantized.
-  /// Where only weights are, there are no scales of activations.
+  /// Verifies that quantized operands have exactly the scales in `allNames`,
+  /// and others none. Without quantized activations, their scales are absent.
   LogicalResult verifyScales(ArrayRef<std::string> allNames,
                              ArrayRef<StringRef> activationNames,
                              bool quantized) {
@@ -182,7 +182,8 @@ public:
     return success();
   }
 
-  /// As many operands in `channel_scales` as scales given per channel.
+  /// Verifies that `channel_scales` has one operand per scale given per
+  /// channel.
   LogicalResult verifyChannelScaleCount(OperandRange channelScales) {
     unsigned expected = scales ? scales.getNumPerChannel() : 0;
     if (channelScales.size() != expected)
@@ -193,7 +194,7 @@ public:
     return success();
   }
 
-  /// `[residual_add] [norm]`; sets the type that the chain goes on with.
+  /// Verifies `[residual_add] [norm]` and sets the current type.
   LogicalResult verifyHead() {
     stream = op.getX().getType();
     if (failed(verifyTensor(in("input"), "x", stream)))
@@ -229,7 +230,7 @@ public:
     return scales && scales.getForm() == QuantForm::WeightOnly;
   }
 
-  /// A quantize member, where the op has scales of activations.
+  /// Adds a quantize member if the op has scales of activations.
   void quantize() {
     if (!scales || isWeightOnly())
       return;
@@ -240,8 +241,8 @@ public:
                                                : scales.getStorageType());
   }
 
-  /// A linear member from the current type to one with element type
-  /// `resultElement`. Takes the next channel scale where it has one.
+  /// Verifies a linear member from the current type to one with element type
+  /// `resultElement`. Uses the next channel scale if it has one.
   LogicalResult verifyLinearMember(StringLiteral name, StringRef scaleName,
                                    Value weight, Value bias, Type resultElement,
                                    Value channelScale,
@@ -277,15 +278,15 @@ public:
   StaticScalesAttr scales;
   Type defaultType;
   ArrayRef<StringLiteral> points;
-  /// Name and inherent attributes of each.
+  /// Name and inherent attributes of each member.
   SmallVector<std::pair<StringLiteral, ArrayRef<StringRef>>> members;
-  /// Rounding points of its members.
+  /// Rounding points of the members.
   llvm::StringSet<> used;
   RankedTensorType stream, current;
   bool hasBias = false;
 };
 
-/// Hands out the operands of `channel_scales` in member order.
+/// Assigns the operands of `channel_scales` to members, in their order.
 class ChannelScales {
 public:
   ChannelScales(StaticScalesAttr scales, OperandRange operands)
@@ -305,7 +306,8 @@ static bool hasQuantizedElements(Value value) {
   return isQuantized(getElementTypeOrSelf(value.getType()));
 }
 
-/// `[quantize] down [residual_add]` of an MLP whose hidden type is current.
+/// Verifies `[quantize] down [residual_add]` of an MLP. The current type is
+/// that of the hidden value.
 template <typename OpTy>
 static LogicalResult verifyTail(FamilyVerifier<OpTy> &chain, OpTy op,
                                 ChannelScales &channelScales) {
@@ -407,7 +409,7 @@ LogicalResult MLPOp::verify() {
   return verifyTail(chain, *this, channelScales);
 }
 
-/// The results that `also` names have the types of their rounding points.
+/// Verifies that the results in `also` have the types of their rounding points.
 template <typename OpTy>
 static LogicalResult verifyHeadExtras(FamilyVerifier<OpTy> &chain, OpTy op,
                                       RankedTensorType normed,
@@ -559,7 +561,8 @@ ParseResult GroupOp::parse(OpAsmParser &parser, OperationState &result) {
                     provenance))
     return failure();
   if (extras || scales)
-    return parser.emitError(loc) << "a group takes no 'also' and no 'scales'";
+    return parser.emitError(loc)
+           << "a group supports neither 'also' nor 'scales'";
   Properties &properties = result.getOrAddProperties<Properties>();
   properties.rounding = rounding;
   properties.origins = origins;
@@ -591,7 +594,7 @@ void GroupOp::print(OpAsmPrinter &printer) {
 
 LogicalResult GroupOp::verify() {
   if (getBody().front().getArgumentTypes() != getInputs().getTypes())
-    return emitOpError() << "body takes " << getBody().getArgumentTypes()
+    return emitOpError() << "body expects " << getBody().getArgumentTypes()
                          << ", inputs are " << getInputs().getTypes();
   return success();
 }
@@ -609,7 +612,7 @@ LogicalResult GroupOp::verifyRegions() {
     if (!isMemoryEffectFree(&member))
       return emitOpError() << "member '" << member.getName()
                            << "' must be free of memory effects";
-  // A kernel is one launch; it does not launch others.
+  // A kernel is one launch, so it cannot contain other kernels.
   WalkResult nested = getBody().walk(
       [](FusedOpInterface op) { return WalkResult::interrupt(); });
   if (nested.wasInterrupted())

@@ -1,4 +1,4 @@
-//===- FuseFusedOps.td - One kernel each -------------------*- tablegen -*-===//
+//===- FuseFusedOps.td - Fused ops of the fuse dialect -----*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -21,8 +21,8 @@ class Fuse_FusedOp<string mnemonic, list<Trait> traits = []>
   let hasVerifier = 1;
 }
 
-/// The attributes that every fused op ends with. `extras` names the
-/// intermediates that are results too, after the op's own results.
+/// The last attributes of every fused op. `extras` names the intermediates that
+/// are additional results.
 defvar Fuse_ContractAttrs = (ins
   OptionalAttr<StrArrayAttr>:$extras,
   OptionalAttr<Fuse_StaticScalesAttr>:$scales,
@@ -35,18 +35,17 @@ defvar Fuse_ContractAttrs = (ins
 def Fuse_GatedMLPOp : Fuse_FusedOp<"gated_mlp", [AttrSizedOperandSegments]> {
   let summary = "Norm, gated MLP and residual adds as one kernel";
   let description = [{
-    `[residual_add] [norm] [quantize] gate, act, up, gated_mul [quantize] down
-    [residual_add]`, members in square brackets where they are present.
+    The chain `[residual_add] [norm] [quantize] gate, act, up, gated_mul
+    [quantize] down [residual_add]`. Members in square brackets are optional.
 
     - `residual(%r)` adds `%r` to the input first; the sum is the stream;
-    - `norm(...)` normalizes the stream (or the input);
+    - `norm(...)` normalizes the stream, or the input without a residual;
     - `then_add(%s)` adds `%s` to the result; `add_stream` adds the stream;
     - `also([stream])` returns the stream as a second result;
-    - `scales` needs `input`, `gate`, `up`, `hidden` and `down`, or with
-      `form = weight_only` those of the weights alone.
+    - `scales` requires `input`, `gate`, `up`, `hidden` and `down`, or with
+      `form = weight_only` only those of the weights.
 
-    Declines nothing at run time: an op that verifies has a kernel, if only on
-    the portable path.
+    Every op that verifies has a kernel: at least that of the portable path.
 
     Example:
 
@@ -96,9 +95,10 @@ def Fuse_GatedMLPOp : Fuse_FusedOp<"gated_mlp", [AttrSizedOperandSegments]> {
 def Fuse_MLPOp : Fuse_FusedOp<"mlp", [AttrSizedOperandSegments]> {
   let summary = "Norm, dense MLP and residual adds as one kernel";
   let description = [{
-    `[residual_add] [norm] [quantize] up, act [quantize] down [residual_add]`,
-    members in square brackets where they are present. The clauses are those
-    of `fuse.gated_mlp`; `scales` needs `input`, `up`, `hidden` and `down`.
+    The chain `[residual_add] [norm] [quantize] up, act [quantize] down
+    [residual_add]`. Members in square brackets are optional. The clauses are
+    those of `fuse.gated_mlp`; `scales` requires `input`, `up`, `hidden` and
+    `down`.
 
     Example:
 
@@ -142,12 +142,12 @@ def Fuse_MLPOp : Fuse_FusedOp<"mlp", [AttrSizedOperandSegments]> {
 
 def Fuse_NormLinearOp
     : Fuse_FusedOp<"norm_linear", [AttrSizedOperandSegments]> {
-  let summary = "Norm and linear maps that share its result";
+  let summary = "Norm and linear maps of its result as one kernel";
   let description = [{
-    `[residual_add] norm [quantize] linear...`: the projections of an
-    attention block, for example. One result per linear, in the order of the
-    weights, then those named by `also` (`stream`, `normed`). `scales` needs
-    `input` and `weight0`, `weight1`, ...
+    The chain `[residual_add] norm [quantize] linear...`, for example the
+    projections of an attention block. Returns one result per linear, in the
+    order of the weights, then those named by `also` (`stream`, `normed`).
+    `scales` requires `input` and `weight0`, `weight1`, ...
 
     Example:
 
@@ -184,8 +184,9 @@ def Fuse_NormQuantizeOp
     : Fuse_FusedOp<"norm_quantize", [AttrSizedOperandSegments]> {
   let summary = "Norm and quantization as one kernel";
   let description = [{
-    `[residual_add] norm quantize`. The first result is quantized; those named
-    by `also` (`stream`, `normed`) follow. `scales` needs `input`.
+    The chain `[residual_add] norm quantize`. The first result is quantized;
+    those named by `also` (`stream`, `normed`) follow. `scales` requires
+    `input`.
 
     Example:
 
@@ -216,9 +217,9 @@ def Fuse_ActQuantizeOp
     : Fuse_FusedOp<"act_quantize"> {
   let summary = "Activation, gated product and quantization as one kernel";
   let description = [{
-    `act [gated_mul] quantize`. The first result is quantized; `also([act])`
-    returns the activated value too, `also([product])` the gated product.
-    `scales` needs `hidden`.
+    The chain `act [gated_mul] quantize`. The first result is quantized.
+    `also([act])` also returns the activated value, `also([product])` the gated
+    product. `scales` requires `hidden`.
 
     Example:
 
@@ -244,8 +245,9 @@ def Fuse_GroupOp : Fuse_FusedOp<"group", [
     IsolatedFromAbove, RecursiveMemoryEffects, SingleBlock]> {
   let summary = "A chain of ops as one kernel";
   let description = [{
-    Any chain that no other fused op names, with the members inside. Operands
-    become block arguments; `fuse.yield` gives the results.
+    A kernel for a chain that is not one of the other fused ops. The body
+    contains the members. Operands become block arguments; `fuse.yield` returns
+    the results.
 
     Example:
 

@@ -15,12 +15,12 @@ namespace fuse {
 
 /// The unfused chain of a fused op.
 struct Decomposition {
-  /// The members in canonical order. `names` runs parallel to it.
+  /// The members in canonical order, parallel to `names`.
   llvm::SmallVector<mlir::Operation *> members;
   /// Name of each member: `residual`, `norm`, `quantize_input`, `gate`, ...
-  /// Names tell members of one chain apart and appear in provenance.
+  /// Names identify members of one chain and appear in provenance.
   llvm::SmallVector<llvm::StringLiteral> names;
-  /// What replaces each result of the fused op.
+  /// The replacements of the results of the fused op.
   llvm::SmallVector<mlir::Value> results;
 };
 

@@ -12,25 +12,25 @@ include "mlir/IR/Interfaces.td"
 def Fuse_FusedOpInterface : OpInterface<"FusedOpInterface"> {
   let cppNamespace = "::fuse";
   let description = [{
-    An op that stands for a chain of layer ops as one kernel. Its meaning is
-    what `decompose` builds: unfuse, the CPU reference and every numerical
-    check use that method, and nothing else defines what the op computes.
+    An op that represents a chain of layer ops as one kernel. `decompose` builds
+    that chain and is the only definition of the op's meaning: unfusing, the CPU
+    reference and all numerical checks use it.
   }];
   let methods = [
     InterfaceMethod<[{
       Builds the unfused chain at the insertion point and returns its members
       in canonical order with the values that replace the results of this op.
-      Leaves this op in place. Locations and discardable attributes of the
-      members are restored; their places are the caller's business.
+      Leaves this op in place. Restores locations and discardable attributes of
+      the members, but not their places in the block.
     }], "::fuse::Decomposition", "decompose",
       (ins "::mlir::OpBuilder &":$builder)>,
     InterfaceMethod<"Stable id of the site in its model, or null.",
       "::mlir::StringAttr", "getSiteAttr">,
-    InterfaceMethod<"Dotted paths of the modules the members came from.",
+    InterfaceMethod<"Dotted paths of the modules of the members.",
       "::mlir::ArrayAttr", "getOriginsAttr">,
     InterfaceMethod<"Rounding contract of the kernel.",
       "::fuse::RoundingAttr", "getRounding">,
-    InterfaceMethod<"What differs from the canonical text, or null.",
+    InterfaceMethod<"Differences from the canonical chain, or null.",
       "::fuse::ProvenanceAttr", "getProvenanceAttr">
   ];
 }

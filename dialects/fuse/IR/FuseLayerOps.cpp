@@ -27,7 +27,7 @@ bool fuse::isQuantized(Type elementType) {
          elementType.isSignlessInteger(8);
 }
 
-/// The type of an operand that may be absent.
+/// The type of an optional operand, or null.
 static RankedTensorType typeOf(Value value) {
   return value ? cast<RankedTensorType>(value.getType()) : RankedTensorType();
 }
@@ -124,10 +124,10 @@ LogicalResult fuse::verifyLinear(EmitError emitError,
   int64_t out = types.weight.getShape()[0], in = types.weight.getShape()[1];
   if (types.x.getShape().back() != in)
     return emitError() << "'x' has " << types.x.getShape().back()
-                       << " features, 'weight' takes " << in;
+                       << " features, 'weight' expects " << in;
   if (types.y.getShape().back() != out)
     return emitError() << "'y' has " << types.y.getShape().back()
-                       << " features, 'weight' gives " << out;
+                       << " features, 'weight' returns " << out;
   if (failed(verifyCompatibleShape(types.x.getShape().drop_back(),
                                    types.y.getShape().drop_back())))
     return emitError() << "leading dimensions of 'x' and 'y' must be the "
@@ -148,7 +148,7 @@ LogicalResult fuse::verifyLinear(EmitError emitError,
                           "output", out)));
 }
 
-/// Scales measured at run time are one number, or one per token of `x`.
+/// Verifies dynamic scales: one number, or one per token of `x`.
 static LogicalResult verifyDynamicScale(EmitError emitError, StringRef name,
                                         RankedTensorType x,
                                         RankedTensorType scale) {
@@ -160,7 +160,7 @@ static LogicalResult verifyDynamicScale(EmitError emitError, StringRef name,
                      << "entry per token of " << x << ", got " << scale;
 }
 
-/// Emits an error for a scale attribute that can not be used.
+/// Emits an error for an invalid scale attribute.
 static LogicalResult verifyScale(Operation *op, StringRef name,
                                  FloatAttr scale) {
   if (!scale)
@@ -206,7 +206,7 @@ LogicalResult LinearOp::verify() {
     return emitOpError("with quantized operands needs scales");
   if (!quantized && (getInputScaleAttr() || getWeightScaleAttr() ||
                      getChannelScale() || getDynamicScale()))
-    return emitOpError("with floating-point operands takes no scales");
+    return emitOpError("with floating-point operands does not support scales");
   if (getInputScaleAttr() && getDynamicScale())
     return emitOpError("has two scales for its input: a number in 'scales' "
                        "and 'dynamic_scale'");
@@ -282,14 +282,13 @@ LogicalResult DynamicQuantizeOp::verify() {
   if (getScope() == ScaleScope::PerTensor) {
     if (scale.getRank() == 1 && scale.getShape().front() == 1)
       return success();
-    return emitOpError() << "per_tensor gives a scale of type tensor<1xf32>, "
-                            "got "
+    return emitOpError() << "per_tensor scale must be tensor<1xf32>, got "
                          << scale;
   }
   if (x.getRank() < 2)
     return emitOpError() << "per_token needs a dimension of tokens, got " << x;
   if (scale.getShape() != x.getShape().drop_back())
-    return emitOpError() << "per_token gives scales of type "
+    return emitOpError() << "per_token scales must be "
                          << RankedTensorType::get(x.getShape().drop_back(),
                                                   scale.getElementType())
                          << ", got " << scale;

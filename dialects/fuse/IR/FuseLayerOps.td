@@ -1,4 +1,4 @@
-//===- FuseLayerOps.td - What a module computes ------------*- tablegen -*-===//
+//===- FuseLayerOps.td - Layer ops of the fuse dialect -----*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -14,7 +14,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 def Fuse_Float : AnyTypeOf<[F16, BF16, F32], "f16, bf16 or f32">;
 def Fuse_Quantized : AnyTypeOf<[F8E4M3FN, F8E5M2, I8],
                                "f8E4M3FN, f8E5M2 or i8">;
-// An encoding would be a second statement of what the values are.
+// Encodings are excluded: they could contradict the meaning of the values.
 def Fuse_PlainTensor : CPred<
     "!::llvm::cast<::mlir::RankedTensorType>($_self).getEncoding()">;
 class Fuse_TensorOf<list<Type> elements, list<Pred> preds = []>
@@ -33,12 +33,12 @@ class Fuse_LayerOp<string mnemonic, list<Trait> traits = []>
 def Fuse_RMSNormOp : Fuse_LayerOp<"rms_norm"> {
   let summary = "Root mean square normalization over the last dimension";
   let description = [{
-    With `n = x / sqrt(mean(x^2) + eps)` in f32 (the division written as a
+    With `n = x / sqrt(mean(x^2) + eps)` in f32 (the division is a
     multiplication by the reciprocal square root) and `w' = offset + weight`:
 
-    - `cast before_weight` (Llama, Qwen, Mistral): `n` is rounded to the
-      element type of `x`, then multiplied by `w'`, whose sum was rounded to
-      the type of the weight; the product is rounded to the result type;
+    - `cast before_weight` (Llama, Qwen, Mistral): `n` is rounded to the element
+      type of `x` and `w'` to the type of the weight; their product is rounded
+      to the result type;
     - `cast after_weight` (Gemma, Qwen3-Next): `n * w'` in f32, rounded once.
 
     `offset` is 0 or 1. Without a weight, `n` is rounded to the result type.
@@ -100,23 +100,23 @@ def Fuse_LayerNormOp : Fuse_LayerOp<"layer_norm", [AttrSizedOperandSegments]> {
 def Fuse_LinearOp : Fuse_LayerOp<"linear", [AttrSizedOperandSegments]> {
   let summary = "Linear map of the last dimension";
   let description = [{
-    `y[..., n] = sum_k x[..., k] * weight[n, k] + bias[n]`, the weight as
+    `y[..., n] = sum_k x[..., k] * weight[n, k] + bias[n]`, where the weight is
     `[out, in]`. Products and sums are in f32 (fused multiply-add), the bias is
     added in f32, and the result is rounded once.
 
-    With `added after_rounding` the bias is added to the rounded sum, in f32,
-    and the result is rounded again: what a front end computes that adds the
-    bias in an op of its own.
+    With `added after_rounding`, the bias is added in f32 to the rounded sum,
+    and the result is rounded again. Front ends that add the bias in a separate
+    op compute this.
 
     Quantized operands need scales. The sum of the stored values (f32 for
     8-bit floats, i32 for i8) is multiplied by
     `alpha = input_scale * weight_scale`, a product in f32, before the bias.
-    `weight_scale` is an attribute, or `channel_scale` an operand with one f32
-    value per output channel. `input_scale` is an attribute, or `dynamic_scale`
-    the operand that `fuse.dynamic_quantize` measured: one f32 value per token,
-    or a single one.
+    The scale of the weight is the attribute `weight_scale`, or the operand
+    `channel_scale` with one f32 value per output channel. The scale of the
+    input is the attribute `input_scale`, or the operand `dynamic_scale` from
+    `fuse.dynamic_quantize`: one f32 value per token, or a single one.
 
-    The order of the sum over `k` is not part of the meaning.
+    The order of the sum over `k` is unspecified.
 
     Example:
 
@@ -177,7 +177,7 @@ def Fuse_ActivationOp : Fuse_LayerOp<"activation"> {
     - `silu`: `x / (1 + exp(-x))`
     - `gelu`: `x/2 * (1 + erf(x / sqrt(2)))`
     - `gelu_tanh`: `x/2 * (1 + tanh(sqrt(2/pi) * (x + 0.044715 x^3)))`
-    - `relu`: `max(x, 0)`, NaN stays NaN
+    - `relu`: `max(x, 0)`; NaN stays NaN
     - `relu2`: `max(x, 0)^2`
     - `quick_gelu`: `x / (1 + exp(-1.702 x))`
 
@@ -200,8 +200,8 @@ def Fuse_ActivationOp : Fuse_LayerOp<"activation"> {
 def Fuse_GatedMulOp : Fuse_LayerOp<"gated_mul"> {
   let summary = "Product of an activated gate and a second projection";
   let description = [{
-    `lhs * rhs` in f32, rounded once. One operand is the activated gate of a
-    gated MLP; which one is found by data flow.
+    `lhs * rhs` in f32, rounded once. Either operand can be the activated gate
+    of a gated MLP.
 
     Example:
 
@@ -240,13 +240,13 @@ def Fuse_QuantizeOp : Fuse_LayerOp<"quantize"> {
   let summary = "Quantization with a static scale";
   let description = [{
     `q = saturate(round_to_nearest_even(x * (1 / scale)))` in f32, with the
-    reciprocal rounded to f32 first; `order divide` divides by the scale
-    instead. The two orders are different contracts: they land in adjacent
-    bins for some inputs.
+    reciprocal rounded to f32 first. With `order divide`, `x` is divided by the
+    scale instead. The two orders differ: some inputs are rounded to adjacent
+    codes.
 
-    Saturation: values beyond the largest finite code become that code (448
-    for f8E4M3FN, 57344 for f8E5M2, -128 and 127 for i8). Infinities saturate;
-    NaN stays NaN in 8-bit floats and becomes 0 in i8.
+    Values beyond the largest finite code saturate to that code (448 for
+    f8E4M3FN, 57344 for f8E5M2, -128 and 127 for i8), and so do infinities. NaN
+    stays NaN in 8-bit floats and becomes 0 in i8.
 
     The scale is an attribute, or an operand with one f32 value per index of
     dimension 0 (output channels of a weight).
@@ -277,7 +277,7 @@ def Fuse_QuantizeOp : Fuse_LayerOp<"quantize"> {
 }
 
 def Fuse_DequantizeOp : Fuse_LayerOp<"dequantize"> {
-  let summary = "Real values of quantized ones";
+  let summary = "Conversion of stored values to real values";
   let description = [{
     `x = scale * q` in f32, rounded to the result type. The scale is an
     attribute, or an operand with one f32 value per index of dimension 0.
@@ -307,18 +307,18 @@ def Fuse_DynamicQuantizeOp : Fuse_LayerOp<"dynamic_quantize"> {
   let description = [{
     `scale = max(amax / L, 2^-64)`, where `amax` is the largest magnitude of a
     token (`per_token`, the values along the last dimension) or of the whole
-    tensor (`per_tensor`), and `L` the largest finite code, 127 for i8; then
+    tensor (`per_tensor`), and `L` is the largest finite code (127 for i8). Then
     `q = saturate(round_to_nearest_even(x * (1 / scale)))` as in
-    `fuse.quantize`, all in f32. The lower limit gives tokens of zeros a scale
-    that kernels can use.
+    `fuse.quantize`, all in f32. The lower limit of the scale avoids a division
+    by zero for tokens of zeros.
 
-    The second result holds the scales, one per token or a single one. A NaN
-    or an infinity becomes the scale, so that everything that shares it has no
+    The second result has the scales: one per token, or a single one. If a value
+    is NaN or infinite, the scale is, too, and all values that share it have no
     finite real value.
 
-    This is what static scales are compared with. The scale of the hidden
-    value is not known before all of it is computed, so no kernel that holds
-    two products contains this op.
+    Accuracy checks compare static scales with this op. Kernels with two matrix
+    products do not contain it, because the scale of the hidden value depends on
+    all of its elements.
 
     Example:
 

@@ -4,11 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A container may have thousands of children, and a scan per call would make
-// the verifier quadratic, so that the caller's SymbolTableCollection is asked.
-// Most modules have few, and a table takes more memory than they do themselves:
-// there a scan is what keeps the time per module independent of how many there
-// are.
+// A container can have thousands of children. A scan per call would make the
+// verifier quadratic, so lookups use the caller's SymbolTableCollection. Most
+// modules have few children, and a table would need more memory than the
+// children. Lookups in small modules therefore scan.
 //
 //===----------------------------------------------------------------------===//
 
@@ -71,9 +70,9 @@ fuse::walkFusedCalls(Operation *module,
   return success();
 }
 
-/// The name of `op`, or null. The interface asks for an attribute by its name,
-/// and that for the context, which is behind the location: memory that nothing
-/// else of a lookup needs.
+/// The name of `op`, or null. Faster than the symbol interface, which looks up
+/// the attribute by name. That lookup reads the context through the location,
+/// memory that a scan does not touch otherwise.
 static StringAttr getSymbol(Operation &op) {
   if (auto module = dyn_cast<NetModuleOp>(op))
     return module.getSymNameAttr();
@@ -85,7 +84,7 @@ static StringAttr getSymbol(Operation &op) {
   return symbol ? symbol.getNameAttr() : StringAttr();
 }
 
-/// How many ops are looked at before a table is asked.
+/// Number of ops that a lookup scans before it uses a table.
 static constexpr unsigned kMaxScanned = 16;
 
 Operation *fuse::lookupSymbol(SymbolTableCollection &tables, Operation *scope,
@@ -113,7 +112,7 @@ Operation *fuse::lookupSymbol(SymbolTableCollection &tables, Operation *scope,
 
 FunctionOpInterface fuse::getForward(SymbolTableCollection &tables,
                                      Operation *module) {
-  // It is what most modules end with.
+  // Most modules end with their forward.
   unsigned count = 0;
   for (Block &block : module->getRegion(0))
     for (Operation &op : llvm::reverse(block)) {
@@ -134,7 +133,7 @@ bool fuse::returnsResults(FunctionOpInterface function) {
          last->getOperandTypes() == TypeRange(function.getResultTypes());
 }
 
-/// The parameter below `scope` that the dotted `name` leads to, or null.
+/// The parameter with the dotted `name` below `scope`, or null.
 static ParameterOp lookupBelow(SymbolTableCollection &tables, Operation *scope,
                                StringRef name) {
   SmallVector<StringRef> names;
@@ -191,7 +190,7 @@ static std::string toPath(SymbolRefAttr name) {
   return path;
 }
 
-/// How messages speak of a module or model.
+/// Describes a module or model in messages.
 static std::string describe(Operation *module) {
   if (isa<ModelOp>(module))
     return ("model '" + SymbolTable::getSymbolName(module).getValue() + "'")
@@ -199,11 +198,11 @@ static std::string describe(Operation *module) {
   return "module '" + getModulePath(module) + "'";
 }
 
-/// Lists the names of the ops of one kind in a container.
+/// Appends the names of all `OpTy` ops in a container to a message.
 template <typename OpTy>
 static void listNames(InFlightDiagnostic &diag, Operation *module,
                       StringRef none) {
-  // An error about one child out of thousands need not name them all.
+  // Keeps the message short in a container with thousands of children.
   constexpr unsigned maxNames = 16;
   SmallVector<StringRef> names;
   unsigned count = 0;
@@ -223,8 +222,8 @@ static void listNames(InFlightDiagnostic &diag, Operation *module,
 // Containers
 //===----------------------------------------------------------------------===//
 
-/// A name is one segment of a path.
-/// A symbol without a name is printed as what does not parse.
+/// Verifies that a name is one segment of a path. An empty name would not parse
+/// after printing.
 static LogicalResult verifySymbol(Operation *op, StringRef name) {
   if (name.empty())
     return op->emitOpError("name must not be empty");
@@ -247,7 +246,8 @@ static LogicalResult verifyClass(Operation *op, StringRef name) {
   return success();
 }
 
-/// A module holds parameters, children and one forward.
+/// Verifies that a module contains parameters, children and at most one
+/// forward.
 static LogicalResult verifyMembers(Operation *module) {
   for (Operation &op : module->getRegion(0).getOps()) {
     if (isa<NetModuleOp, ParameterOp>(op))
@@ -258,7 +258,7 @@ static LogicalResult verifyMembers(Operation *module) {
     auto function = dyn_cast<FunctionOpInterface>(op);
     if (!function)
       return op.emitOpError()
-             << "can not stand in a "
+             << "cannot be in a "
              << (isa<ModelOp>(module) ? "fuse.model" : "fuse.module")
              << "; expected fuse.module, fuse.parameter or the forward";
     if (function.getName() != kForwardName)
@@ -285,8 +285,8 @@ static LogicalResult verifyMembers(Operation *module) {
   return success();
 }
 
-/// A demand with a letter missing, or at a module, would be one that nobody
-/// checks.
+/// Verifies the fusion attributes. Passes would silently ignore a misspelled
+/// attribute, or one at a module.
 static LogicalResult verifyAttributes(Operation *op) {
   constexpr StringRef known[] = {kMustFuseAttrName, kExpectSitesAttrName,
                                  kNoFuseAttrName, kRefusalsAttrName};
@@ -328,8 +328,8 @@ static FuseDialect &getDialect(Operation *op) {
   return *cast<FuseDialect>(op->getDialect());
 }
 
-/// Ties are verified here and not one by one: a table of symbols serves all.
-/// The parameters themselves have been verified before.
+/// Verifies all ties of a model together, so that they share symbol tables. The
+/// parameters are already verified.
 static LogicalResult verifyTies(ModelOp model) {
   if (!getDialect(model).hasTies)
     return success();
@@ -347,7 +347,7 @@ static LogicalResult verifyTies(ModelOp model) {
     };
     ParameterOp owner = getOwner(tables, parameter);
     if (!owner)
-      return fail("which is no parameter of the model");
+      return fail("which is not a parameter of the model");
     if (owner == parameter)
       return fail("which is itself");
     if (owner.getTiedTo())
@@ -390,7 +390,7 @@ LogicalResult ParameterOp::verify() {
 LogicalResult GetParameterOp::verifySymbolUses(SymbolTableCollection &tables) {
   Operation *scope = getEnclosingModule(*this);
   if (!scope)
-    return emitOpError("must stand in the forward of a fuse.module");
+    return emitOpError("must be in the forward of a fuse.module");
   auto parameter = dyn_cast_or_null<ParameterOp>(
       lookupSymbol(tables, scope, getParameterAttr()));
   if (!parameter) {
@@ -411,14 +411,14 @@ LogicalResult GetParameterOp::verifySymbolUses(SymbolTableCollection &tables) {
 // Calls
 //===----------------------------------------------------------------------===//
 
-/// Looks up the forward of `callee`, or says what is wrong with the name.
+/// Looks up the forward of `callee`. Emits an error if there is none.
 static FailureOr<FunctionOpInterface>
 resolveForward(SymbolTableCollection &tables, Operation *call,
                SymbolRefAttr callee) {
   Operation *scope = getEnclosingModule(call);
   if (!scope)
     return call->emitOpError(
-        "must stand in the forward of a fuse.model or fuse.module");
+        "must be in the forward of a fuse.model or fuse.module");
   NetModuleOp module = lookupModule(tables, call, callee);
   if (!module) {
     InFlightDiagnostic diag = call->emitOpError();
@@ -433,7 +433,7 @@ resolveForward(SymbolTableCollection &tables, Operation *call,
   return forward;
 }
 
-/// The values fit what `forward` takes.
+/// Verifies that the values match the arguments of `forward`.
 static LogicalResult verifyArguments(Operation *call, TypeRange types,
                                      FunctionOpInterface forward,
                                      StringRef path) {
@@ -441,7 +441,7 @@ static LogicalResult verifyArguments(Operation *call, TypeRange types,
   unsigned total = forward.getNumArguments();
   if (types.size() < required || types.size() > total) {
     InFlightDiagnostic diag = call->emitOpError();
-    diag << "passes " << types.size() << " values, '" << path << "' takes ";
+    diag << "passes " << types.size() << " values, '" << path << "' expects ";
     if (required != total)
       diag << required << " to ";
     return diag << total;
@@ -450,7 +450,7 @@ static LogicalResult verifyArguments(Operation *call, TypeRange types,
     if (type != forward.getArgumentTypes()[i])
       return call->emitOpError()
              << "passes " << type << " as argument " << i << ", '" << path
-             << "' takes " << forward.getArgumentTypes()[i];
+             << "' expects " << forward.getArgumentTypes()[i];
   return success();
 }
 
@@ -458,8 +458,8 @@ static LogicalResult verifyOutputs(Operation *call, TypeRange types,
                                    FunctionOpInterface forward,
                                    StringRef path) {
   if (types != TypeRange(forward.getResultTypes()))
-    return call->emitOpError() << "gives " << types << ", '" << path
-                               << "' gives " << forward.getResultTypes();
+    return call->emitOpError() << "returns " << types << ", '" << path
+                               << "' returns " << forward.getResultTypes();
   return success();
 }
 
@@ -494,8 +494,8 @@ SmallVector<IdentityCallOp> fuse::getIdentities(FusedCallOp fused) {
   return identities;
 }
 
-/// The recipes of a call are made of parameters of its members, and can be
-/// undone.
+/// Verifies that the recipes of a call read parameters of its members and are
+/// invertible or keep the parameters.
 static LogicalResult verifyWeights(FusedCallOp call,
                                    SymbolTableCollection &tables) {
   Operation *scope = getEnclosingModule(call);
@@ -504,8 +504,9 @@ static LogicalResult verifyWeights(FusedCallOp call,
     prefix += ".";
   for (auto recipe : call.getWeightsAttr().getAsRange<RecipeAttr>()) {
     if (!recipe.isInvertible() && !recipe.getKeep())
-      return call.emitOpError() << "recipe '" << recipe.getName().getValue()
-                                << "' rounds and does not keep its parameters";
+      return call.emitOpError()
+             << "recipe '" << recipe.getName().getValue()
+             << "' rounds without 'keep'; its parameters cannot be restored";
     SmallVector<RankedTensorType> types;
     for (StringAttr source : recipe.getSources()) {
       StringRef name = source.getValue();
@@ -519,9 +520,9 @@ static LogicalResult verifyWeights(FusedCallOp call,
       if (inScope && inMember)
         parameter = lookupBelow(tables, scope, name);
       if (!parameter)
-        return call.emitOpError()
-               << "recipe '" << recipe.getName().getValue() << "' takes '"
-               << source.getValue() << "', which is no parameter of a member";
+        return call.emitOpError() << "recipe '" << recipe.getName().getValue()
+                                  << "' reads '" << source.getValue()
+                                  << "', which is not a parameter of a member";
       types.push_back(cast<RankedTensorType>(parameter.getType()));
     }
     if (failed(recipe.inferType(types, [&] { return call.emitOpError(); })))
@@ -563,8 +564,8 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
     outputs.push_back(intermediates[position]);
   }
   if (getResultTypes() != TypeRange(outputs))
-    return emitOpError() << "gives " << getResultTypes()
-                         << ", its members give " << outputs;
+    return emitOpError() << "returns " << getResultTypes()
+                         << ", its members return " << outputs;
   if (getWeightsAttr() && failed(verifyWeights(*this, tables)))
     return failure();
   SmallVector<Value> sides;
@@ -575,31 +576,32 @@ LogicalResult FusedCallOp::verifySymbolUses(SymbolTableCollection &tables) {
       return emitOpError() << "site '" << getSite()
                            << "' has no fuse.identity_call of member '"
                            << pathOf(i + 1) << "'";
-    // They stand for values of the chain, and are gone when it is back.
+    // These values are placeholders, which unfusing removes.
     for (Value value : passed)
       for (Operation *user : value.getUsers())
         if (user != identity.getOperation())
           return emitOpError()
                  << "site '" << getSite() << "' is read by '" << user->getName()
                  << "' before the fuse.identity_call of member '"
-                 << pathOf(i + 1) << "'; only what the last one gives may be";
+                 << pathOf(i + 1)
+                 << "'; only results of the last call may be read";
     passed = identity.getOutputs();
     llvm::append_range(sides, identity.getIgnored());
-    // What undoing the fusion will pass to the member.
+    // The values that unfusing will pass to the member.
     llvm::append_range(available, forwards[i].getResultTypes());
-    ArrayRef<Type> takes = forwards[i + 1].getArgumentTypes();
+    ArrayRef<Type> expected = forwards[i + 1].getArgumentTypes();
     for (auto [j, source] : llvm::enumerate(identity.getInterface())) {
-      if (source >= 0 || j >= takes.size())
+      if (source >= 0 || j >= expected.size())
         continue;
       uint64_t position = -1 - source;
       if (position >= available.size())
         return identity.emitOpError()
                << "'interface' names intermediate " << position
                << ", there are " << available.size();
-      if (available[position] != takes[j])
+      if (available[position] != expected[j])
         return identity.emitOpError()
                << "intermediate " << position << " is " << available[position]
-               << ", '" << pathOf(i + 1) << "' takes " << takes[j]
+               << ", '" << pathOf(i + 1) << "' expects " << expected[j]
                << " as argument " << j;
     }
   }
@@ -615,14 +617,14 @@ LogicalResult IdentityCallOp::verifySymbolUses(SymbolTableCollection &tables) {
   if (failed(forward))
     return failure();
   if (getValues().getTypes() != getResultTypes())
-    return emitOpError() << "gives " << getResultTypes() << ", its values are "
-                         << getValues().getTypes();
+    return emitOpError() << "returns " << getResultTypes()
+                         << ", its values are " << getValues().getTypes();
   std::string path = toPath(getCallee());
   unsigned required = getNumRequiredArguments(*forward);
   unsigned total = forward->getNumArguments();
   if (getInterface().size() < required || getInterface().size() > total)
     return emitOpError() << "'interface' has " << getInterface().size()
-                         << " entries, '" << path << "' takes " << total
+                         << " entries, '" << path << "' expects " << total
                          << " values";
   int64_t numIgnored = getIgnored().size();
   SmallVector<bool> used(numIgnored);
@@ -636,7 +638,7 @@ LogicalResult IdentityCallOp::verifySymbolUses(SymbolTableCollection &tables) {
     Type type = getIgnored()[source].getType();
     if (type != forward->getArgumentTypes()[i])
       return emitOpError() << "ignores " << type << " as argument " << i
-                           << ", '" << path << "' takes "
+                           << ", '" << path << "' expects "
                            << forward->getArgumentTypes()[i];
   }
   if (!llvm::all_of(used, [](bool b) { return b; }))
@@ -706,7 +708,7 @@ LogicalResult KernelOp::verify() {
       unsigned number;
       if (position.getAsInteger(10, number) || name.empty())
         return emitOpError()
-               << "recipe '" << recipe.getName().getValue() << "' takes '"
+               << "recipe '" << recipe.getName().getValue() << "' reads '"
                << source.getValue()
                << "'; expected position:name, such as 1:gate.weight";
     }

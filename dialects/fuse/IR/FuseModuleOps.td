@@ -32,24 +32,24 @@ class Fuse_ModuleOp<string mnemonic, list<Trait> traits = []>
 def Fuse_ModelOp : Fuse_ModuleOp<"model"> {
   let summary = "A neural network as a tree of modules";
   let description = [{
-    The root of a module tree. Like a module it has a class name, parameters,
-    children and a forward; its own name is no part of a path. It also holds
-    what is said of the whole network: `fuse.fusion_pattern`, `fuse.kernel`,
-    and its slots, `fuse.slot` and `fuse.slot_kernel`, which are no modules.
+    The root of a module tree. Like a module, it has a class name, parameters,
+    children and a forward, but its name is not part of paths. It also contains
+    the declarations for the whole network: `fuse.fusion_pattern`,
+    `fuse.kernel`, `fuse.slot` and `fuse.slot_kernel`.
 
-    The path of a module is the chain of names below the model, separated by
+    The path of a module consists of the names below the model, separated by
     dots: `model.layers.0.mlp`.
 
-    Attributes that the passes read:
+    Passes read these attributes:
 
-    - `fuse.must_fuse = ["model.layers.*.mlp"]`: path globs; every module that
-      one of them matches must be part of a fused site;
-    - `fuse.expect_sites = 36`: how many fused sites the model must have;
+    - `fuse.must_fuse = ["model.layers.*.mlp"]`: path globs; every matching
+      module must be part of a fused site;
+    - `fuse.expect_sites = 36`: the required number of fused sites;
     - `fuse.no_fuse = ["model.layers.0.*"]`: path globs of modules that stay
       unfused.
 
-    A model without modules is a library of patterns and kernels: its class is
-    a glob of the classes of models that they are for.
+    A model without modules is a library of patterns and kernels. Its class is
+    a glob that selects models by their class.
 
     Example:
 
@@ -92,19 +92,18 @@ def Fuse_NetModuleOp : Fuse_ModuleOp<"module", [
                   attr-dict-with-keyword $body
     ```
 
-    Owns its parameters (`fuse.parameter`), its children (`fuse.module`, in
-    their order) and at most one function, `@forward`, that says what a call
-    of the module computes. A private `@forward` without a body declares the
-    interface only; a module without a forward is a mere container. Numbers
-    are names like any other: `@"0"`.
+    Contains its parameters (`fuse.parameter`), its children (`fuse.module`, in
+    order) and at most one function, `@forward`, which a call of the module
+    runs. A private `@forward` without a body only declares the interface. A
+    module without a forward is a container. Names can be numbers: `@"0"`.
 
-    Arguments of the forward may carry `fuse.name`, the name in the source
-    program, and `fuse.default`, the value that a call takes when it passes
-    fewer values.
+    Arguments of the forward can have the attributes `fuse.name`, the name in
+    the source program, and `fuse.default`, the value for calls that omit the
+    argument.
 
-    `hooks` names the hooks that the host has registered on the module, and
-    `tensor_parallel` the way in which it is distributed. Fusing would bypass
-    the one and break the other, so such a module is not fused.
+    `hooks` lists the hooks registered on the module, and `tensor_parallel`
+    names its distribution plan. A module with either is not fused: a kernel
+    would bypass the hooks and break the distribution.
 
     Example:
 
@@ -131,7 +130,7 @@ def Fuse_NetModuleOp : Fuse_ModuleOp<"module", [
 
 def Fuse_ParameterOp : Op<Fuse_Dialect, "parameter", [
     ParentOneOf<["ModelOp", "NetModuleOp"]>, Symbol]> {
-  let summary = "A parameter that its module owns";
+  let summary = "A parameter of a module";
   let description = [{
     Syntax:
 
@@ -141,11 +140,11 @@ def Fuse_ParameterOp : Op<Fuse_Dialect, "parameter", [
     ```
 
     Its name in a checkpoint is the path of its module, a dot and its own name.
-    Fusing never moves a parameter to another module.
+    Fusion never moves a parameter to another module.
 
-    `tied_to` names the parameter, by its path below the model, that this one
-    is another name of: the two are one tensor, which belongs to the module
-    of the other. That one is not tied itself.
+    A parameter with `tied_to` is an alias of another parameter, named by its
+    path below the model. Both are one tensor, which belongs to the other
+    parameter's module. The other parameter must not be tied itself.
 
     Example:
 
@@ -199,12 +198,11 @@ def Fuse_CallModuleOp : Op<Fuse_Dialect, "call_module", [
     ```
 
     The callee is named relative to the module whose forward contains the call:
-    a child `@mlp` or a descendant `@layers::@"0"`. One module may be called
-    many times. Trailing values may be left out when the callee has defaults
-    for them.
+    a child `@mlp` or a descendant `@layers::@"0"`. A module can be called many
+    times. A call can omit trailing arguments for which the callee has defaults.
 
-    Data flows between modules through the values that calls take and give and
-    in no other way, so a chain of modules is a chain of uses.
+    Data flows between modules only through operands and results of calls, so a
+    chain of modules is a chain of uses.
 
     Example:
 
@@ -223,23 +221,22 @@ def Fuse_FusedCallOp : Op<Fuse_Dialect, "fused_call", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Call of a chain of modules as one kernel";
   let description = [{
-    Stands in the place of the call of the first member, with the arguments of
-    that call. The calls of the other members are `fuse.identity_call` ops with
-    the same `site`. `sides` are the values that later members read and that no
-    member makes, in the order of the identity calls.
+    Replaces the call of the first member and has its arguments. The calls of
+    the other members are `fuse.identity_call` ops with the same `site`. `sides`
+    are the values that later members read from outside of the chain, in the
+    order of the identity calls.
 
-    The results are those of the last member, then the intermediates listed in
-    `also`: positions among the results of all members but the last, counted
-    from the first member on.
+    The results are those of the last member, followed by the intermediates in
+    `also`. These are indices into the concatenated results of all members but
+    the last.
 
-    Members keep their parameters, names and forwards, so the meaning of the op
-    is that of calling them one after the other. `body` names the function
-    beside the model into which `fuse-inline-modules` has put their forwards.
+    Members keep their parameters, names and forwards. The op means calling them
+    one after the other. `body` names the function next to the model into which
+    `fuse-inline-modules` inlined their forwards.
 
-    `weights` are the recipes by which the kernel's stored weights are made of
-    the members' parameters. What a model and a checkpoint call a parameter
-    stays what it was; docs/ModuleFusion.md says how a checkpoint is converted
-    and converted back.
+    `weights` are the recipes that compute the kernel's stored weights from the
+    members' parameters. The names of parameters in the model and in checkpoints
+    do not change.
 
     Example:
 
@@ -277,14 +274,15 @@ def Fuse_FusedCallOp : Op<Fuse_Dialect, "fused_call", [
 def Fuse_IdentityCallOp : Op<Fuse_Dialect, "identity_call", [
     AttrSizedOperandSegments,
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Call of a module whose work a fused call does";
+  let summary = "Call of a module that is part of a fused call";
   let description = [{
-    Its results are its `values`, which come from the fused call of the same
-    site. `ignores` takes the other arguments that the module is called with.
+    Returns its `values`, which come from the fused call of the same site.
+    `ignores` lists the arguments of the replaced call that come from outside of
+    the chain.
 
-    `interface` has one entry per argument of the call that this op replaces:
-    `k >= 0` for the ignored value `k`, `-1 - k` for intermediate `k` of the
-    chain, counted as in `also` of `fuse.fused_call`.
+    `interface` has one entry per argument of the replaced call: `k >= 0` for
+    ignored value `k`, `-1 - k` for intermediate `k` of the chain, counted as in
+    `also` of `fuse.fused_call`.
 
     Example:
 
@@ -315,12 +313,11 @@ def Fuse_IdentityCallOp : Op<Fuse_Dialect, "identity_call", [
 
 def Fuse_FusionPatternOp : Op<Fuse_Dialect, "fusion_pattern", [
     HasParent<"ModelOp">, Symbol]> {
-  let summary = "A chain of modules that a kernel may replace";
+  let summary = "A chain of modules that a kernel can replace";
   let description = [{
     One `(class, path)` pair per member, in the order of the chain. Class and
-    path are globs, as described in docs/PathGlobs.md. `fuse-match-modules`
-    fuses a declared pattern when it is asked to: by the name of the pattern or
-    by the tuple of its class names.
+    path are globs. `fuse-match-modules` fuses a declared pattern only if its
+    options refer to it, by its name or by the tuple of its class names.
 
     Example:
 
@@ -342,13 +339,14 @@ def Fuse_FusionPatternOp : Op<Fuse_Dialect, "fusion_pattern", [
 
 def Fuse_KernelOp : Op<Fuse_Dialect, "kernel", [
     HasParent<"ModelOp">, Symbol]> {
-  let summary = "A kernel from outside that modules may be fused to";
+  let summary = "A declared kernel that replaces chains of modules";
   let description = [{
-    `targets` lists what it runs on: `cpu`, or chips such as `sm_90`. With
-    `returns_intermediates` the kernel can also give the results of members
-    in the middle of the chain. `weights` are the stored weights that it takes
-    instead of parameters; a source is `position:name`, the position of a
-    member in the chain and the name of the parameter in that member.
+    Declares a kernel that the compiler does not generate. `targets` lists the
+    supported targets: `cpu`, or chips such as `sm_90`. With
+    `returns_intermediates`, the kernel can also return the results of members
+    before the last. `weights` are the stored weights that it reads instead of
+    parameters. A source is `position:name`: the position of a member in the
+    chain and the name of the parameter in that member.
 
     Example:
 

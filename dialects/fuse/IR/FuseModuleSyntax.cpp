@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// By hand, for the ops that each layer of a model has several of: a generated
-// printer asks an op for all of its attributes, which makes a dictionary that
-// the context keeps for each op, only to leave out again what was printed.
+// Handwritten syntax of the ops that are frequent in models. A generated
+// printer gets all attributes of an op as a dictionary, which the context keeps
+// for each op, and then elides those already printed.
 //
 //===----------------------------------------------------------------------===//
 

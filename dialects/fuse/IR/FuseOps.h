@@ -23,14 +23,14 @@
 
 namespace fuse {
 
-/// Whether `op` is one of the layer ops, which round once.
+/// Whether `op` is a layer op, which rounds once.
 bool isLayerOp(mlir::Operation *op);
 
 /// `type` with another element type.
 mlir::RankedTensorType withElementType(mlir::Type type, mlir::Type element);
 
-/// The location a fused op gets from its members. Their own locations are
-/// kept whole, so that unfusing restores them.
+/// The location of a fused op with these members. It keeps the location of each
+/// member, so that unfusing can restore them.
 mlir::Location getFusedLocation(mlir::MLIRContext *context,
                                 llvm::ArrayRef<mlir::Location> members);
 

@@ -11,8 +11,8 @@
 
 namespace fuse {
 
-/// Parses a case of an enumeration; an unknown one is an error that lists the
-/// cases that exist.
+/// Parses a case of an enumeration. The error of an unknown case lists the
+/// known ones.
 template <typename Enum>
 mlir::ParseResult parseCase(mlir::AsmParser &parser, llvm::StringRef what,
                             Enum &value,

@@ -23,8 +23,8 @@ HardwareAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "device type " << stringifyDeviceType(device)
                        << " has no capabilities; only gpu has";
   if (to && from > to)
-    return emitError() << "capabilities from " << from << " to " << to
-                       << " are none";
+    return emitError() << "range of capabilities from " << from << " to " << to
+                       << " is empty";
   return success();
 }
 
@@ -55,8 +55,8 @@ std::string HardwareAttr::toText() const {
 // GPUCodeAttr, HostCodeAttr
 //===----------------------------------------------------------------------===//
 
-/// What both kinds of code say of their arguments. What it refers to in a slot
-/// is known only when it is bound to one.
+/// Verifies the arguments of both kinds of code. References to operands of a
+/// slot are verified when the code is bound to one.
 static LogicalResult
 verifyArguments(llvm::function_ref<InFlightDiagnostic()> emitError,
                 ArrayAttr sizes, ArrayAttr args) {

@@ -1,4 +1,4 @@
-//===- FuseSlotAttrs.td - What a kernel of a slot needs ----*- tablegen -*-===//
+//===- FuseSlotAttrs.td - Attributes of slots and kernels --*- tablegen -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -31,7 +31,7 @@ def Fuse_CodeFormatEnum : I32EnumAttr<"CodeFormat", "form of GPU code", [
 }
 
 def Fuse_KernelModeEnum : I32BitEnumAttr<"KernelMode",
-    "what a network is used for", [
+    "use of a network", [
     I32BitEnumAttrCaseNone<"Any", "any">,
     I32BitEnumAttrCaseBit<"Inference", 0, "inference">,
     I32BitEnumAttrCaseBit<"Training", 1, "training">,
@@ -66,10 +66,11 @@ def Fuse_HardwareAttr : AttrDef<Fuse_Dialect, "Hardware"> {
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Whether a device of this type and capability will do.
+    /// Whether a device of this type and capability is included.
     bool isMetBy(DeviceType device, unsigned capability) const;
-    /// How many capabilities there are; open intervals are larger than any
-    /// other, and any device is larger than one type of device.
+    /// Size of the set, for comparison: the number of capabilities. An open
+    /// interval is larger than any closed one, and any device larger than one
+    /// type of device.
     uint64_t getSize() const;
     /// `device_type=gpu, compute_capability>=80`.
     std::string toText() const;
@@ -80,21 +81,20 @@ def Fuse_GPUCodeAttr : AttrDef<Fuse_Dialect, "GPUCode"> {
   let mnemonic = "gpu_code";
   let summary = "kernel in a file of GPU code and how to launch it";
   let description = [{
-    `file` has PTX text or a cubin, `entry` is the name of the kernel in it. A
-    relative path starts at the directory of the file that registers the
-    kernel.
+    `file` contains PTX text or a cubin, and `entry` is the name of the kernel
+    in it. A relative path starts at the directory of the file that registers
+    the kernel.
 
-    `sizes` lists sizes that are known when the kernel is launched: pairs of an
-    operand of the slot and a dimension of it. `grid` gives the number of blocks
-    as a map with a symbol for each; `block` is the number of threads, `shared`
-    the bytes of dynamic shared memory, 0 when left out.
+    `sizes` lists the sizes that are known at launch: pairs of an operand of the
+    slot and one of its dimensions. `grid` maps these sizes to the number of
+    blocks. `block` is the number of threads per block, and `shared` the dynamic
+    shared memory in bytes (default 0).
 
-    `args` says what the kernel takes, in its order:
+    `args` lists the arguments of the kernel, in order:
 
     - `"arg0"`, `"result0"`: the address of an operand or result of the slot,
-      row-major and without gaps;
-    - `"param.eps"`: a number of the slot's `params`, with the type it has
-      there;
+      row-major and contiguous;
+    - `"param.eps"`: a number of the slot's `params`, with its type;
     - an affine map: a size as i64;
     - a number with its type.
 

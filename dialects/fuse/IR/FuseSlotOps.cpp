@@ -24,23 +24,22 @@ SlotOp fuse::lookupSlot(SymbolTableCollection &tables, Operation *user,
   return {};
 }
 
-/// An op and a variant are words, since options and files name them.
+/// Verifies that an op or variant is a word, because options and files use it.
 static LogicalResult verifyWord(Operation *op, StringRef what, StringRef word) {
   bool plain = !word.empty() && llvm::all_of(word, [](char c) {
     return llvm::isAlnum(c) || c == '_' || c == '-';
   });
   if (!plain)
     return op->emitOpError() << what << " '" << word
-                             << "' must be made of letters, digits, _ and -";
+                             << "' must consist of letters, digits, _ and -";
   return success();
 }
 
-/// A function with one block, or null after an error.
+/// The op as a function with one block, or null after an error.
 static FunctionOpInterface verifyFunction(Operation &op, StringRef name) {
   auto function = dyn_cast<FunctionOpInterface>(op);
   if (!function || function.getName() != name) {
-    op.emitOpError() << "can not stand here; expected a function '" << name
-                     << "'";
+    op.emitOpError() << "cannot be here; expected a function '" << name << "'";
     return {};
   }
   if (function.isExternal() || !function.getFunctionBody().hasOneBlock()) {
@@ -55,7 +54,7 @@ static FunctionOpInterface verifyFunction(Operation &op, StringRef name) {
   return function;
 }
 
-/// The function has this type.
+/// Verifies the type of a function.
 static LogicalResult verifyType(FunctionOpInterface function,
                                 FunctionType type) {
   if (function.getArgumentTypes() != type.getInputs() ||
@@ -111,8 +110,8 @@ std::string SlotOp::toText() {
 // CallSlotOp
 //===----------------------------------------------------------------------===//
 
-/// Whether nothing that has to be there is missing. A slot outside of the model
-/// that calls it may not be verified yet; its verifier says what is wrong.
+/// Whether the slot is complete. A slot outside of the model that calls it may
+/// not be verified yet; its own verifier reports missing parts.
 static bool isWhole(SlotOp slot) {
   return slot.getSymNameAttr() && slot.getOpAttr() && slot.getVariantAttr() &&
          slot.getSignatureAttr() && isa<FunctionType>(slot.getSignature());
@@ -133,7 +132,7 @@ LogicalResult CallSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
           if (isWhole(other))
             names.push_back(other.getSymName());
     if (names.empty())
-      return diag << "there are none here";
+      return diag << "no slot is visible here";
     return diag << "expected one of " << llvm::join(names, ", ");
   }
   auto type = cast<FunctionType>(slot.getSignature());
@@ -155,7 +154,8 @@ LogicalResult CallSlotOp::verifySymbolUses(SymbolTableCollection &tables) {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-/// An implementation has one body or one code, for a device that fits.
+/// Verifies that an implementation has either a body or code, and that the code
+/// is for its device.
 static LogicalResult verifyCode(Operation *op, HardwareAttr hardware,
                                 KernelModeAttr mode, Attribute code,
                                 Operation *body) {
@@ -184,7 +184,7 @@ static LogicalResult verifyCode(Operation *op, HardwareAttr hardware,
   return success();
 }
 
-/// At most a function `@body`.
+/// Verifies that the region contains at most a function `@body`.
 static LogicalResult verifyBody(Operation *op) {
   for (Operation &inner : op->getRegion(0).getOps())
     if (!verifyFunction(inner, kBodyName))
@@ -222,7 +222,7 @@ LogicalResult SlotKernelOp::verify() {
     return failure();
   if (getName() == kEagerName)
     return emitOpError() << "name '" << kEagerName
-                         << "' is that of the body of a slot";
+                         << "' is reserved for the body of a slot";
   for (StringAttr alias :
        getAliases() ? getAliasesAttr().getAsRange<StringAttr>()
                     : ArrayAttr::get(getContext(), {}).getAsRange<StringAttr>())
@@ -236,9 +236,9 @@ LogicalResult SlotKernelOp::verifyRegions() {
   for (Operation &op : getBody().getOps()) {
     auto implementation = dyn_cast<ImplementationOp>(op);
     if (!implementation)
-      return op.emitOpError("can not stand in a fuse.slot_kernel; expected "
+      return op.emitOpError("cannot be in a fuse.slot_kernel; expected "
                             "fuse.implementation");
-    // Which of them to choose would not be determined.
+    // The choice between the two would be ambiguous.
     for (ImplementationOp other : others)
       if (other.getHardware() == implementation.getHardware() &&
           other.getModeAttr() == implementation.getModeAttr())

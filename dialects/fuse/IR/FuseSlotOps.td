@@ -24,19 +24,17 @@ def Fuse_SlotOp : Op<Fuse_Dialect, "slot", [
     SymbolTable]> {
   let summary = "A place in a model that a kernel can be bound to";
   let description = [{
-    Belongs to one model, or to the functions beside it, and never to the whole
-    process: two models can bind their slots differently. A slot is no module
-    and has no path; the forwards that use it do.
+    Belongs to one model, or to the functions next to it, never to the whole
+    process: two models can bind their slots differently. A slot is not a module
+    and has no path; the forwards that use it have paths.
 
-    `op` and `variant` name a function in the mathematical sense. Two kernels
-    can stand for each other only within one variant, so that `w * x` and
-    `(1 + w) * x` are two variants. `params` are numbers that belong to the
-    function, such as `eps`.
+    `op` and `variant` name a mathematical function. All kernels of one variant
+    compute the same function, so `w * x` and `(1 + w) * x` are two variants.
+    `params` are constants of the function, such as `eps`.
 
-    `@eager` is the body that defines what the slot computes. It may be left
-    out for an op and variant that the registry knows, whose body is then the
-    registered one. `fuse-bind-slots` adds a `fuse.bound_kernel` for each
-    kernel that a call is bound to.
+    The body `@eager` defines the function. It is optional if the op and variant
+    are registered; the registered body is used then. `fuse-bind-slots` adds one
+    `fuse.bound_kernel` for each kernel to which a call is bound.
 
     Example:
 
@@ -65,7 +63,7 @@ def Fuse_SlotOp : Op<Fuse_Dialect, "slot", [
     attr-dict-with-keyword $body
   }];
   let extraClassDeclaration = [{
-    /// The eager body that the slot itself has, or null.
+    /// The eager body in this slot, or null.
     ::mlir::Operation *getEager();
     /// A param, or null.
     ::mlir::Attribute getParam(::llvm::StringRef name) {
@@ -82,13 +80,13 @@ def Fuse_CallSlotOp : Op<Fuse_Dialect, "call_slot", [
     DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "Use of a slot";
   let description = [{
-    The slot is looked up in the symbol tables around the call, from inside to
-    outside. `bound` is what has been bound to this call: `@eager`, or a
-    `fuse.bound_kernel` of the slot. Calls of one slot at different paths can
-    be bound to different kernels.
+    The slot is looked up in the symbol tables around the call, innermost first.
+    `bound` names the implementation of this call: `@eager`, or a
+    `fuse.bound_kernel` of the slot. Calls of one slot at different paths can be
+    bound to different kernels.
 
-    An unbound call can not be lowered; nothing falls back to the eager body
-    that was not bound to it.
+    An unbound call cannot be lowered. There is no implicit fallback to the
+    eager body.
 
     Example:
 
@@ -132,9 +130,9 @@ def Fuse_BoundKernelOp : Fuse_CodeOp<"bound_kernel", [
     HasParent<"SlotOp">, Symbol]> {
   let summary = "A kernel that calls of a slot are bound to";
   let description = [{
-    Written by `fuse-bind-slots` and removed by `fuse-unbind-slots`: the
-    implementation that was chosen for the target and the mode. It has either
-    a function `@body` with the signature of the slot, or `code` in a file.
+    The implementation that `fuse-bind-slots` chose for the target and the mode;
+    `fuse-unbind-slots` removes it. It has either a function `@body` with the
+    signature of the slot, or `code` in a file.
 
     Example:
 
@@ -163,14 +161,13 @@ def Fuse_SlotKernelOp : Op<Fuse_Dialect, "slot_kernel", [
     ParentOneOf<["ModelOp", "::mlir::ModuleOp"]>, SingleBlock]> {
   let summary = "A kernel for slots of one op and variant";
   let description = [{
-    Registers a kernel: in a file of kernels for everything that the file is
-    given to, beside a model for the models of that module, in a model for that
-    model. The key is (op, variant, name), and a second kernel with the same
-    key is an error.
+    Registers a kernel. In a kernel file, it is visible to every program that
+    loads the file; next to a model, to the models of that module; in a model,
+    to that model. The key is (op, variant, name). Two kernels with the same key
+    are an error.
 
-    A kernel has one `fuse.implementation` or several for different hardware
-    and modes. `aliases` are names it had before; binding one of them works and
-    warns.
+    A kernel has one or several `fuse.implementation` ops for different hardware
+    and modes. `aliases` are former names; binding one of them emits a warning.
 
     Example:
 
@@ -205,9 +202,10 @@ def Fuse_ImplementationOp : Fuse_CodeOp<"implementation", [
     HasParent<"SlotKernelOp">]> {
   let summary = "A kernel's code for some hardware and some modes";
   let description = [{
-    `mode` is `inference` or `training`, either with `|compile`, and `any` when
-    left out. It has either a function `@body` that is lowered with the rest of
-    the program, or `code`: `#fuse.gpu_code` or `#fuse.host_code`.
+    `mode` is `inference` or `training`, optionally with `|compile`; the default
+    is `any`. The implementation is either a function `@body`, which is lowered
+    with the rest of the program, or `code`: `#fuse.gpu_code` or
+    `#fuse.host_code`.
 
     Example:
 

@@ -4,8 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One rule per layer, used by the layer op itself and by every fused op that
-// has such a member.
+// One rule per layer op, for the layer op and for fused ops with such a member.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,15 +18,15 @@ namespace fuse {
 /// Starts an error at the op under verification.
 using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
 
-/// An operand that is not optional, with its index among the operand groups.
+/// A required operand, with its index among the operand groups.
 struct RequiredOperand {
   unsigned group;
   llvm::StringRef name;
 };
 
-/// The operands that an op can not do without are there, once each. Segment
-/// sizes come from outside in the generic syntax, and generated verifiers do
-/// not check those of required operands.
+/// Verifies that each required operand is present once. The generic syntax can
+/// have any segment sizes, and generated verifiers do not check those of
+/// required operands.
 template <typename OpTy>
 mlir::LogicalResult verifyRequired(OpTy op,
                                    llvm::ArrayRef<RequiredOperand> required) {
@@ -40,21 +39,21 @@ mlir::LogicalResult verifyRequired(OpTy op,
   return mlir::success();
 }
 
-/// A tensor has a static, positive feature dimension, and no more elements
-/// than index arithmetic can address.
+/// Verifies that a tensor has a static, positive feature dimension and is
+/// addressable.
 mlir::LogicalResult verifyTensor(EmitError emitError, llvm::StringRef name,
                                  mlir::RankedTensorType type);
 
-/// Two tensors have the same shape, as far as both are static, and the second
-/// is one that `verifyTensor` accepts.
+/// Verifies that two tensors have the same shape in dimensions that are static
+/// in both, and verifies the second by `verifyTensor`.
 mlir::LogicalResult verifySameShape(EmitError emitError,
                                     llvm::StringRef firstName,
                                     mlir::RankedTensorType first,
                                     llvm::StringRef secondName,
                                     mlir::RankedTensorType second);
 
-/// A vector has one entry per index of a dimension of size `size`. A null
-/// `type` is an absent operand.
+/// Verifies that a vector has one entry per index of a dimension of size
+/// `size`. A null `type` is an absent operand.
 mlir::LogicalResult verifyVector(EmitError emitError, llvm::StringRef name,
                                  mlir::RankedTensorType type,
                                  llvm::StringRef sizeName, int64_t size);
@@ -65,7 +64,7 @@ mlir::LogicalResult verifyNorm(EmitError emitError, NormKind kind,
                                mlir::RankedTensorType bias, mlir::FloatAttr eps,
                                int64_t offset, mlir::RankedTensorType y);
 
-/// Types of a linear map; null where an operand is absent.
+/// Types of a linear map; null for an absent operand.
 struct LinearTypes {
   mlir::RankedTensorType x, weight, bias, channelScale, y;
 };
@@ -73,10 +72,11 @@ mlir::LogicalResult verifyLinear(EmitError emitError, const LinearTypes &types);
 
 bool isQuantized(mlir::Type elementType);
 
-/// Byte offsets stay far from the limits of 64-bit index arithmetic.
+/// Maximum number of elements of a tensor. Byte offsets then stay far below the
+/// limit of 64-bit index arithmetic.
 constexpr int64_t kMaxElements = int64_t(1) << 48;
-/// Whether a tensor has no more elements than that, in its static dimensions
-/// that are not empty.
+/// Whether the product of the static, nonzero dimensions of a tensor is at most
+/// `kMaxElements`.
 bool isAddressable(mlir::RankedTensorType type);
 
 } // namespace fuse

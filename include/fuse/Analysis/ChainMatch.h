@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads chains of layer ops and says which kernel they make, or which
-// predicate they fail. Changes nothing.
+// Matches chains of layer ops to kernel families without changing the IR. The
+// result is a match, or a refusal with the first predicate that failed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ enum class KernelFamily {
 llvm::StringLiteral getName(KernelFamily family);
 
 /// A chain of layer ops that one fused op can replace.
-struct KernelMatch {
+struct ChainMatch {
   struct Member {
     llvm::StringLiteral name;
     mlir::Operation *op;
@@ -40,8 +40,8 @@ struct KernelMatch {
   KernelFamily family;
   /// In the canonical order of the family's decomposition.
   llvm::SmallVector<Member> members;
-  /// The member whose place in the block the kernel takes: the first one that
-  /// all operands of the kernel precede.
+  /// The member that the kernel replaces in the block: the first one after all
+  /// operands of the kernel.
   mlir::Operation *anchor = nullptr;
 
   ResidualAddOp residual;
@@ -58,15 +58,15 @@ struct KernelMatch {
   bool qdq = false;
   /// Weights are stored, and nothing is quantized.
   bool weightOnly = false;
-  /// Where all linears with a bias add it.
+  /// Place of the bias add, the same for all linears with a bias.
   BiasPlace biasPlace = BiasPlace::BeforeRounding;
   /// Names of the members whose operands are not in canonical order.
   llvm::SmallVector<llvm::StringLiteral> commuted;
   /// Intermediates that have users outside of the chain: rounding point and
   /// value.
   llvm::SmallVector<std::pair<llvm::StringLiteral, mlir::Value>> extras;
-  /// Where a longer chain stopped: why the norm or the residual add in front
-  /// of the kernel stayed outside, or why no larger family matched.
+  /// Refusal of a longer chain: why the norm or the residual add before the
+  /// kernel is not a member, or why no larger family matched.
   std::optional<Refusal> limit;
 
   /// Members dequantize the weights.
@@ -75,27 +75,27 @@ struct KernelMatch {
   mlir::Value getInput() const;
   /// The member called `name`, or null.
   mlir::Operation *getMember(llvm::StringRef name) const;
-  /// A user of a result that stands before the anchor, or null. A kernel can
-  /// stand there only when there is none; another kernel that was formed since
-  /// the match was made may be one.
+  /// A user of a result that precedes the anchor, or null. Such a user, which
+  /// may be a kernel formed after the match was made, prevents placing the
+  /// kernel at the anchor.
   mlir::Operation *getUserBeforeAnchor() const;
   /// The values that the results of the kernel replace, extras last.
   llvm::SmallVector<mlir::Value> getResults() const;
 };
 
-using MatchOrRefusal = std::variant<KernelMatch, Refusal>;
+using MatchOrRefusal = std::variant<ChainMatch, Refusal>;
 
-/// Matches kernels in one function. Members of a match are claimed: no later
-/// match takes them.
-class KernelMatcher {
+/// Matches chains in one function. Members of a match are claimed: they cannot
+/// be members of a later match.
+class ChainMatcher {
 public:
-  /// The MLP, or failing that the act_quantize, around an activation.
+  /// Matches an MLP around an activation, or else an act_quantize.
   MatchOrRefusal matchAt(ActivationOp activation);
-  /// The norm_linear, or failing that the norm_quantize, behind a norm.
+  /// Matches a norm_linear that starts at a norm, or else a norm_quantize.
   MatchOrRefusal matchAt(RMSNormOp norm) { return matchNorm(norm); }
   MatchOrRefusal matchAt(LayerNormOp norm) { return matchNorm(norm); }
 
-  void claim(const KernelMatch &match);
+  void claim(const ChainMatch &match);
   bool isClaimed(mlir::Operation *op) const { return claimed.contains(op); }
 
 private:

@@ -11,9 +11,9 @@
 
 namespace fuse {
 
-/// Whether `actual` is `expected` up to SSA names: ops, order, operands,
-/// types, attributes (discardable ones too) and locations. When not, emits an
-/// error at `expected` that shows the first line in which they differ.
+/// Succeeds if `actual` equals `expected` up to SSA names: ops, order,
+/// operands, types, attributes (discardable ones too) and locations. Otherwise
+/// emits an error at `expected` that shows the first line that differs.
 mlir::LogicalResult verifyIdentical(mlir::Operation *expected,
                                     mlir::Operation *actual);
 

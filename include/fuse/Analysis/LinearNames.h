@@ -16,9 +16,9 @@
 
 namespace fuse {
 
-/// The linears of `function` in program order, each with the name that a
-/// checkpoint gives it: that of its weight's parameter without `.weight`, or
-/// `linear#<n>` where the weight is no parameter. Names are unique; a linear
+/// The linears of `function` in program order, each with its name in
+/// checkpoints: the parameter of its weight without `.weight`, or
+/// `linear#<n>` if the weight is not a parameter. Names are unique: a linear
 /// that shares the weight of an earlier one gets `@<n>` appended.
 llvm::MapVector<mlir::Operation *, std::string>
 nameLinears(mlir::FunctionOpInterface function);

@@ -14,8 +14,8 @@
 
 namespace fuse {
 
-/// A module of a model, or the model itself. There are as many as modules, so
-/// that what can be said by going up the tree is not stored.
+/// A module of a model, or the model itself. A large model has many nodes, so a
+/// node stores nothing that its ancestors already determine.
 struct ModuleNode {
   mlir::Operation *op = nullptr;
   /// Null for the model.
@@ -23,8 +23,8 @@ struct ModuleNode {
   ModuleNode *parent = nullptr;
   llvm::SmallVector<ModuleNode *, 2> children;
   mlir::FunctionOpInterface forward;
-  /// Whether the forward is declared only, and whether an earlier run has
-  /// fused calls in it.
+  /// Whether the forward is only declared, and whether it already contains
+  /// fused calls of an earlier run.
   bool isExternal = false, hasFusedCalls = false;
   /// Calls in the forward.
   llvm::SmallVector<CallModuleOp, 2> body;
@@ -32,12 +32,12 @@ struct ModuleNode {
   llvm::SmallVector<CallModuleOp, 1> calls;
 
   NetModuleOp getModule() const { return mlir::cast<NetModuleOp>(op); }
-  /// The names that the path consists of.
+  /// The segments of the path.
   llvm::SmallVector<llvm::StringRef, 6> getNames() const;
   std::string getPath() const;
 };
 
-/// One walk over a model that answers who is whose child and who calls whom.
+/// The tree of modules and the graph of calls, from one walk over a model.
 class ModuleGraph {
 public:
   explicit ModuleGraph(ModelOp model);
@@ -45,13 +45,13 @@ public:
   ModuleNode *getRoot() { return &nodes.front(); }
   /// The model, then its modules in the order of the tree.
   std::deque<ModuleNode> &getNodes() { return nodes; }
-  /// The module that a call calls.
+  /// The callee of a call.
   ModuleNode *getCallee(CallModuleOp call) const {
     return callees.lookup(call);
   }
-  /// Whether an earlier run has fused the site of this id.
+  /// Whether an earlier run fused the site with this id.
   bool isFused(llvm::StringRef site) const { return fused.contains(site); }
-  /// Whether such a site stores weights in another layout.
+  /// Whether a site of an earlier run stores weights in another layout.
   bool hasStoredWeights() const { return storedWeights; }
   mlir::SymbolTableCollection &getTables() { return tables; }
 
@@ -62,16 +62,16 @@ private:
   ModuleNode *findChild(ModuleNode &node, mlir::StringAttr name);
   ModuleNode *find(ModuleNode &node, mlir::SymbolRefAttr name);
 
-  /// Of a module with many children: the children by name, and where the one
-  /// stands that was asked for last. Calls mostly ask for one after the other.
+  /// Index of a module with many children: the children by name, and the
+  /// position after the last lookup. Calls mostly follow the order of children.
   struct Children {
     unsigned next = 0, indexed = 0;
     llvm::DenseMap<mlir::StringAttr, unsigned> byName;
   };
 
   std::deque<ModuleNode> nodes;
-  /// In the order of the text, with the module that they stand in. A callee
-  /// may follow the call.
+  /// Calls in program order, each with the module that contains it. They are
+  /// resolved at the end because a callee may follow its call.
   std::vector<std::pair<ModuleNode *, CallModuleOp>> calls;
   llvm::DenseMap<ModuleNode *, Children> large;
   llvm::DenseMap<mlir::Operation *, ModuleNode *> callees;

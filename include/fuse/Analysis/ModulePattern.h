@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Reads the module tree and says which calls make a chain that a kernel can
-// replace, or which predicate a site fails. Changes nothing.
+// Matches chains of module calls to patterns without changing the IR. The
+// result for each site is a match, or a refusal with the failed predicate.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,18 +29,18 @@ struct ModulePattern {
     PathGlob className;
     PathGlob path;
   };
-  /// How the pattern was given, for messages.
+  /// The pattern as the user wrote it, for messages.
   std::string text;
   std::vector<Member> members;
   std::string kernel;
 };
 
-/// The patterns and kernels that count as declared in a model: its own, and
-/// those of the libraries for its class.
+/// The patterns and kernels that are visible in a model: its own, and those of
+/// the libraries for its class.
 class Declarations {
 public:
-  /// A library is a model that holds nothing else; its class is a glob. Emits
-  /// an error when two of them declare the same name.
+  /// A library is a model that contains only declarations and whose class is a
+  /// glob. Emits an error if two declarations have the same name.
   static llvm::FailureOr<Declarations>
   create(ModelOp model, llvm::ArrayRef<ModelOp> libraries);
 
@@ -57,62 +57,62 @@ private:
   llvm::SmallVector<KernelOp> kernels;
 };
 
-/// The models of library files, each of which holds declarations only. Emits
-/// an error that names the file when one can not be used.
+/// Parses library files, whose models contain only declarations. The error of
+/// an invalid file names the file.
 llvm::FailureOr<std::vector<mlir::OwningOpRef<mlir::ModuleOp>>>
 loadLibraries(mlir::MLIRContext *context, llvm::ArrayRef<std::string> files);
 
-/// Whether `kernel` is made of the members' forwards: a family that
-/// `fuse-form-kernels` makes, or `group`.
+/// Whether `kernel` is generated from the forwards of the members: a family of
+/// `fuse-form-kernels`, or `group`.
 bool isGeneratedKernel(llvm::StringRef kernel);
 
 /// Parses `((Class,glob),(Class,glob))->kernel`, or a reference to declared
 /// patterns: `(Class,Class)->kernel` or `@name->kernel`. Emits an error at the
-/// model when that fails.
+/// model on failure.
 llvm::FailureOr<std::vector<ModulePattern>>
 parseModulePatterns(const Declarations &declarations, llvm::StringRef text);
 
-/// A place where a pattern applies, or almost does.
+/// A place where a pattern matches, or was refused.
 struct ModuleSite {
   /// Stable id: parent, names of the members, number of the call.
   std::string id;
   llvm::StringRef kernel;
   llvm::SmallVector<ModuleNode *> members;
   llvm::SmallVector<CallModuleOp> calls;
-  /// Intermediates that are used outside of the chain, counted over the
-  /// results of all calls but the last.
+  /// Intermediates that are used outside of the chain, as indices into the
+  /// concatenated results of all calls but the last.
   llvm::SmallVector<int64_t> also;
   /// The weights that the kernel stores.
   llvm::SmallVector<RecipeAttr> weights;
   std::optional<Refusal> refusal;
-  /// Where the refusing op stands.
+  /// Location of the op at which the predicate failed.
   std::optional<mlir::Location> location;
-  /// What exactly failed: names and values.
+  /// Details of the failure: names and values.
   std::string detail;
 };
 
-/// Which kernels there are and which sites to leave alone.
+/// Options of matching: the target, the disabled sites and the libraries.
 struct ModuleMatching {
-  /// `cpu` or a chip; every kernel will do when empty.
+  /// `cpu` or a chip. If empty, kernels for any target match.
   std::string target;
   std::vector<std::string> disable;
-  /// Patterns and kernels from outside of the model, see `Declarations`.
+  /// Libraries of patterns and kernels, see `Declarations`.
   std::vector<ModelOp> libraries = {};
-  /// Takes what would be a remark on a refused site; there are none on fused
-  /// sites then.
+  /// Called for each refused site instead of emitting a remark. If set, fused
+  /// sites get no remarks either.
   std::function<void(const struct ModuleSite &)> onRefusal = nullptr;
 };
 
-/// Matches patterns in one model, one after the other. Calls that a site takes
-/// are not taken by a later one.
+/// Matches patterns in one model, one after the other. The calls of a site are
+/// claimed: they cannot belong to a later site.
 class ModuleMatcher {
 public:
   ModuleMatcher(ModuleGraph &graph, const Declarations &declarations,
                 const ModuleMatching &matching)
       : graph(graph), declarations(declarations), matching(matching) {}
 
-  /// Appends the sites of a pattern. Fails with an error at the model when the
-  /// pattern selects nothing or its kernel does not exist.
+  /// Appends the sites of a pattern. Emits an error at the model if the pattern
+  /// selects nothing or its kernel does not exist.
   llvm::LogicalResult match(const ModulePattern &pattern,
                             std::vector<ModuleSite> &sites);
 
@@ -137,13 +137,13 @@ private:
   ModuleGraph &graph;
   const Declarations &declarations;
   const ModuleMatching &matching;
-  /// Of the pattern at hand; null when the kernel is generated.
+  /// Kernel of the current pattern; null if the kernel is generated.
   KernelOp declaredKernel;
   bool kernelIsGenerated = false, kernelReturnsIntermediates = false;
   llvm::DenseSet<mlir::Operation *> claimedCalls;
   llvm::DenseSet<ModuleNode *> claimedModules;
-  /// What the model holds back, with all that is around it or inside of it;
-  /// collected with the first pattern.
+  /// Modules that `fuse.no_fuse` excludes, with their ancestors and
+  /// descendants. Collected with the first pattern.
   std::optional<llvm::DenseSet<const ModuleNode *>> heldBack;
 };
 

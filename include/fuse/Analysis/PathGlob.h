@@ -4,11 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A path is a chain of module names with dots between them. The rules of
-// globs, with examples, are in docs/PathGlobs.md:
+// A path is a sequence of module names separated by dots. Globs select paths:
 //
 //   *       any characters within one segment
-//   **      any number of segments, none included; a segment of its own
+//   **      any number of segments, including none; must be a whole segment
 //   ?       one character
 //   [0-12]  a number from 0 to 12; [a-c] and [!a] are classes of characters
 //   {a,b}   one of the alternatives
@@ -32,12 +31,12 @@ namespace fuse {
 
 class PathGlob {
 public:
-  /// Parses a glob. The error names the glob and what is wrong with it.
+  /// Parses a glob. The error names the glob and the reason.
   static llvm::Expected<PathGlob> create(llvm::StringRef text);
 
   llvm::StringRef getText() const { return text; }
 
-  /// Whether the whole of `path` matches. The path of a model is empty.
+  /// Whether the entire `path` matches. The path of a model is empty.
   bool match(llvm::StringRef path) const;
   /// The same for a path that is split at its dots.
   bool match(llvm::ArrayRef<llvm::StringRef> names) const;
@@ -50,8 +49,8 @@ public:
   bool endsInAnyDepth() const { return !segments.back().pattern; }
 
 private:
-  /// A segment without a pattern is `**`. Patterns refer to their text, which
-  /// therefore stays where it is when a glob is moved.
+  /// A segment without a pattern is `**`. Patterns refer to their text, so the
+  /// text is on the heap, where moving a glob does not invalidate it.
   struct Segment {
     std::shared_ptr<const std::string> text;
     std::shared_ptr<const llvm::GlobPattern> pattern;
@@ -64,7 +63,7 @@ private:
   std::vector<Segment> segments;
 };
 
-/// The names that a path consists of; none for the empty path.
+/// Splits a path into names; the empty path has none.
 llvm::SmallVector<llvm::StringRef> splitPath(llvm::StringRef path);
 
 } // namespace fuse

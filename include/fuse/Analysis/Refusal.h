@@ -17,7 +17,7 @@ enum class RefusalKind {
 #include "fuse/Analysis/Refusals.def"
 };
 
-/// What is said of a predicate wherever it is reported.
+/// The texts of a predicate, the same in all reports.
 struct RefusalText {
   /// Stable id, `FUSE-Nxxx`.
   llvm::StringLiteral id;
@@ -35,7 +35,7 @@ struct Refusal {
       : kind(kind), at(op->getName()) {}
 
   RefusalKind kind;
-  /// Its name only: the op may have gone into a kernel when this is reported.
+  /// Name of the op, which may be erased before the refusal is reported.
   mlir::OperationName at;
 };
 

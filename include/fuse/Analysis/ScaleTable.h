@@ -18,10 +18,10 @@ namespace fuse {
 
 /// The scales of one linear. `real value = scale * stored value`.
 struct LinearScales {
-  /// Nothing where the table may leave it out and does.
+  /// Empty if the table omits it, where that is allowed.
   std::optional<double> input;
-  /// One number for the whole weight, or nothing: one per output channel,
-  /// which the model keeps as a parameter.
+  /// One number for the whole weight. Empty if the weight has one scale per
+  /// output channel, which the model stores as a parameter.
   std::optional<double> weight;
   /// The storage type that the scales were made for, such as "f8E4M3FN".
   std::optional<std::string> storage;
@@ -29,7 +29,7 @@ struct LinearScales {
 
 using ScaleTable = std::map<std::string, LinearScales>;
 
-/// Reads scales by linear, as calibration writes them:
+/// Reads a table of scales by linear in the format of calibration:
 ///
 /// \code
 ///   {"mlp.up_proj": {"input_scale": 0.021, "weight_scale": 0.0013,
@@ -38,9 +38,8 @@ using ScaleTable = std::map<std::string, LinearScales>;
 ///                      "storage": "f8E4M3FN"}}
 /// \endcode
 ///
-/// `storage` may be left out.
-/// Without `needsInput`, entries need no `input_scale`. The error of a file
-/// that can not be used names the file and what is wrong in it.
+/// `storage` is optional. Without `needsInput`, `input_scale` is optional too.
+/// The error of an invalid file names the file and the reason.
 llvm::Expected<ScaleTable> readScaleTable(llvm::StringRef path,
                                           bool needsInput = true);
 

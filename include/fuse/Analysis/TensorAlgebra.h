@@ -4,10 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Products, sums and polynomials, so that a formula is recognized in whatever
-// order it was written. Reordering changes f32 results in the last bits, which
-// layer ops leave open; a rounding to a narrower type they do not leave open,
-// so every normal form lists those that it looked through.
+// Normal forms: products, sums and polynomials. They make the recognition of a
+// formula independent of the order in which it was written. Reordering changes
+// the last bits of f32 results, which layer ops do not specify. Layer ops do
+// specify roundings to narrower types, so every normal form lists the roundings
+// that it looked through.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,21 +43,21 @@ struct ExprSum {
 /// Whether two constants are the same number to the precision of f32.
 bool isSameNumber(double lhs, double rhs);
 
-/// `expr` as a product. What is in `atoms` is not taken apart. Fails on
-/// products of very many factors.
+/// `expr` as a product, in which `atoms` stay whole. Fails if the product has
+/// too many factors.
 std::optional<ExprProduct> getProduct(const Expr *expr,
                                       llvm::ArrayRef<const Expr *> atoms = {});
 
-/// `expr` as a sum, products with a constant distributed.
+/// `expr` as a sum, with constant factors distributed over its terms.
 std::optional<ExprSum> getSum(const Expr *expr,
                               llvm::ArrayRef<const Expr *> atoms = {});
 
-/// Coefficients of `expr` as a polynomial of degree 3 at most in `x`, the
-/// constant first. Roundings on the way are added to `rounds`.
+/// Coefficients of `expr` as a polynomial in `x` of degree at most 3, the
+/// constant first. Roundings inside are appended to `rounds`.
 std::optional<std::array<double, 4>>
 getPolynomial(const Expr *expr, const Expr *x, RoundSet &rounds);
 
-/// Nodes of `expr` in breadth-first order, `limit` at most.
+/// Nodes of `expr` in breadth-first order, at most `limit`.
 llvm::SmallVector<const Expr *> getNodes(const Expr *expr, unsigned limit);
 
 } // namespace fuse

@@ -101,7 +101,7 @@ struct Expr : llvm::FoldingSetNode {
   void Profile(llvm::FoldingSetNodeID &id) const;
 };
 
-/// Builds and owns expressions. Valid until the ops it looked at are erased.
+/// Builds and owns expressions. Valid until one of the viewed ops is erased.
 class TensorExprs {
 public:
   TensorExprs() = default;
@@ -109,7 +109,7 @@ public:
   TensorExprs &operator=(const TensorExprs &) = delete;
   ~TensorExprs();
 
-  /// The expression of an element of `tensor`, indexed by its dimensions.
+  /// The expression of one element of `tensor`, indexed by its dimensions.
   const Expr *get(mlir::Value tensor);
   const Expr *get(mlir::Value tensor, llvm::ArrayRef<int> index);
 
@@ -117,7 +117,7 @@ public:
   static ExprIndex getIdentity(mlir::RankedTensorType type);
 
   /// A tensor of the shape `shape` that holds `expr` at index `index`, or
-  /// null. `accepts` says which tensors will do.
+  /// null. Only tensors for which `accepts` returns true are considered.
   static mlir::Value findTensor(const Expr *expr, llvm::ArrayRef<int> index,
                                 llvm::ArrayRef<int64_t> shape,
                                 llvm::function_ref<bool(mlir::Value)> accepts);

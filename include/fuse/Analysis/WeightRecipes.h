@@ -13,18 +13,19 @@
 
 namespace fuse {
 
-/// A recipe for one site, or why its members can not follow the recipe.
+/// A recipe for one site, or the reason why it does not apply to the members.
 using RecipeOrProblem = std::variant<RecipeAttr, std::string>;
 
-/// The recipe `wanted` of a kernel, whose sources are `position:name`, for the
-/// modules `members`. What is stored is called `prefix` and the recipe's name.
+/// Instantiates the recipe `wanted` of a kernel, whose sources are
+/// `position:name`, for the modules `members`. The stored weight is named
+/// `prefix` followed by the name of the recipe.
 RecipeOrProblem instantiate(RecipeAttr wanted, llvm::StringRef prefix,
                             llvm::ArrayRef<NetModuleOp> members,
                             mlir::SymbolTableCollection &tables);
 
-/// The distinct recipes of the fused calls of a model. Emits an error when a
-/// parameter is wanted in two layouts, or is not kept though something reads
-/// it as it is, be it by a name that is tied to it.
+/// The distinct recipes of the fused calls of a model. Emits an error if two
+/// recipes need one parameter in different layouts. Also emits an error if the
+/// original parameter is not kept but still read, directly or by a tied name.
 llvm::FailureOr<llvm::SmallVector<RecipeAttr>> collectRecipes(ModelOp model);
 
 } // namespace fuse

@@ -1,4 +1,4 @@
-//===- Explain.h - Which sites are fused, which not, and why ----*- C++ -*-===//
+//===- Explain.h - Explain the fusion of each site --------------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -17,13 +17,13 @@
 
 namespace fuse {
 
-/// What a kernel saves over one launch per member.
+/// Savings of a kernel over one launch per member.
 struct SiteGain {
   int64_t launches = 0;
-  /// Bytes that members read and write, less those that the kernel does.
+  /// Bytes that the members read and write, minus those of the kernel.
   int64_t bytes = 0;
-  /// Floating-point operations of the linears; they are the same fused.
-  /// Unknown where there are no bodies.
+  /// Floating-point operations of the linears, which fusion does not change.
+  /// Unknown without bodies.
   std::optional<int64_t> flops;
 
   SiteGain &operator+=(const SiteGain &other);
@@ -37,16 +37,17 @@ struct SiteReport {
   /// Kernel of a fused site.
   std::string kernel;
   std::vector<std::string> members;
-  /// Why the site is not fused, and at which op.
+  /// Reason why the site is not fused, and the op that failed the predicate.
   std::optional<RefusalKind> refusal;
   std::string detail, at, location;
-  /// Of a refused site, what it would gain: exactly, where the bodies of its
-  /// members make kernels, otherwise what is between members or ops. Unknown
-  /// for kernels from outside and for sites that are no chain.
+  /// Gain, or for a refused site the predicted gain. The prediction is exact if
+  /// the bodies of the members form kernels; otherwise it is the traffic
+  /// between members or ops. Unknown for declared kernels and for sites that
+  /// are not a chain.
   std::optional<SiteGain> gain;
-  /// Parameters of members that are other names of a tensor: `name = owner`.
+  /// Tied parameters of the members: `name = owner`.
   std::vector<std::string> tied;
-  /// What the kernel stores in place of parameters.
+  /// Recipes of the weights that the kernel stores in place of parameters.
   std::vector<std::string> weights;
 };
 
@@ -57,13 +58,14 @@ struct Explanation {
 };
 
 struct ExplainOptions {
-  /// As in `fuse-match-modules`; without any, only ops are fused.
+  /// Patterns, as in `fuse-match-modules`. Without patterns, only ops are
+  /// fused.
   std::vector<std::string> patterns;
   std::string target;
   /// Files with patterns and kernels, as in `fuse-match-modules`.
   std::vector<std::string> libraries = {};
-  /// What dynamic dimensions count as, up to what two of them can be of a
-  /// tensor whose bytes are counted.
+  /// Size assumed for dynamic dimensions. The maximum keeps the byte count of a
+  /// tensor with two dynamic dimensions from overflowing.
   int64_t tokens = 1;
   static constexpr int64_t kMaxTokens = int64_t(1) << 20;
 };
@@ -74,7 +76,7 @@ llvm::FailureOr<Explanation> explain(mlir::Operation *root,
 
 void printText(const Explanation &explanation, llvm::raw_ostream &os);
 llvm::json::Value toJSON(const Explanation &explanation);
-/// One page without links to anything outside.
+/// Prints one self-contained page without external links.
 void printHTML(const Explanation &explanation, llvm::raw_ostream &os);
 
 } // namespace fuse

@@ -15,31 +15,31 @@ def CheckUnfusePass : Pass<"fuse-check-unfuse"> {
   let summary = "Check that forming kernels can be undone exactly";
   let description = [{
     Forms kernels in a copy of the op, unfuses them, and compares the result
-    with the op: ops, order, operands, types, attributes and locations. Where
-    they differ the pass fails and shows the first differing line. What is
-    fused already stays so. The options are those of `fuse-form-kernels`.
+    with the op: ops, order, operands, types, attributes and locations. If they
+    differ, the pass fails and shows the first line that differs. Ops that are
+    already fused stay fused. The options are those of `fuse-form-kernels`.
 
-    With `patterns` and `libraries`, those of `fuse-match-modules`, modules are
-    fused in the copy and their members inlined before.
+    With the options `patterns` and `libraries` of `fuse-match-modules`, modules
+    are first fused in the copy and their members inlined.
 
-    After this pass the IR is what it was before.
+    After this pass the IR is unchanged.
 
     Example: `fuse-opt block.mlir --fuse-check-unfuse`
   }];
   let options = [
     ListOption<"families", "families", "std::string",
-               "Families to form, all when empty">,
+               "Families to form; all if empty">,
     Option<"rounding", "rounding", "std::string", /*default=*/"\"exact\"",
            "Rounding contract of new kernels: exact or relaxed">,
     ListOption<"disable", "disable", "std::string",
-               "Site ids that are left alone">,
+               "Ids of sites to skip">,
     ListOption<"patterns", "patterns", "std::string",
-               "Patterns of modules to fuse before">,
+               "Patterns of modules to fuse first">,
     ListOption<"libraries", "libraries", "std::string",
                "Files with patterns and kernels for models of a class">
   ];
   let statistics = [
-    Statistic<"numChecked", "sites-checked", "Kernels formed and undone">
+    Statistic<"numChecked", "sites-checked", "Kernels formed and unfused">
   ];
   let dependentDialects = ["::fuse::FuseDialect", "::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect"];
@@ -172,26 +172,26 @@ def ExpandSmallFloatsPass : Pass<"fuse-expand-small-floats"> {
 def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
   let summary = "Replace chains of layer ops by fused ops";
   let description = [{
-    Every activation and every norm is a candidate site. Around an activation
-    the pass forms `fuse.gated_mlp`, `fuse.mlp` or `fuse.act_quantize`; behind
-    a norm that is left, `fuse.norm_linear` or `fuse.norm_quantize`. Static
+    Every activation and every norm is a candidate site. Around an activation,
+    the pass forms `fuse.gated_mlp`, `fuse.mlp` or `fuse.act_quantize`. After a
+    remaining norm, it forms `fuse.norm_linear` or `fuse.norm_quantize`. Static
     quantize and dequantize ops of the chain become `scales`.
 
-    The pass declines a site when an intermediate is used outside of the chain
-    (unless the kernel can return it), when scales contradict each other, or
-    when the kernel's decomposition would not be the chain; it leaves a norm or
-    residual add outside of a kernel for the same reasons. Every site yields a
-    remark of category `fuse`: passed with the members, or missed with the id
-    of the first predicate that failed, the reason and a suggestion.
+    The pass refuses a site if an intermediate is used outside of the chain
+    (unless the kernel can return it), if scales contradict each other, or if
+    the kernel's decomposition would not be the chain. For the same reasons, a
+    norm or residual add can stay outside of a kernel. Every site gets a remark
+    of category `fuse`. A passed remark lists the members; a missed remark has
+    the id of the first predicate that failed, the reason and a suggestion.
 
-    Sites are numbered in the order of their ops, `<function>#<n>`, whether
-    they are fused or not, so that ids do not depend on options.
+    Site ids are `<function>#<n>`, numbered in the order of the ops. Refused
+    sites are numbered, too, so ids do not depend on options.
 
-    In a function with `fuse.group`, which `fuse-inline-modules` makes of the
-    members that a pattern wants in a `group`, all ops become one `fuse.group`.
-    An op with effects, or a fused op that is there already, declines that.
+    In a function with the attribute `fuse.group`, which `fuse-inline-modules`
+    sets for patterns with the kernel `group`, all ops become one `fuse.group`.
+    The pass refuses such a function if an op has effects or is a fused op.
 
-    `rounding=relaxed` permits kernels to skip the roundings of intermediates.
+    `rounding=relaxed` allows kernels to skip the roundings of intermediates.
 
     After this pass every site is a fused op or was refused with a remark, and
     `fuse-unfuse` restores the input exactly.
@@ -226,13 +226,12 @@ def FormKernelsPass : Pass<"fuse-form-kernels", "::mlir::func::FuncOp"> {
   }];
   let options = [
     ListOption<"families", "families", "std::string",
-               "Families to form, all when empty">,
+               "Families to form; all if empty">,
     Option<"rounding", "rounding", "std::string", /*default=*/"\"exact\"",
            "Rounding contract of new kernels: exact or relaxed">,
     ListOption<"disable", "disable", "std::string",
-               "Site ids that are left alone; each function looks at its own, "
-               "so that a name of no function says nothing here, but in "
-               "fuse-check-unfuse">
+               "Ids of sites to skip; ids of other functions are ignored (only "
+               "fuse-check-unfuse verifies that the function exists)">
   ];
   let statistics = [
     Statistic<"numFused", "sites-fused", "Sites replaced by a fused op">,
@@ -245,17 +244,17 @@ def ObserveActivationsPass
     : Pass<"fuse-observe-activations", "::mlir::func::FuncOp"> {
   let summary = "Return the inputs of linears for calibration";
   let description = [{
-    Appends to the results of a function every value that a linear on
-    floating-point operands reads, once per value. The result attribute
-    `fuse.observed` lists the linears that read it, by the names under which
-    `fuse-quantize-linears` takes their scales: the parameter of the weight
-    without `.weight`, or `linear#<n>`.
+    Appends every value that a floating-point linear reads to the results of the
+    function, once per value. The result attribute `fuse.observed` lists the
+    linears that read it, by the names that `fuse-quantize-linears` uses in its
+    table of scales: the parameter of the weight without `.weight`, or
+    `linear#<n>`.
 
-    Linears in nested regions and linears that are quantized already are left
-    out with a remark of category `quant`. A function with several blocks is
-    an error. Values that an earlier run observes are not observed again.
+    The pass refuses linears in nested regions and quantized linears with a
+    remark of category `quant`. A function with several blocks is an error.
+    Values that an earlier run observed are not observed again.
 
-    After this pass running the function shows what calibration has to see.
+    After this pass the function returns all values that calibration needs.
 
     Example:
 
@@ -281,31 +280,31 @@ def ObserveActivationsPass
 
 def QuantizeLinearsPass
     : Pass<"fuse-quantize-linears", "::mlir::func::FuncOp"> {
-  let summary = "Make linears read stored values";
+  let summary = "Quantize linears to 8 bits";
   let description = [{
-    Replaces linears on floating-point operands by linears whose weights, and
-    with most options whose inputs, are stored in 8 bits. The scales come from
-    a JSON file as calibration writes it: one entry per linear with
-    `input_scale` and `weight_scale`, the latter a number or `"per_channel"`,
-    which becomes an argument with the parameter name `<linear>.weight_scale`.
-    `activations` says what is done with inputs:
+    Replaces floating-point linears by linears whose weights, and usually
+    inputs, are stored in 8 bits. The scales come from a JSON file of
+    calibration, with one entry per linear: `input_scale` and `weight_scale`. A
+    `weight_scale` is a number or `"per_channel"`, which becomes an argument
+    with the parameter name `<linear>.weight_scale`. `activations` selects the
+    quantization of inputs:
 
     - `static` (default): quantized with `input_scale`, in `order`;
-    - `per_token`, `per_tensor`: quantized with a scale that
-      `fuse.dynamic_quantize` measures at run time; `input_scale` is not read
-      and may be missing;
+    - `per_token`, `per_tensor`: quantized by `fuse.dynamic_quantize` with a
+      scale measured at run time; `input_scale` is ignored and optional;
     - `none`: not quantized; the weight is dequantized.
 
-    Linears that read one value in one way share the op that quantizes it.
+    Linears that quantize one value in the same way share the quantize op.
 
-    With `weights=quantize` (default) a weight stays a floating-point argument
-    and is quantized where it is read; with `weights=stored` the argument has
-    the storage type itself, and whoever calls the function passes stored
-    values, as `python -m fuse_mlir calibrate` writes them.
+    With `weights=quantize` (default), a weight stays a floating-point argument
+    and is quantized before its linear. With `weights=stored`, the argument has
+    the storage type, and the caller passes the stored values of
+    `python -m fuse_mlir calibrate`.
 
-    A linear without an entry is an error unless `allow-missing`; so is an
-    entry that no linear has, a scale that kernels can not use, and with
-    `weights=stored` a weight that is no argument, or is read in two ways.
+    A linear without an entry is an error unless `allow-missing` is set. Other
+    errors are an entry without a linear and a scale that kernels cannot use,
+    and with `weights=stored`, a weight that is not an argument or has other
+    users.
 
     After this pass every linear with an entry has a stored weight, and
     `fuse-form-kernels` collapses chains with static scales.
@@ -319,14 +318,14 @@ def QuantizeLinearsPass
            "Storage type: f8E4M3FN, f8E5M2 or i8">,
     Option<"activations", "activations", "std::string",
            /*default=*/"\"static\"",
-           "What is done with inputs: static, per_token, per_tensor or none">,
+           "Quantization of inputs: static, per_token, per_tensor or none">,
     Option<"weights", "weights", "std::string", /*default=*/"\"quantize\"",
            "Where weights are quantized: quantize (in the function) or stored "
-           "(before it)">,
+           "(by the caller)">,
     Option<"order", "order", "std::string", /*default=*/"\"reciprocal\"",
            "Division order of static quantize ops: reciprocal or divide">,
     Option<"allowMissing", "allow-missing", "bool", /*default=*/"false",
-           "Leave linears without scales as they are">
+           "Do not quantize linears without scales">
   ];
   let statistics = [
     Statistic<"numQuantized", "linears-quantized", "Linears replaced">
@@ -337,28 +336,26 @@ def QuantizeLinearsPass
 def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
   let summary = "Replace written-out layers by layer ops";
   let description = [{
-    Recognizes norms, activations, linear maps, quantize and dequantize written
-    in arith and math on tensors or in linalg ops, whatever the order of
-    operands, the casts, broadcasts and unit dimensions in between, and
-    replaces each by the layer op that means the same: the variant of an rms
-    norm follows from where the weight is multiplied and the casts stand, eps
-    is the constant under the root, a scale the number that real values are
-    multiplied with. Reshapes of leading dimensions around layer ops go where
-    one undoes the other.
+    Recognizes norms, activations, linear maps, quantize and dequantize ops that
+    are written in arith and math on tensors or in linalg ops. The order of
+    operands, casts, broadcasts and unit dimensions do not matter. Each formula
+    is replaced by the equivalent layer op. The places of the weight and the
+    casts decide the variant of an rms norm, eps is the constant under the root,
+    and a scale is the factor of stored values. Two reshapes of leading
+    dimensions around layer ops are removed if one undoes the other.
 
     A layer op computes in f32 and rounds once. A formula that rounds an
-    intermediate to a narrower type is another function and stays. Within f32
-    the order of operations is left open, and so is the sign of a zero.
+    intermediate to a narrower type is another function and stays. The order of
+    f32 operations and the sign of zero are unspecified.
 
-    A sum of two tensors of one shape becomes `fuse.residual_add` where an
-    operand or a user is a layer op, a product `fuse.gated_mul` where an
-    operand is an activation, or where it combines linear maps. All other
-    arithmetic stays.
+    A sum of two tensors of one shape becomes `fuse.residual_add` if an operand
+    or a user is a layer op. A product becomes `fuse.gated_mul` if an operand is
+    an activation or both are linear maps. All other arithmetic stays.
 
-    The pass declines what is nearly a layer with a remark of category `raise`
-    that names the predicate, the op and its location.
+    The pass refuses formulas that are nearly a layer, with a remark of category
+    `raise` that names the predicate, the op and its location.
 
-    After this pass upstream ops that only fed layers are gone.
+    After this pass upstream ops whose results only layers used are erased.
 
     Example:
 
@@ -383,7 +380,7 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
     ```
   }];
   let statistics = [
-    Statistic<"numRaised", "layers-raised", "Layer ops made">,
+    Statistic<"numRaised", "layers-raised", "Layer ops created">,
     Statistic<"numRefused", "layers-refused", "Formulas refused with a remark">
   ];
   let dependentDialects = [
@@ -392,55 +389,52 @@ def RaiseLayersPass : Pass<"fuse-raise-layers", "::mlir::func::FuncOp"> {
 }
 
 def RepairScalesPass : Pass<"fuse-repair-scales", "::mlir::func::FuncOp"> {
-  let summary = "Deal with gate and up projections of different scales";
+  let summary = "Unify the scales of gate and up projections";
   let description = [{
-    Looks at every gated product whose gate and up projections are linears on
-    stored values. Quantizers choose the scales of the two independently, so
-    they usually differ.
+    Applies to gated products whose gate and up projections are linears on
+    stored values. Quantizers choose the scales of both independently, so they
+    usually differ.
 
-    `unequal` says what happens to different weight scales, where each weight
-    has one:
+    `unequal` selects the action for weights with one scale each that differ:
 
-    - `keep` (default): nothing; kernels take two scales and lose no accuracy.
-      An analysis remark of category `quant` states the ratio;
-    - `requantize`: the weight with the smaller scale is brought to the larger
-      one, as an explicit `fuse.dequantize` and `fuse.quantize`, for targets
-      whose kernels take one scale. The remark states the error bound: half a
-      unit in the last place of the storage type, and half of the smallest
-      step, both in units of the larger scale. The original weight stays an
-      operand, so nothing is lost;
+    - `keep` (default): no change. Kernels support two scales without loss of
+      accuracy. An analysis remark of category `quant` states the ratio;
+    - `requantize`: the weight with the smaller scale is requantized to the
+      larger one by a `fuse.dequantize` and a `fuse.quantize`, for targets whose
+      kernels support only one scale. A remark states the error bound: half a
+      unit in the last place of the storage type, and half of the smallest step,
+      both in units of the larger scale. The original weight stays an operand;
     - `refuse`: an error at the product.
 
-    `inputs` says what happens where both quantize one value, each with its
-    own static scale. A kernel quantizes its input once:
+    `inputs` selects the action for projections that quantize one value with
+    different static scales. A kernel quantizes its input once:
 
-    - `keep` (default): nothing; forming kernels refuses the site
+    - `keep` (default): no change. `fuse-form-kernels` refuses the site
       (`input-scales-differ`). An analysis remark states the ratio;
-    - `largest`: both read the value as it is quantized with the larger scale,
-      so that nothing saturates that did not before. The remark states the
-      error bound of the input in the same units;
+    - `largest`: both read the value that is quantized with the larger scale, so
+      no additional values saturate. A remark states the error bound of the
+      input in the same units;
     - `refuse`: an error at the product.
 
-    Weight scales given per channel are left alone.
+    Weight scales given per channel do not change.
 
-    After this pass with `unequal=requantize` gate and up of every such
-    product have the same weight scale, and with `inputs=largest` the same
-    input.
+    After this pass with `unequal=requantize`, gate and up of every such product
+    have the same weight scale, and with `inputs=largest`, the same input.
 
     Example: `fuse-opt block.mlir --fuse-repair-scales=unequal=requantize`
   }];
   let options = [
     Option<"unequal", "unequal", "std::string", /*default=*/"\"keep\"",
-           "What to do with unequal weight scales: keep, requantize or refuse">,
+           "Action for unequal weight scales: keep, requantize or refuse">,
     Option<"inputs", "inputs", "std::string", /*default=*/"\"keep\"",
-           "What to do with unequal input scales: keep, largest or refuse">
+           "Action for unequal input scales: keep, largest or refuse">
   ];
   let statistics = [
     Statistic<"numUnequal", "pairs-unequal", "Pairs with different scales">,
     Statistic<"numRequantized", "weights-requantized",
-              "Weights brought to the scale of their partner">,
+              "Weights requantized to the larger scale">,
     Statistic<"numInputsMerged", "inputs-merged",
-              "Inputs brought to the scale of their partner">
+              "Inputs merged to the larger scale">
   ];
   let dependentDialects = ["::fuse::FuseDialect"];
 }
@@ -538,37 +532,35 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
 }
 
 def UnfusePass : Pass<"fuse-unfuse"> {
-  let summary = "Replace fused ops by the chains that they stand for";
+  let summary = "Replace fused ops by their chains";
   let description = [{
     Builds the decomposition of every fused op, or of those whose site is in
-    `sites`, and puts each member back where it stood, with its location and
-    discardable attributes. Kernels are undone in the reverse order of their
-    forming. Where the surroundings have changed since then, so that a member
-    can not stand where it stood, the members take the place of the kernel.
+    `sites`. Each member returns to its former place, with its location and
+    discardable attributes. Kernels are unfused in the reverse order of their
+    forming. If other ops have changed since then and a member no longer fits in
+    its place, the members replace the kernel instead.
 
-    In a model, every fused call becomes the calls of its members again, each in
-    its place, and the function with their bodies is removed. `paths` selects
-    sites by the paths of their members and of what is inside of them
-    (docs/PathGlobs.md).
+    In a model, every fused call is replaced by the calls of its members, each
+    in its former place, and the function with their bodies is erased. `paths`
+    selects sites by path globs of their members and the modules in them.
 
-    An id in `sites` that no fused op has is an error that lists those that
-    exist, and so is a glob in `paths` that matches none of these modules.
+    An id in `sites` without a fused op is an error that lists the existing ids.
+    A glob in `paths` without a matching module is an error, too.
 
-    After this pass no fused op and no fused call remains, or none that was
-    selected.
+    After this pass no selected fused op or fused call remains.
 
     Example: `fuse-opt formed.mlir --fuse-unfuse=sites=block#0`
   }];
   let options = [
     ListOption<"sites", "sites", "std::string",
-               "Site ids to undo, all kernels when empty">,
+               "Site ids to unfuse; all kernels if empty">,
     ListOption<"paths", "paths", "std::string",
-               "Path globs of modules whose sites are undone">
+               "Path globs of modules whose sites are unfused">
   ];
   let statistics = [
     Statistic<"numUnfused", "sites-unfused", "Fused ops replaced by chains">,
     Statistic<"numDisplaced", "sites-displaced",
-              "Kernels whose members could not stand where they stood">
+              "Kernels whose members did not fit in their former places">
   ];
   let dependentDialects = ["::fuse::FuseDialect"];
 }

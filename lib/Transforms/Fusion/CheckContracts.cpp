@@ -1,13 +1,13 @@
-//===- CheckContracts.cpp - Fail when a demanded fusion is not there ------===//
+//===- CheckContracts.cpp - Check fusion contracts ------------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A contract is an attribute of a model or a function: how many sites it has,
-// or which modules are in one. The pass changes nothing. What was fused it
-// reads from fused calls and from the origins of fused ops; what keeps other
-// sites from being fused it learns by forming once more, on a copy.
+// A contract is an attribute of a model or a function: the number of its fused
+// sites, or the modules that must be fused. The pass does not change the IR. It
+// finds fused modules in fused calls and in the origins of fused ops. To
+// explain why other sites are not fused, it forms kernels in a copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,19 +28,19 @@ namespace fuse {
 using namespace mlir;
 using namespace fuse;
 
-/// An error about one contract need not list thousands of sites.
+/// Maximum number of notes of one error, for models with thousands of sites.
 static constexpr unsigned kMaxNotes = 40;
 
 namespace {
 
-/// A site that is not fused, and why.
+/// A site that is not fused, and the reason.
 struct Missing {
   Location loc;
   std::string text;
 };
 
-/// What a contract is checked against: the modules that fused sites contain,
-/// how many such sites there are, and what is known of the others.
+/// The state that a contract is checked against: the modules in fused sites,
+/// the number of fused sites, and the reasons why other sites are not fused.
 struct Fusions {
   llvm::StringSet<> modules;
   unsigned sites = 0;
@@ -56,8 +56,8 @@ static std::string toText(StringRef site, const Refusal &refusal) {
   return (site + ": " + text.id + " " + text.name + ": " + text.reason).str();
 }
 
-/// Adds the fused ops of a function, and what keeps its other sites from being
-/// fused.
+/// Adds the fused ops of a function, and the reasons why its other sites are
+/// not fused.
 static void addFunction(FunctionOpInterface function, Fusions &fusions) {
   function->walk([&](FusedOpInterface op) {
     ++fusions.sites;
@@ -65,7 +65,7 @@ static void addFunction(FunctionOpInterface function, Fusions &fusions) {
       for (StringRef path : origins.getAsValueRange<StringAttr>())
         fusions.modules.insert(path);
   });
-  // Forming is tried on a copy, which stands nowhere.
+  // Kernels are formed in a detached copy.
   OwningOpRef<Operation *> copy = function->clone();
   KernelFormation formation;
   auto note = [&](Location at, const std::string &text) {
@@ -86,9 +86,9 @@ static void addFunction(FunctionOpInterface function, Fusions &fusions) {
   (void)formKernels(cast<FunctionOpInterface>(copy.get()), formation);
 }
 
-/// Paths of the members that the id of a refused site names.
+/// Paths of the members in the id of a refused site.
 static SmallVector<std::string> getMembers(StringRef id) {
-  // A site has a number behind it, and names may have such a sign as well.
+  // The id of a call ends in `#<number>`; names may contain `#`, too.
   auto [members, number] = id.rsplit('#');
   if (unsigned value; number.getAsInteger(10, value))
     members = id;
@@ -104,7 +104,7 @@ static SmallVector<std::string> getMembers(StringRef id) {
 }
 
 std::string fuse::describeOtherFamily(FusedCallOp call, Operation *function) {
-  // A group holds whatever its members are.
+  // A group accepts any members.
   if (!isGeneratedKernel(call.getKernel()) || call.getKernel() == "group")
     return "";
   llvm::SetVector<StringRef> formed;
@@ -117,7 +117,7 @@ std::string fuse::describeOtherFamily(FusedCallOp call, Operation *function) {
          ", the pattern asks for " + call.getKernel().str();
 }
 
-/// The modules of which ops are in `function` beside its kernels.
+/// The modules that have ops in `function` outside of its kernels.
 static llvm::StringSet<> collectUnfused(Operation *function) {
   llvm::StringSet<> modules;
   function->walk<WalkOrder::PreOrder>([&](Operation *op) {
@@ -133,13 +133,13 @@ static llvm::StringSet<> collectUnfused(Operation *function) {
   return modules;
 }
 
-/// A fused call counts when its kernel exists: declared in the model, not yet
-/// inlined, or formed in its body.
+/// Collects the fused calls of a model. A fused call counts if its kernel is
+/// declared in the model, not yet inlined, or formed in its body.
 static Fusions collectModel(ModelOp model) {
   Fusions fusions;
   SymbolTableCollection tables;
   Operation *home = model->getParentOp();
-  // The members of a call and the modules inside of them.
+  // Visits the members of a call and the modules in them.
   auto visitModules = [&](FusedCallOp call, auto visit) {
     for (auto name : call.getMembers().getAsRange<SymbolRefAttr>()) {
       NetModuleOp member = lookupModule(tables, call, name);
@@ -149,7 +149,7 @@ static Fusions collectModel(ModelOp model) {
     }
   };
   model->walk([&](FusedCallOp call) {
-    // What a kernel with code of its own leaves is nothing.
+    // A kernel without a body replaces all ops of its members.
     llvm::StringSet<> left;
     if (FlatSymbolRefAttr body = call.getBodyAttr()) {
       auto function = dyn_cast_or_null<FunctionOpInterface>(
@@ -226,7 +226,7 @@ static LogicalResult checkCount(Operation *op, const Fusions &fusions) {
   return diag;
 }
 
-/// `modules` are the paths that exist.
+/// Checks the globs of `fuse.must_fuse`. `modules` are the existing paths.
 static LogicalResult checkModules(Operation *op, const Fusions &fusions,
                                   ArrayRef<std::string> modules) {
   Attribute attr = op->getAttr(kMustFuseAttrName);
@@ -262,7 +262,7 @@ static LogicalResult checkModules(Operation *op, const Fusions &fusions,
       auto reason = fusions.reasons.find(path);
       diag.attachNote() << "'" << path << "': "
                         << (reason == fusions.reasons.end()
-                                ? "no site that was asked for contains it"
+                                ? "no requested site contains it"
                                 : reason->second);
     }
     if (missing.size() > kMaxNotes)
@@ -310,7 +310,7 @@ struct CheckContracts : fuse::impl::CheckContractsPassBase<CheckContracts> {
         });
         check(op, fusions, modules);
       } else {
-        op->emitError("has a fusion contract, but is neither a model nor a "
+        op->emitError("has a fusion contract but is neither a model nor a "
                       "function");
         signalPassFailure();
       }

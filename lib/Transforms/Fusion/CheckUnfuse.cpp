@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The check works on a copy, with the same functions that forming and unfusing
-// use, and compares it with the original, op by op, attributes and locations
-// included. The module itself stays as it is.
+// The check forms and unfuses kernels in a copy, with the functions of those
+// passes. It compares the copy with the original op by op, including attributes
+// and locations. The original does not change.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,7 +62,7 @@ struct CheckUnfuse : fuse::impl::CheckUnfusePassBase<CheckUnfuse> {
       numChecked += counts->fused;
       return WalkResult::advance();
     });
-    // Forming a function knows only of its own sites.
+    // formKernels checks only the sites of its own function.
     for (StringRef site : disable)
       if (!functions.contains(site.rsplit('#').first)) {
         expected->emitError()
@@ -77,7 +77,7 @@ struct CheckUnfuse : fuse::impl::CheckUnfusePassBase<CheckUnfuse> {
   }
 
 private:
-  /// Undoes in `copy` what `expected` does not have.
+  /// Unfuses the sites of `copy` that are not in `expected`.
   static LogicalResult undo(Operation *expected, Operation *copy,
                             const llvm::SetVector<Attribute> &before) {
     if (before.empty())
@@ -86,7 +86,7 @@ private:
     for (Attribute site : collectSites(copy))
       if (!before.contains(site))
         sites.push_back(cast<StringAttr>(site).str());
-    // No site would mean all of them.
+    // An empty list would unfuse all sites.
     if (!sites.empty() && failed(unfuse(copy, sites)))
       return failure();
     for (auto [old, model] :
@@ -100,7 +100,7 @@ private:
     return success();
   }
 
-  /// What fuse-match-modules and fuse-inline-modules do, when asked for.
+  /// Runs fuse-match-modules and fuse-inline-modules if there are patterns.
   LogicalResult fusePatterns(Operation *root,
                              const llvm::SetVector<Attribute> &before) {
     if (patterns.empty())

@@ -1,4 +1,4 @@
-//===- Explain.cpp - Which sites are fused, which not, and why ------------===//
+//===- Explain.cpp - Explain the fusion of each site ----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -74,7 +74,7 @@ SiteGain &SiteGain::operator+=(const SiteGain &other) {
   return *this;
 }
 
-/// What the kernels of a function gain together, if there are any.
+/// The total gain of the kernels of a function, or nothing without kernels.
 static std::optional<SiteGain> sumKernels(Operation *function, int64_t tokens) {
   SmallVector<FusedOpInterface> kernels;
   function->walk([&](FusedOpInterface kernel) { kernels.push_back(kernel); });
@@ -86,9 +86,9 @@ static std::optional<SiteGain> sumKernels(Operation *function, int64_t tokens) {
   return sum;
 }
 
-/// What a refused chain of modules would gain. Its bodies are fused on the
-/// side; without bodies, what the members hand to each other need not be
-/// written and read.
+/// The gain that a refused chain of modules would have. Its bodies are fused in
+/// a temporary function. Without bodies, the gain is the traffic of the values
+/// between members.
 static std::optional<SiteGain> predictGain(const ModuleSite &site,
                                            SymbolTableCollection &tables,
                                            int64_t tokens) {
@@ -103,7 +103,7 @@ static std::optional<SiteGain> predictGain(const ModuleSite &site,
     KernelFormation formation;
     formation.onRefusal = [](StringRef, const Refusal &, Location,
                              Operation *) {};
-    // What is fused on the side is no news.
+    // Kernels of the temporary function are not reported.
     formation.onFused = [](StringRef, FusedOpInterface) {};
     ScopedDiagnosticHandler silence(function->getContext(),
                                     [](Diagnostic &) {});
@@ -119,8 +119,8 @@ static std::optional<SiteGain> predictGain(const ModuleSite &site,
   return gain;
 }
 
-/// What the op of a refused site would gain if it were one kernel with the
-/// layer ops that it reads from and those that read from it.
+/// The gain that the op of a refused site would have as one kernel with the
+/// layer ops that produce its operands and those that use its results.
 static std::optional<SiteGain> predictGain(Operation *op, int64_t tokens) {
   SiteGain gain;
   auto addEdge = [&](Value value) {
@@ -146,7 +146,7 @@ static std::optional<SiteGain> predictGain(Operation *op, int64_t tokens) {
 //===----------------------------------------------------------------------===//
 
 static std::string toText(Location loc) {
-  // A kernel has the locations of all its members; the first will do.
+  // The location of a kernel lists all members; the report shows the first.
   while (auto fused = dyn_cast<FusedLoc>(loc)) {
     if (fused.getLocations().empty())
       break;
@@ -161,7 +161,7 @@ static std::string toText(Location loc) {
   return text;
 }
 
-/// A recipe without the name of the attribute.
+/// The text of a recipe without the name of the attribute.
 static std::string toText(RecipeAttr recipe) {
   std::string text;
   llvm::raw_string_ostream(text) << recipe;
@@ -213,7 +213,7 @@ static Operation *getBody(FusedCallOp call, SymbolTableCollection &tables) {
               : nullptr;
 }
 
-/// The tied parameters of a member and of the modules in it.
+/// Collects the tied parameters of a member and of the modules in it.
 static void collectTies(Operation *member, std::vector<std::string> &tied) {
   member->walk([&](ParameterOp parameter) {
     if (std::optional<StringRef> owner = parameter.getTiedTo())
@@ -221,9 +221,9 @@ static void collectTies(Operation *member, std::vector<std::string> &tied) {
   });
 }
 
-/// A chain of modules that was matched; it is refused where its body forms no
-/// kernel, or one of another family than its pattern asks for. `reasons` has
-/// the first refusal in each function.
+/// Reports a matched chain of modules. It counts as refused if its body forms
+/// no kernel, or only kernels of other families than the pattern requests.
+/// `reasons` has the first refusal in each function.
 static SiteReport reportCall(FusedCallOp call, SymbolTableCollection &tables,
                              const DenseMap<Operation *, SiteReport> &reasons,
                              int64_t tokens) {
@@ -235,7 +235,7 @@ static SiteReport reportCall(FusedCallOp call, SymbolTableCollection &tables,
     auto reason = reasons.find(body);
     if (reason != reasons.end()) {
       report = reason->second;
-      report.detail = "no kernel forms of the members; " + report.detail;
+      report.detail = "the members form no kernel; " + report.detail;
     } else {
       other = "the members form no kernel, the pattern asks for " +
               call.getKernel().str();
@@ -280,9 +280,8 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
   if (options.patterns.empty() &&
       !(options.target.empty() && options.libraries.empty()))
     return emitError(root->getLoc())
-           << "without patterns, nothing asks for a declared kernel; expected "
-              "no "
-           << (options.target.empty() ? "libraries" : "target");
+           << (options.target.empty() ? "libraries" : "target")
+           << " has no effect without patterns";
   SymbolTableCollection before;
   matching.onRefusal = [&](const ModuleSite &site) {
     refused.push_back(reportRefusal(site.id, "modules", *site.refusal,
@@ -303,8 +302,7 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
         return failure();
   }
 
-  // The first refusal of each function, by which a body without a kernel is
-  // explained.
+  // The first refusal of each function, which explains a body without kernels.
   DenseMap<Operation *, SiteReport> reasons;
   FunctionOpInterface current;
   KernelFormation formation;
@@ -315,9 +313,9 @@ llvm::FailureOr<Explanation> fuse::explain(Operation *root,
     reasons.try_emplace(current, refused.back());
     refused.back().gain = predictGain(op, options.tokens);
   };
-  // The report says it; for remarks, the module itself stays as it is.
+  // Kernels are in the report, so they get no remarks.
   formation.onFused = [](StringRef, FusedOpInterface) {};
-  // Forwards stay as they are; what is fused of them is in functions.
+  // Forwards do not change: their fused members are in functions.
   SmallVector<FunctionOpInterface> functions;
   copy->walk<WalkOrder::PreOrder>([&](Operation *op) {
     if (isa<ModelOp>(op))

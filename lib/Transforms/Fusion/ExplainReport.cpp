@@ -13,9 +13,9 @@
 using namespace mlir;
 using namespace fuse;
 
-/// The columns of a site, as every format shows them.
+/// The columns of a site, the same in all formats.
 static SmallVector<std::string> getColumns(const SiteReport &site) {
-  // In brackets, what a refused site would gain.
+  // The predicted gain of a refused site is in parentheses.
   auto number = [&](std::optional<int64_t> value) {
     if (!value)
       return std::string("-");

@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// The first op that can not be in a group, and why.
+/// The first op that cannot be in a group, and the reason.
 static std::optional<std::pair<RefusalKind, Operation *>>
 findObstacle(Block &block, bool disabled) {
   for (Operation &op : block.without_terminator()) {
@@ -29,7 +29,7 @@ findObstacle(Block &block, bool disabled) {
   return std::nullopt;
 }
 
-/// Moves all of `block` but its terminator into a group.
+/// Moves all ops of `block` except its terminator into a group.
 static GroupOp moveIntoGroup(Block &block, StringAttr id,
                              RoundingAttr rounding) {
   Operation *terminator = block.getTerminator();
@@ -49,7 +49,7 @@ static GroupOp moveIntoGroup(Block &block, StringAttr id,
           origins.push_back(name.getName());
       return WalkResult::advance();
     });
-    // Values that a nested region reads are operands of the group as well.
+    // Values that nested regions read are operands of the group, too.
     op.walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
         if (operand.getParentBlock() == &block &&
@@ -98,7 +98,7 @@ KernelFormationCounts fuse::formGroup(FunctionOpInterface function,
   if (!region.hasOneBlock() || region.front().without_terminator().empty())
     return counts;
   Block &block = region.front();
-  // A second run finds what the first has made.
+  // The function was already grouped by an earlier run.
   if (isa<GroupOp>(block.front()) &&
       llvm::hasSingleElement(block.without_terminator()))
     return counts;

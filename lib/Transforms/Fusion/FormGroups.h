@@ -11,11 +11,10 @@
 
 namespace fuse {
 
-/// The site of the group that a function becomes: `<function>#0`.
+/// The site id of the group in a function: `<function>#0`.
 mlir::StringAttr getGroupSite(mlir::FunctionOpInterface function);
 
-/// Replaces everything in `function` by one `fuse.group`, or says in a remark
-/// why that can not be.
+/// Moves all ops of `function` into one `fuse.group`, or refuses with a remark.
 KernelFormationCounts formGroup(mlir::FunctionOpInterface function,
                                 const KernelFormation &formation,
                                 RoundingAttr rounding);

@@ -4,15 +4,14 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// First all sites are matched without changing anything, activations before
-// norms, so that an MLP takes the norm in front of it. Then the matches of a
-// block are replaced from the first to the last, which is the order that
-// unfusing reverses.
+// First, all sites are matched without changing the IR, activations before
+// norms, so that an MLP includes the norm before it. Then the matches of a
+// block are replaced from the first to the last; unfusing reverses this order.
 //
 //===----------------------------------------------------------------------===//
 
 #include "FormGroups.h"
-#include "KernelFromMatch.h"
+#include "KernelFromChain.h"
 #include "fuse/Analysis/ChainMatch.h"
 #include "fuse/IR/FuseOps.h"
 #include "fuse/Transforms/ModuleFusion.h"
@@ -44,10 +43,10 @@ struct Site {
   Operation *op;
   FunctionOpInterface function;
   unsigned number = 0;
-  /// Made when somebody asks: a model has many sites, half of which are taken
-  /// by the kernel of another one.
+  /// Created on demand: about half of the sites of a model are members of the
+  /// kernel of another site and need no id.
   StringAttr id = {};
-  std::optional<KernelMatch> match = std::nullopt;
+  std::optional<ChainMatch> match = std::nullopt;
   std::optional<Refusal> refusal = std::nullopt;
 
   StringAttr getId() {
@@ -85,7 +84,7 @@ static void remarkFused(Site &site, Location loc) {
     return;
   std::string members =
       llvm::join(llvm::map_range(site.match->members,
-                                 [](const KernelMatch::Member &member) {
+                                 [](const ChainMatch::Member &member) {
                                    return member.name.str();
                                  }),
                  ", ");
@@ -105,7 +104,7 @@ static void remarkFused(Site &site, Location loc) {
 static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
                                        const KernelFormation &formation) {
   SmallVector<Site, 0> sites;
-  // An id is never given twice, also when some kernels exist already.
+  // Existing kernels keep their ids, which are not assigned again.
   DenseSet<Attribute> taken;
   function->walk([&](FusedOpInterface op) { taken.insert(op.getSiteAttr()); });
   unsigned number = 0;
@@ -115,10 +114,10 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
     return number++;
   };
   function->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    // A function inside is a pass's own business.
+    // Nested functions are visited by their own pass instance.
     if (op != function && isa<FunctionOpInterface, GroupOp>(op))
       return WalkResult::skip();
-    // The ops in a kernel were numbered too.
+    // The ops that a kernel replaced were numbered, too.
     if (isa<FusedOpInterface>(op))
       for (StringRef clause : {"norm", "activation"})
         number += op->hasAttr(clause);
@@ -126,8 +125,8 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
       sites.push_back({op, function, getNextNumber()});
     return WalkResult::advance();
   });
-  KernelMatcher matcher;
-  // Ops that the kernel of another site has as members.
+  ChainMatcher matcher;
+  // Members of the kernels matched so far.
   DenseSet<Operation *> members;
   auto matchOne = [&](Site &site) {
     if (members.contains(site.op))
@@ -145,14 +144,14 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
       site.refusal = *refusal;
       return;
     }
-    KernelMatch &match = std::get<KernelMatch>(result);
+    ChainMatch &match = std::get<ChainMatch>(result);
     if (!formation.families.empty() &&
         !llvm::is_contained(formation.families, getName(match.family).str())) {
       site.refusal = Refusal{RefusalKind::FamilyNotRequested, site.op};
       return;
     }
     matcher.claim(match);
-    for (const KernelMatch::Member &member : match.members)
+    for (const ChainMatch::Member &member : match.members)
       members.insert(member.op);
     site.match = std::move(match);
   };
@@ -165,16 +164,16 @@ static SmallVector<Site, 0> matchSites(FunctionOpInterface function,
   return sites;
 }
 
-/// Replaces the chain of a site, or refuses it when the kernel would not mean
-/// that chain.
+/// Replaces the chain of a site. Refuses the site if the kernel's decomposition
+/// is not that chain.
 static bool replaceChain(Site &site, RoundingMode mode,
                          const KernelFormation &formation) {
-  KernelMatch &match = *site.match;
+  ChainMatch &match = *site.match;
   if (Operation *user = match.getUserBeforeAnchor()) {
     site.refusal = Refusal{RefusalKind::ResultUsedBeforeOperands, user};
     return false;
   }
-  FusedOpInterface kernel = createKernelFromMatch(match, mode, site.getId());
+  FusedOpInterface kernel = createKernelFromChain(match, mode, site.getId());
   if (!kernel) {
     site.refusal = Refusal{RefusalKind::NotReversible, match.anchor};
     return false;
@@ -186,19 +185,19 @@ static bool replaceChain(Site &site, RoundingMode mode,
   for (auto [value, result] :
        llvm::zip_equal(match.getResults(), kernel->getResults()))
     value.replaceAllUsesWith(result);
-  // A member is only used by other members now.
-  for (const KernelMatch::Member &member : match.members)
+  // Members are now used only by other members.
+  for (const ChainMatch::Member &member : match.members)
     member.op->dropAllUses();
-  for (const KernelMatch::Member &member : match.members)
+  for (const ChainMatch::Member &member : match.members)
     member.op->erase();
   return true;
 }
 
-/// Notes the ops that undoing `kernel` relies on: itself, and those between
-/// which its members stood.
-static void collectStretch(Operation *kernel, ProvenanceAttr provenance,
-                           DenseSet<Operation *> &stretch) {
-  stretch.insert(kernel);
+/// Adds the ops that unfusing `kernel` relies on: the kernel, and the ops in
+/// the range of its former members.
+static void collectOccupied(Operation *kernel, ProvenanceAttr provenance,
+                            DenseSet<Operation *> &occupied) {
+  occupied.insert(kernel);
   if (!provenance || provenance.getPlaces().empty())
     return;
   ArrayRef<int64_t> places = provenance.getPlaces();
@@ -207,32 +206,32 @@ static void collectStretch(Operation *kernel, ProvenanceAttr provenance,
                   static_cast<int64_t>(places.size()) - before;
   Operation *op = kernel;
   for (; before > 0 && (op = op->getPrevNode()); --before)
-    stretch.insert(op);
+    occupied.insert(op);
   op = kernel;
   for (; after > 0 && (op = op->getNextNode()); --after)
-    stretch.insert(op);
+    occupied.insert(op);
 }
 
-/// The first op between the members of `match`, both ends included, that is in
-/// `stretch`, or null.
-static Operation *findOverlap(KernelMatch &match,
-                              const DenseSet<Operation *> &stretch) {
-  if (stretch.empty())
+/// The first op from the first to the last member of `match` that is in
+/// `occupied`, or null.
+static Operation *findOverlap(ChainMatch &match,
+                              const DenseSet<Operation *> &occupied) {
+  if (occupied.empty())
     return nullptr;
   Operation *first = match.anchor, *last = match.anchor;
-  for (const KernelMatch::Member &member : match.members) {
+  for (const ChainMatch::Member &member : match.members) {
     if (member.op->isBeforeInBlock(first))
       first = member.op;
     if (last->isBeforeInBlock(member.op))
       last = member.op;
   }
   for (Operation *op = first; op != last->getNextNode(); op = op->getNextNode())
-    if (stretch.contains(op))
+    if (occupied.contains(op))
       return op;
   return nullptr;
 }
 
-/// The options name only what exists.
+/// Checks that the options name existing families, roundings and sites.
 static LogicalResult verifyOptions(FunctionOpInterface function,
                                    const KernelFormation &formation,
                                    MutableArrayRef<Site> sites) {
@@ -279,7 +278,7 @@ fuse::formKernels(FunctionOpInterface function,
   if (failed(verifyOptions(function, formation, sites)))
     return failure();
   RoundingMode mode = *symbolizeRoundingMode(formation.rounding);
-  // What is in a group keeps its roundings, whatever the others may skip.
+  // The members of a group always keep their roundings.
   if (isGroup)
     return formGroup(function, formation,
                      RoundingAttr::getExact(function->getContext()));
@@ -287,11 +286,11 @@ fuse::formKernels(FunctionOpInterface function,
   for (Site &site : sites)
     if (site.match)
       matched[site.match->anchor->getBlock()].push_back(&site);
-  // Undoing goes from the last kernel of a block to the first. Kernels that an
-  // earlier run has formed are out of that order and must stay out of the way.
-  DenseSet<Operation *> stretch;
+  // Unfusing goes from the last kernel of a block to the first. Kernels of an
+  // earlier run do not follow this order, so new kernels must not overlap them.
+  DenseSet<Operation *> occupied;
   function->walk([&](FusedOpInterface kernel) {
-    collectStretch(kernel, kernel.getProvenanceAttr(), stretch);
+    collectOccupied(kernel, kernel.getProvenanceAttr(), occupied);
   });
   KernelFormationCounts counts;
   for (auto &[block, order] : matched) {
@@ -299,7 +298,7 @@ fuse::formKernels(FunctionOpInterface function,
       return a->match->anchor->isBeforeInBlock(b->match->anchor);
     });
     for (Site *site : order) {
-      if (Operation *op = findOverlap(*site->match, stretch))
+      if (Operation *op = findOverlap(*site->match, occupied))
         site->refusal = Refusal{RefusalKind::OverlapsKernel, op};
       else
         counts.fused += replaceChain(*site, mode, formation);

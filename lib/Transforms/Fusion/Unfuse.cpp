@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels of one block are undone from the last to the first. They were formed
-// from the first to the last, so each finds the block as its forming left it,
-// and `places` lead every member back to where it stood.
+// The kernels of a block are formed from the first to the last and unfused from
+// the last to the first. Each kernel therefore finds the block in the state
+// that its forming left, and `places` restores the position of every member.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +25,11 @@ namespace fuse {
 using namespace mlir;
 using namespace fuse;
 
-/// Moves members to where `provenance` says they stood. `kernel` still stands
-/// where the kernel is.
+/// Moves members to their places in `provenance`. `kernel` is still in the
+/// block and marks its own position.
 static void placeMembers(Operation *kernel, ArrayRef<Operation *> members,
                          ProvenanceAttr provenance) {
-  // The ops of the stretch that are no members, as far as they still exist.
+  // The ops between the members that are not members and still exist.
   ArrayRef<int64_t> places = provenance.getPlaces();
   int64_t numOthers =
       *llvm::max_element(places) + 1 - static_cast<int64_t>(places.size());
@@ -47,7 +47,7 @@ static void placeMembers(Operation *kernel, ArrayRef<Operation *> members,
     others.push_back(last = next);
   }
 
-  // Fixed now, so that members which go there follow each other.
+  // Computed before any move, so that members moved there stay in order.
   Block *block = kernel->getBlock();
   Block::iterator end = std::next(last->getIterator());
   SmallVector<unsigned> order =
@@ -55,7 +55,7 @@ static void placeMembers(Operation *kernel, ArrayRef<Operation *> members,
   llvm::sort(order,
              [&](unsigned a, unsigned b) { return places[a] < places[b]; });
   for (auto [rank, index] : llvm::enumerate(order)) {
-    // So many of the others stand before this member.
+    // Number of other ops before this member.
     int64_t before = places[index] - static_cast<int64_t>(rank);
     if (before < numBefore)
       members[index]->moveBefore(others[before]);
@@ -68,7 +68,7 @@ static void placeMembers(Operation *kernel, ArrayRef<Operation *> members,
   }
 }
 
-/// Whether every member stands behind its operands and before its users.
+/// Whether every member is after its operands and before its users.
 static bool isPlacedRight(ArrayRef<Operation *> members) {
   for (Operation *member : members) {
     Block *block = member->getBlock();
@@ -86,7 +86,7 @@ static bool isPlacedRight(ArrayRef<Operation *> members) {
   return true;
 }
 
-/// Undoes one kernel. Returns whether its members stand where they stood.
+/// Unfuses one kernel. Returns whether its members are in their former places.
 static bool unfuseOne(FusedOpInterface op) {
   Operation *kernel = op;
   OpBuilder builder(kernel);
@@ -110,7 +110,8 @@ static bool unfuseOne(FusedOpInterface op) {
 
 namespace {
 
-/// Which kernels and fused calls a caller wants undone, and what there is.
+/// The kernels and fused calls to unfuse, by site or path. Records the existing
+/// sites for messages.
 class Selection {
 public:
   Selection(ArrayRef<std::string> sites, ArrayRef<std::string> paths)
@@ -121,11 +122,11 @@ public:
 
   LogicalResult parsePaths(Operation *root);
   bool isWhole() const { return sites.empty() && paths.empty(); }
-  /// Whether paths are asked for, so that origins count.
+  /// Whether sites are selected by path, which needs their origins.
   bool hasPaths() const { return !paths.empty(); }
-  /// Whether to undo a site whose members are the modules in `origins`.
+  /// Whether to unfuse a site whose members are the modules in `origins`.
   bool contains(StringAttr site, ArrayRef<StringRef> origins);
-  /// Everything that was asked for exists.
+  /// Checks that every selected site and path exists.
   LogicalResult verify(Operation *root) const;
 
 private:
@@ -162,7 +163,7 @@ bool Selection::contains(StringAttr site, ArrayRef<StringRef> origins) {
 
 LogicalResult Selection::verify(Operation *root) const {
   auto fail = [&](const Twine &what) -> LogicalResult {
-    // An error about one site out of thousands need not name them all.
+    // Keeps the message short in a model with thousands of sites.
     constexpr size_t maxNames = 32;
     InFlightDiagnostic diag = root->emitError(what);
     if (known.empty())
@@ -183,8 +184,8 @@ LogicalResult Selection::verify(Operation *root) const {
   return success();
 }
 
-/// Paths of the members of a fused call and of the modules inside of them: what
-/// its kernel has as origins, so that both go together.
+/// Paths of the members of a fused call and of the modules in them. These are
+/// also the origins of its kernel, so one path selects both.
 static SmallVector<std::string> getMemberPaths(FusedCallOp call,
                                                SymbolTableCollection &tables) {
   SmallVector<std::string> paths;
@@ -208,8 +209,8 @@ FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
   llvm::SetVector<Operation *> bodies;
   auto undo = [&](Operation *function) {
     counts.unfused += ops.size() + calls.size();
-    // Post-order visits a block from its first op to its last. Nobody will see
-    // what a body would be.
+    // Post-order visits a block from its first op to its last. Bodies of fused
+    // calls are erased, so they need no unfusing.
     if (!bodies.contains(function))
       for (FusedOpInterface op : llvm::reverse(ops))
         counts.displaced += !unfuseOne(op);
@@ -217,8 +218,8 @@ FailureOr<UnfuseCounts> fuse::unfuse(Operation *root,
     ops.clear();
     calls.clear();
   };
-  // Nothing can be missing of a whole model, so that each function is undone
-  // when it was seen.
+  // Without a selection, no site can be missing, so each function is unfused
+  // right after its walk.
   bool isWhole = selection.isWhole();
   root->walk([&](Operation *op) {
     if (auto kernel = dyn_cast<FusedOpInterface>(op)) {

@@ -220,7 +220,7 @@ FailureOr<unsigned> PackWeights::pack(RecipeAttr layout) {
       for (StringAttr source : recipe.getSources())
         if (llvm::is_contained(taken.getSources(), source)) {
           call.emitError() << "parameter '" << source.getValue()
-                           << "' is wanted in two layouts: as " << recipe
+                           << "' is needed in two layouts: as " << recipe
                            << " and as " << taken << " by site '"
                            << call.getSite() << "'";
           return WalkResult::interrupt();

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Observers are results, not calls into a runtime: whatever runs the function
-// can look at them, and the compiled function has no side effects.
+// Observed values are results, not arguments of runtime calls: every caller can
+// read them, and the compiled function has no side effects.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,11 +38,11 @@ struct ObserveActivations
     auto returns = function.getOps<func::ReturnOp>();
     if (!function.getBody().hasOneBlock() || returns.empty()) {
       function.emitError() << "'" << function.getName()
-                           << "' has control flow between blocks, so that "
-                              "observed values may not reach its return";
+                           << "' has several blocks, so that observed values "
+                              "may not dominate its return";
       return signalPassFailure();
     }
-    // Linears that read the same value share an observer.
+    // Linears that read the same value share one result.
     llvm::MapVector<Value, SmallVector<Attribute>> readers;
     Builder builder(&getContext());
     for (auto &[op, name] : nameLinears(function)) {
@@ -59,10 +59,10 @@ struct ObserveActivations
                                        .category("quant")
                                        .subCategory(DEBUG_TYPE))
           << remark::reason("{0}", isFloat ? "the linear is in a nested region"
-                                           : "the linear is quantized already");
+                                           : "the linear is already quantized");
     }
     func::ReturnOp terminator = *returns.begin();
-    // An earlier run has observers already.
+    // Values that an earlier run observes are not added again.
     for (auto [index, value] : llvm::enumerate(terminator.getOperands()))
       if (function.getResultAttr(index, "fuse.observed"))
         readers.erase(value);

@@ -4,11 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Scales are given by the names of linears, so names are checked first, in both
-// directions: a scale that no linear reads and a linear without a scale are
-// errors before anything changes. Linears that read one value with one scale
-// share the op that quantizes it, because a kernel forms only of linears with
-// one input.
+// A scale table names linears. Both directions are checked before the IR
+// changes: an entry without a linear and a linear without an entry are errors.
+// Linears that read one value with one scale share the op that quantizes it,
+// because the linears of a kernel must have the same input.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +29,7 @@ namespace fuse {
 using namespace mlir;
 using namespace fuse;
 
-/// The storage type that an option names, or null.
+/// Parses the option `type`; null if the type is unknown.
 static Type parseStorageType(MLIRContext *context, StringRef name) {
   if (name == "f8E4M3FN")
     return Float8E4M3FNType::get(context);
@@ -43,7 +42,7 @@ static Type parseStorageType(MLIRContext *context, StringRef name) {
 
 namespace {
 
-/// What is done with the input of a linear.
+/// How the input of a linear is quantized.
 enum class Activations { Static, PerToken, PerTensor, None };
 
 } // namespace
@@ -119,8 +118,8 @@ private:
     return success();
   }
 
-  /// Every entry is a linear, and every linear has an entry unless some may
-  /// stay as they are.
+  /// Checks that every entry names a linear, and that every linear has an entry
+  /// unless `allow-missing` is set.
   LogicalResult
   verifyNames(const llvm::MapVector<Operation *, std::string> &names,
               const ScaleTable &table) {
@@ -131,7 +130,7 @@ private:
       if (!llvm::is_contained(llvm::make_second_range(names), name)) {
         InFlightDiagnostic diag = getOperation().emitError();
         diag << "scales are given for '" << name
-             << "', which is no linear; the linears are ";
+             << "', which is not a linear; the linears are ";
         listNames(diag);
         return diag;
       }
@@ -139,9 +138,8 @@ private:
       return success();
     for (const auto &[op, name] : names)
       if (table.find(name) == table.end())
-        return op->emitError()
-               << "no scales are given for linear '" << name
-               << "'; allow-missing leaves such linears as they are";
+        return op->emitError() << "no scales are given for linear '" << name
+                               << "'; allow-missing skips such linears";
     return success();
   }
 
@@ -150,18 +148,17 @@ private:
     RankedTensorType xType = linear.getX().getType();
     if (!isa<Float16Type, BFloat16Type, Float32Type>(xType.getElementType()) ||
         linear.getWeight().getDefiningOp<DequantizeOp>())
-      return linear.emitOpError() << "'" << name << "' is quantized already";
+      return linear.emitOpError() << "'" << name << "' is already quantized";
     if (inputs == Activations::PerToken && xType.getRank() < 2)
-      return linear.emitOpError()
-             << "'" << name << "' reads one token of type " << xType
-             << "; activations=per_tensor gives it a scale";
+      return linear.emitOpError() << "'" << name << "' reads one token of type "
+                                  << xType << "; use activations=per_tensor";
     OpBuilder builder(linear);
     FloatAttr weightScale =
         scales.weight ? builder.getF64FloatAttr(*scales.weight) : FloatAttr();
     Value channelScale;
     if (!scales.weight)
       channelScale = addChannelScale(name, linear.getWeight());
-    // A weight that can not be stored is an error before anything changes.
+    // Checked first, so that the IR does not change before an error.
     if (failed(checkWeight(linear, name)))
       return failure();
     FloatAttr inputScale;
@@ -192,7 +189,7 @@ private:
     return success();
   }
 
-  /// The caller can pass a weight as it is stored.
+  /// Checks that the caller can pass the stored weight.
   LogicalResult checkWeight(LinearOp linear, StringRef name) {
     if (weights == "quantize")
       return success();
@@ -200,16 +197,16 @@ private:
     auto argument = dyn_cast<BlockArgument>(weight);
     if (!argument || argument.getOwner() != &getOperation().front())
       return linear.emitOpError()
-             << "'" << name << "' has a weight that is computed; "
+             << "'" << name << "' has a computed weight; "
              << "weights=stored needs an argument of the function";
     if (!weight.hasOneUse())
       return linear.emitOpError()
              << "'" << name << "' shares its weight with another op; "
-             << "weights=stored needs one that it alone reads";
+             << "weights=stored needs a weight without other users";
     return success();
   }
 
-  /// The stored weight of a linear: quantized here, or by the caller.
+  /// The stored weight of a linear, quantized in the function or by the caller.
   Value storeWeight(OpBuilder &builder, LinearOp linear, FloatAttr scale,
                     Value channelScale) {
     Value weight = linear.getWeight();
@@ -226,8 +223,8 @@ private:
     return weight;
   }
 
-  /// An op in front of `linear` that quantizes its input in the same way, as
-  /// `isSame` tells. Linears that share it become members of one kernel.
+  /// An op before `linear` that quantizes the same input and satisfies
+  /// `isSame`, or null. Linears that share it can be members of one kernel.
   template <typename OpTy>
   OpTy findShared(LinearOp linear, function_ref<bool(OpTy)> isSame) {
     for (Operation *user : linear.getX().getUsers())
@@ -266,7 +263,7 @@ private:
         ScaleScopeAttr::get(&getContext(), scope), linear.getX());
   }
 
-  /// A new argument with the scales of a weight's output channels.
+  /// Adds an argument with the scales of a weight's output channels.
   Value addChannelScale(StringRef name, Value weight) {
     func::FuncOp function = getOperation();
     Builder builder(&getContext());

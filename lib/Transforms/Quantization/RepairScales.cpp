@@ -1,15 +1,15 @@
-//===- RepairScales.cpp - Gate and up projections of different scales -----===//
+//===- RepairScales.cpp - Unify scales of gate and up projections ---------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Checkpoints often have gate and up projections with a scale each, which
-// kernels that treat both as one matrix can not have. Weights keep their own
-// scales, or those with the smaller one are brought to the larger, where
-// nothing saturates: what that adds to an error is bounded and in the remark.
-// Inputs are one value that two ops quantize; with `largest` both linears read
-// what the larger scale makes of it.
+// Gate and up projections often have different weight scales, which kernels
+// that store both as one matrix do not support. By default, weights keep their
+// scales. With `requantize`, the weight with the smaller scale is requantized
+// to the larger one, where nothing saturates; the remark states the error
+// bound. The input of both may be quantized twice, with different scales. With
+// `largest`, both read the value that is quantized with the larger scale.
 //
 //===----------------------------------------------------------------------===//
 
@@ -57,7 +57,7 @@ static std::optional<UnequalInputs> symbolizeInputs(StringRef name) {
       .Default(std::nullopt);
 }
 
-/// The projections of `product` when both read stored values.
+/// The projections of `product`, if both read stored values.
 static std::optional<Projections> getProjections(GatedMulOp product) {
   for (auto [first, second] : {std::pair(product.getLhs(), product.getRhs()),
                                std::pair(product.getRhs(), product.getLhs())}) {
@@ -70,13 +70,13 @@ static std::optional<Projections> getProjections(GatedMulOp product) {
   return std::nullopt;
 }
 
-/// The comparison is that of the numbers a kernel sees.
+/// Scales are compared in f32, the type in which kernels use them.
 static float toF32(FloatAttr scale) {
   return static_cast<float>(scale.getValueAsDouble());
 }
 
-/// What quantization adds to a value at most: relative to the value, and
-/// absolute in units of the scale.
+/// Upper bounds of the quantization error of a value: relative to the value,
+/// and absolute in units of the scale.
 static std::pair<double, double> getErrorBound(Type storage) {
   if (isa<Float8E4M3FNType>(storage))
     return {0x1p-4, 0x1p-10};
@@ -85,7 +85,7 @@ static std::pair<double, double> getErrorBound(Type storage) {
   return {0.0, 0.5};
 }
 
-/// Brings the weight of `linear` from its own scale to `scale`.
+/// Requantizes the weight of `linear` from its current scale to `scale`.
 static void requantize(LinearOp linear, FloatAttr scale) {
   OpBuilder builder(linear);
   RankedTensorType type = linear.getWeight().getType();
@@ -149,7 +149,8 @@ private:
     return larger.getValueAsDouble() / smaller.getValueAsDouble();
   }
 
-  /// Says that a projection has the larger scale now, and what that costs.
+  /// Emits a remark that a projection now has the larger scale, with the error
+  /// bounds.
   static void report(LinearOp changed, const remark::RemarkOpts &opts,
                      StringRef projection, FloatAttr larger, FloatAttr smaller,
                      Type storage) {
@@ -194,7 +195,7 @@ private:
     return success();
   }
 
-  /// Lets both read what the one with the larger scale reads.
+  /// Makes both projections read the input with the larger scale.
   LogicalResult repairInputs(GatedMulOp product, Projections pair,
                              UnequalInputs mode) {
     auto gateInput = pair.gate.getX().getDefiningOp<QuantizeOp>();

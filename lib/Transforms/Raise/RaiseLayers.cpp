@@ -5,9 +5,10 @@
 //===----------------------------------------------------------------------===//
 //
 // Tensors are visited from the last to the first, each viewed as a scalar
-// expression, so that the largest formula wins and what it covers is dead when
-// its turn comes. Layers that their formula gives away come first; sums and
-// products of two tensors follow, which only their neighbours tell apart.
+// expression. The largest formula therefore matches first, and the ops inside
+// of it are dead when they are visited. Layers with a distinctive formula are
+// raised first. Sums and products of two tensors follow, because only adjacent
+// layers distinguish them from other arithmetic.
 //
 //===----------------------------------------------------------------------===//
 
@@ -88,13 +89,14 @@ Value LayerRaiser::getVector(const LayerRoot &root, const Expr *expr, int dim,
   return {};
 }
 
-Value LayerRaiser::miss(const LayerRoot &root, const Expr *anchor,
-                        StringRef layer, RefusalKind kind, const Expr *at,
-                        std::string detail) {
+Value LayerRaiser::refuse(const LayerRoot &root, const Expr *anchor,
+                          StringRef layer, RefusalKind kind, const Expr *at,
+                          std::string detail) {
   Operation *op = at->owner ? at->owner : root.op();
   Operation *key = anchor->owner ? anchor->owner : root.op();
-  misses.insert({key, LayerMiss{layer, kind, op->getName().getStringRef(),
-                                op->getLoc(), std::move(detail), root.op()}});
+  refusals.insert(
+      {key, LayerRefusal{layer, kind, op->getName().getStringRef(),
+                         op->getLoc(), std::move(detail), root.op()}});
   return {};
 }
 
@@ -102,8 +104,8 @@ Value LayerRaiser::miss(const LayerRoot &root, const Expr *anchor,
 // Pass
 //===----------------------------------------------------------------------===//
 
-/// A refusal that says nothing once a smaller formula around the same op was
-/// raised: the rest is then an op of its own.
+/// Whether a refusal is dropped if a smaller formula around the same op is
+/// raised. The rest of the formula is then a separate op.
 static bool yieldsToSmaller(RefusalKind kind) {
   return kind == RefusalKind::RaiseWeightShape;
 }
@@ -113,8 +115,8 @@ static remark::RemarkOpts getRemarkOpts(StringRef layer) {
       DEBUG_TYPE);
 }
 
-/// The blocks of a function, those inside of others first. Raising may erase
-/// blocks together with the ops that hold them.
+/// The blocks of a function, nested ones first, because raising may erase ops
+/// with the blocks inside of them.
 static SmallVector<Block *> getBlocks(Operation *function) {
   SmallVector<Block *> blocks;
   function->walk([&](Block *block) {
@@ -134,18 +136,18 @@ public:
   BlockRaiser(Block &block, ArrayRef<Matcher> matchers)
       : block(block), matchers(matchers) {}
 
-  /// Returns how many layers were raised.
+  /// Returns the number of raised layers.
   unsigned run();
 
-  /// Says what was refused, in the order of the block.
-  unsigned emitMisses();
+  /// Emits a remark for every refusal, in program order. Returns their number.
+  unsigned emitRefusals();
 
 private:
   std::optional<LayerRoot> getRoot(TensorExprs &exprs, OpResult value);
 
   Block &block;
   ArrayRef<Matcher> matchers;
-  SmallVector<LayerMiss> misses;
+  SmallVector<LayerRefusal> refusals;
 };
 
 struct RaiseLayers : fuse::impl::RaiseLayersPassBase<RaiseLayers> {
@@ -159,11 +161,11 @@ struct RaiseLayers : fuse::impl::RaiseLayersPassBase<RaiseLayers> {
                                          raiseDequantize};
       BlockRaiser raiser(*block, matchers);
       raised += raiser.run();
-      numRefused += raiser.emitMisses();
+      numRefused += raiser.emitRefusals();
     }
     sinkReshapes(getOperation());
     for (Block *block : getBlocks(getOperation())) {
-      // What was raised makes layers of its neighbours.
+      // A raised layer may turn adjacent arithmetic into layers.
       constexpr unsigned maxRounds = 16;
       for (unsigned round = 1;; ++round) {
         static const Matcher matchers[] = {raiseRounding, raiseBinary};
@@ -172,7 +174,7 @@ struct RaiseLayers : fuse::impl::RaiseLayersPassBase<RaiseLayers> {
         raised += found;
         if (found != 0 && round < maxRounds)
           continue;
-        numRefused += raiser.emitMisses();
+        numRefused += raiser.emitRefusals();
         break;
       }
     }
@@ -216,8 +218,8 @@ unsigned BlockRaiser::run() {
     ops.push_back(&op);
     if (op.use_empty())
       unused.insert(&op);
-    // In the order of the block, so that an expression's first tensor is the
-    // one that dominates all others.
+    // In program order, so that the first tensor of an expression dominates all
+    // others.
     for (OpResult result : op.getResults())
       if (std::optional<LayerRoot> root = getRoot(exprs, result))
         roots.push_back(*root);
@@ -254,10 +256,10 @@ unsigned BlockRaiser::run() {
       dead.insert(op);
   }
 
-  for (auto &[anchor, miss] : raiser.misses) {
-    bool settled = yieldsToSmaller(miss.kind) && dead.contains(anchor);
-    if (!dead.contains(miss.root) && !settled)
-      misses.push_back(std::move(miss));
+  for (auto &[anchor, refusal] : raiser.refusals) {
+    bool settled = yieldsToSmaller(refusal.kind) && dead.contains(anchor);
+    if (!dead.contains(refusal.root) && !settled)
+      refusals.push_back(std::move(refusal));
   }
   for (Operation *op : llvm::reverse(raiser.collapsed))
     if (op->use_empty())
@@ -268,17 +270,17 @@ unsigned BlockRaiser::run() {
   return numRaised;
 }
 
-unsigned BlockRaiser::emitMisses() {
+unsigned BlockRaiser::emitRefusals() {
   // Roots were visited from the last to the first.
-  for (const LayerMiss &miss : llvm::reverse(misses)) {
-    const RefusalText &text = getText(miss.kind);
-    auto inFlight = remark::missed(miss.loc, getRemarkOpts(miss.layer));
+  for (const LayerRefusal &refusal : llvm::reverse(refusals)) {
+    const RefusalText &text = getText(refusal.kind);
+    auto inFlight = remark::missed(refusal.loc, getRemarkOpts(refusal.layer));
     inFlight << remark::reason("{0} {1}: {2}", text.id.str(), text.name.str(),
                                text.reason.str());
-    if (!miss.detail.empty())
-      inFlight << remark::metric("Detail", miss.detail);
-    inFlight << remark::metric("At", miss.at)
+    if (!refusal.detail.empty())
+      inFlight << remark::metric("Detail", refusal.detail);
+    inFlight << remark::metric("At", refusal.at)
              << remark::suggest("{0}", text.suggestion.str());
   }
-  return misses.size();
+  return refusals.size();
 }

@@ -1,12 +1,12 @@
-//===- RaiseLayers.h - What the matchers of layers share --------*- C++ -*-===//
+//===- RaiseLayers.h - Shared by the matchers of layers ---------*- C++ -*-===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A matcher looks at the expression of one tensor, the root, and builds the
-// layer op that computes it, or says why it could not although the formula is
-// nearly that of a layer. One file per family of layers.
+// A matcher inspects the expression of one tensor, the root, and builds the
+// layer op that computes it. If the formula is nearly a layer, it records a
+// refusal instead. Each family of layers has one file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,13 +36,13 @@ struct LayerRoot {
   int lastDim() const { return int(type.getRank()) - 1; }
   int64_t features() const { return type.getShape().back(); }
   mlir::Type element() const { return type.getElementType(); }
-  /// Whether `tensor` is there where the root is computed. One that holds the
-  /// same as an operand may be made behind it.
+  /// Whether `tensor` is defined before the root. A tensor with the value of an
+  /// operand may be defined after it.
   bool sees(mlir::Value tensor) const;
 };
 
-/// Why a formula that is nearly a layer was left alone.
-struct LayerMiss {
+/// Why a formula that is nearly a layer was refused.
+struct LayerRefusal {
   /// Mnemonic of the layer op.
   llvm::StringRef layer;
   RefusalKind kind;
@@ -59,51 +59,52 @@ public:
   LayerRaiser(TensorExprs &exprs, mlir::OpBuilder &builder)
       : exprs(exprs), builder(builder) {}
 
-  /// A tensor of the root's shape that holds `expr` in a type that layer ops
-  /// take, or null.
+  /// A tensor of the root's shape that holds `expr` in an element type that
+  /// layer ops support, or null.
   mlir::Value getTensor(const LayerRoot &root, const Expr *expr) const;
 
-  /// A vector that holds `expr`, which varies with dimension `dim` of the
-  /// root only; null when there is none of `size` entries. Unit dimensions
-  /// are collapsed, which may create an op.
+  /// A vector of `size` entries that holds `expr`, which varies only with
+  /// dimension `dim` of the root, or null. Unit dimensions are collapsed, which
+  /// may create an op.
   mlir::Value getVector(const LayerRoot &root, const Expr *expr, int dim,
                         int64_t size);
 
-  /// Records why the formula around `anchor`, the op that gives it away, is
-  /// not a layer. The first reason for an anchor stays. Returns null.
-  mlir::Value miss(const LayerRoot &root, const Expr *anchor,
-                   llvm::StringRef layer, RefusalKind kind, const Expr *at,
-                   std::string detail = {});
+  /// Records why the formula around `anchor`, the op that identifies it, is not
+  /// a layer. Only the first refusal of an anchor is kept. Returns null.
+  mlir::Value refuse(const LayerRoot &root, const Expr *anchor,
+                     llvm::StringRef layer, RefusalKind kind, const Expr *at,
+                     std::string detail = {});
 
   TensorExprs &exprs;
   mlir::OpBuilder &builder;
-  llvm::MapVector<mlir::Operation *, LayerMiss> misses;
-  /// Collapsed vectors, some of which may be unused.
+  llvm::MapVector<mlir::Operation *, LayerRefusal> refusals;
+  /// Reshapes that collapse vectors; some may be unused.
   llvm::SmallVector<mlir::Operation *> collapsed;
 };
 
-/// The shortest number that is `value` in f32: what was written, where
-/// constants were converted to f32.
+/// The shortest decimal number that rounds to `value` in f32. This is the
+/// number in the source, if its constants were converted to f32.
 double getShortest(double value);
 
-/// Each returns the value that replaces the root, or null.
+/// Matchers. Each returns the value that replaces the root, or null.
 mlir::Value raiseNorm(LayerRaiser &raiser, const LayerRoot &root);
 mlir::Value raiseActivation(LayerRaiser &raiser, const LayerRoot &root);
 mlir::Value raiseLinear(LayerRaiser &raiser, const LayerRoot &root);
 mlir::Value raiseQuantize(LayerRaiser &raiser, const LayerRoot &root);
 mlir::Value raiseDequantize(LayerRaiser &raiser, const LayerRoot &root);
-/// Residual adds, gated products, and biases of linear layers; after the
-/// others, since these are told from other arithmetic by their neighbours.
+/// Matches residual adds, gated products, and biases of linear layers. Runs
+/// after the other matchers, because only adjacent layers distinguish these
+/// from other arithmetic.
 mlir::Value raiseBinary(LayerRaiser &raiser, const LayerRoot &root);
 
-/// Lets a layer whose f32 result is only rounded do that itself.
+/// Merges a rounding into the layer whose f32 result it rounds.
 mlir::Value raiseRounding(LayerRaiser &raiser, const LayerRoot &root);
 
-/// Lets layers read what was widened to f32 for them.
+/// Merges casts to f32 into the layers that read them.
 void absorbWideningCasts(mlir::Block &block);
 
-/// How many operands of `op` carry the dimensions of its result, those of a
-/// layer op that are not parameters. They come first.
+/// Number of leading operands of the layer op `op` that have the dimensions of
+/// its result. The others are parameters.
 unsigned getNumTokenOperands(mlir::Operation *op);
 
 /// Moves reshapes of leading dimensions out of chains of layer ops.

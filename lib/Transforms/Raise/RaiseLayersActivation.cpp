@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An exponential, tanh or erf gives an activation away; which one it is follows
-// from the polynomial under it and from what it is added to and multiplied
-// with. All are brought to the form `x * (1 + r * f(p(x)))^e * c`.
+// An exponential, tanh or erf identifies an activation. Which activation it is
+// follows from the polynomial in its argument and from the terms and factors
+// around it. All are written as `x * (1 + r * f(p(x)))^e * c`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +21,8 @@ using namespace fuse;
 
 namespace {
 
-/// `x * (1 + ratio * f(polynomial(x)))^exponent * coefficient`; for erfc the
-/// function itself takes the place of the parentheses.
+/// `x * (1 + ratio * f(polynomial(x)))^exponent * coefficient`; for erfc,
+/// `x * erfc(polynomial(x))^exponent * coefficient`.
 struct GateForm {
   const Expr *function;
   std::array<double, 4> polynomial{};
@@ -57,7 +57,7 @@ static ArrayRef<KnownForm> getKnownForms() {
   return forms;
 }
 
-/// The one function of x that gives the form away, in a sum `a + b * f`.
+/// Reads `expr` as a sum `a + b * function`.
 static bool readSum(const Expr *expr, const Expr *function, GateForm &form,
                     double &constant) {
   std::optional<ExprSum> sum = getSum(expr, function);
@@ -86,7 +86,7 @@ static std::optional<GateForm> readForm(const Expr *body, const Expr *function,
     form.rounds.insert(stripped);
     stripped = stripped->operand(0);
   }
-  // c * x + d * x * f(x), the product distributed.
+  // The distributed product c * x + d * x * f(x).
   if (stripped->kind == ExprKind::Add || stripped->kind == ExprKind::Sub) {
     double minus = stripped->kind == ExprKind::Sub ? -1.0 : 1.0;
     auto first = getProduct(stripped->operand(0), {x, function});
@@ -129,7 +129,7 @@ static std::optional<GateForm> readForm(const Expr *body, const Expr *function,
 }
 
 static bool matches(const GateForm &form, const KnownForm &known) {
-  // A number that must vanish is exactly zero: nothing rounds to it.
+  // A coefficient that must be zero is exactly zero: no rounding produces it.
   auto same = [](double value, double wanted) {
     return wanted == 0.0 ? value == 0.0 : isSameNumber(value, wanted);
   };
@@ -140,7 +140,7 @@ static bool matches(const GateForm &form, const KnownForm &known) {
          same(form.coefficient, known.coefficient);
 }
 
-/// Whether only constants keep `form` from being `known`.
+/// Whether `form` differs from `known` only in constants.
 static bool resembles(const GateForm &form, const KnownForm &known) {
   return form.function->kind == known.function &&
          form.exponent == known.exponent && form.polynomial[0] == 0.0 &&
@@ -154,11 +154,11 @@ static Value buildActivation(LayerRaiser &raiser, const LayerRoot &root,
                              const Expr *x) {
   Value input = raiser.getTensor(root, x);
   if (!input)
-    return raiser.miss(root, anchor, "activation",
-                       RefusalKind::RaiseInputNotATensor, x);
+    return raiser.refuse(root, anchor, "activation",
+                         RefusalKind::RaiseInputNotATensor, x);
   if (ShapedType::isDynamic(root.features()))
-    return raiser.miss(root, anchor, "activation",
-                       RefusalKind::RaiseDynamicFeatures, root.expr);
+    return raiser.refuse(root, anchor, "activation",
+                         RefusalKind::RaiseDynamicFeatures, root.expr);
   return ActivationOp::create(raiser.builder, root.loc(), root.type, kind,
                               input)
       .getY();
@@ -177,14 +177,14 @@ static Value raiseGate(LayerRaiser &raiser, const LayerRoot &root,
         continue;
       if (form->rounds.empty())
         return buildActivation(raiser, root, function, known.kind, x);
-      return raiser.miss(root, function, "activation",
-                         RefusalKind::RaiseExtraRounding, form->rounds.front(),
-                         stringifyActivation(known.kind).str() +
-                             " in f32 rounds once");
+      return raiser.refuse(
+          root, function, "activation", RefusalKind::RaiseExtraRounding,
+          form->rounds.front(),
+          stringifyActivation(known.kind).str() + " in f32 rounds once");
     }
     for (const KnownForm &known : getKnownForms())
       if (resembles(*form, known))
-        return raiser.miss(
+        return raiser.refuse(
             root, function, "activation", RefusalKind::RaiseConstant, function,
             llvm::formatv("x * {0:e}, x^3 * {1:e} and factor {2:e}; {3} has "
                           "{4:e}, {5:e} and {6:e}",
@@ -214,8 +214,8 @@ static Value raiseRectifier(LayerRaiser &raiser, const LayerRoot &root) {
     if (!rectified->operand(i)->isConstant(0.0) || x->isConstant())
       continue;
     if (rectified->kind == ExprKind::MaxNum)
-      return raiser.miss(root, rectified, "activation", RefusalKind::RaiseNaN,
-                         rectified);
+      return raiser.refuse(root, rectified, "activation", RefusalKind::RaiseNaN,
+                           rectified);
     return buildActivation(raiser, root, rectified, kind, x);
   }
   return {};

@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every sum of two tensors could be a residual add. Only those next to a layer
-// are raised, so that other arithmetic stays in the dialects that optimize it.
+// Every sum of two tensors could be a residual add. Only sums next to a layer
+// are raised; other arithmetic stays in the dialects that optimize it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ static bool isReshape(Operation *op) {
                          tensor::ExpandShapeOp>(op);
 }
 
-/// The layer op that computes `value`, reshapes aside, or null.
+/// The layer op that computes `value`, looking through reshapes, or null.
 static Operation *getLayer(Value value) {
   Operation *op = value.getDefiningOp();
   while (isReshape(op))
@@ -29,8 +29,8 @@ static Operation *getLayer(Value value) {
   return op && isLayerOp(op) ? op : nullptr;
 }
 
-/// Whether a layer op that satisfies `predicate` reads `value`, reshapes aside,
-/// other than as a parameter.
+/// Whether a layer op that satisfies `predicate` reads `value` as a token
+/// operand, looking through reshapes.
 static bool feedsLayer(Value value, function_ref<bool(Operation *)> predicate) {
   SmallVector<Value> worklist{value};
   for (unsigned i = 0; i < worklist.size(); ++i)
@@ -54,13 +54,13 @@ static Value raiseBias(LayerRaiser &raiser, const LayerRoot &root,
   Value vector = raiser.getVector(root, bias, root.lastDim(), root.features());
   if (!vector)
     return {};
-  auto miss = [&](RefusalKind kind) {
-    return raiser.miss(root, root.expr, "linear", kind, root.expr);
+  auto refuse = [&](RefusalKind kind) {
+    return raiser.refuse(root, root.expr, "linear", kind, root.expr);
   };
   if (!getElementTypeOrSelf(tensor.getType()).isF32())
-    return miss(RefusalKind::RaiseBiasAfterRounding);
+    return refuse(RefusalKind::RaiseBiasAfterRounding);
   if (!tensor.hasOneUse())
-    return miss(RefusalKind::RaiseOtherUse);
+    return refuse(RefusalKind::RaiseOtherUse);
   return LinearOp::create(raiser.builder, root.loc(), root.type, linear.getX(),
                           linear.getWeight(), vector, linear.getChannelScale(),
                           linear.getDynamicScale(), linear.getInputScaleAttr(),
@@ -85,8 +85,8 @@ static Value raiseAdd(LayerRaiser &raiser, const LayerRoot &root) {
       return linear;
     if (isBroadcast(raiser, root, full, other) &&
         getLayer(raiser.getTensor(root, full)))
-      return raiser.miss(root, root.expr, "residual_add",
-                         RefusalKind::RaiseBroadcast, root.expr);
+      return raiser.refuse(root, root.expr, "residual_add",
+                           RefusalKind::RaiseBroadcast, root.expr);
   }
   const Expr *left = root.body->operand(0), *right = root.body->operand(1);
   if (left->isConstant() || right->isConstant())
@@ -111,12 +111,12 @@ static Value raiseProduct(LayerRaiser &raiser, const LayerRoot &root) {
     if (isActivation(operands[i]) &&
         isBroadcast(raiser, root, root.body->operand(i),
                     root.body->operand(1 - i)))
-      return raiser.miss(root, root.expr, "gated_mul",
-                         RefusalKind::RaiseBroadcast, root.expr);
+      return raiser.refuse(root, root.expr, "gated_mul",
+                           RefusalKind::RaiseBroadcast, root.expr);
   if (!operands[0] || !operands[1] || root.body->operand(0)->isConstant() ||
       root.body->operand(1)->isConstant())
     return {};
-  // Without an activation it is a gate when it stands between linear layers.
+  // Without an activation, a product between linear layers is a gate.
   auto isLinear = [](Value value) {
     return isa_and_nonnull<LinearOp>(getLayer(value));
   };

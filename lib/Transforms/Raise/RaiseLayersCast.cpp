@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Layer ops compute in f32 whatever they read, and round once. A cast of an
-// operand to f32 is therefore part of the layer, and so is the rounding of an
-// f32 result that nobody else sees.
+// Layer ops compute in f32 whatever their operand types are, and round once. A
+// cast of an operand to f32 is therefore part of the layer. So is the rounding
+// of an f32 result without other users.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +41,7 @@ Value fuse::raiseRounding(LayerRaiser &raiser, const LayerRoot &root) {
   Operation *layer = wide ? wide.getDefiningOp() : nullptr;
   if (!layer || !isLayerOp(layer) || !wide.hasOneUse())
     return {};
-  // This linear would round its sum to the narrow type as well.
+  // With a narrow result, this linear would also round its sum before the bias.
   auto linear = dyn_cast<LinearOp>(layer);
   if (linear && linear.getBiasPlace() == BiasPlace::AfterRounding)
     return {};
@@ -62,12 +62,12 @@ void fuse::absorbWideningCasts(Block &block) {
     operand.set(narrow);
   };
   for (Operation &layer : layers) {
-    // This norm rounds to the type of its input.
+    // This norm rounds to the type of its input, which must not change.
     auto norm = dyn_cast<RMSNormOp>(layer);
     if (norm && norm.getWeight() && norm.getCast() == NormCast::BeforeWeight)
       continue;
     if (auto linear = dyn_cast<LinearOp>(layer)) {
-      // Both operands have one type.
+      // Both operands must have the same type.
       Value x = getNarrow(exprs, linear.getX());
       Value weight = getNarrow(exprs, linear.getWeight());
       if (getElementTypeOrSelf(x.getType()) ==

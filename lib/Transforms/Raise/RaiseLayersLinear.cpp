@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A linear map is a sum over one variable of products of two tensors, one with
-// the leading dimensions of the result, one with its last. However the weight
-// was transposed, its indices are [out, in] in the end.
+// A linear map is a sum over one variable of products of two tensors. One has
+// the leading dimensions of the result, the other its last dimension. The
+// indices of the weight must be [out, in] after all transposes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Whether every use of the results of `op` ends up in `root`.
+/// Whether the results of `op` are used only for `root`, directly or not.
 static bool isOnlyUsedFor(Operation *op, Operation *root, unsigned depth) {
   if (op == root)
     return true;
@@ -31,7 +31,7 @@ static bool isOnlyUsedFor(Operation *op, Operation *root, unsigned depth) {
   });
 }
 
-/// The sum in `body`, with what is added to it.
+/// The sum in `body`; the other addend is returned in `bias`.
 static const Expr *findSum(const Expr *body, const Expr *&bias) {
   if (body->kind == ExprKind::Sum)
     return body;
@@ -45,7 +45,7 @@ static const Expr *findSum(const Expr *body, const Expr *&bias) {
   return nullptr;
 }
 
-/// A matrix of any element type that `expr` is an element of, at `index`.
+/// A matrix of any element type that holds `expr` at `index`, or null.
 static Value findMatrix(const Expr *expr, ArrayRef<int> index,
                         function_ref<bool(Value)> accepts) {
   for (const auto &[tensor, at] : expr->origins) {
@@ -57,11 +57,11 @@ static Value findMatrix(const Expr *expr, ArrayRef<int> index,
   return {};
 }
 
-/// The input and the weight that are multiplied below a sum, or nothing. Says
-/// to `miss` what keeps two tensors from being that.
-static std::pair<Value, Value>
-findOperands(const LayerRoot &root, const Expr *sum, const Expr *product,
-             function_ref<Value(RefusalKind, const Expr *, std::string)> miss) {
+/// The input and the weight that are multiplied under a sum, or null. Calls
+/// `refuse` if two tensors are multiplied that are not such a pair.
+static std::pair<Value, Value> findOperands(
+    const LayerRoot &root, const Expr *sum, const Expr *product,
+    function_ref<Value(RefusalKind, const Expr *, std::string)> refuse) {
   ExprIndex inputIndex(root.index);
   inputIndex.back() = sum->variable;
   int out = root.index.back();
@@ -69,7 +69,7 @@ findOperands(const LayerRoot &root, const Expr *sum, const Expr *product,
   for (unsigned i : {0u, 1u}) {
     const Expr *inputExpr = product->operand(i);
     const Expr *weightExpr = product->operand(1 - i);
-    // A unit dimension is not indexed, which leaves the layout open.
+    // A unit dimension has no index, so both layouts are possible.
     if (out == kZeroIndex || sum->variable == out)
       return {};
     Value weight = findMatrix(weightExpr, {out, sum->variable}, any);
@@ -96,14 +96,14 @@ findOperands(const LayerRoot &root, const Expr *sum, const Expr *product,
         return getElementTypeOrSelf(tensor) == element && any(tensor);
       });
       if (!weight && !stored) {
-        miss(RefusalKind::RaiseOperandTypes, sum,
-             llvm::formatv("input {0}, weight {1}", element,
-                           weightType.getElementType()));
+        refuse(RefusalKind::RaiseOperandTypes, sum,
+               llvm::formatv("input {0}, weight {1}", element,
+                             weightType.getElementType()));
         return {};
       }
     }
     if (stored) {
-      miss(RefusalKind::RaiseWeightLayout, weightExpr, {});
+      refuse(RefusalKind::RaiseWeightLayout, weightExpr, {});
       return {};
     }
     return {x, weight};
@@ -111,7 +111,8 @@ findOperands(const LayerRoot &root, const Expr *sum, const Expr *product,
   return {};
 }
 
-/// Whether a linear layer may have such operands: a sum of nothing has none.
+/// Whether a linear layer supports these operands; empty sums are not
+/// supported.
 static bool isProductOf(Value x, Value weight) {
   auto xType = cast<RankedTensorType>(x.getType());
   auto weightType = cast<RankedTensorType>(weight.getType());
@@ -132,24 +133,24 @@ Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
   }
   if (product->kind != ExprKind::Mul)
     return {};
-  auto miss = [&](RefusalKind kind, const Expr *at, std::string detail = {}) {
-    return raiser.miss(root, sum, "linear", kind, at, std::move(detail));
+  auto refuse = [&](RefusalKind kind, const Expr *at, std::string detail = {}) {
+    return raiser.refuse(root, sum, "linear", kind, at, std::move(detail));
   };
 
-  auto [x, weight] = findOperands(root, sum, product, miss);
+  auto [x, weight] = findOperands(root, sum, product, refuse);
   if (!x || !weight || !isProductOf(x, weight))
     return {};
   if (isQuantized(getElementTypeOrSelf(x.getType())))
-    return miss(RefusalKind::RaiseQuantizedOperands, sum);
+    return refuse(RefusalKind::RaiseQuantizedOperands, sum);
   if (!sum->type.isF32())
-    return miss(RefusalKind::RaiseNarrowSum, sum);
+    return refuse(RefusalKind::RaiseNarrowSum, sum);
   if (rounded)
-    return miss(RefusalKind::RaiseExtraRounding, rounded);
+    return refuse(RefusalKind::RaiseExtraRounding, rounded);
 
   const Expr *start = sum->operand(1);
   if (!start->isConstant(0.0)) {
     if (bias)
-      return miss(RefusalKind::RaiseSumStart, start);
+      return refuse(RefusalKind::RaiseSumStart, start);
     bias = start;
   }
   Value biasVector;
@@ -157,10 +158,10 @@ Value fuse::raiseLinear(LayerRaiser &raiser, const LayerRoot &root) {
     biasVector = raiser.getVector(root, bias, root.lastDim(), root.features());
     if (!biasVector)
       return start->isConstant(0.0) ? Value()
-                                    : miss(RefusalKind::RaiseSumStart, start);
+                                    : refuse(RefusalKind::RaiseSumStart, start);
   }
   if (sum->owner && !isOnlyUsedFor(sum->owner, root.op(), /*depth=*/4))
-    return miss(RefusalKind::RaiseOtherUse, sum);
+    return refuse(RefusalKind::RaiseOtherUse, sum);
   return LinearOp::create(raiser.builder, root.loc(), root.type, x, weight,
                           biasVector, /*channel_scale=*/Value(),
                           /*input_scale=*/FloatAttr(),

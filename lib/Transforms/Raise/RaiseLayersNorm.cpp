@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The square root of a mean gives a norm away. From there: what is squared
-// under the mean is the input (or the centered input), the constant beside the
-// mean is eps, and what else is multiplied is the weight. Where the roundings
-// stand decides between the variants of an rms norm.
+// The square root of a mean identifies a norm. The squared value under the mean
+// is the input or the centered input, the constant added to the mean is eps,
+// and the remaining factor is the weight. The places of the roundings decide
+// between the variants of an rms norm.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,26 +22,26 @@ using namespace fuse;
 
 namespace {
 
-/// `1 / sqrt(mean(square^2) + eps)` as it was found.
+/// `1 / sqrt(mean(squared^2) + eps)` as found in the IR.
 struct Statistic {
   /// The square root.
   const Expr *anchor;
   /// Its argument.
   const Expr *variance;
   const Expr *sum;
-  /// What is squared, indexed by the variable of the sum.
+  /// The squared value, indexed by the variable of the sum.
   const Expr *squared;
   double eps;
-  /// Of the sum.
+  /// Factor of the sum; a mean has 1 / features.
   double factor;
   RoundSet rounds;
 };
 
-/// What is multiplied to the normalized value.
+/// The factor of the normalized value.
 struct Weight {
   Value tensor;
   int64_t offset = 0;
-  /// The rounding of `1 + weight`, where there is one.
+  /// The rounding of `1 + weight`, or null.
   const Expr *round = nullptr;
 };
 
@@ -67,9 +67,9 @@ private:
     return raiser.getVector(root, expr, root.lastDim(), root.features());
   }
 
-  Value miss(RefusalKind kind, const Expr *at, std::string detail = {}) {
-    return raiser.miss(root, statistic.anchor, layer, kind, at,
-                       std::move(detail));
+  Value refuse(RefusalKind kind, const Expr *at, std::string detail = {}) {
+    return raiser.refuse(root, statistic.anchor, layer, kind, at,
+                         std::move(detail));
   }
 
   LayerRaiser &raiser;
@@ -80,7 +80,7 @@ private:
 
 } // namespace
 
-/// Takes constant factors and roundings off `expr`.
+/// Strips constant factors and roundings from `expr`.
 static const Expr *peelConstants(const Expr *expr, double &factor,
                                  RoundSet &rounds) {
   while (true) {
@@ -143,8 +143,8 @@ static std::optional<Statistic> getStatistic(const Expr *expr) {
   for (const auto &[term, factor] : variance->terms) {
     if (term->kind != ExprKind::Sum)
       continue;
-    // A second sum, or anything else beside the constant, is left to the
-    // caller, which sees `sum` missing.
+    // With any other term besides the constant, `sum` is null, and the caller
+    // refuses the formula.
     statistic.sum = variance->terms.size() == 1 ? term : nullptr;
     statistic.factor = factor;
     const Expr *body =
@@ -155,13 +155,13 @@ static std::optional<Statistic> getStatistic(const Expr *expr) {
   return std::nullopt;
 }
 
-/// The value that `inSum` is at the root's own index.
+/// The value of `inSum` at the index of the root instead of the sum's variable.
 const Expr *NormMatcher::atRoot(const Expr *inSum, int variable) {
   for (const auto &[tensor, at] : inSum->origins) {
     auto type = cast<RankedTensorType>(tensor.getType());
     if (type.getRank() != root.type.getRank())
       continue;
-    // A sum over another dimension, which is of size 1, is not indexed by it.
+    // A sum over a dimension of size 1 has no index in it.
     if (root.features() != 1 && (at.empty() || at.back() != variable))
       continue;
     ExprIndex index(at);
@@ -175,15 +175,16 @@ const Expr *NormMatcher::atRoot(const Expr *inSum, int variable) {
 Value NormMatcher::match() {
   for (const Expr *node : getNodes(root.body, /*limit=*/48))
     if (std::optional<Statistic> found = getStatistic(node)) {
-      // Norms further down belong to other roots.
+      // Statistics deeper in the expression belong to other roots.
       statistic = std::move(*found);
       return matchNorm();
     }
   return {};
 }
 
-/// Sets `x` to what is centered to make the normalized value, or to that
-/// itself. Whether its mean, if it has one, is what a layer norm subtracts.
+/// Sets `x` to the value before centering, or to the normalized value if it is
+/// not centered. Returns false if the subtracted mean is not that of a layer
+/// norm.
 bool NormMatcher::findCentered(const Expr *normalized, const Expr *&x) {
   x = normalized;
   if (!normalized)
@@ -204,15 +205,15 @@ bool NormMatcher::findCentered(const Expr *normalized, const Expr *&x) {
     layer = "layer_norm";
     x = value;
     if (!isSameNumber(-meanFactor, 1.0 / double(root.features())))
-      miss(RefusalKind::RaiseMeanCount, mean,
-           llvm::formatv("factor {0:e} for {1} features", -meanFactor,
-                         root.features()));
+      refuse(RefusalKind::RaiseMeanCount, mean,
+             llvm::formatv("factor {0:e} for {1} features", -meanFactor,
+                           root.features()));
     else if (!mean->type.isF32())
-      miss(RefusalKind::RaiseNarrowSum, mean);
+      refuse(RefusalKind::RaiseNarrowSum, mean);
     else if (!mean->operand(1)->isConstant(0.0))
-      miss(RefusalKind::RaiseSumStart, mean);
+      refuse(RefusalKind::RaiseSumStart, mean);
     else if (!rounds.empty())
-      miss(RefusalKind::RaiseExtraRounding, rounds.front());
+      refuse(RefusalKind::RaiseExtraRounding, rounds.front());
     else
       continue;
     return false;
@@ -220,34 +221,34 @@ bool NormMatcher::findCentered(const Expr *normalized, const Expr *&x) {
   return true;
 }
 
-/// Whether the statistic is a mean in f32, with an eps that a norm can have.
+/// Whether the statistic is a mean in f32 with a valid eps.
 bool NormMatcher::checkStatistic() {
   if (!isSameNumber(statistic.factor, 1.0 / double(root.features()))) {
     bool unbiased =
         layer == "layer_norm" && root.features() > 1 &&
         isSameNumber(statistic.factor, 1.0 / double(root.features() - 1));
-    miss(unbiased ? RefusalKind::RaiseUnbiasedVariance
-                  : RefusalKind::RaiseMeanCount,
-         statistic.sum,
-         llvm::formatv("factor {0:e} for {1} features", statistic.factor,
-                       root.features()));
+    refuse(unbiased ? RefusalKind::RaiseUnbiasedVariance
+                    : RefusalKind::RaiseMeanCount,
+           statistic.sum,
+           llvm::formatv("factor {0:e} for {1} features", statistic.factor,
+                         root.features()));
     return false;
   }
   if (!statistic.sum->type.isF32())
-    miss(RefusalKind::RaiseNarrowSum, statistic.sum);
+    refuse(RefusalKind::RaiseNarrowSum, statistic.sum);
   else if (!statistic.sum->operand(1)->isConstant(0.0))
-    miss(RefusalKind::RaiseSumStart, statistic.sum);
+    refuse(RefusalKind::RaiseSumStart, statistic.sum);
   else if (!(statistic.eps >= 0.0) ||
            std::isinf(static_cast<float>(statistic.eps)))
-    miss(RefusalKind::RaiseEps, statistic.variance,
-         llvm::formatv("eps {0:e}", statistic.eps));
+    refuse(RefusalKind::RaiseEps, statistic.variance,
+           llvm::formatv("eps {0:e}", statistic.eps));
   else
     return true;
   return false;
 }
 
 Value NormMatcher::matchNorm() {
-  // Split a bias off: the addend that is a vector.
+  // Split off the bias: the addend that is a vector.
   const Expr *scaled = root.body, *bias = nullptr;
   if (scaled->kind == ExprKind::Add) {
     for (unsigned i : {0u, 1u})
@@ -276,26 +277,26 @@ Value NormMatcher::matchNorm() {
           llvm::is_contained(factor->operands, statistic.anchor) &&
           llvm::any_of(factor->operands,
                        [](const Expr *e) { return e->isConstant(); }))
-        return miss(RefusalKind::RaiseEpsPlace, factor);
+        return refuse(RefusalKind::RaiseEpsPlace, factor);
     return {};
   }
-  // The statistic by itself.
+  // The statistic without an input.
   if (product->factors.size() < 2)
     return {};
   if (ShapedType::isDynamic(root.features()))
-    return miss(RefusalKind::RaiseDynamicFeatures, root.expr);
+    return refuse(RefusalKind::RaiseDynamicFeatures, root.expr);
 
   const Expr *x;
   if (!findCentered(normalized, x))
     return {};
 
-  // From here on the formula is a norm of something.
+  // From here on, the formula is a norm.
   if (!normalized) {
     if (isDifferenceOfMeans(statistic.variance))
-      return miss(RefusalKind::RaiseVarianceForm, statistic.variance);
+      return refuse(RefusalKind::RaiseVarianceForm, statistic.variance);
     if (!squared || !statistic.sum)
-      return miss(RefusalKind::RaiseStatisticForm, statistic.variance);
-    return miss(RefusalKind::RaiseReducedDimension, statistic.sum);
+      return refuse(RefusalKind::RaiseStatisticForm, statistic.variance);
+    return refuse(RefusalKind::RaiseReducedDimension, statistic.sum);
   }
   if (product->exponentOf(normalized) != 1.0)
     return {};
@@ -311,20 +312,20 @@ Value NormMatcher::matchNorm() {
   if (!checkStatistic())
     return {};
   if (!isSameNumber(product->coefficient, 1.0))
-    return miss(
+    return refuse(
         RefusalKind::RaiseConstant, root.body,
         llvm::formatv("factor {0:e}, expected 1", product->coefficient));
   if (!statistic.rounds.empty())
-    return miss(RefusalKind::RaiseExtraRounding, statistic.rounds.front());
+    return refuse(RefusalKind::RaiseExtraRounding, statistic.rounds.front());
   if (layer == "layer_norm")
     return buildLayerNorm(x, *product, weight, bias);
-  // An rms norm has no bias; the addend is another root's business.
+  // An rms norm has no bias; the sum is matched as another root.
   if (bias)
     return {};
   return buildRMSNorm(x, *product, weight);
 }
 
-/// A weight vector, or one plus it.
+/// Matches a weight vector, or one plus a weight vector.
 std::optional<Weight> NormMatcher::matchWeight(const Expr *expr) {
   Weight weight;
   const Expr *sum = expr;
@@ -340,7 +341,7 @@ std::optional<Weight> NormMatcher::matchWeight(const Expr *expr) {
     if (weight.tensor)
       return weight;
   }
-  // Any other vector is a weight as it stands.
+  // Any other vector is the weight itself.
   weight = Weight();
   weight.tensor = getVector(expr);
   if (!weight.tensor)
@@ -352,18 +353,18 @@ Value NormMatcher::buildRMSNorm(const Expr *x, const ExprProduct &product,
                                 const Expr *weightExpr) {
   Value input = raiser.getTensor(root, x);
   if (!input)
-    return miss(RefusalKind::RaiseInputNotATensor, x);
+    return refuse(RefusalKind::RaiseInputNotATensor, x);
   Type inputType = getElementTypeOrSelf(input.getType());
 
   Weight weight;
   if (weightExpr) {
     std::optional<Weight> found = matchWeight(weightExpr);
     if (!found)
-      return miss(RefusalKind::RaiseWeightShape, weightExpr);
+      return refuse(RefusalKind::RaiseWeightShape, weightExpr);
     weight = *found;
   }
-  // The only rounding inside that the layer has is that of the normalized
-  // value to the type of the input, before the weight.
+  // The layer has only one inner rounding: that of the normalized value to the
+  // type of the input, before the weight.
   const Expr *round = nullptr;
   for (const Expr *candidate : product.rounds) {
     std::optional<ExprProduct> inner =
@@ -372,11 +373,11 @@ Value NormMatcher::buildRMSNorm(const Expr *x, const ExprProduct &product,
         inner && inner->factors.size() == 2 && inner->exponentOf(x) == 1.0 &&
         inner->exponentOf(statistic.variance) == -0.5 && inner->rounds.empty();
     if (round || !isNormalized || !weightExpr)
-      return miss(RefusalKind::RaiseExtraRounding, candidate);
+      return refuse(RefusalKind::RaiseExtraRounding, candidate);
     round = candidate;
   }
   if (round && round->type != inputType)
-    return miss(
+    return refuse(
         RefusalKind::RaiseNormCastType, round,
         llvm::formatv("rounded to {0}, input is {1}", round->type, inputType));
 
@@ -386,19 +387,19 @@ Value NormMatcher::buildRMSNorm(const Expr *x, const ExprProduct &product,
   if (weight.offset) {
     Type weightType = getElementTypeOrSelf(weight.tensor.getType());
     if (weight.round && weight.round->type != weightType)
-      return miss(RefusalKind::RaiseExtraRounding, weight.round);
+      return refuse(RefusalKind::RaiseExtraRounding, weight.round);
     bool rounded = weight.round || weightType.isF32();
     bool kept = !weight.round;
-    // With an f32 input both casts mean the same but for the sum's rounding.
+    // With an f32 input, both casts differ only in the rounding of the sum.
     if (inputType.isF32() && !rounded)
       cast = NormCast::AfterWeight;
     if (cast == NormCast::BeforeWeight ? !rounded : !kept) {
-      // The sum is a weight too, where it is a tensor.
+      // If the sum is a tensor, it can be the weight.
       weight.tensor = getVector(weightExpr);
       weight.offset = 0;
       if (!weight.tensor)
-        return miss(RefusalKind::RaiseOffsetRounding,
-                    weight.round ? weight.round : weightExpr);
+        return refuse(RefusalKind::RaiseOffsetRounding,
+                      weight.round ? weight.round : weightExpr);
     }
   }
   return RMSNormOp::create(
@@ -413,16 +414,16 @@ Value NormMatcher::buildLayerNorm(const Expr *x, const ExprProduct &product,
                                   const Expr *weightExpr, const Expr *bias) {
   Value input = raiser.getTensor(root, x);
   if (!input)
-    return miss(RefusalKind::RaiseInputNotATensor, x);
+    return refuse(RefusalKind::RaiseInputNotATensor, x);
   if (!product.rounds.empty())
-    return miss(RefusalKind::RaiseExtraRounding, product.rounds.front());
+    return refuse(RefusalKind::RaiseExtraRounding, product.rounds.front());
   if (bias && !weightExpr)
-    return miss(RefusalKind::RaiseBiasWithoutWeight, bias);
+    return refuse(RefusalKind::RaiseBiasWithoutWeight, bias);
   Value weight, biasVector;
   if (weightExpr) {
     weight = getVector(weightExpr);
     if (!weight)
-      return miss(RefusalKind::RaiseWeightShape, weightExpr);
+      return refuse(RefusalKind::RaiseWeightShape, weightExpr);
   }
   if (bias)
     biasVector = getVector(bias);

@@ -4,9 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A cast to a stored type gives a quantize away, a product with a stored value
-// a dequantize. A cast that nothing saturates is not a quantize: what is out
-// of range would become NaN or poison instead of the largest code.
+// A cast to a stored type identifies a quantize, a product with a stored value
+// a dequantize. A cast without saturation is not a quantize: values out of
+// range would become NaN or poison instead of the largest code.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,7 +29,7 @@ struct Scale {
   Value channel;
 };
 
-/// What stands between the scaled value and the cast.
+/// The clamps and roundings between the scaled value and the cast.
 struct Saturation {
   std::optional<double> lower, upper;
   const Expr *replacesNaN = nullptr;
@@ -45,7 +45,7 @@ static bool isSaturation(ExprKind kind) {
          kind == ExprKind::RoundEven || kind == ExprKind::RoundAway;
 }
 
-/// Takes clamps and roundings off `expr`.
+/// Strips clamps and roundings from `expr`.
 static const Expr *readSaturation(const Expr *expr, Saturation &saturation) {
   while (true) {
     switch (expr->kind) {
@@ -75,7 +75,7 @@ static const Expr *readSaturation(const Expr *expr, Saturation &saturation) {
       expr = expr->operand(0);
       break;
     case ExprKind::Round:
-      // A rounding of the clamped value; one below may be that of the input.
+      // Rounds the clamped value; a rounding below may be that of the input.
       if (saturation.narrowed || !isSaturation(expr->operand(0)->kind))
         return expr;
       saturation.narrowed = expr;
@@ -87,7 +87,7 @@ static const Expr *readSaturation(const Expr *expr, Saturation &saturation) {
   }
 }
 
-/// The f32 number whose reciprocal in f32 is `factor`, the shortest one where
+/// The f32 number whose reciprocal in f32 is `factor`; the shortest one if
 /// there are several.
 static std::optional<double> getScaleOfReciprocal(double factor) {
   auto wanted = static_cast<float>(factor);
@@ -124,15 +124,16 @@ static std::pair<double, double> getRange(Type type) {
 static Value missQuantize(LayerRaiser &raiser, const LayerRoot &root,
                           RefusalKind kind, const Expr *at,
                           std::string detail = {}) {
-  return raiser.miss(root, root.expr, "quantize", kind, at, std::move(detail));
+  return raiser.refuse(root, root.expr, "quantize", kind, at,
+                       std::move(detail));
 }
 
 /// Reads `value` as `x / scale` or `x * (1 / scale)`. Returns x, or null after
-/// a miss.
+/// a refusal.
 static const Expr *readScaled(LayerRaiser &raiser, const LayerRoot &root,
                               const Expr *value, Scale &scale,
                               QuantOrder &order) {
-  // The scale for which `expr` is the divisor.
+  // Reads `expr` as the divisor and returns its scale.
   auto readDivisor = [&](const Expr *expr) {
     if (expr->isConstant())
       scale.number = getShortest(expr->value);
@@ -233,7 +234,7 @@ Value fuse::raiseQuantize(LayerRaiser &raiser, const LayerRoot &root) {
       .getQ();
 }
 
-/// The stored value in `expr`, looked for in the first few nodes.
+/// Finds the stored value in the first few nodes of `expr`, or null.
 static const Expr *findStored(const Expr *expr) {
   for (const Expr *node : getNodes(expr, /*limit=*/8))
     if (node->kind == ExprKind::Leaf && isQuantized(node->type) &&
@@ -248,8 +249,8 @@ Value fuse::raiseDequantize(LayerRaiser &raiser, const LayerRoot &root) {
   const Expr *stored = isScaled ? findStored(body) : nullptr;
   if (!stored)
     return {};
-  auto miss = [&](RefusalKind kind, const Expr *at) {
-    return raiser.miss(root, body, "dequantize", kind, at);
+  auto refuse = [&](RefusalKind kind, const Expr *at) {
+    return raiser.refuse(root, body, "dequantize", kind, at);
   };
   Value q = TensorExprs::findTensor(
       stored, root.index, root.type.getShape(), [&](Value tensor) {
@@ -262,13 +263,13 @@ Value fuse::raiseDequantize(LayerRaiser &raiser, const LayerRoot &root) {
     for (const auto &[factor, exponent] : product->factors)
       if ((factor->kind == ExprKind::Sub || factor->kind == ExprKind::Add) &&
           llvm::is_contained(factor->operands, stored))
-        return miss(RefusalKind::RaiseZeroPoint, factor);
+        return refuse(RefusalKind::RaiseZeroPoint, factor);
     return {};
   }
   if (body->kind == ExprKind::Div && !body->operand(0)->isConstant())
-    return miss(RefusalKind::RaiseInvertedScale, body);
+    return refuse(RefusalKind::RaiseInvertedScale, body);
   if (!product->rounds.empty())
-    return miss(RefusalKind::RaiseExtraRounding, product->rounds.front());
+    return refuse(RefusalKind::RaiseExtraRounding, product->rounds.front());
 
   Value channel;
   FloatAttr number;
@@ -281,15 +282,15 @@ Value fuse::raiseDequantize(LayerRaiser &raiser, const LayerRoot &root) {
       channel =
           raiser.getVector(root, factor, /*dim=*/0, root.type.getDimSize(0));
     if (!channel || !getElementTypeOrSelf(channel.getType()).isF32())
-      return miss(RefusalKind::RaiseScaleNotStatic, factor);
+      return refuse(RefusalKind::RaiseScaleNotStatic, factor);
   } else {
     double scale = getShortest(product->coefficient);
     if (getScaleProblem(scale))
-      return miss(RefusalKind::RaiseScaleValue, body);
+      return refuse(RefusalKind::RaiseScaleValue, body);
     number = raiser.builder.getF64FloatAttr(scale);
   }
   if (ShapedType::isDynamic(root.features()))
-    return miss(RefusalKind::RaiseDynamicFeatures, root.expr);
+    return refuse(RefusalKind::RaiseDynamicFeatures, root.expr);
   return DequantizeOp::create(raiser.builder, root.loc(), root.type, q, channel,
                               number)
       .getX();

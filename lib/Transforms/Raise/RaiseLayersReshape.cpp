@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Front ends flatten leading dimensions around a matrix product and restore
-// them behind it. Layer ops take any number of leading dimensions, so where an
-// expand_shape undoes the collapse_shapes above a chain of layer ops, the chain
-// moves to the wide shape and both reshapes go.
+// Front ends flatten leading dimensions before a matrix product and restore
+// them after it. Layer ops support any number of leading dimensions. If an
+// expand_shape undoes the collapse_shapes before a chain of layer ops, the
+// chain moves to the wide shape and both reshapes are erased.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@ unsigned fuse::getNumTokenOperands(Operation *op) {
   return isLayerOp(op) ? 1 : 0;
 }
 
-/// A tensor that has the leading dimensions of `value` by the meaning of layer
-/// ops, as far up as they go.
+/// The input of the chain of layer ops that produces `value`. It has the same
+/// leading dimensions.
 static Value getShapeSource(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (getNumTokenOperands(op) == 0)
@@ -36,7 +36,7 @@ static Value getShapeSource(Value value) {
   return value;
 }
 
-/// Whether the wide side of `expand` has the leading dimensions of `source`.
+/// Whether the result of `expand` has the leading dimensions of `source`.
 static bool restores(tensor::ExpandShapeOp expand, Value source) {
   auto type = cast<RankedTensorType>(source.getType());
   auto wide = cast<RankedTensorType>(expand.getResult().getType());
@@ -45,7 +45,7 @@ static bool restores(tensor::ExpandShapeOp expand, Value source) {
   SmallVector<OpFoldResult> sizes = expand.getMixedOutputShape();
   for (const ReassociationIndices &group : expand.getReassociationIndices()) {
     auto isDynamic = [&](int64_t dim) { return wide.isDynamicDim(dim); };
-    // One unknown size follows from the others.
+    // A single dynamic size follows from the others.
     if (llvm::count_if(group, isDynamic) <= 1)
       continue;
     for (int64_t dim : group) {
@@ -89,7 +89,7 @@ public:
       mapping.map(narrow, wide);
     auto shape =
         cast<RankedTensorType>(expand.getResult().getType()).getShape();
-    // Members were collected operands first.
+    // Operands precede their users in `members`.
     for (Operation *member : members) {
       Operation *clone = builder.clone(*member, mapping);
       auto type = cast<RankedTensorType>(member->getResult(0).getType());
@@ -122,8 +122,7 @@ private:
       sources.insert({value, collapse.getSrc()});
       return true;
     }
-    // A scale per token or per index of dimension 0 is tied to the narrow
-    // shape.
+    // A scale per token or per index of dimension 0 has the narrow shape.
     auto linear = dyn_cast<LinearOp>(op);
     if (linear && linear.getDynamicScale())
       return false;
@@ -133,7 +132,7 @@ private:
         (dequantize && dequantize.getChannelScale()))
       return false;
     unsigned tokens = getNumTokenOperands(op);
-    // Bounds the stack; no network has such a chain without other ops.
+    // Bounds the stack; networks have other ops within far fewer layers.
     constexpr unsigned maxMembers = 512;
     if (tokens == 0 || ++visits > maxMembers)
       return false;

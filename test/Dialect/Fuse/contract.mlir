@@ -24,7 +24,7 @@ func.func private @attributes() attributes {
                                order = divide, form = qdq>
 }
 
-// Biases after rounding, and scales of weights alone.
+// Biases after rounding, and scales of weights only.
 // CHECK-LABEL: @forms
 // CHECK-SAME: rounding = #fuse.rounding<exact bias after_rounding types {gate = f32}>
 // CHECK-SAME: scales = #fuse.static_scales<i8, up = 0.1, form = weight_only>
@@ -33,14 +33,14 @@ func.func private @forms() attributes {
   scales = #fuse.static_scales<i8, up = 0.1, form = weight_only>
 }
 
-// What a default says is not printed.
+// Default values are not printed.
 // CHECK-LABEL: @defaults
 // CHECK-SAME: scales = #fuse.static_scales<i8>
 func.func private @defaults() attributes {
   scales = #fuse.static_scales<i8, order = reciprocal, form = scaled>
 }
 
-// A number keeps all its bits.
+// Numbers are printed with all their bits.
 // CHECK-LABEL: @scale_digits
 // CHECK-SAME: a = 0.1, b = 0.10000000149011612, c = 1.0e+20, d = 1.1754943508222875e-38, e = 3.0
 func.func private @scale_digits() attributes {
@@ -50,13 +50,13 @@ func.func private @scale_digits() attributes {
 
 // CHECK-LABEL: @relaxed
 func.func @relaxed(%x: tensor<?x64xbf16>, %w: tensor<64x64xbf16>) {
-  // Every point, named.
+  // All rounding points.
   // CHECK: rounding(relaxed skip [stream, normed, dequantized, up, act, down])
   %0 = fuse.mlp %x up(%w) down(%w) act(silu)
          rounding(relaxed skip [stream, normed, dequantized, up, act, down])
        : (tensor<?x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>)
          -> tensor<?x64xbf16>
-  // Relaxed, and yet nothing skipped.
+  // Relaxed without skipped points.
   // CHECK: rounding(relaxed) :
   %1 = fuse.mlp %x up(%w) down(%w) act(silu) rounding(relaxed)
        : (tensor<?x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>)
@@ -67,19 +67,19 @@ func.func @relaxed(%x: tensor<?x64xbf16>, %w: tensor<64x64xbf16>) {
 // CHECK-LABEL: @provenance
 func.func @provenance(%x: tensor<?x64xbf16>, %r: tensor<?x64xbf16>,
                       %w: tensor<64x64xbf16>) {
-  // Members that did not stand side by side.
+  // Members that were not adjacent.
   // CHECK: provenance(places = [0, 3, 5], before = 2)
   %0 = fuse.mlp %x up(%w) down(%w) act(silu) rounding(exact)
          provenance(places = [0, 3, 5], before = 2)
        : (tensor<?x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>)
          -> tensor<?x64xbf16>
-  // Members whose operands stood in the other order.
+  // Members with commuted operands.
   // CHECK: provenance(commuted = [then_add])
   %1 = fuse.mlp %x up(%w) down(%w) act(silu) then_add(%r) rounding(exact)
          provenance(commuted = [then_add])
        : (tensor<?x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>,
           tensor<?x64xbf16>) -> tensor<?x64xbf16>
-  // Members with attributes of their own.
+  // Members with discardable attributes.
   // CHECK: provenance(attributes = [{}, {note = "kept"}, {}])
   %2 = fuse.mlp %x up(%w) down(%w) act(silu) rounding(exact)
          provenance(attributes = [{}, {note = "kept"}, {}])
@@ -96,7 +96,7 @@ func.func @origins_and_site(%x: tensor<?x64xbf16>, %w: tensor<64x64xbf16>) {
          site("layers.0.mlp#0")
        : (tensor<?x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>)
          -> tensor<?x64xbf16>
-  // Any text is a site.
+  // A site can be any text.
   // CHECK: origins([]) site("\22\0A")
   %1 = fuse.mlp %x up(%w) down(%w) act(silu) rounding(exact)
          origins([]) site("\22\0A")

@@ -40,8 +40,8 @@ func.func @residual_add(%x: tensor<?x64xbf16>, %r: tensor<?x64xf32>) {
   return
 }
 
-// A dynamic dimension agrees with a static one: that they are the same is
-// known at run time only.
+// A dynamic dimension is compatible with a static one: whether they are equal
+// is known only at run time.
 // CHECK-LABEL: @dynamic_and_static
 func.func @dynamic_and_static(%x: tensor<?x64xf32>, %y: tensor<5x64xf32>) {
   // CHECK: (tensor<?x64xf32>, tensor<5x64xf32>) -> tensor<5x64xf32>

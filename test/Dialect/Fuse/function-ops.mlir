@@ -12,7 +12,8 @@ func.func @rotary(%q: tensor<?x8x?x64xbf16>, %c: tensor<?x?x64xbf16>,
   return
 }
 
-// Fewer features, positions that all batches share, heads in another place.
+// Fewer features in cos, positions that all batches share, heads in dimension
+// 2.
 // CHECK-LABEL: @rotary_partial
 func.func @rotary_partial(%k: tensor<?x5x2x96xbf16>, %c: tensor<1x5x64xf32>,
                           %s: tensor<1x5x64xf32>) {

@@ -25,7 +25,7 @@ func.func @biases(%x: tensor<?x64xbf16>, %w: tensor<64x64xbf16>,
   return
 }
 
-// The down projection may give another number of features than came in.
+// The down projection can return another number of features than the input has.
 // CHECK-LABEL: @other_output_features
 func.func @other_output_features(%x: tensor<2x?x64xf16>,
                                  %w: tensor<128x64xf16>,
@@ -74,19 +74,19 @@ func.func @norm(%x: tensor<?x64xbf16>, %n: tensor<64xbf16>,
 // CHECK-SAME: %[[X:.*]]: tensor<?x64xbf16>, %[[R:.*]]: tensor<?x64xbf16>, %[[W:.*]]: tensor<64x64xbf16>
 func.func @residuals(%x: tensor<?x64xbf16>, %r: tensor<?x64xbf16>,
                      %w: tensor<64x64xbf16>) {
-  // Another value is added at the end.
+  // Another value is added to the result.
   // CHECK: fuse.gated_mlp %[[X]] gate({{.*}} act(silu) then_add(%[[R]]) rounding
   %0 = fuse.gated_mlp %x gate(%w) up(%w) down(%w) act(silu) then_add(%r)
          rounding(exact)
      : (tensor<?x64xbf16>, tensor<64x64xbf16>, tensor<64x64xbf16>,
         tensor<64x64xbf16>, tensor<?x64xbf16>) -> tensor<?x64xbf16>
-  // The sum in front is added at the end.
+  // The stream is added to the result.
   // CHECK: fuse.gated_mlp %[[X]] residual(%[[R]]) gate({{.*}} act(silu) add_stream rounding
   %1 = fuse.gated_mlp %x residual(%r) gate(%w) up(%w) down(%w) act(silu)
          add_stream rounding(exact)
      : (tensor<?x64xbf16>, tensor<?x64xbf16>, tensor<64x64xbf16>,
         tensor<64x64xbf16>, tensor<64x64xbf16>) -> tensor<?x64xbf16>
-  // The sum in front is a result.
+  // The stream is a second result.
   // CHECK: %{{.*}}:2 = fuse.gated_mlp %[[X]] residual(%[[R]]) gate({{.*}} also([stream]) rounding
   %2:2 = fuse.gated_mlp %x residual(%r) gate(%w) up(%w) down(%w) act(silu)
            also([stream]) rounding(exact)
@@ -131,7 +131,7 @@ func.func @qdq(%x: tensor<?x64xbf16>, %w: tensor<64x64xi8>) {
   return
 }
 
-// Every clause at once, in the order in which they print.
+// All clauses, in the order in which they are printed.
 // CHECK-LABEL: @everything
 func.func @everything(%x: tensor<?x64xbf16>, %r: tensor<?x64xbf16>,
                       %n: tensor<64xbf16>, %wg: tensor<128x64xf8E4M3FN>,
@@ -170,7 +170,7 @@ func.func @everything(%x: tensor<?x64xbf16>, %r: tensor<?x64xbf16>,
   return
 }
 
-// Stored weights alone: no scale of an activation.
+// Only weights are stored, so activations have no scales.
 // CHECK-LABEL: @weight_only
 func.func @weight_only(%x: tensor<?x64xbf16>, %g: tensor<128x64xf8E4M3FN>,
                        %d: tensor<64x128xf8E4M3FN>, %s: tensor<128xf32>,

@@ -18,7 +18,7 @@ func.func @group(%x: tensor<?x64xbf16>) -> tensor<?x64xbf16> {
   return %0 : tensor<?x64xbf16>
 }
 
-// Members may be any op without effects, values any type.
+// Members can be any ops without effects, and values can have any type.
 // CHECK-LABEL: @upstream_members
 func.func @upstream_members(%x: tensor<4xf32>, %i: index) -> (f32, index) {
   // CHECK: fuse.group(%{{.*}} = %{{.*}} : tensor<4xf32>, %{{.*}} = %{{.*}} : index) -> (f32, index) rounding
@@ -54,7 +54,7 @@ func.func @clauses(%x: tensor<?x64xbf16>) {
   return
 }
 
-// Arguments of the body have locations of their own.
+// Arguments of the body have locations.
 // LOC-LABEL: @argument_location
 // CHECK-LABEL: @argument_location
 func.func @argument_location(%x: tensor<?x64xbf16>) -> tensor<?x64xbf16> {

@@ -2,8 +2,8 @@
 // RUN: fuse-opt %s --inline --fuse-unfuse --split-input-file \
 // RUN:   | FileCheck %s --check-prefix=UNFUSED
 
-// Layers and kernels go where they are called; a kernel that is there twice is
-// taken back twice.
+// Layer ops and fused ops are inlined. A kernel that is inlined twice is
+// unfused twice.
 
 // CHECK-LABEL: func.func @twice
 // CHECK-NOT: call
@@ -37,7 +37,7 @@ func.func @twice(%x: tensor<?x4xf32>, %w: tensor<4x4xf32>)
 
 // -----
 
-// So do chains with a body.
+// Groups are inlined, too.
 
 // CHECK-LABEL: func.func @caller
 // CHECK-NOT: call
@@ -58,7 +58,7 @@ func.func @caller(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// What a slot runs is not known, so that its call stays where it is.
+// The kernel of a slot is unknown, so calls of slots are not inlined.
 
 // CHECK-LABEL: func.func @of_a_slot
 // CHECK: call @slot

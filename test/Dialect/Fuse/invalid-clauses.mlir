@@ -1,6 +1,6 @@
 // RUN: fuse-opt %s -split-input-file -verify-diagnostics
 
-// Words of the syntax that do not exist. Every error lists those that do.
+// Unknown keywords. Every error lists the known ones.
 
 func.func @activation(%x: tensor<?x64xf32>) {
   // expected-error @below {{unknown activation 'swish'; expected one of silu, gelu, gelu_tanh, relu, relu2, quick_gelu}}
@@ -110,7 +110,7 @@ func.func @no_rounding(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 
 // -----
 
-// Clauses have one order.
+// The order of clauses is fixed.
 func.func @rounding_before_scales(%x: tensor<?x64xf32>) {
   // expected-error @below {{expected ':'}}
   %0 = fuse.act_quantize %x act(relu) rounding(exact) scales(i8, hidden = 1.0)
@@ -218,7 +218,7 @@ func.func @layer_norm_with_offset(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 
 // -----
 
-// expected-error @below {{provenance must say something; leave it out where the chain was canonical}}
+// expected-error @below {{provenance is empty; omit it if the chain was canonical}}
 #provenance = #fuse.provenance<places = []>
 
 // -----

@@ -17,7 +17,7 @@ func.func @gated_mul_operands(%x: tensor<?x64xf32>, %y: tensor<?x32xf32>) {
 
 // -----
 
-// No op of this dialect broadcasts.
+// Layer ops do not broadcast.
 func.func @no_broadcast(%x: tensor<4x64xf32>, %y: tensor<64xf32>) {
   // expected-error @below {{'lhs' and 'rhs' must have the same shape, got 'tensor<4x64xf32>' and 'tensor<64xf32>'}}
   %0 = fuse.residual_add %x, %y

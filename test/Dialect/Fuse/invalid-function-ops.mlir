@@ -53,7 +53,7 @@ func.func @rotary_result(%x: tensor<2x3x5x8xf32>, %c: tensor<2x5x8xf32>) {
 // -----
 
 func.func @rotary_rank(%x: tensor<2x3x5x8xf32>, %c: tensor<5x8xf32>) {
-  // expected-error @below {{'cos' must have all dimensions of 'x' but 'heads', got 'tensor<2x3x5x8xf32>' and 'tensor<5x8xf32>'}}
+  // expected-error @below {{'cos' must have all dimensions of 'x' except 'heads', got 'tensor<2x3x5x8xf32>' and 'tensor<5x8xf32>'}}
   %0 = fuse.rotary %x cos(%c) sin(%c)
     : (tensor<2x3x5x8xf32>, tensor<5x8xf32>, tensor<5x8xf32>)
       -> tensor<2x3x5x8xf32>
@@ -104,7 +104,7 @@ func.func @rotary_wide(%x: tensor<2x3x5x8xf32>, %c: tensor<2x5x16xf32>) {
 // -----
 
 func.func @rotary_positions(%x: tensor<2x3x5x8xf32>, %c: tensor<2x3x8xf32>) {
-  // expected-error @below {{dimension 1 of 'cos' must be 1 or as dimension 2 of 'x', got 3 and 5}}
+  // expected-error @below {{dimension 1 of 'cos' must be 1 or equal dimension 2 of 'x', got 3 and 5}}
   %0 = fuse.rotary %x cos(%c) sin(%c)
     : (tensor<2x3x5x8xf32>, tensor<2x3x8xf32>, tensor<2x3x8xf32>)
       -> tensor<2x3x5x8xf32>
@@ -123,7 +123,7 @@ func.func @loss_vocabulary(%x: tensor<4x?xf32>, %l: tensor<4xi64>) {
 // -----
 
 func.func @loss_labels(%x: tensor<4x10xf32>, %l: tensor<5xi64>) {
-  // expected-error @below {{'labels' must have the dimensions of 'logits' but the last, and at least one, got 'tensor<4x10xf32>' and 'tensor<5xi64>'}}
+  // expected-error @below {{'labels' must have the dimensions of 'logits' except the last, and at least one, got 'tensor<4x10xf32>' and 'tensor<5xi64>'}}
   %0 = fuse.cross_entropy %x, %l mean
     : (tensor<4x10xf32>, tensor<5xi64>) -> tensor<f32>
   return
@@ -132,7 +132,7 @@ func.func @loss_labels(%x: tensor<4x10xf32>, %l: tensor<5xi64>) {
 // -----
 
 func.func @loss_one_label(%x: tensor<10xf32>, %l: tensor<i64>) {
-  // expected-error @below {{'labels' must have the dimensions of 'logits' but the last, and at least one, got 'tensor<10xf32>' and 'tensor<i64>'}}
+  // expected-error @below {{'labels' must have the dimensions of 'logits' except the last, and at least one, got 'tensor<10xf32>' and 'tensor<i64>'}}
   %0 = fuse.cross_entropy %x, %l mean
     : (tensor<10xf32>, tensor<i64>) -> tensor<f32>
   return
@@ -141,7 +141,7 @@ func.func @loss_one_label(%x: tensor<10xf32>, %l: tensor<i64>) {
 // -----
 
 func.func @loss_ignored(%x: tensor<4x10xf32>, %l: tensor<4xi32>) {
-  // expected-error @below {{'ignore_index' must be an i32 as the labels are, got 2147483648}}
+  // expected-error @below {{'ignore_index' must be an i32 like the labels, got 2147483648}}
   %0 = fuse.cross_entropy %x, %l mean ignore_index 2147483648
     : (tensor<4x10xf32>, tensor<4xi32>) -> tensor<f32>
   return
@@ -161,7 +161,7 @@ func.func @loss_items(%x: tensor<4x10xf32>, %l: tensor<4xi64>,
 
 func.func @loss_mean_of_items(%x: tensor<4x10xf32>, %l: tensor<4xi64>,
                               %n: tensor<i64>) {
-  // expected-error @below {{takes 'items' with 'sum' only}}
+  // expected-error @below {{supports 'items' only with 'sum'}}
   %0 = fuse.cross_entropy %x, %l items(%n) mean
     : (tensor<4x10xf32>, tensor<4xi64>, tensor<i64>) -> tensor<f32>
   return
@@ -274,7 +274,7 @@ func.func @moe_down(%x: tensor<4x8xf32>, %i: tensor<4x2xi64>,
 func.func @moe_gate_up(%x: tensor<4x8xf32>, %i: tensor<4x2xi64>,
                        %r: tensor<4x2xf32>, %u: tensor<3x6x8xf32>,
                        %d: tensor<3x8x6xf32>) {
-  // expected-error @below {{'gate_up' must be 'tensor<3x12x8xf32>' to go with 'down', got 'tensor<3x6x8xf32>'}}
+  // expected-error @below {{'gate_up' must be 'tensor<3x12x8xf32>' to match 'down', got 'tensor<3x6x8xf32>'}}
   %0 = fuse.moe_experts %x route(%i, %r) gate_up(%u) down(%d) act(silu)
     : (tensor<4x8xf32>, tensor<4x2xi64>, tensor<4x2xf32>,
        tensor<3x6x8xf32>, tensor<3x8x6xf32>) -> tensor<4x8xf32>
@@ -286,7 +286,7 @@ func.func @moe_gate_up(%x: tensor<4x8xf32>, %i: tensor<4x2xi64>,
 func.func @moe_no_expert(%x: tensor<4x8xf32>, %i: tensor<4x2xi64>,
                          %r: tensor<4x2xf32>, %u: tensor<0x12x8xf32>,
                          %d: tensor<0x8x6xf32>) {
-  // expected-error @below {{needs an expert, got 'tensor<0x12x8xf32>'}}
+  // expected-error @below {{needs at least one expert, got 'tensor<0x12x8xf32>'}}
   %0 = fuse.moe_experts %x route(%i, %r) gate_up(%u) down(%d) act(silu)
     : (tensor<4x8xf32>, tensor<4x2xi64>, tensor<4x2xf32>,
        tensor<0x12x8xf32>, tensor<0x8x6xf32>) -> tensor<4x8xf32>

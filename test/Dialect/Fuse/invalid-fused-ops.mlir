@@ -1,7 +1,7 @@
 // RUN: fuse-opt %s -split-input-file -verify-diagnostics
 
-// What a fused op says about its members. Types and shapes follow the rules of
-// the layer ops, whose errors name the member here.
+// Members of fused ops. Types and shapes follow the rules of the layer ops; the
+// errors also name the member.
 
 //===----------------------------------------------------------------------===//
 // Head: [residual_add] [norm]
@@ -111,7 +111,7 @@ func.func @weight_dynamic(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>,
 
 func.func @up_features(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>,
                        %v: tensor<64x32xf32>) {
-  // expected-error @below {{member 'up': 'x' has 64 features, 'weight' takes 32}}
+  // expected-error @below {{member 'up': 'x' has 64 features, 'weight' expects 32}}
   %0 = fuse.gated_mlp %x gate(%w) up(%v) down(%w) act(silu) rounding(exact)
      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x32xf32>,
         tensor<64x64xf32>) -> tensor<?x64xf32>
@@ -132,7 +132,7 @@ func.func @gate_and_up(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>,
 // -----
 
 func.func @down_features(%x: tensor<?x64xf32>, %w: tensor<128x64xf32>) {
-  // expected-error @below {{member 'down': 'x' has 128 features, 'weight' takes 64}}
+  // expected-error @below {{member 'down': 'x' has 128 features, 'weight' expects 64}}
   %0 = fuse.mlp %x up(%w) down(%w) act(silu) rounding(exact)
      : (tensor<?x64xf32>, tensor<128x64xf32>, tensor<128x64xf32>)
        -> tensor<?x128xf32>
@@ -152,7 +152,7 @@ func.func @bias(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>,
 
 // -----
 
-// An intermediate in another type than its user's weight.
+// The type of an intermediate differs from that of its user's weight.
 func.func @rounded_to_another_type(%x: tensor<?x64xbf16>,
                                    %w: tensor<64x64xbf16>) {
   // expected-error @below {{member 'down': 'x' and 'weight' must have the same element type or both an 8-bit float, got 'f32' and 'bf16'}}
@@ -166,7 +166,7 @@ func.func @rounded_to_another_type(%x: tensor<?x64xbf16>,
 
 func.func @linear(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>,
                   %v: tensor<64x32xf32>) {
-  // expected-error @below {{'fuse.norm_linear' op member 'linear': 'x' has 64 features, 'weight' takes 32}}
+  // expected-error @below {{'fuse.norm_linear' op member 'linear': 'x' has 64 features, 'weight' expects 32}}
   %0:2 = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%w, %v)
            rounding(exact)
      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x32xf32>)
@@ -224,7 +224,7 @@ func.func @both_adds(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 
 // -----
 
-// Without a residual, `then_add(%x)` says the same.
+// Without a residual, `then_add(%x)` expresses the same.
 func.func @add_stream_without_residual(%x: tensor<?x64xf32>,
                                        %w: tensor<64x64xf32>) {
   // expected-error @below {{has no residual, so its stream is its input}}
@@ -291,7 +291,7 @@ func.func @one_result_for_two_linears(%x: tensor<?x64xf32>,
 // -----
 
 func.func @unknown_extra(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
-  // expected-error @below {{can not return 'act'; it returns stream}}
+  // expected-error @below {{cannot return 'act'; it returns stream}}
   %0:2 = fuse.mlp %x up(%w) down(%w) act(silu) also([act]) rounding(exact)
      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
        -> (tensor<?x64xf32>, tensor<?x64xf32>)
@@ -301,7 +301,7 @@ func.func @unknown_extra(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 // -----
 
 func.func @product_without_factor(%x: tensor<?x64xf32>) {
-  // expected-error @below {{can not return 'product'; it returns act}}
+  // expected-error @below {{cannot return 'product'; it returns act}}
   %0:2 = fuse.act_quantize %x act(silu) also([product])
            scales(i8, hidden = 1.0) rounding(exact)
      : (tensor<?x64xf32>) -> (tensor<?x64xi8>, tensor<?x64xf32>)
@@ -547,12 +547,12 @@ func.func @skipped_point(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 // -----
 
 func.func @typed_absent(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
-  // A skipped point is one that may be missing; the type of one says that it
-  // is there.
+  // A skipped point may be absent from the chain. A point with a type must
+  // exist.
   %0 = fuse.mlp %x up(%w) down(%w) act(silu) rounding(relaxed skip [stream])
      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
        -> tensor<?x64xf32>
-  // expected-error @below {{gives a type to rounding point 'stream', where it has no member}}
+  // expected-error @below {{has a type for rounding point 'stream', where it has no member}}
   %1 = fuse.mlp %x up(%w) down(%w) act(silu)
          rounding(exact types {stream = bf16})
      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>)
@@ -563,8 +563,8 @@ func.func @typed_absent(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 // -----
 
 func.func @typed_down(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
-  // What down gives is the result, which has a type, unless something is added.
-  // expected-error @below {{gives a type to rounding point 'down', where it has no member}}
+  // The result of down is a rounding point only if an add follows.
+  // expected-error @below {{has a type for rounding point 'down', where it has no member}}
   %0 = fuse.gated_mlp %x gate(%w) up(%w) down(%w) act(silu)
          rounding(exact types {down = bf16})
      : (tensor<?x64xf32>, tensor<64x64xf32>, tensor<64x64xf32>,
@@ -575,7 +575,7 @@ func.func @typed_down(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
 // -----
 
 func.func @typed_product(%x: tensor<?x64xf32>) {
-  // expected-error @below {{gives a type to rounding point 'product', where it has no member}}
+  // expected-error @below {{has a type for rounding point 'product', where it has no member}}
   %0 = fuse.act_quantize %x act(silu) scales(i8, hidden = 0.1)
          rounding(exact types {product = bf16})
      : (tensor<?x64xf32>) -> tensor<?x64xi8>
@@ -585,7 +585,7 @@ func.func @typed_product(%x: tensor<?x64xf32>) {
 // -----
 
 func.func @typed_normed(%x: tensor<?x64xf32>, %w: tensor<64x64xbf16>) {
-  // expected-error @below {{gives a type to rounding point 'dequantized', where it has no member}}
+  // expected-error @below {{has a type for rounding point 'dequantized', where it has no member}}
   %0 = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%w)
          rounding(exact types {normed = bf16, dequantized = bf16})
      : (tensor<?x64xf32>, tensor<64x64xbf16>) -> tensor<?x64xf32>
@@ -625,7 +625,7 @@ func.func @too_few_attributes(%x: tensor<?x64xf32>, %u: tensor<?x64xf32>) {
 
 // -----
 
-// Only a discardable attribute is a matter of provenance.
+// Provenance contains only discardable attributes.
 func.func @inherent_attribute(%x: tensor<?x64xf32>) {
   // expected-error @below {{member 'norm': attribute "eps" in provenance is not a discardable one}}
   %0 = fuse.norm_quantize %x norm(rms eps 1.0e-6) scales(i8, input = 1.0)

@@ -1,7 +1,7 @@
 // RUN: fuse-opt %s -split-input-file -verify-diagnostics
 
-// The generic syntax can say what the syntax of the ops cannot. None of it may
-// reach an accessor that takes it for granted.
+// The generic syntax can express invalid ops that the custom syntax cannot. The
+// verifier reports them before accessors rely on valid ops.
 
 //===----------------------------------------------------------------------===//
 // Attributes
@@ -70,9 +70,9 @@ func.func @scale_is_f32(%x: tensor<?x64xf32>) {
 
 // -----
 
-// Printing such a linear would lose the scale.
+// The syntax of linears would drop this scale.
 func.func @weight_scale_of_floats(%x: tensor<?x64xf32>, %w: tensor<64x64xf32>) {
-  // expected-error @below {{with floating-point operands takes no scales}}
+  // expected-error @below {{with floating-point operands does not support scales}}
   %0 = "fuse.linear"(%x, %w)
     <{operandSegmentSizes = array<i32: 1, 1, 0, 0, 0>, weight_scale = 1.0 : f64}>
     : (tensor<?x64xf32>, tensor<64x64xf32>) -> tensor<?x64xf32>

@@ -1,7 +1,7 @@
 // RUN: fuse-opt %s -split-input-file -verify-diagnostics
 
 func.func @input_types(%x: tensor<4xf32>) {
-  // expected-error @below {{'fuse.group' op body takes 'tensor<5xf32>', inputs are 'tensor<4xf32>'}}
+  // expected-error @below {{'fuse.group' op body expects 'tensor<5xf32>', inputs are 'tensor<4xf32>'}}
   "fuse.group"(%x) <{rounding = #fuse.rounding<exact>}> ({
   ^bb0(%a: tensor<5xf32>):
     fuse.yield
@@ -12,7 +12,7 @@ func.func @input_types(%x: tensor<4xf32>) {
 // -----
 
 func.func @input_count(%x: tensor<4xf32>) {
-  // expected-error @below {{'fuse.group' op body takes , inputs are 'tensor<4xf32>'}}
+  // expected-error @below {{'fuse.group' op body expects , inputs are 'tensor<4xf32>'}}
   "fuse.group"(%x) <{rounding = #fuse.rounding<exact>}> ({
     fuse.yield
   }) : (tensor<4xf32>) -> ()
@@ -79,7 +79,7 @@ func.func @captured_value(%x: tensor<4xf32>) {
 
 // -----
 
-// A kernel has no effects, so neither has a member.
+// A kernel has no effects, so its members must not have any.
 func.func @effects(%x: memref<4xf32>, %v: f32, %i: index) {
   // expected-error @below {{'fuse.group' op member 'memref.store' must be free of memory effects}}
   fuse.group(%m = %x : memref<4xf32>, %w = %v : f32, %j = %i : index)
@@ -107,7 +107,7 @@ func.func @nested_effects(%x: memref<4xf32>, %v: f32, %i: index) {
 
 // -----
 
-// A kernel is one kernel.
+// A kernel cannot contain another kernel.
 func.func @nested(%x: tensor<?x64xf32>) {
   // expected-error @below {{'fuse.group' op must not contain another fused op}}
   fuse.group(%a = %x : tensor<?x64xf32>) rounding(exact) {
@@ -122,7 +122,7 @@ func.func @nested(%x: tensor<?x64xf32>) {
 // -----
 
 func.func @extras() {
-  // expected-error @below {{a group takes no 'also' and no 'scales'}}
+  // expected-error @below {{a group supports neither 'also' nor 'scales'}}
   fuse.group() also([act]) rounding(exact) {
     fuse.yield
   }
@@ -132,7 +132,7 @@ func.func @extras() {
 // -----
 
 func.func @scales() {
-  // expected-error @below {{a group takes no 'also' and no 'scales'}}
+  // expected-error @below {{a group supports neither 'also' nor 'scales'}}
   fuse.group() scales(i8, input = 1.0) rounding(exact) {
     fuse.yield
   }

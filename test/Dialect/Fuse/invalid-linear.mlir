@@ -28,7 +28,7 @@ func.func @weight_empty(%x: tensor<?x64xf32>, %w: tensor<64x0xf32>) {
 // -----
 
 func.func @input_features(%x: tensor<?x32xf32>, %w: tensor<128x64xf32>) {
-  // expected-error @below {{'x' has 32 features, 'weight' takes 64}}
+  // expected-error @below {{'x' has 32 features, 'weight' expects 64}}
   %0 = fuse.linear %x, %w
     : (tensor<?x32xf32>, tensor<128x64xf32>) -> tensor<?x128xf32>
   return
@@ -38,7 +38,7 @@ func.func @input_features(%x: tensor<?x32xf32>, %w: tensor<128x64xf32>) {
 
 // A weight as [in, out], as some frameworks store it.
 func.func @transposed_weight(%x: tensor<?x64xf32>, %w: tensor<64x128xf32>) {
-  // expected-error @below {{'x' has 64 features, 'weight' takes 128}}
+  // expected-error @below {{'x' has 64 features, 'weight' expects 128}}
   %0 = fuse.linear %x, %w
     : (tensor<?x64xf32>, tensor<64x128xf32>) -> tensor<?x128xf32>
   return
@@ -47,7 +47,7 @@ func.func @transposed_weight(%x: tensor<?x64xf32>, %w: tensor<64x128xf32>) {
 // -----
 
 func.func @output_features(%x: tensor<?x64xf32>, %w: tensor<128x64xf32>) {
-  // expected-error @below {{'y' has 64 features, 'weight' gives 128}}
+  // expected-error @below {{'y' has 64 features, 'weight' returns 128}}
   %0 = fuse.linear %x, %w
     : (tensor<?x64xf32>, tensor<128x64xf32>) -> tensor<?x64xf32>
   return
@@ -146,7 +146,7 @@ func.func @quantized_without_scales(%x: tensor<?x64xi8>,
 // -----
 
 func.func @scales_of_floats(%x: tensor<?x64xf32>, %w: tensor<128x64xf32>) {
-  // expected-error @below {{with floating-point operands takes no scales}}
+  // expected-error @below {{with floating-point operands does not support scales}}
   %0 = fuse.linear %x, %w scales(1.0, 1.0)
     : (tensor<?x64xf32>, tensor<128x64xf32>) -> tensor<?x128xf32>
   return
@@ -157,7 +157,7 @@ func.func @scales_of_floats(%x: tensor<?x64xf32>, %w: tensor<128x64xf32>) {
 func.func @channel_scale_of_floats(%x: tensor<?x64xf32>,
                                    %w: tensor<128x64xf32>,
                                    %s: tensor<128xf32>) {
-  // expected-error @below {{with floating-point operands takes no scales}}
+  // expected-error @below {{with floating-point operands does not support scales}}
   %0 = fuse.linear %x, %w channel_scale(%s)
     : (tensor<?x64xf32>, tensor<128x64xf32>, tensor<128xf32>)
       -> tensor<?x128xf32>
@@ -237,7 +237,7 @@ func.func @dynamic_scale_size(%x: tensor<4x64xi8>, %w: tensor<64x64xi8>,
 
 func.func @dynamic_scale_of_floats(%x: tensor<4x64xf32>, %w: tensor<64x64xf32>,
                                    %s: tensor<4xf32>) {
-  // expected-error @below {{with floating-point operands takes no scales}}
+  // expected-error @below {{with floating-point operands does not support scales}}
   %0 = fuse.linear %x, %w dynamic_scale(%s)
     : (tensor<4x64xf32>, tensor<64x64xf32>, tensor<4xf32>) -> tensor<4x64xf32>
   return

@@ -78,7 +78,7 @@ func.func @eps_infinite(%x: tensor<?x64xf32>) {
 
 // -----
 
-// Finite, but not once it is rounded to f32, in which norms compute.
+// Finite in f64 but not in f32, the type in which norms compute.
 func.func @eps_infinite_in_f32(%x: tensor<?x64xf32>) {
   // expected-error @below {{eps must be finite and not negative, got 1.000000e+39}}
   %0 = fuse.rms_norm %x eps 1.0e39 : (tensor<?x64xf32>) -> tensor<?x64xf32>

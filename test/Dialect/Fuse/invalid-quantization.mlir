@@ -16,7 +16,7 @@ func.func @quantize_storage(%x: tensor<?x64xf32>) {
 
 // -----
 
-// Signedness is not part of the storage type: values are signed.
+// Storage types are signless; stored values are signed.
 func.func @quantize_unsigned(%x: tensor<?x64xf32>) {
   // expected-error @below {{result #0 must be tensor without encoding of f8E4M3FN, f8E5M2 or i8 values, but got 'tensor<?x64xui8>'}}
   %0 = fuse.quantize %x scale 1.0 : (tensor<?x64xf32>) -> tensor<?x64xui8>
@@ -89,7 +89,7 @@ func.func @one_token(%x: tensor<64xbf16>) {
 // -----
 
 func.func @scale_per_token(%x: tensor<?x64xbf16>) {
-  // expected-error @below {{per_token gives scales of type 'tensor<?xf32>', got 'tensor<1xf32>'}}
+  // expected-error @below {{per_token scales must be 'tensor<?xf32>', got 'tensor<1xf32>'}}
   %q, %s = fuse.dynamic_quantize per_token %x
     : (tensor<?x64xbf16>) -> (tensor<?x64xi8>, tensor<1xf32>)
   return
@@ -98,7 +98,7 @@ func.func @scale_per_token(%x: tensor<?x64xbf16>) {
 // -----
 
 func.func @scale_per_tensor(%x: tensor<?x64xbf16>) {
-  // expected-error @below {{per_tensor gives a scale of type tensor<1xf32>, got 'tensor<?xf32>'}}
+  // expected-error @below {{per_tensor scale must be tensor<1xf32>, got 'tensor<?xf32>'}}
   %q, %s = fuse.dynamic_quantize per_tensor %x
     : (tensor<?x64xbf16>) -> (tensor<?x64xi8>, tensor<?xf32>)
   return

@@ -1,11 +1,11 @@
 // RUN: fuse-opt %s --split-input-file --verify-diagnostics --allow-unregistered-dialect
 
-// expected-error@+1 {{'fuse.slot' op op 'rms norm' must be made of letters, digits, _ and -}}
+// expected-error@+1 {{'fuse.slot' op op 'rms norm' must consist of letters, digits, _ and -}}
 fuse.slot @s op "rms norm" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {}
 
 // -----
 
-// expected-error@+1 {{'fuse.slot' op variant '' must be made of letters, digits, _ and -}}
+// expected-error@+1 {{'fuse.slot' op variant '' must consist of letters, digits, _ and -}}
 fuse.slot @s op "f" variant "" : (tensor<4xf32>) -> tensor<4xf32> {}
 
 // -----
@@ -20,7 +20,7 @@ fuse.slot @s op "f" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 fuse.slot @s op "f" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
-// expected-error@+1 {{can not stand here; expected a function 'eager'}}
+// expected-error@+1 {{cannot be here; expected a function 'eager'}}
   func.func @other(%x: tensor<4xf32>) -> tensor<4xf32> {
     return %x : tensor<4xf32>
   }
@@ -45,7 +45,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
-// expected-error@+1 {{@s names no slot; there are none here}}
+// expected-error@+1 {{@s names no slot; no slot is visible here}}
   %y = fuse.call_slot @s(%x) : (tensor<4xf32>) -> tensor<4xf32>
   return %y : tensor<4xf32>
 }
@@ -70,7 +70,7 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-// expected-error@+1 {{name 'eager' is that of the body of a slot}}
+// expected-error@+1 {{name 'eager' is reserved for the body of a slot}}
 fuse.slot_kernel "eager" op "f" variant "standard" {
   fuse.implementation on <any> {
     func.func @body() { return }
@@ -84,7 +84,7 @@ fuse.slot_kernel "k" op "f" variant "standard" {}
 
 // -----
 
-// expected-error@+1 {{alias 'a b' must be made of letters, digits, _ and -}}
+// expected-error@+1 {{alias 'a b' must consist of letters, digits, _ and -}}
 fuse.slot_kernel "k" op "f" variant "standard" aliases ["a b"] {
   fuse.implementation on <any> {
     func.func @body() { return }
@@ -137,7 +137,7 @@ fuse.slot_kernel "k" op "f" variant "standard" {
 // -----
 
 fuse.slot_kernel "k" op "f" variant "standard" {
-// expected-error@+1 {{can not stand in a fuse.slot_kernel; expected fuse.implementation}}
+// expected-error@+1 {{cannot be in a fuse.slot_kernel; expected fuse.implementation}}
   "test.x"() : () -> ()
 }
 
@@ -148,7 +148,7 @@ fuse.slot_kernel "k" op "f" variant "standard" {
 
 // -----
 
-// expected-error@+1 {{capabilities from 90 to 80 are none}}
+// expected-error@+1 {{range of capabilities from 90 to 80 is empty}}
 "test.x"() {a = #fuse.hardware<gpu from 90 to 80>} : () -> ()
 
 // -----
@@ -188,8 +188,8 @@ fuse.slot_kernel "k" op "f" variant "standard" {
 
 // -----
 
-// A model may be verified before the slot outside of it that it calls. The
-// first takes what is missing for the mistake of the slot.
+// A model can be verified before a slot outside of it that it calls. Only the
+// verifier of the slot reports the missing parts.
 
 fuse.model @m class "M" {
   func.func @forward(%x: tensor<4xf32>) -> tensor<4xf32> {
@@ -226,7 +226,7 @@ fuse.model @m class "M" {
 
 // -----
 
-// A call could not be replaced by a body that gives nothing.
+// A body without a return cannot be inlined.
 
 fuse.slot @s op "f" variant "standard" : (tensor<4xf32>) -> tensor<4xf32> {
 // expected-error@+1 {{function 'eager' must end in a return of its results}}

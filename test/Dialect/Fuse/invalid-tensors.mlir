@@ -1,6 +1,6 @@
 // RUN: fuse-opt %s -split-input-file -verify-diagnostics
 
-// What holds for every tensor, shown with one op.
+// Rules for all tensors, tested with one op.
 
 func.func @rank_0(%x: tensor<f32>) {
   // expected-error @below {{'fuse.activation' op 'x' needs a feature dimension, got 'tensor<f32>'}}
@@ -18,7 +18,7 @@ func.func @dynamic_features(%x: tensor<4x?xf32>) {
 
 // -----
 
-// A dynamic dimension agrees with any other, but a feature dimension is static.
+// A dynamic dimension is compatible with any size, but features are static.
 func.func @dynamic_features_of_result(%x: tensor<4x64xf32>) {
   // expected-error @below {{feature dimension of 'y' must be static, got 'tensor<4x?xf32>'}}
   %0 = fuse.activation silu %x : tensor<4x64xf32> -> tensor<4x?xf32>

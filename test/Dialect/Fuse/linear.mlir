@@ -15,7 +15,7 @@ func.func @linear(%x: tensor<?x64xbf16>, %w: tensor<128x64xbf16>,
   return
 }
 
-// A result of another type says where the sum is rounded to.
+// The sum is rounded to the element type of the result.
 // CHECK-LABEL: @result_type
 func.func @result_type(%x: tensor<?x64xbf16>, %w: tensor<128x64xbf16>,
                        %b: tensor<128xf32>) {
@@ -48,7 +48,7 @@ func.func @scales(%x: tensor<?x64xi8>, %w: tensor<128x64xi8>) {
   return
 }
 
-// The two 8-bit floats mix: activations and weights can have one each.
+// Activations and weights can have different 8-bit float types.
 // CHECK-LABEL: @mixed_8_bit_floats
 func.func @mixed_8_bit_floats(%x: tensor<?x64xf8E4M3FN>,
                               %w: tensor<128x64xf8E5M2>) {
@@ -80,7 +80,7 @@ func.func @extreme_scales(%x: tensor<?x64xi8>, %w: tensor<128x64xi8>) {
   return
 }
 
-// The bias is added to a sum that is rounded already.
+// The bias is added to the rounded sum.
 // CHECK-LABEL: @bias_after_rounding
 func.func @bias_after_rounding(%x: tensor<?x64xbf16>, %w: tensor<128x64xbf16>,
                                %b: tensor<128xbf16>) {

@@ -54,7 +54,7 @@ func.func @scales(%x: tensor<?x64xbf16>, %w: tensor<64x64xf8E5M2>,
   return
 }
 
-// In the qdq form, activations and weights may be stored in different types.
+// In the qdq form, activations and weights can have different storage types.
 // CHECK-LABEL: @qdq_mixed_storage
 func.func @qdq_mixed_storage(%x: tensor<?x64xbf16>, %w: tensor<64x64xi8>) {
   // CHECK: scales(f8E5M2, input = 1.0, up = 2.0, hidden = 3.0, down = 4.0, form = qdq)

@@ -1,7 +1,7 @@
 // RUN: fuse-opt %s --verify-roundtrip | FileCheck %s
 
-// A model is a tree of modules. Numbers are names; a container needs no
-// forward; a private forward declares the interface only.
+// A model is a tree of modules. Names can be numbers. A container needs no
+// forward, and a private forward only declares the interface.
 
 // CHECK-LABEL: fuse.model @tiny class "TinyForCausalLM"
 // CHECK:       fuse.fusion_pattern @norm_mlp
@@ -55,7 +55,7 @@ fuse.model @tiny class "TinyForCausalLM"
   }
 }
 
-// One module, called twice: both calls share its parameters.
+// Two calls of one module share its parameters.
 
 // CHECK-LABEL: fuse.model @shared
 // CHECK:       %[[A:.*]] = fuse.call_module @norm(%arg0)
@@ -71,8 +71,8 @@ fuse.model @shared class "Shared" {
   }
 }
 
-// Several inputs and outputs, of which the caller ignores one; a trailing
-// argument with a default may be left out.
+// Several inputs and outputs, of which the caller ignores one. A call can omit
+// a trailing argument with a default.
 
 // CHECK-LABEL: fuse.model @interface
 // CHECK:       %[[N:.*]]:2 = fuse.call_module @split(%arg0) :
@@ -93,8 +93,8 @@ fuse.model @interface class "Interface" {
   }
 }
 
-// A fused chain: the first member's place holds the fused call, the other
-// member keeps its interface, and what it ignores is a side input.
+// A fused chain. The fused call replaces the call of the first member, and an
+// identity call that of the other, whose ignored value is a side input.
 
 // CHECK-LABEL: fuse.model @fused
 // CHECK:       %[[F:.*]]:2 = fuse.fused_call "Kernel" [@norm, @mlp](%arg0)

@@ -10,8 +10,8 @@ func.func @one_linear(%x: tensor<?x64xbf16>, %w: tensor<32x64xbf16>) {
   return
 }
 
-// Query, key and value of an attention block. Biases stand beside their
-// weights, in the text and behind all weights among the operands.
+// Query, key and value of an attention block. In the syntax, a bias follows its
+// weight; among the operands, biases follow all weights.
 // CHECK-LABEL: @qkv
 // CHECK-SAME: %[[X:.*]]: tensor<?x64xbf16>, %[[N:.*]]: tensor<64xbf16>, %[[Q:.*]]: tensor<64x64xbf16>, %[[K:.*]]: tensor<16x64xbf16>, %[[BQ:.*]]: tensor<64xbf16>, %[[BV:.*]]: tensor<16xbf16>
 func.func @qkv(%x: tensor<?x64xbf16>, %n: tensor<64xbf16>,
@@ -27,7 +27,7 @@ func.func @qkv(%x: tensor<?x64xbf16>, %n: tensor<64xbf16>,
   return
 }
 
-// Extra results come after those of the linears, in the order of `also`.
+// Extra results follow those of the linears, in the order of `also`.
 // CHECK-LABEL: @extras
 func.func @extras(%x: tensor<?x64xbf16>, %r: tensor<?x64xbf16>,
                   %w: tensor<32x64xf32>) {

@@ -11,7 +11,7 @@ func.func @norm_quantize(%x: tensor<?x64xbf16>, %n: tensor<64xbf16>) {
   return
 }
 
-// Another user needs the sum and the norm in full precision.
+// The stream and the norm are also returned without quantization.
 // CHECK-LABEL: @extras
 func.func @extras(%x: tensor<?x64xbf16>, %r: tensor<?x64xbf16>) {
   // CHECK: %{{.*}}:3 = fuse.norm_quantize %{{.*}} residual(%{{.*}}) norm(layer eps 1.0e-05) also([stream, normed]) scales(i8, input = 0.5, order = divide)

@@ -40,7 +40,7 @@ func.func @rms_norm_with_offset(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>) {
   return
 }
 
-// What a default says is not printed.
+// Default values are not printed.
 // CHECK-LABEL: @rms_norm_defaults
 func.func @rms_norm_defaults(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>) {
   // CHECK: eps 1.0e-06 :
@@ -49,7 +49,7 @@ func.func @rms_norm_defaults(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>) {
   return
 }
 
-// A weight may have another type than the input, as Qwen3-Next's has.
+// The type of a weight can differ from that of the input, as in Qwen3-Next.
 // CHECK-LABEL: @rms_norm_mixed_types
 func.func @rms_norm_mixed_types(%x: tensor<?x64xbf16>, %w: tensor<64xf32>) {
   // CHECK: (tensor<?x64xbf16>, tensor<64xf32>) -> tensor<?x64xf16>

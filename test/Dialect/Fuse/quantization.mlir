@@ -41,7 +41,7 @@ func.func @dequantize(%q: tensor<?x64xf8E4M3FN>, %w: tensor<32x64xi8>,
   return
 }
 
-// Dimension 0 of a vector is its only one.
+// A vector has only dimension 0.
 // CHECK-LABEL: @vector
 func.func @vector(%x: tensor<64xf32>, %s: tensor<64xf32>) {
   // CHECK: (tensor<64xf32>, tensor<64xf32>) -> tensor<64xi8>
@@ -50,7 +50,7 @@ func.func @vector(%x: tensor<64xf32>, %s: tensor<64xf32>) {
   return
 }
 
-// The scales are a second result: one per token, or a single one.
+// The second result has the scales: one per token, or a single one.
 // CHECK-LABEL: @dynamic
 // CHECK-SAME: %[[X:.*]]: tensor<2x?x64xbf16>
 func.func @dynamic(%x: tensor<2x?x64xbf16>) {

@@ -1,8 +1,8 @@
 // RUN: fuse-opt %s --verify-roundtrip | FileCheck %s
 // RUN: fuse-opt %s --mlir-print-op-generic | fuse-opt | FileCheck %s
 
-// How a stored weight is made of parameters. A kernel names parameters by the
-// position of their member; a fused call names them as a checkpoint does.
+// Recipes of stored weights. A kernel names parameters by the position of their
+// member; a fused call names them as in a checkpoint.
 
 // CHECK-LABEL: fuse.model @recipes
 // CHECK: fuse.kernel @K targets(["cpu"]) weights [
@@ -35,8 +35,8 @@ fuse.model @recipes class "M" {
   }
 }
 
-// One tensor with two names: it belongs to the module of the name that is not
-// tied.
+// One tensor with two names. It belongs to the module of the parameter that is
+// not tied.
 
 // CHECK-LABEL: fuse.model @tied
 // CHECK: fuse.parameter @weight : tensor<32x8xbf16>

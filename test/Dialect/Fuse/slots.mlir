@@ -1,8 +1,8 @@
 // RUN: fuse-opt %s | fuse-opt | FileCheck %s
 // RUN: fuse-opt %s --mlir-print-op-generic | fuse-opt | FileCheck %s
 
-// A slot belongs to a model. Its calls stand in forwards at any depth, and can
-// be bound to different kernels of it.
+// A slot belongs to a model. Its calls can be in forwards at any depth and
+// bound to different kernels.
 
 // CHECK-LABEL: fuse.model @m class "M"
 fuse.model @m class "M" {
@@ -41,7 +41,7 @@ fuse.model @m class "M" {
   }
 }
 
-// An op that the registry knows needs no body of its own.
+// A slot of a registered op needs no body.
 
 // CHECK: fuse.slot @rope op "apply_rotary_pos_emb" variant "full" : (tensor<4x8xf32>) -> tensor<4x8xf32> {
 fuse.slot @rope op "apply_rotary_pos_emb" variant "full"

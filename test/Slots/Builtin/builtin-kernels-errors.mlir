@@ -155,7 +155,7 @@ func.func @f(%x: tensor<1x2x5x8xf32>, %c: tensor<1x5x4xf32>)
 
 // -----
 
-// expected-error @below {{'ignore_index' must be an i32 as the labels are, got 4294967296}}
+// expected-error @below {{'ignore_index' must be an i32 like the labels, got 4294967296}}
 fuse.slot @s op "cross_entropy_loss" variant "causal"
     params {ignore_index = 4294967296 : i64}
     : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<f32> {}

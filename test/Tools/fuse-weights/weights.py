@@ -237,7 +237,7 @@ run(*MATCH, "--fuse-pack-weights=layouts=w=interleave(1:gate,1:up,block=3)",
 write("wrong.safetensors", checkpoint(
     ORIGINAL | {"mlp.gate": ("F32", [4, 4], floats(16, 0)),
                 "mlp.up": ("F32", [4, 4], floats(16, 0))}))
-fails("recipe 'norm+mlp.w' takes blocks of 3 rows, 'mlp.gate' has 4",
+fails("recipe 'norm+mlp.w' reads blocks of 3 rows, 'mlp.gate' has 4",
       "pack", path("fused.mlir"), path("wrong.safetensors"))
 run("fuse-weights", "pack", path("fused.mlir"), path("model.safetensors"),
     "-o", path("packed.safetensors"))
@@ -276,7 +276,7 @@ cannot_pack("recipe 'norm+mlp.w' takes tensors of different types or widths",
             "mlp.up", ("F32", [6, 5], floats(30, 1)))
 cannot_pack("recipe 'norm+mlp.w' takes tensors of different types or widths",
             "mlp.up", ("BF16", [6, 4], bytes(48)))
-cannot_pack("recipe 'norm+mlp.w' takes blocks of 3 rows, 'mlp.up' has 9",
+cannot_pack("recipe 'norm+mlp.w' reads blocks of 3 rows, 'mlp.up' has 9",
             "mlp.up", ("F32", [9, 4], floats(36, 1)))
 run("fuse-opt", path("declared.mlir"),
     "--fuse-match-modules=patterns=((*,norm),(*,mlp))->K",

@@ -1,7 +1,7 @@
 // RUN: fuse-opt %s -split-input-file -verify-diagnostics \
 // RUN:   --fuse-form-kernels --fuse-check-contracts
 
-// Functions have contracts too. Paths are the names in locations.
+// Contracts of functions. Paths are the names in locations.
 
 func.func @kept(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32>
     attributes {fuse.expect_sites = 1, fuse.must_fuse = ["mlp", "mlp.act"]} {
@@ -50,6 +50,6 @@ func.func @glob() attributes {fuse.must_fuse = ["a..b"]} {
 
 // -----
 
-// expected-error @below {{has a fusion contract, but is neither a model nor a function}}
+// expected-error @below {{has a fusion contract but is neither a model nor a function}}
 module attributes {fuse.expect_sites = 1} {
 }

@@ -1,12 +1,8 @@
-// RUN: fuse-opt %s --fuse-check-contracts -verify-diagnostics -split-input-file
-// RUN: not fuse-opt %s --fuse-check-contracts -split-input-file -o /dev/null \
-// RUN:   --remarks-filter=fuse --remark-format=emitRemark 2>&1 \
-// RUN:   | FileCheck %s --implicit-check-not=Passed
+// RUN: fuse-opt %s --fuse-check-contracts -split-input-file \
+// RUN:   -verify-diagnostics --remarks-filter=fuse --remark-format=emitRemark
 
-// What keeps a site from being fused is learned on a copy, of which nothing may
-// be said but in the error: no remark calls a kernel formed that is not there.
-
-// CHECK: error: expected 1 fused site, there are 0
+// Reasons come from forming kernels in a copy. This emits no remarks, because
+// the kernels do not exist in the function.
 
 // expected-error @below {{expected 1 fused site, there are 0}}
 // expected-note @unknown {{not fused: forgotten#0: fuse-form-kernels would make it fuse.mlp}}
@@ -26,9 +22,7 @@ func.func @forgotten(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>)
 
 // -----
 
-// One more site than the contract knows of is no less an error.
-
-// CHECK: error: expected 0 fused sites, there is 1
+// More sites than expected are an error, too.
 
 // expected-error @below {{expected 0 fused sites, there is 1}}
 func.func @formed(%x: tensor<8x8xf32>, %w: tensor<8x8xf32>) -> tensor<8x8xf32>

@@ -2,7 +2,7 @@
 // RUN:   --fuse-match-modules='patterns=((RMSNorm,**.norm),(MLP,**.mlp))->mlp' \
 // RUN:   --fuse-inline-modules --fuse-form-kernels --fuse-check-contracts
 
-// A contract that holds says nothing.
+// A satisfied contract emits no diagnostics.
 
 fuse.model @kept class "M"
     attributes {fuse.must_fuse = ["norm", "*l*"], fuse.expect_sites = 1} {
@@ -33,7 +33,7 @@ fuse.model @kept class "M"
 
 // -----
 
-// The site was refused: the modules and the reason are listed.
+// The errors about a refused site list its modules and the reason.
 
 // expected-warning @below {{fuses nothing; site 'norm+mlp#0' is refused: FUSE-N208 has-hooks: 'mlp' has hooks accelerate}}
 // expected-error @below {{expected 2 fused sites, there are 0}}
@@ -41,7 +41,7 @@ fuse.model @kept class "M"
 // expected-error @below {{must fuse 'mlp': 1 of 1 modules are not fused}}
 // expected-note @below {{'mlp': norm+mlp#0: FUSE-N208 has-hooks: 'mlp' has hooks accelerate}}
 // expected-error @below {{must fuse 'head': 1 of 1 modules are not fused}}
-// expected-note @below {{'head': no site that was asked for contains it}}
+// expected-note @below {{'head': no requested site contains it}}
 // expected-error @below {{'fuse.must_fuse': no module matches path glob 'layers.*'}}
 fuse.model @broken class "M"
     attributes {fuse.must_fuse = ["mlp", "head", "layers.*"],
@@ -63,7 +63,7 @@ fuse.model @broken class "M"
 
 // -----
 
-// The modules were matched, but what is in them makes no kernel.
+// The modules match, but their bodies form no kernel.
 
 // expected-error @below {{must fuse 'mlp': 1 of 1 modules are not fused}}
 // expected-note @below {{'mlp': norm+mlp#0: no kernel was formed in its body; norm+mlp#0#0: FUSE-N001 activation-input-not-linear}}
@@ -88,7 +88,7 @@ fuse.model @unformed class "M" attributes {fuse.must_fuse = ["mlp"]} {
 
 // -----
 
-// A kernel forms, and is not what the pattern asks for.
+// A kernel forms, but of another family than the pattern asks for.
 
 // expected-error @below {{must fuse 'mlp': 1 of 1 modules are not fused}}
 // expected-note @below {{'mlp': norm+mlp#0: FUSE-N218 other-family: the members form norm_linear, the pattern asks for mlp}}
@@ -117,8 +117,8 @@ fuse.model @other class "M" attributes {fuse.must_fuse = ["mlp"]} {
 
 // -----
 
-// What is inside of a member is part of its site, as far as the kernel has it.
-// A dropout leaves nothing that could be fused.
+// Modules in a member belong to its site if the kernel contains their ops. A
+// dropout has no ops.
 
 // expected-error @below {{must fuse 'mlp.*': 1 of 4 modules are not fused}}
 // expected-note @below {{'mlp.extra': norm+mlp#0: the kernel does not have it}}
@@ -177,7 +177,7 @@ fuse.model @inside class "M" attributes {fuse.must_fuse = ["mlp.*"]} {
 
 // -----
 
-// Names may have the signs that ids of sites have.
+// Names can contain the separators of site ids.
 
 // expected-warning @below {{fuses nothing}}
 // expected-error @below {{must fuse 'c#1.mlp': 1 of 1 modules are not fused}}

@@ -1,7 +1,8 @@
 // RUN: fuse-opt %s --fuse-form-kernels | FileCheck %s
 // RUN: fuse-opt %s --fuse-check-unfuse -o /dev/null
 
-// A kernel holds stored weights that nothing else dequantizes.
+// Dequantize ops of weights are members of the kernel if they have no other
+// users.
 
 // CHECK-LABEL: func @gated
 // CHECK-SAME: %[[X:.*]]: tensor<?x8xbf16>, %[[G:.*]]: tensor<16x8xf8E4M3FN>,
@@ -31,7 +32,7 @@ func.func @gated(%x: tensor<?x8xbf16>, %w: tensor<16x8xf8E4M3FN>,
   return %d : tensor<?x8xbf16>
 }
 
-// A weight that something else reads stays outside, as do all then.
+// If one dequantize op has another user, none of them is a member.
 
 // CHECK-LABEL: func @shared
 // CHECK: fuse.dequantize

@@ -25,7 +25,7 @@ func.func @dense(%x: tensor<?x8xbf16>, %w1: tensor<16x8xbf16>,
   return %2 : tensor<?x8xbf16>
 }
 
-// Norm, gated MLP and both residual adds; the sum in front is added behind.
+// Norm, gated MLP and both residual adds. The stream is added to the result.
 
 // CHECK-LABEL: func @gated_with_stream
 // CHECK:       fuse.gated_mlp %arg0 residual(%arg1) norm(rms %arg2 eps 1.0e-06)
@@ -53,7 +53,7 @@ func.func @gated_with_stream(
   return %y : tensor<?x8xbf16>
 }
 
-// The sum has a user outside: the kernel returns it as well.
+// The stream has another user, so the kernel returns it, too.
 
 // CHECK-LABEL: func @stream_is_returned
 // CHECK:       %[[K:.*]]:2 = fuse.mlp %arg0 residual(%arg1)
@@ -106,8 +106,8 @@ func.func @scaled_fp8(
   return %d : tensor<?x8xbf16>
 }
 
-// The same as exporters write it: dequantize in front of every linear. The
-// activation stays in f32, which the rounding contract says.
+// The same with dequantize ops before every linear, as exporters write it. The
+// rounding contract has the f32 type of the activation.
 
 // CHECK-LABEL: func @qdq_int8
 // CHECK:       fuse.mlp %arg0 up(%arg1) down(%arg2) act(relu)
@@ -134,8 +134,8 @@ func.func @qdq_int8(%x: tensor<?x8xbf16>, %w1: tensor<16x8xi8>,
   return %d : tensor<?x8xbf16>
 }
 
-// Projections that share a norm. Ops between them keep their places: %q is
-// used before the last projection, so the kernel stands at the norm.
+// Projections that share a norm. Ops between them keep their places. %q is used
+// before the last projection, so the kernel replaces the norm.
 
 // CHECK-LABEL: func @projections
 // CHECK:       %[[K:.*]]:3 = fuse.norm_linear %arg0 norm(rms %arg1 eps 1.0e-06)
@@ -155,7 +155,8 @@ func.func @projections(%x: tensor<?x8xbf16>, %w: tensor<8xbf16>,
   return %k, %n : tensor<?x4xbf16>, tensor<?x8xbf16>
 }
 
-// Producer-side kernels: the linears behind them are not in the function.
+// Kernels that produce quantized values; the linears that read them are not in
+// the function.
 
 // CHECK-LABEL: func @producers
 // CHECK:       fuse.norm_quantize %arg0 residual(%arg1)
@@ -183,7 +184,7 @@ func.func @producers(%x: tensor<?x8xbf16>, %r: tensor<?x8xbf16>,
       tensor<?x16xf8E4M3FN>
 }
 
-// Two chains whose members stand mixed up: each is fused, each is restored.
+// Two interleaved chains are both fused and both restored.
 
 // CHECK-LABEL: func @interleaved
 // CHECK:       fuse.mlp %arg0 up(%arg1) down(%arg2) act(silu)
@@ -206,7 +207,7 @@ func.func @interleaved(%x: tensor<?x8xbf16>, %w1: tensor<16x8xbf16>,
   return %d0, %d1 : tensor<?x8xbf16>, tensor<?x8xbf16>
 }
 
-// A norm whose result is used elsewhere stays outside of the MLP.
+// A norm with another user is not a member of the MLP.
 
 // CHECK-LABEL: func @no_norm_with_other_user
 // CHECK:       %[[N:.*]] = fuse.rms_norm

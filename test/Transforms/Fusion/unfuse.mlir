@@ -2,13 +2,8 @@
 // RUN:   | FileCheck %s
 // RUN: fuse-opt %s -allow-unregistered-dialect --fuse-unfuse=sites=one#0 \
 // RUN:   | FileCheck %s --check-prefix=ONE
-// RUN: not fuse-opt %s -allow-unregistered-dialect \
-// RUN:     --fuse-unfuse=sites=two#7 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=UNKNOWN
 
-// UNKNOWN: error: no fused op has site 'two#7'; expected one of one#0, two#0
-
-// Members are built in canonical order where nothing else is said.
+// Without provenance, members are built in canonical order.
 
 // CHECK-LABEL: func @one
 // CHECK-NEXT:  %[[U:.*]] = fuse.linear %arg0, %arg1
@@ -25,8 +20,8 @@ func.func @one(%x: tensor<?x8xbf16>, %w1: tensor<16x8xbf16>,
   return %0 : tensor<?x8xbf16>
 }
 
-// Places, operand order and discardable attributes come from provenance; the
-// type of a rounding point from the rounding contract.
+// Discardable attributes come from provenance, and the type of a rounding point
+// from the rounding contract.
 
 // CHECK-LABEL: func @two
 // CHECK-NEXT:  %[[U:.*]] = fuse.linear %arg0, %arg1
@@ -50,8 +45,7 @@ func.func @two(%x: tensor<?x8xbf16>, %w1: tensor<16x8xbf16>)
   return %1 : tensor<?x16xf8E4M3FN>
 }
 
-// A place that no longer exists is not guessed: the members take the place of
-// the kernel.
+// If a place no longer exists, the members replace the kernel.
 
 // CHECK-LABEL: func @surroundings_changed
 // CHECK-NEXT:  fuse.linear

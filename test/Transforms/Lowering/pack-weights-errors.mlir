@@ -23,16 +23,16 @@
 // FORM:   error: layout 'w=concat': expected name=concat(1:a,1:b) or name=interleave(1:a,1:b,block=8)
 // KIND:   error: layout 'w=fold(0:p,0:v)': unknown permutation 'fold'
 // BLOCK:  error: layout 'w=interleave(0:p,0:q,block=x)': block of 'x' rows
-// ONE:    error: layout 'w=concat(0:p)': recipe 'w' takes at least two parameters, got 1
-// NAME:   error: layout 'w=concat(0:p,0:z)' fits no site of a generated kernel; recipe 'w' takes 'z', which 'a' does not have
-// MEMBER: error: layout 'w=concat(0:p,3:q)' fits no site of a generated kernel; recipe 'w' takes a parameter of member 3, there are 1
-// SHAPE:  recipe 'a.w' takes 'a.p' of type 'tensor<4x8xf32>' with 'a.v' of type 'tensor<8xf32>'
-// ROWS:   recipe 'a.w' takes blocks of 3 rows, 'tensor<4x8xf32>' has 4
-// TWICE:  error: parameter 'a.q' is wanted in two layouts: as #fuse.recipe<"a.u" = concat("a.q", "a.p")> and as #fuse.recipe<"a.w" = concat("a.p", "a.q")> by site 'a#0'
+// ONE:    error: layout 'w=concat(0:p)': recipe 'w' needs at least two parameters, got 1
+// NAME:   error: layout 'w=concat(0:p,0:z)' fits no site of a generated kernel; recipe 'w' reads 'z', which 'a' does not have
+// MEMBER: error: layout 'w=concat(0:p,3:q)' fits no site of a generated kernel; recipe 'w' reads a parameter of member 3, there are 1
+// SHAPE:  recipe 'a.w' combines 'a.p' of type 'tensor<4x8xf32>' with 'a.v' of type 'tensor<8xf32>'
+// ROWS:   recipe 'a.w' reads blocks of 3 rows, 'tensor<4x8xf32>' has 4
+// TWICE:  error: parameter 'a.q' is needed in two layouts: as #fuse.recipe<"a.u" = concat("a.q", "a.p")> and as #fuse.recipe<"a.w" = concat("a.p", "a.q")> by site 'a#0'
 
 // The parameter is also read by another name, which `keep` resolves.
 
-// TIED:   error: site 'a#0' stores 'e.t' as 'a.w', and 'e' reads it as it is; write 'keep' to store it as well
+// TIED:   error: site 'a#0' stores 'e.t' as 'a.w', and 'e' reads the original; write 'keep' to store it as well
 
 fuse.model @m class "M" {
   fuse.module @a class "A" {

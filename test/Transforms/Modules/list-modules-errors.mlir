@@ -29,7 +29,7 @@
 // RUN:   | FileCheck %s --check-prefix=HUGE
 
 // NOTHING: error: no module matches path glob 'layers.7'
-// STARS:   error: path glob 'layers.**x': '**' must be a segment of its own, got '**x'
+// STARS:   error: path glob 'layers.**x': '**' must be a whole segment, got '**x'
 // SEGMENT: error: path glob 'layers..mlp': has an empty segment
 // ORDER:   error: path glob 'layers.[3-0]': range [3-0] ends before it begins
 // LONG:    error: path glob 'layers.[0-5000]': range [0-5000] has more than 1024 numbers
@@ -41,9 +41,9 @@
 
 // As classes of characters these would select single digits.
 
-// COMMA:   error: path glob 'layers.[10,12]': '[10,12]' is no range of numbers; expected [first-last], or {a,b} for single ones
-// END:     error: path glob 'layers.[0-]': '[0-]' is no range of numbers
-// HUGE:    error: path glob 'layers.[0-18446744073709551616]': '[0-18446744073709551616]' is no range of numbers
+// COMMA:   error: path glob 'layers.[10,12]': '[10,12]' is not a range of numbers; expected [first-last], or {a,b} for single ones
+// END:     error: path glob 'layers.[0-]': '[0-]' is not a range of numbers
+// HUGE:    error: path glob 'layers.[0-18446744073709551616]': '[0-18446744073709551616]' is not a range of numbers
 
 fuse.model @tree class "Tree" {
   fuse.module @layers class "ModuleList" {

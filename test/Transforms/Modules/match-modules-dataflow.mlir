@@ -94,7 +94,7 @@ fuse.model @count class "M" {
         -> tensor<8xf32>
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    // expected-error @below {{passes 0 values, 'first' takes 1 to 2}}
+    // expected-error @below {{passes 0 values, 'first' expects 1 to 2}}
     %a = fuse.call_module @first() : () -> tensor<8xf32>
     return %a : tensor<8xf32>
   }

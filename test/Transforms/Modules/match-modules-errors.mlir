@@ -48,13 +48,13 @@
 
 // NONE:     error: no patterns given; expected patterns=((Class,path),(Class,path))->kernel
 // NOKERNEL: error: pattern '((RMSNorm,norm))': has no kernel; expected ((Class,path),(Class,path))->kernel, (Class,Class)->kernel or @pattern->kernel
-// UNNAMED:  error: pattern '((RMSNorm,norm))->': has no kernel name behind '->'
+// UNNAMED:  error: pattern '((RMSNorm,norm))->': has no kernel name after '->'
 // FORM:     error: pattern 'RMSNorm->mlp': expected ((Class,path),(Class,path))->kernel
 // EMPTY:    error: pattern '()->mlp': has no members
 // PAIRS:    error: pattern '((RMSNorm,norm),MLP)->mlp': member 1 is 'MLP'; with paths, every member is (Class,path)
 // LENGTH:   error: pattern '((RMSNorm,norm,x))->mlp': member 0 is '(RMSNorm,norm,x)'
 // GLOB:     error: pattern '((RMSNorm,a..norm))->mlp': path glob 'a..norm': has an empty segment
-// DEPTH:    error: pattern '((RMSNorm,a.**))->mlp': path glob 'a.**' ends in '**', which names no member in particular
+// DEPTH:    error: pattern '((RMSNorm,a.**))->mlp': path glob 'a.**' ends in '**', which does not name a member
 // TUPLE:    error: pattern '(MLP,RMSNorm)->mlp': the model declares no pattern of MLP, RMSNorm; declared are @just_norm (RMSNorm), or give the paths
 // NAME:     error: pattern '@other->mlp': the model declares no pattern 'other'; declared are @just_norm (RMSNorm)
 // NOTHING:  error: pattern '((RMSNorm,nrm),(MLP,a.mlp))->mlp': FUSE-N201 no-module-matches: no module matches path 'nrm' of member 0; modules of this class: norm

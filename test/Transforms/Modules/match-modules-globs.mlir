@@ -55,7 +55,7 @@
 
 // RUN: fuse-opt %s -o /dev/null --fuse-match-modules='patterns=((LayerNorm,layers.*.norm),(*,layers.*.mlp))->Kernel' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=REFUSED
-// REFUSED: warning: pattern '((LayerNorm,layers.*.norm),(*,layers.*.mlp))->Kernel' fuses nothing; site 'layers.3.norm+mlp' is refused: FUSE-N204 class-differs: 'layers.3.norm' has class 'RMSNorm', the pattern says 'LayerNorm'; 2 sites are refused
+// REFUSED: warning: pattern '((LayerNorm,layers.*.norm),(*,layers.*.mlp))->Kernel' fuses nothing; site 'layers.3.norm+mlp' is refused: FUSE-N204 class-differs: 'layers.3.norm' has class 'RMSNorm', the pattern expects 'LayerNorm'; 2 sites are refused
 
 // RUN: fuse-opt %s -o /dev/null --fuse-match-modules='patterns=((*,layers.3.norm),(*,layers.3.mlp))->Kernel disable=layers.3.norm+mlp#0' 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=OFF --allow-empty

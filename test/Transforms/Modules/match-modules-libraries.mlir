@@ -47,7 +47,7 @@
 // MODULE:   error: in library '{{.*}}module.mlir'; expected fuse.fusion_pattern or fuse.kernel
 // FUNCTION: error: in library '{{.*}}function.mlir'; expected fuse.model
 // EMPTY:    error: library '{{.*}}empty.mlir' has no fuse.model
-// FILE:     error: library '{{.*}}none.mlir' can not be read: cannot open input file '{{.*}}none.mlir': No such file or directory
+// FILE:     error: library '{{.*}}none.mlir' cannot be read: cannot open input file '{{.*}}none.mlir': No such file or directory
 // GLOB:     glob.mlir:2:1: error: class of a library: {{.*}}'Qwen['
 // OTHER:    the model declares no pattern 'norm_mlp'; declare one with fuse.fusion_pattern
 // OTHER:    qwen.mlir:2:1: note: this library is for models of class 'Qwen*', the model has class 'LlamaForCausalLM'

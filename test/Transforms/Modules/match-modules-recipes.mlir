@@ -62,7 +62,7 @@ fuse.model @stored class "M" {
 }
 
 // CHECK-LABEL: fuse.model @scalar
-// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'norm+mlp.w' takes rows of 'tensor<bf16>', which has none
+// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'norm+mlp.w' reads rows of 'tensor<bf16>', which has none
 fuse.model @scalar class "M" {
   fuse.kernel @Kernel targets(["cpu"]) weights [#fuse.recipe<"w" = concat("0:weight", "1:up") keep>]
   fuse.module @norm class "RMSNorm" {

@@ -50,7 +50,7 @@ fuse.model @missing class "M" {
 // CHECK: [Missed] norm+mlp
 // CHECK-SAME: At=fuse.module
 // CHECK-SAME: FUSE-N204 class-differs:
-// CHECK-SAME: 'norm' has class 'LayerNorm', the pattern says 'RMSNorm'
+// CHECK-SAME: 'norm' has class 'LayerNorm', the pattern expects 'RMSNorm'
 fuse.model @m class "M" {
   fuse.module @norm class "LayerNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -155,7 +155,7 @@ fuse.model @m class "M" {
 // CHECK: [Missed] norm+mlp#0
 // CHECK-SAME: At=func.return
 // CHECK-SAME: FUSE-N002 intermediate-has-other-users:
-// CHECK-SAME: 'func.return' uses the result of 'norm', which kernel 'mlp' can not return
+// CHECK-SAME: 'func.return' uses the result of 'norm', which kernel 'mlp' cannot return
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -181,7 +181,7 @@ fuse.model @m class "M" {
 // CHECK: [Missed] norm+mlp#0
 // CHECK-SAME: At=arith.negf
 // CHECK-SAME: FUSE-N207 side-input-made-later:
-// CHECK-SAME: 'arith.negf' makes an input of 'mlp' behind the call of 'norm'
+// CHECK-SAME: 'arith.negf' computes an input of 'mlp' after the call of 'norm'
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -263,7 +263,7 @@ fuse.model @m class "M" {
 // CHECK: [Missed] norm+mlp#0
 // CHECK-SAME: At=fuse.module
 // CHECK-SAME: FUSE-N212 member-without-body:
-// CHECK-SAME: 'mlp' is declared only
+// CHECK-SAME: 'mlp' is only declared
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -287,7 +287,7 @@ fuse.model @m class "M" {
 // CHECK: [Missed] norm+mlp#0
 // CHECK-SAME: At=fuse.call_module
 // CHECK-SAME: FUSE-N214 no-result:
-// CHECK-SAME: 'mlp' gives nothing
+// CHECK-SAME: 'mlp' has no results
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
@@ -394,7 +394,7 @@ fuse.model @m class "M" attributes {fuse.no_fuse = ["layer"]} {
 // CHECK: [Missed] norm+mlp#0
 // CHECK-SAME: At=fuse.call_module
 // CHECK-SAME: FUSE-N010 members-in-different-blocks:
-// CHECK-SAME: the call of 'mlp' stands in another block
+// CHECK-SAME: the call of 'mlp' is in another block
 fuse.model @m class "M" {
   fuse.module @norm class "RMSNorm" {
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {

@@ -50,7 +50,7 @@ fuse.model @layers class "M" {
 // A recipe that rounds and forgets the parameter could not be undone.
 
 // CHECK-LABEL: fuse.model @lossy
-// CHECK-SAME: FUSE-N216 lossy-layout: kernel 'Kernel' stores 'folded', a fold that rounds, and does not keep the parameters
+// CHECK-SAME: FUSE-N216 lossy-layout: kernel 'Kernel' stores 'folded', a fold that rounds without 'keep'
 // CHECK-NOT: fuse.fused_call
 // expected-warning @below {{fuses nothing; site 'norm+mlp#0' is refused: FUSE-N216 lossy-layout}}
 fuse.model @lossy class "M" {
@@ -76,8 +76,8 @@ fuse.model @lossy class "M" {
 // A member without the parameter, and one whose parameters have other shapes.
 
 // CHECK-LABEL: fuse.model @unfit
-// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'gate_up' takes 'gate', which 'a.mlp' does not have
-// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'b.norm+mlp.gate_up' takes 'b.mlp.gate' of type
+// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'gate_up' reads 'gate', which 'a.mlp' does not have
+// CHECK-SAME: FUSE-N217 layout-does-not-fit: recipe 'b.norm+mlp.gate_up' combines 'b.mlp.gate' of type
 // CHECK-NOT: fuse.fused_call
 // expected-warning @below {{fuses nothing; site 'a.norm+mlp#0' is refused: FUSE-N217 layout-does-not-fit}}
 fuse.model @unfit class "M" {
@@ -147,7 +147,7 @@ fuse.model @tied class "M" {
       func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
     }
     func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-      // expected-error @below {{parameter 'b.mlp.gate' is wanted in two layouts: as #fuse.recipe<"b.norm+mlp.gate_up" = concat("b.mlp.gate", "b.mlp.up")> by site 'b.norm+mlp#0' and as #fuse.recipe<"a.norm+mlp.gate_up" = concat("a.mlp.gate", "a.mlp.up")> by site 'a.norm+mlp#0'}}
+      // expected-error @below {{parameter 'b.mlp.gate' is needed in two layouts: as #fuse.recipe<"b.norm+mlp.gate_up" = concat("b.mlp.gate", "b.mlp.up")> by site 'b.norm+mlp#0' and as #fuse.recipe<"a.norm+mlp.gate_up" = concat("a.mlp.gate", "a.mlp.up")> by site 'a.norm+mlp#0'}}
       %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
       %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
       return %m : tensor<8xf32>
@@ -171,7 +171,7 @@ fuse.model @unfused_call class "M" {
     func.func private @forward(tensor<8xf32>) -> tensor<8xf32>
   }
   func.func @forward(%x: tensor<8xf32>) -> tensor<8xf32> {
-    // expected-error @below {{site 'norm+mlp#0' stores 'mlp.gate' as 'norm+mlp.gate_up', and 'mlp' reads it as it is; write 'keep' to store it as well}}
+    // expected-error @below {{site 'norm+mlp#0' stores 'mlp.gate' as 'norm+mlp.gate_up', and 'mlp' reads the original; write 'keep' to store it as well}}
     %n = fuse.call_module @norm(%x) : (tensor<8xf32>) -> tensor<8xf32>
     %m = fuse.call_module @mlp(%n) : (tensor<8xf32>) -> tensor<8xf32>
     %o = fuse.call_module @mlp(%m) : (tensor<8xf32>) -> tensor<8xf32>

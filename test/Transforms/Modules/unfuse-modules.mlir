@@ -42,7 +42,7 @@
 // SITE: error: no fused op has site 'b#0'; expected one of a+b+c#0, a+b+c#1, inner.d#0
 // PATH: error: no member of a fused site matches path glob '**.e'; expected one of a+b+c#0, a+b+c#1, inner.d#0
 // PATH-NOT: see current operation
-// GLOB: error: path glob 'a.**b': '**' must be a segment of its own, got '**b'
+// GLOB: error: path glob 'a.**b': '**' must be a whole segment, got '**b'
 
 fuse.model @m class "M" {
   fuse.kernel @Kernel targets(["cpu"]) returns_intermediates

@@ -1,26 +1,14 @@
-// RUN: fuse-opt %s --fuse-quantize-linears=scales=%S/../Inputs/scales.json \
-// RUN:   | FileCheck %s
+// RUN: fuse-opt %s --fuse-quantize-linears=scales=%S/../Inputs/scales.json | FileCheck %s
 // RUN: fuse-opt %s --fuse-quantize-linears=scales=%S/../Inputs/scales.json \
 // RUN:   --fuse-form-kernels | FileCheck %s --check-prefix=FORMED
-// RUN: fuse-opt %s --fuse-check-unfuse \
-// RUN:   --fuse-quantize-linears="scales=%S/../Inputs/scales.json type=i8" \
+// RUN: fuse-opt %s --fuse-quantize-linears="scales=%S/../Inputs/scales.json type=i8" \
 // RUN:   --fuse-check-unfuse | FileCheck %s --check-prefix=INT8
 // RUN: fuse-opt %s \
 // RUN:   --fuse-quantize-linears="scales=%S/../Inputs/scales.json order=divide" \
 // RUN:   --fuse-form-kernels | FileCheck %s --check-prefix=DIVIDE
-// RUN: fuse-opt %s --fuse-quantize-linears="scales=%S/../Inputs/scales.json \
-// RUN:   weights=stored" --fuse-form-kernels \
-// RUN:   | FileCheck %s --check-prefix=STORED
-// RUN: fuse-opt %s --fuse-quantize-linears="scales=%S/../Inputs/scales.json \
-// RUN:   weights=stored activations=none" --fuse-form-kernels \
-// RUN:   | FileCheck %s --check-prefix=NONE
-// RUN: fuse-opt %s --fuse-quantize-linears="scales=%S/../Inputs/scales.json \
-// RUN:   activations=per_token" | FileCheck %s --check-prefix=TOKEN
-// RUN: fuse-opt %s --fuse-quantize-linears="scales=%S/../Inputs/scales.json \
-// RUN:   activations=per_tensor type=i8" | FileCheck %s --check-prefix=TENSOR
 
-// Gate and up read one value with one scale: they share its quantize op. The
-// scales of down are one per channel, a new parameter of the function.
+// Static scales. Gate and up read one value with one scale, so they share its
+// quantize op. The scales of down are one per channel, a new argument.
 
 // CHECK-LABEL: func @mlp
 // CHECK-SAME:    %[[SD:arg4]]: tensor<8xf32>
@@ -44,35 +32,12 @@
 // INT8:        fuse.quantize %arg0 scale 0.5 : (tensor<?x8xbf16>)
 // INT8-SAME:     tensor<?x8xi8>
 
-// The order of activations is an option; stored weights know none.
+// The order applies to activations; weights are always multiplied by the
+// reciprocal of their scale.
 
 // DIVIDE:      fuse.gated_mlp %arg0
 // DIVIDE-SAME:   down = per_channel, order = divide)
 
-// The caller passes stored weights, which the kernel reads.
-
-// STORED-LABEL: func @mlp
-// STORED-SAME:    %[[GATE:[a-z0-9]+]]: tensor<16x8xf8E4M3FN> {fuse.parameter
-// STORED:       fuse.gated_mlp %arg0 gate(%[[GATE]])
-// STORED-SAME:    scales(f8E4M3FN, input = 0.5, gate = 0.25,
-
-// Weights alone.
-
-// NONE:        fuse.gated_mlp %arg0 gate(%arg1) up(%arg2) down(%arg3)
-// NONE-SAME:     scales(f8E4M3FN, gate = 0.25, up = 0.125,
-// NONE-SAME:     down = per_channel, form = weight_only)
-
-// Scales measured at run time are shared in the same way.
-
-// TOKEN:       %[[X:.*]], %[[S:.*]] = fuse.dynamic_quantize per_token %arg0
-// TOKEN:       fuse.linear %[[X]], %{{.*}} dynamic_scale(%[[S]])
-// TOKEN-SAME:    scales(dynamic, 0.25)
-// TOKEN:       fuse.linear %[[X]], %{{.*}} dynamic_scale(%[[S]])
-// TOKEN-SAME:    scales(dynamic, 0.125)
-// TOKEN:       fuse.linear %{{.*}} channel_scale(%arg4) dynamic_scale(%{{[0-9a-z_]+}})
-// TOKEN-SAME:    scales(dynamic, per_channel)
-// TENSOR:      fuse.dynamic_quantize per_tensor %arg0
-// TENSOR-SAME:   (tensor<?x8xi8>, tensor<1xf32>)
 func.func @mlp(
     %x: tensor<?x8xbf16>,
     %wg: tensor<16x8xbf16> {fuse.parameter = "gate_proj.weight"},

@@ -1,7 +1,5 @@
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file | FileCheck %s
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file -o /dev/null \
-// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=REMARK
+// RUN: fuse-opt %s --fuse-raise-layers -split-input-file -verify-diagnostics \
+// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark | FileCheck %s
 
 // Activations written in arith and math on tensors.
 
@@ -23,7 +21,8 @@ func.func @silu_divided(%x: tensor<?x64xf32>) -> tensor<?x64xf32> {
 
 // -----
 
-// x * sigmoid(x), the sigmoid as a reciprocal, the negation as a product.
+// x * sigmoid(x), with the sigmoid as a reciprocal and the negation as a
+// product.
 
 // CHECK-LABEL: func @silu_multiplied(
 // CHECK-NEXT:    fuse.activation silu %{{.*}} : tensor<4x64xf32>
@@ -41,7 +40,7 @@ func.func @silu_multiplied(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// The logistic function as XLA expands it.
+// The logistic function as expanded by XLA.
 
 // CHECK-LABEL: func @silu_tanh(
 // CHECK-NEXT:    fuse.activation silu
@@ -58,7 +57,7 @@ func.func @silu_tanh(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// Computed in f32 between casts: one rounding, as the layer has it.
+// Computed in f32 between casts: one rounding, like the layer.
 
 // CHECK-LABEL: func @silu_casts(
 // CHECK-NEXT:    fuse.activation silu %{{.*}} : tensor<4x64xbf16> -> tensor<4x64xbf16>
@@ -76,18 +75,16 @@ func.func @silu_casts(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 
 // -----
 
-// The same op by op in bf16: every op rounds, which is another function.
+// Computed in bf16: every op rounds, which is another function.
 
 // CHECK-LABEL: func @silu_op_by_op(
 // CHECK-NOT:     fuse.activation
 // CHECK:         return
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: Detail="silu in f32 rounds once"
-// REMARK-SAME: FUSE-N101 extra-rounding
 func.func @silu_op_by_op(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
   %one = arith.constant dense<1.0> : tensor<4x64xbf16>
   %n = arith.negf %x : tensor<4x64xbf16>
   %e = math.exp %n : tensor<4x64xbf16>
+  // expected-remark-re @below {{[Missed] activation{{.*}}Detail="silu in f32 rounds once"{{.*}}FUSE-N101 extra-rounding}}
   %s = arith.addf %one, %e : tensor<4x64xbf16>
   %y = arith.divf %x, %s : tensor<4x64xbf16>
   return %y : tensor<4x64xbf16>
@@ -95,17 +92,15 @@ func.func @silu_op_by_op(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 
 // -----
 
-// Only the sigmoid is rounded, as PyTorch does for x * x.sigmoid().
+// Only the sigmoid is rounded, as in PyTorch's x * x.sigmoid().
 
 // CHECK-LABEL: func @silu_rounded_sigmoid(
 // CHECK-COUNT-2: linalg.generic
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: At=linalg.generic
-// REMARK-SAME: FUSE-N101 extra-rounding
 #map = affine_map<(d0, d1) -> (d0, d1)>
 func.func @silu_rounded_sigmoid(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
   %init = tensor.empty() : tensor<4x64xbf16>
+  // expected-remark-re @below {{[Missed] activation{{.*}}At=linalg.generic{{.*}}FUSE-N101 extra-rounding}}
   %sigmoid = linalg.generic {indexing_maps = [#map, #map],
                              iterator_types = ["parallel", "parallel"]}
       ins(%x : tensor<4x64xbf16>) outs(%init : tensor<4x64xbf16>) {
@@ -135,7 +130,7 @@ func.func @silu_rounded_sigmoid(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 
 // -----
 
-// One generic with the whole formula, elements f16.
+// One generic with the whole formula, in f16.
 
 // CHECK-LABEL: func @silu_generic(
 // CHECK-NEXT:    fuse.activation silu %{{.*}} : tensor<?x?x64xf16> -> tensor<?x?x64xf16>
@@ -160,7 +155,7 @@ func.func @silu_generic(%x: tensor<?x?x64xf16>) -> tensor<?x?x64xf16> {
 
 // -----
 
-// A lone sigmoid is no activation of this dialect and no near miss either.
+// A sigmoid is not an activation of this dialect, and it is not refused either.
 
 // CHECK-LABEL: func @sigmoid(
 // CHECK-NOT:     fuse.
@@ -195,13 +190,11 @@ func.func @quick_gelu(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // CHECK-LABEL: func @swish_beta(
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: x * -1.5
-// REMARK-SAME: FUSE-N102 constant
 func.func @swish_beta(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %one = arith.constant dense<1.0> : tensor<4x64xf32>
   %c = arith.constant dense<-1.5> : tensor<4x64xf32>
   %n = arith.mulf %c, %x : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] activation{{.*}}x * -1.5{{.*}}FUSE-N102 constant}}
   %e = math.exp %n : tensor<4x64xf32>
   %s = arith.addf %one, %e : tensor<4x64xf32>
   %y = arith.divf %x, %s : tensor<4x64xf32>
@@ -227,7 +220,7 @@ func.func @gelu_erf(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// Divided by sqrt(2), the product distributed.
+// Divided by sqrt(2), with a distributed product.
 
 // CHECK-LABEL: func @gelu_erf_distributed(
 // CHECK-NEXT:    fuse.activation gelu %
@@ -261,19 +254,17 @@ func.func @gelu_erfc(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// A constant with the precision of bf16 in a computation in f32.
+// A constant with bf16 precision in an f32 formula.
 
 // CHECK-LABEL: func @gelu_erf_coarse(
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: x * 7.070312e-01
-// REMARK-SAME: FUSE-N102 constant
 func.func @gelu_erf_coarse(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %one = arith.constant dense<1.0> : tensor<4x64xf32>
   %half = arith.constant dense<0.5> : tensor<4x64xf32>
   %b = arith.constant dense<0.707106769> : tensor<4x64xbf16>
   %c = arith.extf %b : tensor<4x64xbf16> to tensor<4x64xf32>
   %m = arith.mulf %x, %c : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] activation{{.*}}x * 7.070312e-01{{.*}}FUSE-N102 constant}}
   %e = math.erf %m : tensor<4x64xf32>
   %s = arith.addf %e, %one : tensor<4x64xf32>
   %h = arith.mulf %x, %half : tensor<4x64xf32>
@@ -333,14 +324,12 @@ func.func @gelu_tanh_fast(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // CHECK-LABEL: func @gelu_tanh_linear(
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: x * 7.978846e-01, x^3 * 0.0
-// REMARK-SAME: FUSE-N102 constant
 func.func @gelu_tanh_linear(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %one = arith.constant dense<1.0> : tensor<4x64xf32>
   %half = arith.constant dense<0.5> : tensor<4x64xf32>
   %c = arith.constant dense<0.797884583> : tensor<4x64xf32>
   %m = arith.mulf %x, %c : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] activation{{.*}}x * 7.978846e-01, x^3 * 0.0{{.*}}FUSE-N102 constant}}
   %t = math.tanh %m : tensor<4x64xf32>
   %s = arith.addf %t, %one : tensor<4x64xf32>
   %h = arith.mulf %x, %half : tensor<4x64xf32>
@@ -361,7 +350,7 @@ func.func @relu(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 
 // -----
 
-// An unordered comparison keeps NaN, as the layer does.
+// An unordered comparison propagates NaN, like the layer.
 
 // CHECK-LABEL: func @relu_select(
 // CHECK-NEXT:    fuse.activation relu
@@ -375,16 +364,14 @@ func.func @relu_select(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// An ordered one turns NaN into zero.
+// An ordered comparison replaces NaN by zero.
 
 // CHECK-LABEL: func @relu_select_ordered(
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: At=arith.select
-// REMARK-SAME: FUSE-N118 nan
 func.func @relu_select_ordered(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %zero = arith.constant dense<0.0> : tensor<4x64xf32>
   %c = arith.cmpf ogt, %x, %zero : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] activation{{.*}}At=arith.select{{.*}}FUSE-N118 nan}}
   %y = arith.select %c, %x, %zero : tensor<4x64xi1>, tensor<4x64xf32>
   return %y : tensor<4x64xf32>
 }
@@ -403,7 +390,7 @@ func.func @relu2(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 
 // -----
 
-// The rectified value has another user: both are layers.
+// The rectified value has another user, so it is a layer, too.
 
 // CHECK-LABEL: func @relu2_and_relu(
 // CHECK-DAG:     %[[R:.*]] = fuse.activation relu %
@@ -436,9 +423,8 @@ func.func @silu_overflowing(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // CHECK-LABEL: func @dynamic_features(
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: FUSE-N111 dynamic-features
 func.func @dynamic_features(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
+  // expected-remark-re @below {{[Missed] activation{{.*}}FUSE-N111 dynamic-features}}
   %y = linalg.generic {
       indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>,
                        affine_map<(d0, d1) -> (d0, d1)>],
@@ -454,14 +440,13 @@ func.func @dynamic_features(%x: tensor<4x?xf32>) -> tensor<4x?xf32> {
 
 // -----
 
-// A stored value is read where no tensor holds it widened.
+// The activation reads a stored value, and no tensor holds the widened value.
 
 // CHECK-LABEL: func @stored_input(
 // CHECK-NOT:     fuse.activation
-// REMARK: remark: [Missed] activation
-// REMARK-SAME: FUSE-N112 input-not-a-tensor
 func.func @stored_input(%x: tensor<4x64xf8E4M3FN>, %init: tensor<4x64xf32>)
     -> tensor<4x64xf32> {
+  // expected-remark-re @below {{[Missed] activation{{.*}}FUSE-N112 input-not-a-tensor}}
   %y = linalg.generic {
       indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>,
                        affine_map<(d0, d1) -> (d0, d1)>],

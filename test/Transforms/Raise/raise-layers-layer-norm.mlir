@@ -1,9 +1,7 @@
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file | FileCheck %s
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file -o /dev/null \
-// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=REMARK
+// RUN: fuse-opt %s --fuse-raise-layers -split-input-file -verify-diagnostics \
+// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark | FileCheck %s
 
-// Weight and bias, elements f32.
+// Weight and bias, in f32.
 
 // CHECK-LABEL: func @weight_and_bias(
 // CHECK-SAME:    %[[X:.*]]: tensor<4x64xf32>, %[[W:.*]]: tensor<64xf32>, %[[B:.*]]: tensor<64xf32>
@@ -42,7 +40,7 @@ func.func @weight_and_bias(%x: tensor<4x64xf32>, %w: tensor<64xf32>,
 
 // -----
 
-// From bf16 and back with one rounding, parameters in bf16.
+// Input, result and parameters in bf16, with one rounding.
 
 // CHECK-LABEL: func @between_casts(
 // CHECK-NEXT:    fuse.layer_norm %{{.*}} weight(%{{.*}}) bias(%{{.*}}) eps 1.0e-05 : (tensor<4x64xbf16>, tensor<64xbf16>, tensor<64xbf16>) -> tensor<4x64xbf16>
@@ -148,13 +146,10 @@ func.func @weight_only(%x: tensor<4x64xf32>, %w: tensor<64xf32>)
 
 // -----
 
-// The variance of Bessel: divided by 63.
+// Bessel's correction: the variance is divided by 63.
 
 // CHECK-LABEL: func @unbiased(
 // CHECK-NOT:     fuse.layer_norm
-// REMARK: remark: [Missed] layer_norm
-// REMARK-SAME: for 64 features
-// REMARK-SAME: FUSE-N106 unbiased-variance
 func.func @unbiased(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %zero = arith.constant dense<0.0> : tensor<4xf32>
   %n = arith.constant dense<64.0> : tensor<4xf32>
@@ -168,6 +163,7 @@ func.func @unbiased(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
       outs(%init : tensor<4x64xf32>) dimensions = [1]
   %c = arith.subf %x, %mb : tensor<4x64xf32>
   %sq = arith.mulf %c, %c : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] layer_norm{{.*}}for 64 features{{.*}}FUSE-N106 unbiased-variance}}
   %sumsq = linalg.reduce { arith.addf } ins(%sq : tensor<4x64xf32>)
       outs(%zero : tensor<4xf32>) dimensions = [1]
   %var = arith.divf %sumsq, %n2 : tensor<4xf32>
@@ -181,12 +177,10 @@ func.func @unbiased(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// E[x^2] - E[x]^2 loses the digits that the layer keeps.
+// E[x^2] - E[x]^2 cancels digits that the layer keeps.
 
 // CHECK-LABEL: func @difference_of_means(
 // CHECK-NOT:     fuse.layer_norm
-// REMARK: remark: [Missed]
-// REMARK-SAME: FUSE-N107 variance-form
 func.func @difference_of_means(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %zero = arith.constant dense<0.0> : tensor<4xf32>
   %n = arith.constant dense<64.0> : tensor<4xf32>
@@ -201,6 +195,7 @@ func.func @difference_of_means(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
   %meansq = arith.divf %sumsq, %n : tensor<4xf32>
   %mm = arith.mulf %mean, %mean : tensor<4xf32>
   %var = arith.subf %meansq, %mm : tensor<4xf32>
+  // expected-remark-re @below {{[Missed]{{.*}}FUSE-N107 variance-form}}
   %v = arith.addf %var, %eps : tensor<4xf32>
   %r = math.rsqrt %v : tensor<4xf32>
   %rb = linalg.broadcast ins(%r : tensor<4xf32>)
@@ -214,13 +209,11 @@ func.func @difference_of_means(%x: tensor<4x64xf32>) -> tensor<4x64xf32> {
 
 // -----
 
-// A bias without a weight is not an op of the dialect.
+// A layer norm with a bias needs a weight.
 
 // CHECK-LABEL: func @bias_only(
 // CHECK:         fuse.layer_norm %{{.*}} eps
 // CHECK:         arith.addf
-// REMARK: remark: [Missed] layer_norm
-// REMARK-SAME: FUSE-N117 bias-without-weight
 func.func @bias_only(%x: tensor<4x64xf32>, %b: tensor<64xf32>)
     -> tensor<4x64xf32> {
   %zero = arith.constant dense<0.0> : tensor<4xf32>
@@ -244,6 +237,8 @@ func.func @bias_only(%x: tensor<4x64xf32>, %b: tensor<64xf32>)
   %bb = linalg.broadcast ins(%b : tensor<64xf32>)
       outs(%init : tensor<4x64xf32>) dimensions = [0]
   %nf = arith.mulf %c, %rb : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] layer_norm{{.*}}FUSE-N117 bias-without-weight}}
+  // expected-remark-re @below {{[Missed] residual_add{{.*}}FUSE-N130 broadcast}}
   %y = arith.addf %nf, %bb : tensor<4x64xf32>
   return %y : tensor<4x64xf32>
 }
@@ -255,9 +250,6 @@ func.func @bias_only(%x: tensor<4x64xf32>, %b: tensor<64xf32>)
 // CHECK-LABEL: func @cast_before_weight(
 // CHECK:         fuse.layer_norm %{{.*}} eps 1.0e-05 : (tensor<4x64xbf16>) -> tensor<4x64xbf16>
 // CHECK:         arith.mulf
-// REMARK: remark: [Missed] layer_norm
-// REMARK-SAME: At=arith.truncf
-// REMARK-SAME: FUSE-N101 extra-rounding
 func.func @cast_before_weight(%x: tensor<4x64xbf16>, %w: tensor<64xbf16>)
     -> tensor<4x64xbf16> {
   %zero = arith.constant dense<0.0> : tensor<4xf32>
@@ -283,6 +275,7 @@ func.func @cast_before_weight(%x: tensor<4x64xbf16>, %w: tensor<64xbf16>)
   %wb = linalg.broadcast ins(%w : tensor<64xbf16>)
       outs(%initb : tensor<4x64xbf16>) dimensions = [0]
   %nf = arith.mulf %c, %rb : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] layer_norm{{.*}}At=arith.truncf{{.*}}FUSE-N101 extra-rounding}}
   %nb = arith.truncf %nf : tensor<4x64xf32> to tensor<4x64xbf16>
   %y = arith.mulf %nb, %wb : tensor<4x64xbf16>
   return %y : tensor<4x64xbf16>
@@ -290,12 +283,10 @@ func.func @cast_before_weight(%x: tensor<4x64xbf16>, %w: tensor<64xbf16>)
 
 // -----
 
-// Centered values in bf16, as they come from a mean in bf16.
+// Centered values in bf16, from a mean in bf16.
 
 // CHECK-LABEL: func @mean_rounded(
 // CHECK-NOT:     fuse.layer_norm
-// REMARK: remark: [Missed]
-// REMARK-SAME: extra-rounding
 func.func @mean_rounded(%x: tensor<4x64xbf16>) -> tensor<4x64xf32> {
   %zero = arith.constant dense<0.0> : tensor<4xf32>
   %n = arith.constant dense<64.0> : tensor<4xf32>
@@ -305,6 +296,7 @@ func.func @mean_rounded(%x: tensor<4x64xbf16>) -> tensor<4x64xf32> {
   %sum = linalg.reduce { arith.addf } ins(%f : tensor<4x64xf32>)
       outs(%zero : tensor<4xf32>) dimensions = [1]
   %mean = arith.divf %sum, %n : tensor<4xf32>
+  // expected-remark-re @below {{[Missed]{{.*}}extra-rounding}}
   %meanb = arith.truncf %mean : tensor<4xf32> to tensor<4xbf16>
   %meanf = arith.extf %meanb : tensor<4xbf16> to tensor<4xf32>
   %mb = linalg.broadcast ins(%meanf : tensor<4xf32>)
@@ -324,7 +316,7 @@ func.func @mean_rounded(%x: tensor<4x64xbf16>) -> tensor<4x64xf32> {
 
 // -----
 
-// A layer op between casts reads and rounds for itself.
+// Casts around a layer op are merged into it.
 
 // CHECK-LABEL: func @casts_around_layer(
 // CHECK-NEXT:    %[[Y:.*]] = fuse.layer_norm %{{.*}} eps 1.0e-05 : (tensor<4x64xbf16>) -> tensor<4x64xbf16>
@@ -338,7 +330,7 @@ func.func @casts_around_layer(%x: tensor<4x64xbf16>) -> tensor<4x64xbf16> {
 
 // -----
 
-// This norm rounds to the type of its input: reading bf16 would change it.
+// This norm rounds to the type of its input, so reading bf16 would change it.
 
 // CHECK-LABEL: func @cast_before_rms_norm(
 // CHECK-NEXT:    %[[F:.*]] = arith.extf

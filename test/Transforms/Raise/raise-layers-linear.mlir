@@ -1,7 +1,5 @@
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file | FileCheck %s
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file -o /dev/null \
-// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=REMARK
+// RUN: fuse-opt %s --fuse-raise-layers -split-input-file -verify-diagnostics \
+// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark | FileCheck %s
 
 // A matmul with a transposed map, accumulated in f32, rounded once.
 
@@ -27,7 +25,7 @@ func.func @transposed_map(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>)
 
 // -----
 
-// A transposed weight before a matmul, elements f32.
+// A transposed weight before a matmul, in f32.
 
 // CHECK-LABEL: func @transpose_and_matmul(
 // CHECK-NEXT:    fuse.linear %{{.*}}, %{{.*}} : (tensor<4x64xf32>, tensor<32x64xf32>) -> tensor<4x32xf32>
@@ -117,14 +115,11 @@ func.func @bias_in_accumulator(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>,
 
 // -----
 
-// The bias is added to a sum that is rounded already: another function.
+// The bias is added to a rounded sum, which is another function.
 
 // CHECK-LABEL: func @bias_after_rounding(
 // CHECK-NEXT:    %[[L:.*]] = fuse.linear %{{.*}}, %{{.*}} : 
 // CHECK:         arith.addf %[[L]]
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: At=arith.addf
-// REMARK-SAME: FUSE-N129 bias-after-rounding
 func.func @bias_after_rounding(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>,
                                %b: tensor<32xbf16>) -> tensor<4x32xbf16> {
   %zero = arith.constant 0.0 : f32
@@ -141,13 +136,14 @@ func.func @bias_after_rounding(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>,
   %e = tensor.empty() : tensor<4x32xbf16>
   %bb = linalg.broadcast ins(%b : tensor<32xbf16>)
       outs(%e : tensor<4x32xbf16>) dimensions = [0]
+  // expected-remark-re @below {{[Missed] linear{{.*}}At=arith.addf{{.*}}FUSE-N129 bias-after-rounding}}
   %y = arith.addf %l, %bb : tensor<4x32xbf16>
   return %y : tensor<4x32xbf16>
 }
 
 // -----
 
-// A bias behind a linear op that has kept f32.
+// A bias after a linear op with an f32 result.
 
 // CHECK-LABEL: func @bias_behind_layer(
 // CHECK-NEXT:    fuse.linear %{{.*}}, %{{.*}} bias(%{{.*}}) : (tensor<4x64xbf16>, tensor<32x64xbf16>, tensor<32xbf16>) -> tensor<4x32xbf16>
@@ -171,14 +167,13 @@ func.func @bias_behind_layer(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>,
 
 // CHECK-LABEL: func @weight_layout(
 // CHECK-NOT:     fuse.linear
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: FUSE-N125 weight-layout
 func.func @weight_layout(%x: tensor<4x64xf32>, %w: tensor<64x32xf32>)
     -> tensor<4x32xf32> {
   %zero = arith.constant 0.0 : f32
   %init = tensor.empty() : tensor<4x32xf32>
   %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
       -> tensor<4x32xf32>
+  // expected-remark-re @below {{[Missed] linear{{.*}}FUSE-N125 weight-layout}}
   %y = linalg.matmul ins(%x, %w : tensor<4x64xf32>, tensor<64x32xf32>)
       outs(%fill : tensor<4x32xf32>) -> tensor<4x32xf32>
   return %y : tensor<4x32xf32>
@@ -190,14 +185,13 @@ func.func @weight_layout(%x: tensor<4x64xf32>, %w: tensor<64x32xf32>)
 
 // CHECK-LABEL: func @narrow_sum(
 // CHECK-NOT:     fuse.linear
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: FUSE-N108 narrow-sum
 func.func @narrow_sum(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>)
     -> tensor<4x32xbf16> {
   %zero = arith.constant 0.0 : bf16
   %init = tensor.empty() : tensor<4x32xbf16>
   %fill = linalg.fill ins(%zero : bf16) outs(%init : tensor<4x32xbf16>)
       -> tensor<4x32xbf16>
+  // expected-remark-re @below {{[Missed] linear{{.*}}FUSE-N108 narrow-sum}}
   %y = linalg.matmul
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                        affine_map<(m, n, k) -> (n, k)>,
@@ -211,15 +205,13 @@ func.func @narrow_sum(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>)
 
 // CHECK-LABEL: func @operand_types(
 // CHECK-NOT:     fuse.linear
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: input f32, weight bf16
-// REMARK-SAME: FUSE-N126 operand-types
 func.func @operand_types(%x: tensor<4x64xf32>, %w: tensor<32x64xbf16>)
     -> tensor<4x32xf32> {
   %zero = arith.constant 0.0 : f32
   %init = tensor.empty() : tensor<4x32xf32>
   %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
       -> tensor<4x32xf32>
+  // expected-remark-re @below {{[Missed] linear{{.*}}input f32, weight bf16{{.*}}FUSE-N126 operand-types}}
   %y = linalg.matmul
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                        affine_map<(m, n, k) -> (n, k)>,
@@ -231,14 +223,13 @@ func.func @operand_types(%x: tensor<4x64xf32>, %w: tensor<32x64xbf16>)
 
 // -----
 
-// Added to something that is not a bias: the sum starts elsewhere.
+// The sum starts from a tensor that is not a bias.
 
 // CHECK-LABEL: func @sum_start(
 // CHECK-NOT:     fuse.linear
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: FUSE-N109 sum-start
 func.func @sum_start(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>,
                      %a: tensor<4x32xf32>) -> tensor<4x32xf32> {
+  // expected-remark-re @below {{[Missed] linear{{.*}}FUSE-N109 sum-start}}
   %y = linalg.matmul
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                        affine_map<(m, n, k) -> (n, k)>,
@@ -250,20 +241,19 @@ func.func @sum_start(%x: tensor<4x64xf32>, %w: tensor<32x64xf32>,
 
 // -----
 
-// The sum in f32 is also returned: the rounding is not part of the layer.
+// The f32 sum is also returned, so the rounding is not part of the layer.
 
 // CHECK-LABEL: func @sum_is_used(
 // CHECK-NEXT:    %[[L:.*]] = fuse.linear %{{.*}} -> tensor<4x32xf32>
 // CHECK-NEXT:    %[[T:.*]] = arith.truncf %[[L]]
 // CHECK-NEXT:    return %[[L]], %[[T]]
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: FUSE-N128 other-use
 func.func @sum_is_used(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>)
     -> (tensor<4x32xf32>, tensor<4x32xbf16>) {
   %zero = arith.constant 0.0 : f32
   %init = tensor.empty() : tensor<4x32xf32>
   %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
       -> tensor<4x32xf32>
+  // expected-remark-re @below {{[Missed] linear{{.*}}FUSE-N128 other-use}}
   %s = linalg.matmul
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                        affine_map<(m, n, k) -> (n, k)>,
@@ -276,7 +266,7 @@ func.func @sum_is_used(%x: tensor<4x64xbf16>, %w: tensor<32x64xbf16>)
 
 // -----
 
-// Scores of attention have a batch in both operands.
+// In attention scores, both operands have a batch dimension.
 
 // CHECK-LABEL: func @batched(
 // CHECK-NOT:     fuse.linear
@@ -304,18 +294,17 @@ func.func @batched(%q: tensor<2x4x64xf32>, %k: tensor<2x8x64xf32>)
 
 // -----
 
-// Quantized operands: their scales are not told apart here.
+// The scales of quantized operands cannot be separated.
 
 // CHECK-LABEL: func @quantized(
 // CHECK-NOT:     fuse.linear
-// REMARK: remark: [Missed] linear
-// REMARK-SAME: FUSE-N127 quantized-operands
 func.func @quantized(%x: tensor<4x64xf8E4M3FN>, %w: tensor<32x64xf8E4M3FN>)
     -> tensor<4x32xf32> {
   %zero = arith.constant 0.0 : f32
   %init = tensor.empty() : tensor<4x32xf32>
   %fill = linalg.fill ins(%zero : f32) outs(%init : tensor<4x32xf32>)
       -> tensor<4x32xf32>
+  // expected-remark-re @below {{[Missed] linear{{.*}}FUSE-N127 quantized-operands}}
   %y = linalg.matmul
       indexing_maps = [affine_map<(m, n, k) -> (m, k)>,
                        affine_map<(m, n, k) -> (n, k)>,
@@ -327,7 +316,7 @@ func.func @quantized(%x: tensor<4x64xf8E4M3FN>, %w: tensor<32x64xf8E4M3FN>)
 
 // -----
 
-// A bias of its own goes into a linear with a measured scale, which keeps it.
+// A separate bias is merged into a linear, which keeps its dynamic scale.
 
 // CHECK-LABEL: func @bias_of_dynamic(
 // CHECK:         fuse.linear %arg0, %arg2 bias(%arg3)
@@ -346,7 +335,7 @@ func.func @bias_of_dynamic(%x: tensor<4x8xi8>, %s: tensor<4xf32>,
 
 // -----
 
-// Rounding the result of this linear would round its sum as well.
+// Rounding the result of this linear would also round its sum.
 
 // CHECK-LABEL: func @rounded_bias_after(
 // CHECK:         added after_rounding

@@ -1,7 +1,5 @@
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file | FileCheck %s
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file -o /dev/null \
-// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=REMARK
+// RUN: fuse-opt %s --fuse-raise-layers -split-input-file -verify-diagnostics \
+// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark | FileCheck %s
 
 // Divided by the scale.
 
@@ -23,7 +21,7 @@ func.func @divide(%x: tensor<4x64xbf16>)
 
 // -----
 
-// Multiplied by one over the scale, both written out.
+// Multiplied by a computed reciprocal of the scale.
 
 // CHECK-LABEL: func @reciprocal(
 // CHECK-NEXT:    fuse.quantize %{{.*}} scale 0.021 : (tensor<4x64xbf16>) -> tensor<4x64xf8E4M3FN>
@@ -45,7 +43,7 @@ func.func @reciprocal(%x: tensor<4x64xbf16>)
 
 // -----
 
-// Multiplied by a number: the scale is the one whose reciprocal it is.
+// Multiplied by a constant: the scale is its reciprocal.
 
 // CHECK-LABEL: func @factor(
 // CHECK-NEXT:    fuse.quantize %{{.*}} scale 0.021 :
@@ -65,7 +63,7 @@ func.func @factor(%x: tensor<4x64xbf16>)
 
 // -----
 
-// Clamped by comparisons that keep NaN, to the range of f8E5M2.
+// Clamped to the range of f8E5M2 by comparisons that propagate NaN.
 
 // CHECK-LABEL: func @clamp_by_select(
 // CHECK-NEXT:    fuse.quantize %{{.*}} scale 0.5 order divide : (tensor<4x64xf32>) -> tensor<4x64xf8E5M2>
@@ -86,31 +84,26 @@ func.func @clamp_by_select(%x: tensor<4x64xf32>)
 
 // -----
 
-// Nothing saturates: 465 would become NaN.
+// Without saturation, 465 would become NaN.
 
 // CHECK-LABEL: func @missing_clamp(
 // CHECK-NOT:     fuse.quantize
-// REMARK: remark: [Missed] quantize
-// REMARK-SAME: At=arith.truncf
-// REMARK-SAME: FUSE-N119 missing-clamp
 func.func @missing_clamp(%x: tensor<4x64xbf16>)
     -> tensor<4x64xf8E4M3FN> {
   %scale = arith.constant dense<2.1e-2> : tensor<4x64xf32>
   %f = arith.extf %x : tensor<4x64xbf16> to tensor<4x64xf32>
   %c = arith.divf %f, %scale : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] quantize{{.*}}At=arith.truncf{{.*}}FUSE-N119 missing-clamp}}
   %q = arith.truncf %c : tensor<4x64xf32> to tensor<4x64xf8E4M3FN>
   return %q : tensor<4x64xf8E4M3FN>
 }
 
 // -----
 
-// The range of another 8-bit float.
+// Clamped to the range of another 8-bit float.
 
 // CHECK-LABEL: func @clamp_range(
 // CHECK-NOT:     fuse.quantize
-// REMARK: remark: [Missed] quantize
-// REMARK-SAME: clamped to -240
-// REMARK-SAME: FUSE-N120 clamp-range
 func.func @clamp_range(%x: tensor<4x64xbf16>)
     -> tensor<4x64xf8E4M3FN> {
   %lo = arith.constant dense<-240.0> : tensor<4x64xf32>
@@ -119,6 +112,7 @@ func.func @clamp_range(%x: tensor<4x64xbf16>)
   %f = arith.extf %x : tensor<4x64xbf16> to tensor<4x64xf32>
   %s = arith.divf %f, %scale : tensor<4x64xf32>
   %l = arith.maximumf %s, %lo : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] quantize{{.*}}clamped to -240{{.*}}FUSE-N120 clamp-range}}
   %c = arith.minimumf %l, %hi : tensor<4x64xf32>
   %q = arith.truncf %c : tensor<4x64xf32> to tensor<4x64xf8E4M3FN>
   return %q : tensor<4x64xf8E4M3FN>
@@ -126,12 +120,10 @@ func.func @clamp_range(%x: tensor<4x64xbf16>)
 
 // -----
 
-// A clamp that turns NaN into -448.
+// A clamp that replaces NaN by -448.
 
 // CHECK-LABEL: func @clamp_loses_nan(
 // CHECK-NOT:     fuse.quantize
-// REMARK: remark: [Missed] quantize
-// REMARK-SAME: FUSE-N118 nan
 func.func @clamp_loses_nan(%x: tensor<4x64xbf16>)
     -> tensor<4x64xf8E4M3FN> {
   %lo = arith.constant dense<-448.0> : tensor<4x64xf32>
@@ -139,6 +131,7 @@ func.func @clamp_loses_nan(%x: tensor<4x64xbf16>)
   %scale = arith.constant dense<2.1e-2> : tensor<4x64xf32>
   %f = arith.extf %x : tensor<4x64xbf16> to tensor<4x64xf32>
   %s = arith.divf %f, %scale : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] quantize{{.*}}FUSE-N118 nan}}
   %l = arith.maxnumf %s, %lo : tensor<4x64xf32>
   %c = arith.minimumf %l, %hi : tensor<4x64xf32>
   %q = arith.truncf %c : tensor<4x64xf32> to tensor<4x64xf8E4M3FN>
@@ -147,17 +140,16 @@ func.func @clamp_loses_nan(%x: tensor<4x64xbf16>)
 
 // -----
 
-// Scaled in bf16: the product is rounded before it is quantized.
+// Scaled in bf16, so the product is rounded before it is quantized.
 
 // CHECK-LABEL: func @scaled_in_bf16(
 // CHECK-NOT:     fuse.quantize
-// REMARK: remark: [Missed] quantize
-// REMARK-SAME: FUSE-N101 extra-rounding
 func.func @scaled_in_bf16(%x: tensor<4x64xbf16>)
     -> tensor<4x64xf8E4M3FN> {
   %lo = arith.constant dense<-448.0> : tensor<4x64xf32>
   %hi = arith.constant dense<448.0> : tensor<4x64xf32>
   %scale = arith.constant dense<0.0209961> : tensor<4x64xbf16>
+  // expected-remark-re @below {{[Missed] quantize{{.*}}FUSE-N101 extra-rounding}}
   %p = arith.divf %x, %scale : tensor<4x64xbf16>
   %s = arith.extf %p : tensor<4x64xbf16> to tensor<4x64xf32>
   %l = arith.maximumf %s, %lo : tensor<4x64xf32>
@@ -168,16 +160,15 @@ func.func @scaled_in_bf16(%x: tensor<4x64xbf16>)
 
 // -----
 
-// A scale that is computed.
+// The scale is computed.
 
 // CHECK-LABEL: func @dynamic_scale(
 // CHECK-NOT:     fuse.quantize
-// REMARK: remark: [Missed] quantize
-// REMARK-SAME: FUSE-N122 scale-not-static
 func.func @dynamic_scale(%x: tensor<4x64xf32>, %scale: tensor<4x64xf32>)
     -> tensor<4x64xf8E4M3FN> {
   %lo = arith.constant dense<-448.0> : tensor<4x64xf32>
   %hi = arith.constant dense<448.0> : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] quantize{{.*}}FUSE-N122 scale-not-static}}
   %s = arith.divf %x, %scale : tensor<4x64xf32>
   %l = arith.maximumf %s, %lo : tensor<4x64xf32>
   %c = arith.minimumf %l, %hi : tensor<4x64xf32>
@@ -187,18 +178,16 @@ func.func @dynamic_scale(%x: tensor<4x64xf32>, %scale: tensor<4x64xf32>)
 
 // -----
 
-// A negative factor has no scale.
+// A negative factor is not a reciprocal of a scale.
 
 // CHECK-LABEL: func @negative_factor(
 // CHECK-NOT:     fuse.quantize
-// REMARK: remark: [Missed] quantize
-// REMARK-SAME: factor -2.0
-// REMARK-SAME: FUSE-N123 scale-value
 func.func @negative_factor(%x: tensor<4x64xf32>)
     -> tensor<4x64xf8E4M3FN> {
   %lo = arith.constant dense<-448.0> : tensor<4x64xf32>
   %hi = arith.constant dense<448.0> : tensor<4x64xf32>
   %r = arith.constant dense<-2.0> : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] quantize{{.*}}factor -2.0{{.*}}FUSE-N123 scale-value}}
   %s = arith.mulf %x, %r : tensor<4x64xf32>
   %l = arith.maximumf %s, %lo : tensor<4x64xf32>
   %c = arith.minimumf %l, %hi : tensor<4x64xf32>
@@ -231,9 +220,6 @@ func.func @int8(%x: tensor<4x64xf32>) -> tensor<4x64xi8> {
 
 // CHECK-LABEL: func @int8_truncated(
 // CHECK-NOT:     fuse.quantize
-// REMARK: remark: [Missed] quantize
-// REMARK-SAME: At=arith.fptosi
-// REMARK-SAME: FUSE-N121 no-rounding
 func.func @int8_truncated(%x: tensor<4x64xf32>) -> tensor<4x64xi8> {
   %lo = arith.constant dense<-128.0> : tensor<4x64xf32>
   %hi = arith.constant dense<127.0> : tensor<4x64xf32>
@@ -241,24 +227,23 @@ func.func @int8_truncated(%x: tensor<4x64xf32>) -> tensor<4x64xi8> {
   %s = arith.divf %x, %scale : tensor<4x64xf32>
   %l = arith.maximumf %s, %lo : tensor<4x64xf32>
   %c = arith.minimumf %l, %hi : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] quantize{{.*}}At=arith.fptosi{{.*}}FUSE-N121 no-rounding}}
   %q = arith.fptosi %c : tensor<4x64xf32> to tensor<4x64xi8>
   return %q : tensor<4x64xi8>
 }
 
 // -----
 
-// Ties away from zero.
+// Rounded with ties away from zero.
 
 // CHECK-LABEL: func @int8_ties_away(
 // CHECK-NOT:     fuse.quantize
-// REMARK: remark: [Missed] quantize
-// REMARK-SAME: At=math.round
-// REMARK-SAME: FUSE-N121 no-rounding
 func.func @int8_ties_away(%x: tensor<4x64xf32>) -> tensor<4x64xi8> {
   %lo = arith.constant dense<-128.0> : tensor<4x64xf32>
   %hi = arith.constant dense<127.0> : tensor<4x64xf32>
   %scale = arith.constant dense<0.05> : tensor<4x64xf32>
   %s = arith.divf %x, %scale : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] quantize{{.*}}At=math.round{{.*}}FUSE-N121 no-rounding}}
   %e = math.round %s : tensor<4x64xf32>
   %l = arith.maximumf %e, %lo : tensor<4x64xf32>
   %c = arith.minimumf %l, %hi : tensor<4x64xf32>
@@ -304,17 +289,15 @@ func.func @dequantize(%q: tensor<4x64xf8E4M3FN>)
 
 // -----
 
-// Divided: the scale is the inverse of what the layer calls a scale.
+// Divided by a constant, which is the inverse of a scale.
 
 // CHECK-LABEL: func @dequantize_inverted(
 // CHECK-NOT:     fuse.dequantize
-// REMARK: remark: [Missed] dequantize
-// REMARK-SAME: At=arith.divf
-// REMARK-SAME: FUSE-N124 inverted-scale
 func.func @dequantize_inverted(%q: tensor<4x64xf8E4M3FN>)
     -> tensor<4x64xbf16> {
   %f = arith.extf %q : tensor<4x64xf8E4M3FN> to tensor<4x64xf32>
   %scale = arith.constant dense<2.1e-2> : tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] dequantize{{.*}}At=arith.divf{{.*}}FUSE-N124 inverted-scale}}
   %p = arith.divf %f, %scale : tensor<4x64xf32>
   %y = arith.truncf %p : tensor<4x64xf32> to tensor<4x64xbf16>
   return %y : tensor<4x64xbf16>
@@ -349,13 +332,11 @@ func.func @dequantize_channels(%q: tensor<4x64xi8>, %s: tensor<4x1xf32>)
 
 // CHECK-LABEL: func @dequantize_zero_point(
 // CHECK-NOT:     fuse.dequantize
-// REMARK: remark: [Missed] dequantize
-// REMARK-SAME: At=arith.subf
-// REMARK-SAME: FUSE-N131 zero-point
 func.func @dequantize_zero_point(%q: tensor<4x64xi8>) -> tensor<4x64xf32> {
   %z = arith.constant dense<3.0> : tensor<4x64xf32>
   %scale = arith.constant dense<2.1e-2> : tensor<4x64xf32>
   %f = arith.sitofp %q : tensor<4x64xi8> to tensor<4x64xf32>
+  // expected-remark-re @below {{[Missed] dequantize{{.*}}At=arith.subf{{.*}}FUSE-N131 zero-point}}
   %s = arith.subf %f, %z : tensor<4x64xf32>
   %y = arith.mulf %s, %scale : tensor<4x64xf32>
   return %y : tensor<4x64xf32>

@@ -1,9 +1,7 @@
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file | FileCheck %s
-// RUN: fuse-opt %s --fuse-raise-layers --split-input-file -o /dev/null \
-// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark 2>&1 \
-// RUN:   | FileCheck %s --check-prefix=REMARK
+// RUN: fuse-opt %s --fuse-raise-layers -split-input-file -verify-diagnostics \
+// RUN:   --remarks-filter-missed=raise --remark-format=emitRemark | FileCheck %s
 
-// Next to a layer an addition is a residual add, elsewhere it stays.
+// An addition next to a layer is a residual add; other additions stay.
 
 // CHECK-LABEL: func @residual_add(
 // CHECK-SAME:    %[[X:.*]]: tensor<4x64xbf16>, %[[R:.*]]: tensor<4x64xbf16>
@@ -23,8 +21,8 @@ func.func @residual_add(%x: tensor<4x64xbf16>, %r: tensor<4x64xbf16>,
 
 // -----
 
-// Two adds in a row (parallel attention): both, though one touches no layer
-// before the other is raised.
+// Two consecutive adds (parallel attention). One is next to a layer only after
+// the other is raised.
 
 // CHECK-LABEL: func @two_adds(
 // CHECK:         %[[S:.*]] = fuse.residual_add
@@ -41,7 +39,7 @@ func.func @two_adds(%x: tensor<4x64xbf16>, %a: tensor<4x64xbf16>,
 
 // -----
 
-// A weight that is computed is no residual stream.
+// An addition that computes a weight is not a residual add.
 
 // CHECK-LABEL: func @weight_delta(
 // CHECK-NEXT:    %[[W:.*]] = arith.addf
@@ -56,25 +54,24 @@ func.func @weight_delta(%x: tensor<4x64xbf16>, %w: tensor<64x64xbf16>,
 
 // -----
 
-// One row for all tokens.
+// One operand is a row that is broadcast to all tokens.
 
 // CHECK-LABEL: func @broadcast(
 // CHECK-NOT:     fuse.residual_add
-// REMARK: remark: [Missed] residual_add
-// REMARK-SAME: FUSE-N130 broadcast
 func.func @broadcast(%x: tensor<4x64xbf16>, %p: tensor<64xbf16>)
     -> tensor<4x64xbf16> {
   %e = tensor.empty() : tensor<4x64xbf16>
   %n = fuse.rms_norm %x eps 1.0e-6 : (tensor<4x64xbf16>) -> tensor<4x64xbf16>
   %pb = linalg.broadcast ins(%p : tensor<64xbf16>)
       outs(%e : tensor<4x64xbf16>) dimensions = [0]
+  // expected-remark-re @below {{[Missed] residual_add{{.*}}FUSE-N130 broadcast}}
   %y = arith.addf %n, %pb : tensor<4x64xbf16>
   return %y : tensor<4x64xbf16>
 }
 
 // -----
 
-// A gate in f32 times a projection in bf16, rounded once.
+// A gate in f32 and a projection in bf16, rounded once.
 
 // CHECK-LABEL: func @gated_mul(
 // CHECK-NEXT:    %[[G:.*]] = fuse.activation silu %{{.*}} : tensor<4x64xbf16> -> tensor<4x64xf32>
@@ -91,7 +88,7 @@ func.func @gated_mul(%g: tensor<4x64xbf16>, %u: tensor<4x64xbf16>)
 
 // -----
 
-// A product with a norm is no gate.
+// A product with a norm is not a gated product.
 
 // CHECK-LABEL: func @norm_times(
 // CHECK:         arith.mulf
@@ -107,22 +104,21 @@ func.func @norm_times(%x: tensor<4x64xbf16>, %c: tensor<4x64xbf16>)
 
 // CHECK-LABEL: func @gate_broadcast(
 // CHECK-NOT:     fuse.gated_mul
-// REMARK: remark: [Missed] gated_mul
-// REMARK-SAME: FUSE-N130 broadcast
 func.func @gate_broadcast(%g: tensor<4x64xbf16>, %u: tensor<4xbf16>)
     -> tensor<4x64xbf16> {
   %e = tensor.empty() : tensor<4x64xbf16>
   %a = fuse.activation silu %g : tensor<4x64xbf16> -> tensor<4x64xbf16>
   %ub = linalg.broadcast ins(%u : tensor<4xbf16>)
       outs(%e : tensor<4x64xbf16>) dimensions = [1]
+  // expected-remark-re @below {{[Missed] gated_mul{{.*}}FUSE-N130 broadcast}}
   %y = arith.mulf %a, %ub : tensor<4x64xbf16>
   return %y : tensor<4x64xbf16>
 }
 
 // -----
 
-// Tokens flattened around the linear: the reshapes go, and the add is next to
-// it.
+// Tokens are flattened around the linear. The reshapes are removed, and the add
+// is next to the linear.
 
 // CHECK-LABEL: func @reshape_between(
 // CHECK-SAME:    %[[X:.*]]: tensor<?x?x64xbf16>, %[[W:.*]]: tensor<64x64xbf16>
@@ -147,7 +143,7 @@ func.func @reshape_between(%x: tensor<?x?x64xbf16>, %w: tensor<64x64xbf16>)
 
 // -----
 
-// A whole gated chain between the reshapes, tokens static.
+// A gated chain between reshapes, with static tokens.
 
 // CHECK-LABEL: func @reshape_around_chain(
 // CHECK-NOT:     shape
@@ -176,7 +172,7 @@ func.func @reshape_around_chain(%x: tensor<2x3x64xbf16>,
 
 // -----
 
-// Restored to other sizes: nothing says that they are those of the input.
+// The reshape restores sizes that may differ from those of the input.
 
 // CHECK-LABEL: func @reshape_elsewhere(
 // CHECK:         tensor.collapse_shape
@@ -194,7 +190,7 @@ func.func @reshape_elsewhere(%x: tensor<?x?x64xbf16>, %w: tensor<64x64xbf16>,
 
 // -----
 
-// Ops in regions are raised where they stand.
+// Ops in nested regions are raised in place.
 
 // CHECK-LABEL: func @region(
 // CHECK:         scf.if

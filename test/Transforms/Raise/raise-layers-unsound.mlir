@@ -1,9 +1,10 @@
 // RUN: fuse-opt %s --fuse-raise-layers --split-input-file | FileCheck %s
 
-// What looks like a layer and is none, or is one that no layer op can stand for.
+// Formulas that resemble a layer but compute something else, or have no layer
+// op.
 
-// A mean over a dimension of size 1 is no mean over the features, although it
-// is divided by their number.
+// A mean over a dimension of size 1 is not a mean over the features, although
+// it is divided by their number.
 
 // CHECK-LABEL: func @unit_mean(
 // CHECK-NOT:     fuse.
@@ -27,7 +28,7 @@ func.func @unit_mean(%x: tensor<4x1x8xf32>) -> tensor<4x1x8xf32> {
 
 // -----
 
-// Of the last dimension it is one, be there one feature only.
+// A mean over the last dimension is one, even with a single feature.
 
 // CHECK-LABEL: func @one_feature(
 // CHECK-NEXT:    %[[Y:.*]] = fuse.rms_norm %{{.*}} eps 1.0e-06
@@ -49,8 +50,8 @@ func.func @one_feature(%x: tensor<4x1xf32>) -> tensor<4x1xf32> {
 
 // -----
 
-// The op writes one row of its result. The others are those of `init`, so that
-// what is added is no bias.
+// The op writes only one row of its result. The other rows are those of `init`,
+// so the addend is not a bias.
 
 // CHECK-LABEL: func @partial(
 // CHECK:         fuse.linear %{{.*}}, %{{.*}} : (tensor<2x4xf32>, tensor<8x4xf32>)
@@ -73,7 +74,7 @@ func.func @partial(%x: tensor<2x4xf32>, %w: tensor<8x4xf32>,
 
 // -----
 
-// The same of a result of one row is a bias.
+// If the result has only one row, the addend is a bias.
 
 // CHECK-LABEL: func @whole(
 // CHECK-NEXT:    fuse.linear %{{.*}}, %{{.*}} bias(%{{.*}})
@@ -96,7 +97,7 @@ func.func @whole(%x: tensor<1x4xf32>, %w: tensor<8x4xf32>,
 
 // -----
 
-// The input as f32 is made behind the activation, which reads stored values.
+// The f32 input is computed after the activation, which reads stored values.
 
 // CHECK-LABEL: func @widened_later(
 // CHECK-NOT:     fuse.
@@ -143,7 +144,7 @@ func.func @widened_before(%q: tensor<4x8xf8E4M3FN>)
 
 // -----
 
-// A sum of nothing has no input features.
+// An empty sum has no input features.
 
 // CHECK-LABEL: func @no_features(
 // CHECK-NOT:     fuse.
@@ -165,7 +166,7 @@ func.func @no_features(%x: tensor<4x0xf32>, %w: tensor<8x0xf32>)
 
 // -----
 
-// What the squares are multiplied with starts as 1 and doubles each time.
+// The factor of the squares starts as 1 and doubles in each step.
 
 // CHECK-LABEL: func @two_sums(
 // CHECK-NOT:     fuse.
@@ -199,8 +200,8 @@ func.func @two_sums(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 
 // -----
 
-// The square of a root is NaN below zero, and a square divided by its base at
-// zero, where an activation is a number.
+// The square of a root is NaN below zero, and a square divided by its base is
+// NaN at zero, where an activation is a number.
 
 // CHECK-LABEL: func @squared_root(
 // CHECK-NOT:     fuse.

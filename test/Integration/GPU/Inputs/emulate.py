@@ -18,9 +18,9 @@ from pathlib import Path
 
 import torch
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[4]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / "benchmarks"))
 
-from benchmarks.plan import evaluate  # noqa: E402
+from fuse_bench.common.plan import evaluate  # noqa: E402
 
 F32, F64, BF16 = torch.float32, torch.float64, torch.bfloat16
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2

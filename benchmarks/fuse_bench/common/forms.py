@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The forms of kernels that schedules make.
+
+compute-sanitizer is too slow for all kernels, and a wrong address depends on
+how a kernel is cut, not on its widths. So each form that the cost model
+chooses runs under it at least once, with small widths: what makes it, in both
+types, and each of the traits that it comes with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+Form = tuple[str, ...]
+#: Fields of schedules that make forms, and those that do not.
+_FIELDS = {"first_rows", "rows", "launches", "swapped", "deferred", "staged",
+           "polled", "partials", "adders", "settle", "settle_to", "even",
+           "behind", "unequal", "cluster"}
+_NUMBERS = {"tokens", "blocks", "split", "weight_stages", "token_stages",
+            "in_flight", "ahead", "hint", "dependent", "stages", "group"}
+
+
+def read_schedules(text: str) -> list[str]:
+    """The schedules that `fuse-select-schedules` wrote, in their order."""
+    return re.findall(r"tile\.schedule = (#tile\.\w+<[^>]*>)", text)
+
+
+def _present(traits: Iterable[tuple[str, bool]]) -> list[str]:
+    return [name for name, holds in traits if holds]
+
+
+def list_forms(schedule: str, family: str, fp8: bool,
+               rows: int = 0) -> set[Form]:
+    """What a schedule makes of an op in 8 bits or bf16, alone and with each
+    trait. `rows` are those of the first product, 0 where there is none."""
+    kind, _, body = schedule.removeprefix("#tile.").partition("<")
+    fields = dict(re.findall(r"(\w+) = (\w+)", body))
+    unknown = sorted(fields.keys() - _FIELDS - _NUMBERS)
+    if unknown:
+        raise ValueError(f"{', '.join(unknown)} of a schedule: expected "
+                         f"one of {', '.join(sorted(_FIELDS | _NUMBERS))}")
+
+    def number(name: str, otherwise: int = 0) -> int:
+        return int(fields.get(name, otherwise))
+    what: Form = (family,)
+    element = "fp8" if fp8 else "bf16"
+    if kind == "prefill_schedule":
+        what += ("many tokens", f"rows = {number('rows', 256)}",
+                 f"launches = {number('launches', 2)}")
+        traits = _present((("even", "even" in fields),
+                           ("cluster", "cluster" in fields),
+                           ("unequal", "unequal" in fields),
+                           ("ranges", number("split") > 1)))
+    else:
+        first = number("first_rows", 256)
+        if rows:
+            what += (*_present((("swapped", "swapped" in fields),
+                                ("deferred", "deferred" in fields))),
+                     f"first_rows = {first}")
+        what += (f"rows = {number('rows', 256)}",
+                 f"launches = {number('launches', 1)}")
+        count = -(-rows // first)
+        traits = _present((
+            ("unstaged", bool(rows) and "staged" not in fields),
+            ("announced", "polled" not in fields),
+            ("rounded", fields["partials"] == "bf16"),
+            ("adders", "adders" in fields),
+            ("settle", "settle" in fields),
+            ("settle_to", "settle_to" in fields),
+            ("behind", "behind" in fields),
+            ("above 128 tokens", number("tokens") > 128),
+            ("idle blocks", 0 < count < number("blocks")),
+            ("several tiles", count > number("blocks"))))
+    return {what, (*what, element), *((*what, trait) for trait in traits)}

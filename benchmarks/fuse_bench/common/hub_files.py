@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""The CUDA driver and the packing recipes that kernel directories carry.
+
+Both are written once in Python, in files of `fuse_mlir` that need nothing but
+PyTorch. They are loaded from there by path, so that the benchmarks run on a
+machine on which `fuse_mlir` is not installed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from types import ModuleType
+
+from .environment import ROOT
+
+#: Folders of `fuse_mlir` that may have the files.
+_FOLDERS = ("deploy/hub_template", "hub_host")
+
+
+def load(name: str) -> ModuleType:
+    """Loads a file of kernel directories by the name of its module.
+
+    Raises:
+        ModuleNotFoundError: no folder has such a file.
+    """
+    paths = [ROOT / "python/fuse_mlir" / folder / f"{name}.py"
+             for folder in _FOLDERS]
+    path = next((path for path in paths if path.exists()), None)
+    if path is None:
+        raise ModuleNotFoundError(
+            f"no file '{name}.py' in {' or '.join(_FOLDERS)} of fuse_mlir",
+            name=name)
+    spec = importlib.util.spec_from_file_location(f"fuse_hub{name}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,0 +1,451 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What runs on the emulator and on a GPU: trial files of functions, of random
+modules, and of kernels with a mistake.
+
+The results that a trial file expects are those of the emulator, so that
+`fuse-trial-run` counts on a GPU how many values have other bits.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..common.data import TORCH_TYPES
+from ..common.environment import PTX_FOLDER, ROOT
+from ..common.plan import evaluate
+
+TESTS = ROOT / "test/Emulator"
+#: Kinds of sections, as in fuse-c/Runtime.h and fuse/Runtime/Trial/Trial.h.
+MANIFEST, PTX = 1, 5
+DESCRIPTION, ARTIFACT, POOL, EXPECTED, CONTRACT = range(64, 69)
+TRIAL_VERSION = 2
+TOKENS = (1, 9, 33, 65, 129, 200)
+PORTABLE_TOKENS = (1, 17)
+POOL_VALUES = 1024
+#: Strata of random modules, with how many of each.
+RANDOM = {"scheduled": 40, "mixed": 6}
+#: The mistakes of broken.test in its order, as tables call them.
+MISTAKES = (
+    "no wait for a copy", "a wait for the other phase", "no wait for a product",
+    "no fence before a product", "a group of products not closed",
+    "half the bytes expected", "a release that is relaxed",
+    "an acquire that is relaxed", "no proxy fence",
+    "no wait for the launch before", "no arrival that frees a slot")
+
+
+def _load_damage() -> Any:
+    path = TESTS / "Inputs/damage.py"
+    spec = importlib.util.spec_from_file_location("damage", path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+#: Reads and writes containers, and puts mistakes into them.
+damage = _load_damage()
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """What broken.test puts into the PTX of a kernel."""
+
+    name: str
+    #: Of gated.mlir, the sed script that changes its number of tokens.
+    script: str
+    #: Pattern, replacement, and perhaps the number of the place.
+    damage: tuple[str, ...]
+
+
+def read_mistakes(text: str) -> list[Mistake]:
+    """The mistakes of a test whose lines call damage.py, but for calls that
+    have to fail.
+
+    Raises:
+        ValueError: there are more or fewer than have names.
+    """
+    lines = re.findall(r"^RUN: (.*)$", re.sub(r"\\\nRUN:\s*", "", text), re.M)
+    script, found = "", []
+    for line in lines:
+        words = shlex.split(line.replace("%%", "%"))
+        if words[0] == "sed":
+            script = words[1]
+        elif words[0] == "%{damage}":
+            found.append((script, tuple(words[1:])))
+    if len(found) != len(MISTAKES):
+        raise ValueError(f"the test has {len(found)} mistakes, and there are "
+                         f"names for {len(MISTAKES)}")
+    return [Mistake(name, *rest) for name, rest in zip(MISTAKES, found)]
+
+
+def substitute(script: str, text: str) -> str:
+    """What sed makes of a text by `s/A/B/g`."""
+    if not script:
+        return text
+    _, old, new, _ = script.split("/")
+    return text.replace(old, new)
+
+
+# Trial files.
+
+
+class Trial:
+    """A trial file, which has sections and cases that name them."""
+
+    def __init__(self, version: bytes) -> None:
+        self.version = version
+        self.sections: list[tuple[int, bytes]] = []
+        self.cases: list[dict[str, Any]] = []
+
+    @classmethod
+    def load(cls, path: Path) -> Trial:
+        data = path.read_bytes()
+        first, *sections = damage.read(data)
+        trial = cls(data[8:12])
+        trial.sections = sections
+        trial.cases = json.loads(first[1])["cases"]
+        return trial
+
+    def add(self, kind: int, data: bytes) -> int:
+        """The number of a new section; the description is the first."""
+        self.sections.append((kind, data))
+        return len(self.sections)
+
+    def save(self, path: Path) -> None:
+        """Writes the file, with the sections alone that a case names."""
+        used: dict[int, int] = {}
+
+        def place(section: int) -> int:
+            return used.setdefault(section, len(used) + 1)
+
+        cases = [{**case, "artifact": place(case["artifact"]),
+                  "arguments": [{**argument, "pool": place(argument["pool"])}
+                                for argument in case["arguments"]],
+                  "results": [{**result, "expected": place(result["expected"]),
+                               "contract": place(result["contract"])}
+                              for result in case["results"]]}
+                 for case in self.cases]
+        description = json.dumps({"format": "fuse-trial",
+                                  "version": TRIAL_VERSION, "cases": cases})
+        path.write_bytes(damage.write(self.version, [
+            (DESCRIPTION, description.encode()),
+            *(self.sections[section - 1] for section in used)]))
+
+    def add_function(self, artifact: int, function: dict[str, Any], path: str,
+                     tokens: int) -> None:
+        """A case with random values, whose results are not known yet."""
+        count = len(function["symbols"])
+        symbols = [2] * (count - 1) + [tokens] if count else []
+        shapes = [list(argument["shape"])
+                  for argument in function["arguments"]]
+        for value, symbol in zip(symbols, function["symbols"]):
+            for argument, dim in symbol["places"]:
+                shapes[argument][dim] = value
+        packed = {operand for weight in function["cuda"].get("packed", ())
+                  for operand in weight["operands"]}
+        arguments = [
+            {"element": argument["type"], "shape": shape, "seed": index,
+             "pool": self.add(POOL, draw(argument["type"], shape, index)),
+             "bound": "parameter" in argument or index in packed}
+            for index, (argument, shape) in enumerate(
+                zip(function["arguments"], shapes))]
+        results = []
+        for result in function["results"]:
+            values = 1
+            for size in result["sizes"]:
+                values *= evaluate(size, symbols)
+            # The first above the second: anything is allowed.
+            anything = _infinities(values)
+            results.append({
+                "expected": self.add(
+                    EXPECTED, bytes(values * element_bytes(result["type"]))),
+                "contract": self.add(CONTRACT, anything),
+                "energy": 1.0, "element": 1.0})
+        self.cases.append({
+            "name": f"{function['name']}#{tokens}", "path": path,
+            "function": function["name"], "artifact": artifact,
+            "arguments": arguments, "results": results})
+
+
+def _infinities(values: int) -> bytes:
+    import numpy as np
+
+    return np.tile(np.array([np.inf, -np.inf]), values).tobytes()
+
+
+def element_bytes(element: str) -> int:
+    return TORCH_TYPES[element].itemsize
+
+
+def narrowest(case: dict[str, Any]) -> str:
+    """The narrowest type of a case's operands; of labels, which are wide,
+    there may be some beside."""
+    return min((argument["element"] for argument in case["arguments"]),
+               key=element_bytes)
+
+
+def draw(element: str, shape: Sequence[int], seed: int) -> bytes:
+    """Values of which a tensor is drawn: weights as large as keeps the size of
+    what they are multiplied with, values of 8 bits in all of their range, and
+    scales of channels such as these need."""
+    values = torch.randn(POOL_VALUES,
+                         generator=torch.Generator().manual_seed(seed))
+    if element_bytes(element) == 1:
+        values = (values * 60).clamp(-127, 127)
+    elif len(shape) == 1 and element == "f32":
+        values = 1e-3 * (1 + 0.1 * values)
+    elif len(shape) == 1:
+        values = 1 + 0.1 * values
+    elif seed:
+        values = values / shape[-1]**0.5
+    return values.to(TORCH_TYPES[element]).view(torch.uint8).numpy().tobytes()
+
+
+# What the compiler and the emulator make of them.
+
+
+@dataclass(frozen=True)
+class Tools:
+    """The programs of a build."""
+
+    folder: Path
+
+    def run(self, name: str, *arguments: object, expect: Iterable[int] = (0,)
+            ) -> str:
+        """What a program prints.
+
+        Raises:
+            RuntimeError: it ends otherwise than expected.
+        """
+        done = subprocess.run(
+            [self.folder / name, *map(str, arguments)], capture_output=True,
+            text=True, check=False)
+        if done.returncode not in expect:
+            raise RuntimeError(f"{name}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+    def compile(self, source: Path, target: Path, *options: str) -> None:
+        self.run("fuse-compile", source, "--chip=sm_90a", "--cpu=none",
+                 "--assemble=never", f"--tokens={max(TOKENS)}", *options, "-o",
+                 target)
+
+    def record(self, trial: Trial, target: Path) -> None:
+        """Writes a trial file that expects the results of the emulator."""
+        trial.save(target)
+        results = target.with_suffix(".results")
+        self.run("fuse-trial-run", target, "--emulate", f"--results={results}",
+                 "-o", target.with_suffix(".json"))
+        for index, case in enumerate(trial.cases):
+            for number, result in enumerate(case["results"]):
+                result["expected"] = trial.add(
+                    EXPECTED, (results / f"{index}-{number}.bin").read_bytes())
+        trial.save(target)
+        shutil.rmtree(results)
+        target.with_suffix(".json").unlink()
+
+
+def make_trial(artifact: Path, tokens: Sequence[int]) -> Trial:
+    """Cases of all functions of an artifact that have code for a GPU."""
+    data = artifact.read_bytes()
+    trial = Trial(data[8:12])
+    section = trial.add(ARTIFACT, data)
+    for function in json.loads(next(damage.read(data))[1])["functions"]:
+        if "cuda" not in function:
+            continue
+        # Without a size that is open there is one case.
+        for count in tokens if function["symbols"] else [0]:
+            trial.add_function(section, function, function["cuda"]["path"],
+                               count)
+    return trial
+
+
+def replace_artifact(trial: Trial, data: bytes) -> Trial:
+    """The cases of a file with another artifact."""
+    other = Trial(trial.version)
+    other.sections = list(trial.sections)
+    section = other.add(ARTIFACT, data)
+    other.cases = [{**case, "artifact": section} for case in trial.cases]
+    return other
+
+
+def assemble(artifact: Path) -> list[str]:
+    """The assembler's remarks on an artifact's PTX, each once; nothing where
+    there is none."""
+    if not shutil.which("ptxas"):
+        return []
+    found: dict[str, None] = {}
+    for kind, content in damage.read(artifact.read_bytes()):
+        if kind != PTX:
+            continue
+        path = artifact.with_suffix(".ptx")
+        path.write_bytes(content)
+        done = subprocess.run(
+            ["ptxas", "-arch=sm_90a", path, "-o", "/dev/null"],
+            capture_output=True, text=True, check=True)
+        path.unlink()
+        text = re.sub(r"in around line \d+ ", "", done.stdout + done.stderr)
+        found |= dict.fromkeys(re.findall(r"\(C\d+\) .*$", text, re.M))
+    return list(found)
+
+
+#: Instructions of product.ptx: what they are called, and what follows.
+PRODUCTS = {
+    "bf16": ("m64n8k16.f32.bf16.bf16", ", 0, 0"),
+    "f16": ("m64n8k16.f32.f16.f16", ", 0, 0"),
+    "f8E4M3FN": ("m64n8k32.f32.e4m3.e4m3", ""),
+    "f8E5M2": ("m64n8k32.f32.e5m2.e5m2", "")}
+#: Steps of a product: one, and enough to make rounding visible.
+STEPS = (1, 2, 16)
+#: Exponents of the smallest normal values.
+LEAST = {"bf16": -126, "f16": -14, "f8E4M3FN": -6, "f8E5M2": -14}
+#: Values of a product, see `draw_product`.
+KINDS = ("normal", "spread", "sparse", "small", "special")
+
+
+def draw_product(element: str, kind: str, seed: int) -> bytes:
+    """Values that make it visible how a sum is rounded: with exponents that
+    differ, zeros beside large ones, products that f32 has as denormals or that
+    are of denormals, sums beyond f32, infinities and NaN."""
+    generator = torch.Generator().manual_seed(seed)
+    values = torch.randn(POOL_VALUES, generator=generator)
+    if kind in ("spread", "sparse"):
+        values *= torch.exp2(torch.randint(-8, 1, (POOL_VALUES,),
+                                           generator=generator))
+    if kind == "sparse":
+        values[::2] = 0
+    if kind == "small":
+        values *= 2.0**max(LEAST[element], -68)
+    if kind == "large":
+        values *= 2.0**61
+    if kind == "special":
+        values[:3] = torch.tensor([torch.inf, -torch.inf, torch.nan])
+    return values.to(TORCH_TYPES[element]).view(torch.uint8).numpy().tobytes()
+
+
+def make_products(element: str, version: bytes) -> Trial:
+    """Sums of products by the tensor cores alone, as they come out."""
+    name, more = PRODUCTS[element]
+    text = (PTX_FOLDER / "product.ptx").read_text().replace(
+        "PRODUCT;", f"wgmma.mma_async.sync.aligned.{name} {{%d0, %d1, %d2, "
+        f"%d3}}, %da, %db, p, 1, 1{more};")
+    functions: list[dict[str, Any]] = []
+    for steps in STEPS:
+        width = 32 * steps // element_bytes(element)
+        functions.append({
+            "name": f"product_{element}_{width}", "symbols": [],
+            "arguments": [{"shape": [64, width], "type": element},
+                          {"shape": [8, width], "type": element}],
+            "results": [{"shape": [64, 8], "sizes": [64, 8], "type": "f32"}],
+            "cuda": {
+                "chip": "sm_90a", "path": "portable", "symbols": [],
+                "workspace": [],
+                "modules": [{"ptx": 1, "ptx_minimum": 80, "ptx_version": 80}],
+                "launches": [{
+                    "args": [{"tensor": 0}, {"tensor": 1}, {"tensor": 2},
+                             {"size": steps}],
+                    "block": [128, 1, 1], "grid": [1, 1, 1],
+                    "kernel": "product", "module": 0}]}})
+    trial = Trial(version)
+    section = trial.add(ARTIFACT, damage.write(version, [
+        (MANIFEST, json.dumps({"producer": "product.ptx",
+                               "functions": functions}).encode()),
+        (PTX, text.encode())]))
+    for function in functions:
+        # The range of others does not reach the end of f32's.
+        for kind in (*KINDS, *(["large"] if element == "bf16" else [])):
+            trial.add_function(section, function, "product", 0)
+            case = trial.cases[-1]
+            case["name"] += f" {kind}"
+            for index, argument in enumerate(case["arguments"]):
+                argument["pool"] = trial.add(
+                    POOL, draw_product(element, kind, 17 + index))
+    return trial
+
+
+def prepare_right(tools: Tools, folder: Path, counts: dict[str, int]) -> None:
+    """Trial files of right kernels, in `folder`."""
+    folder.mkdir(parents=True)
+    artifact = folder / "code.fuse"
+    for source, tokens, options in (
+            (TESTS / "scheduled.mlir", TOKENS, ()),
+            (ROOT / "test/Target/ptx-families.mlir", PORTABLE_TOKENS,
+             ("--portable",))):
+        tools.compile(source, artifact, *options)
+        tools.record(make_trial(artifact, tokens),
+                     folder / f"{source.stem}.trial")
+    version = artifact.read_bytes()[8:12]
+    for element in PRODUCTS:
+        tools.record(make_products(element, version),
+                     folder / f"product-{element}.trial")
+    artifact.unlink()
+    for stratum, count in counts.items():
+        drawn = folder / "drawn"
+        tools.run("fuse-fuzz", f"--emit={drawn}", f"--count={count}",
+                  f"--stratum={stratum}")
+        for path in sorted(drawn.iterdir()):
+            tools.record(Trial.load(path), folder / f"random-{path.name}")
+        shutil.rmtree(drawn)
+
+
+def prepare_broken(tools: Tools, folder: Path, mistakes: Sequence[Mistake]
+                   ) -> list[dict[str, Any]]:
+    """Trial files of kernels with a mistake, and of the same without."""
+    folder.mkdir(parents=True)
+    text = (TESTS / "Inputs/gated.mlir").read_text()
+    rows: list[dict[str, Any]] = []
+    right: dict[str, Path] = {}
+    source, artifact = folder / "source.mlir", folder / "broken.fuse"
+    for number, mistake in enumerate(mistakes):
+        if mistake.script not in right:
+            right[mistake.script] = folder / f"right-{len(right)}.trial"
+            source.write_text(substitute(mistake.script, text))
+            code = right[mistake.script].with_suffix(".fuse")
+            tools.compile(source, code)
+            tools.record(make_trial(code, TOKENS), right[mistake.script])
+        path = right[mistake.script]
+        damage.main(path.with_suffix(".fuse"), artifact, *mistake.damage)
+        trial = folder / f"broken-{number}.trial"
+        replace_artifact(Trial.load(path), artifact.read_bytes()).save(trial)
+        outcomes = folder / "outcomes.json"
+        tools.run("fuse-trial-run", trial, "--emulate", "-o", outcomes,
+                  expect=(0, 1))
+        case, = json.loads(outcomes.read_text())["cases"]
+        rows.append({"mistake": mistake.name, "trial": trial.name,
+                     "right": path.name, "emulator": case["status"],
+                     "says": case.get("detail", ""),
+                     "ptxas": assemble(artifact)})
+        outcomes.unlink()
+    source.unlink()
+    for path in folder.glob("*.fuse"):
+        path.unlink()
+    return rows
+
+
+def write_index(folder: Path, tokens: Sequence[int],
+                rows: Sequence[dict[str, Any]]) -> None:
+    """Says what lies in the folder."""
+    right = {path.name: [narrowest(case) for case in Trial.load(path).cases]
+             for path in sorted(folder.glob("right/*.trial"))}
+    (folder / "index.json").write_text(json.dumps(
+        {"tokens": tokens, "right": right, "broken": rows}, indent=1) + "\n")
+
+
+def prepare(tools: Tools, folder: Path, counts: dict[str, int]) -> None:
+    """Everything that the GPU's machine needs, in a folder that is new."""
+    shutil.rmtree(folder, ignore_errors=True)
+    prepare_right(tools, folder / "right", counts)
+    mistakes = read_mistakes((TESTS / "broken.test").read_text())
+    shutil.copy(TESTS / "scheduled.mlir", folder)
+    write_index(folder, TOKENS,
+                prepare_broken(tools, folder / "broken", mistakes))
