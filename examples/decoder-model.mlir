@@ -1,6 +1,6 @@
 // A model of two layers as a tree of modules: fused by path, undone, explained,
 // run, with its weights stored as the kernels read them. Each line is a command
-// of docs/ModuleFusion.md.
+// of docs/explanation/module-fusion.md.
 //
 //   fuse-opt decoder-model.mlir --fuse-list-modules=paths=layers.*.*
 //   fuse-explain decoder-model.mlir --patterns='@norm_mlp->gated_mlp'

@@ -8,7 +8,7 @@
 
     scripts/reliability.py run "E, H" -- fuse-fuzz --run --seed=7 --seconds=60
     scripts/reliability.py add FILE...    # runs of another machine
-    scripts/reliability.py write          # the tables of docs/reliability.md
+    scripts/reliability.py write          # the tables of docs/appendix/reliability.md
     scripts/reliability.py check          # whether they agree, as lit does
 
 `run` takes the time of a command, reads from its output how far it came, and
@@ -34,7 +34,7 @@ from typing import Any, Iterator
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = Path("benchmarks/results/reliability.json")
-PAGE = Path("docs/reliability.md")
+PAGE = Path("docs/appendix/reliability.md")
 BEGIN, END = "<!-- {} of reliability.json -->", "<!-- end of {} -->"
 
 # What programs say about how far they came: units and their numbers.

@@ -8,9 +8,9 @@
 # usage: scripts/test.sh
 #
 # Sets up what is missing, builds the dev preset, and runs the lit suite, the
-# check of the types of the Python code, the Python tests, the tests of the
-# benchmarks, and the C++ unit tests. The last line is the sum over all of them;
-# the exit status is nonzero when a test failed or a step did not run.
+# check of the types of the Python code, the site, the Python tests, the tests
+# of the benchmarks, and the C++ unit tests. The last line is the sum over all
+# of them; the exit status is nonzero when a test failed or a step did not run.
 #
 #===------------------------------------------------------------------------===#
 
@@ -49,10 +49,22 @@ run_types() {
   fi
 }
 
+# One test: the site, with references made of what was built. The Python tests
+# look at its pages.
+run_site() {
+  if FUSE_BIN="$root/$build/bin" NO_MKDOCS_2_WARNING=1 \
+    .venv/bin/mkdocs build --strict --quiet; then
+    count site 1 0
+  else
+    count site 0 1
+  fi
+}
+
 run_python() {
   local report=$results/python.txt
   rm -f "$report"
   (cd python && FUSE_BIN="$root/$build/bin" FUSE_TEST_PACKAGE=1 \
+    FUSE_SITE="$root/build/site" \
     ../.venv/bin/python -m tests "../$report")
   count_python "$report"
 }
@@ -88,6 +100,8 @@ say "lit, with a round trip of every input"
 run_roundtrip
 say "Types of the Python code"
 run_types
+say "Documentation"
+run_site
 say "Python"
 run_python
 say "Benchmarks"

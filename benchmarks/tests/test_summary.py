@@ -48,8 +48,10 @@ class CommittedFiles(unittest.TestCase):
                                 "run python3 -m fuse_bench.reports.tables")
 
     def test_nothing_else_is_in_their_folder(self):
-        known = {path for path, _ in tables.generated()}
         folder = ROOT / tables.PERFORMANCE
+        known = {path for path, _ in tables.generated()}
+        # How it is measured, written by hand.
+        known.add(folder / "index.md")
         self.assertLessEqual({path for path in folder.rglob("*")
                               if path.is_file()}, known)
 

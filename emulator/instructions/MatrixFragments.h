@@ -79,7 +79,7 @@ void multiply(const double *a, const double *b, unsigned rows, unsigned columns,
 /// behind `sumDigits` of its own. The exponent of a product is the sum of its
 /// factors', which are not below `leastA` and `leastB`, zeros' neither.
 ///
-/// An H100 has these bits, see docs/Emulator.md.
+/// An H100 has these bits, see docs/explanation/emulator-design.md.
 struct Alignment {
   int digits, sumDigits;
   int leastA, leastB;

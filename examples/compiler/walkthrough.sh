@@ -44,8 +44,8 @@ PATTERNS
 fuse-explain "$model" --libraries="$out/patterns.mlir" \
   --patterns='@norm_then_mlp->gated_mlp'
 
-# %% Why not? The reason is the first predicate that failed; docs/remarks has a
-# page for each.
+# %% Why not? The reason is the first predicate that failed;
+# docs/reference/refusals.md has a section for each.
 fuse-explain "$model" --libraries="$out/patterns.mlir" \
   --patterns='@mlp_then_norm->group'
 

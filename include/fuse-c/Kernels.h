@@ -33,9 +33,10 @@ FUSE_C_EXPORT fuse_status fuse_context_register_kernels(fuse_context *context,
 FUSE_C_EXPORT fuse_status fuse_context_list_kernels(fuse_context *context,
                                                     int32_t json, char **text);
 
-/* Binds slots as a configuration in YAML or JSON says (docs/Slots.md). On
- * failure the module is as it was. `report` may be null; it gets a JSON object
- * with all bindings, given back with fuse_string_free. */
+/* Binds slots as a configuration in YAML or JSON says
+ * (docs/how-to/bind-slots.md). On failure the module is as it was. `report` may
+ * be null; it gets a JSON object with all bindings, given back with
+ * fuse_string_free. */
 FUSE_C_EXPORT fuse_status fuse_module_bind_slots(fuse_module *module,
                                                  const char *config,
                                                  char **report);

@@ -53,17 +53,31 @@ class Pages(unittest.TestCase):
         """Runs the Python of a page; `names` are what it takes for given."""
         found = blocks(page, "python")
         self.assertGreaterEqual(len(found), least)
-        namespace = {"__name__": "page", **names}
+        namespace = {**names, "__name__": "page"}
         with contextlib.redirect_stdout(io.StringIO()):
             for block in found:
                 exec(compile(block, f"docs/{page}.md", "exec"), namespace)
         return namespace
 
-    def test_pytorch(self):
-        self.run_page("PyTorch", 6)
+    def tutorial(self):
+        """What the first page for PyTorch defines, for the pages after it."""
+        return self.run_page("tutorials/fuse-your-first-model", 3)
+
+    def test_models(self):
+        names = self.tutorial()
+        names.update(self.run_page("how-to/select-modules", 5, **names))
+        self.run_page("how-to/verify-and-debug-refusals", 1, **names)
+        self.run_page("how-to/fuse-at-load", 2, **names)
+
+    def test_quantize(self):
+        self.run_page("how-to/quantize", 3, **self.tutorial())
+
+    def test_export(self):
+        self.run_page("how-to/export-to-hub", 2, **self.tutorial())
 
     def test_importing(self):
-        names = self.run_page("Importing", 1, module=nn.Linear(8, 4),
+        names = self.run_page("how-to/import-a-block", 1,
+                              module=nn.Linear(8, 4),
                               example_inputs=(torch.zeros(3, 8),))
         self.assertIn("fuse.linear", names["function"].text)
         self.assertEqual(sorted(names["function"].weights),
@@ -74,7 +88,7 @@ class Pages(unittest.TestCase):
                               num_local_experts=4)
         student, teacher = Slotted(), Slotted()
         names = self.run_page(
-            "Slots", 2, torch=torch, nn=nn, rms_norm=rms_norm,
+            "how-to/bind-slots", 4, torch=torch, nn=nn, rms_norm=rms_norm,
             student=student, teacher=teacher, mixtral=mixtral,
             model=transformer("llama", **LLAMA),
             input_ids=torch.tensor([[3, 14, 15]]))
@@ -136,12 +150,12 @@ class Commands(unittest.TestCase):
         model.save_pretrained(self.folder / path)
 
     def test_getting_started(self):
-        printed = self.follow("GettingStarted", 5, "scripts/")
+        printed = self.follow("tutorials/getting-started", 5, "scripts/")
         self.assertRegex(printed, r"V0 .* identical \(kernels: 1,")
         self.assertRegex(printed, r"V1 .* bit-equal")
 
     def test_importing(self):
-        self.follow("Importing", 1)
+        self.follow("how-to/import-a-block", 1)
         self.assertTrue((self.folder / "out/block.safetensors").exists())
 
     def test_module_fusion(self):
@@ -156,7 +170,7 @@ class Commands(unittest.TestCase):
                    for i in range(2) for name, shape in shapes.items()}
         path = self.folder / "model.safetensors"
         save_file(weights, path)
-        printed = self.follow("ModuleFusion", 3)
+        printed = self.follow("explanation/module-fusion", 3)
         self.assertRegex(printed, r"V0 .* identical \(kernels: 2,")
         # Packed by the last block and unpacked to the same file.
         for name, tensor in load_file(path).items():
@@ -166,7 +180,7 @@ class Commands(unittest.TestCase):
         self.save_model("path/to/model")
         shutil.copy(self.folder / "path/to/model/config.json",
                     self.folder / "path/to/config.json")
-        printed = self.follow("PyTorch", 1)
+        printed = self.follow("tutorials/fuse-your-first-model", 1)
         self.assertIn("2 could fuse", printed)
         self.assertIn("times as fast", printed)
         for path in ("verify.html", "kernels/kernel-0.fuse",
@@ -188,7 +202,7 @@ class Commands(unittest.TestCase):
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         tokenizer().save_pretrained(self.folder / "model")
         (self.folder / "lines.txt").write_text(TEXT)
-        printed = self.follow("Quantization", 4)
+        printed = self.follow("how-to/quantize", 4)
         self.assertTrue((self.folder / "data" / "input-0001.npy").exists())
         self.assertRegex(printed, r"fuse\.gated_mlp .* scales\(f8E4M3FN, ")
         self.assertTrue((self.folder / "report.html").exists())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""docs/Architectures.md says what is found in models of transformers."""
+"""docs/reference/supported-models.md says what is found in models of transformers."""
 
 import re
 import unittest
@@ -64,7 +64,7 @@ def row(kind):
 
 def table():
     """Model types and the rest of their rows."""
-    text = (ROOT / "docs/Architectures.md").read_text()
+    text = (ROOT / "docs/reference/supported-models.md").read_text()
     rows = re.findall(r"^\| `([\w-]+)` \| (.*) \|$", text, re.MULTILINE)
     return {kind: cells.strip() for kind, cells in rows}
 
@@ -80,7 +80,7 @@ class Table(unittest.TestCase):
                 self.assertEqual(row(kind), expected)
 
     def test_relaxed_rounding(self):
-        text = (ROOT / "docs/Architectures.md").read_text()
+        text = (ROOT / "docs/reference/supported-models.md").read_text()
         kinds, gated = re.search(r"of this table (.*) become `mlp`, and\s+"
                                  r"`(\w+)` `gated_mlp`", text,
                                  re.DOTALL).groups()

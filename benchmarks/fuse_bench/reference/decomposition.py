@@ -24,8 +24,9 @@ from ..common.problem import Problem
 #: Error of a sum of bf16 products, which are summed in f32, over the sum of
 #: their absolute values.
 SUM_ERROR = 2.0**-18
-#: What `aligned_sum_error` is made of, see docs/numerics.md: products of a
-#: step, the digits that its addends keep, and the least exponent of a factor.
+#: What `aligned_sum_error` is made of, see docs/reference/numerics.md: products
+#: of a step, the digits that its addends keep, and the least exponent of a
+#: factor.
 STEP_PRODUCTS = 32
 STEP_DIGITS = 13
 LEAST_NORMAL = 2.0**-6
@@ -120,9 +121,9 @@ def aligned_sum_error(x: Tensor, weight: Tensor, total: Tensor) -> Tensor:
 
     x is [rows, k], weight [outputs, k], total their exact products, float64.
 
-    The contract (docs/numerics.md) cuts off 32 products and the sum before
-    them, and then their sum, after the 13th bit below 2^e, where e is the
-    largest exponent among them. These 34 losses of a step lie between 0 and
+    The contract (docs/reference/numerics.md) cuts off 32 products and the sum
+    before them, and then their sum, after the 13th bit below 2^e, where e is
+    the largest exponent among them. These 34 losses of a step lie between 0 and
     2^(e-13), on the side of zero, and products have either sign alike, so that
     a loss has the variance 4^(e-13) / 3 at most. 2^e is at most the sum before
     or the largest product; over k / 32 steps, from 0 to the total S, the mean

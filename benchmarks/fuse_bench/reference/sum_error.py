@@ -3,9 +3,10 @@
 
     python3 -m fuse_bench.reference.sum_error
 
-simulates the accumulators of docs/numerics.md on the CPU, over lengths and
-distributions, and writes out/results/sum-error.json: the largest part of
-`aligned_sum_error`, and of a fixed 2^-11 of the sum of absolute products.
+simulates the accumulators of docs/reference/numerics.md on the CPU, over
+lengths and distributions, and writes out/results/sum-error.json: the largest
+part of `aligned_sum_error`, and of a fixed 2^-11 of the sum of absolute
+products.
 """
 
 from __future__ import annotations

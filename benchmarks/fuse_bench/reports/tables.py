@@ -258,11 +258,9 @@ def cpu(found: Sections) -> str:
 
 
 def refusal_link(page: Path) -> str:
-    """A link from a page to a refusal, with `{id}` and `{anchor}`."""
-    one = next(iter(sorted((ROOT / "docs").rglob("refusals.md"))), None)
-    if one is not None:
-        return os.path.relpath(one, page.parent) + "#{anchor}"
-    return os.path.relpath(ROOT / "docs/remarks", page.parent) + "/{id}.md"
+    """A link from a page to a refusal, with `{anchor}`."""
+    refusals = ROOT / "docs/reference/refusals.md"
+    return os.path.relpath(refusals, page.parent) + "#{anchor}"
 
 
 def command_rows(section: Section) -> list[dict[str, Any]]:

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// docs/numerics.md leaves open the order of sums and the last bits of f32, and
-// nothing else. So a contract gives an interval for every value, a single
-// number where nothing is open, and whatever a lowering computes has to be in
-// there. Arithmetic is APFloat's.
+// docs/reference/numerics.md leaves open the order of sums and the last bits of
+// f32, and nothing else. So a contract gives an interval for every value, a
+// single number where nothing is open, and whatever a lowering computes has to
+// be in there. Arithmetic is APFloat's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,9 +100,9 @@ Interval mapUnimodal(Interval value,
 enum class Accumulator {
   /// f32, each addition rounded.
   Single,
-  /// What tensor cores of sm_90 have, see docs/numerics.md: 32 products and
-  /// the sum before are aligned at the largest exponent, lose what is below 13
-  /// bits behind it, and so does their sum.
+  /// What tensor cores of sm_90 have, see docs/reference/numerics.md: 32
+  /// products and the sum before are aligned at the largest exponent, lose what
+  /// is below 13 bits behind it, and so does their sum.
   Aligned
 };
 

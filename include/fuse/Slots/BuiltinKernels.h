@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // One function per op: it describes the variants with their eager bodies and
-// adds the kernels. docs/AddAKernel.md says how to write one.
+// adds the kernels. docs/tutorials/write-a-kernel.md says how to write one.
 //
 //===----------------------------------------------------------------------===//
 

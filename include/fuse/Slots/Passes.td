@@ -18,15 +18,15 @@ def BindSlotsPass : Pass<"fuse-bind-slots", "::mlir::ModuleOp"> {
 
     - `rms_norm=fuse`, `rms_norm/unweighted=eager`: all calls of such slots;
     - `model.layers.0.*:rms_norm=eager`: the calls in modules that the path
-      glob matches (docs/PathGlobs.md);
+      glob matches (docs/reference/path-globs.md);
     - `teacher@rms_norm=eager`, `teacher@model.norm:rms_norm=eager`: the same
       for one model of the module.
 
     For a call, the bindings of its model win over the others, then overrides
     over bindings without a path, later overrides over earlier ones, an op with
     a variant over an op. Then comes the preset, then `default`. The same can
-    be written in a YAML or JSON file, `config`; docs/Slots.md describes it.
-    Options win over the file.
+    be written in a YAML or JSON file, `config`; docs/how-to/bind-slots.md
+    describes it. Options win over the file.
 
     Kernels are those that fuse generates, those of the files in `kernels`,
     and the `fuse.slot_kernel` ops of the module and of the model. A name is

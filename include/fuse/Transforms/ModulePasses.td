@@ -146,8 +146,8 @@ def ListModulesPass : Pass<"fuse-list-modules"> {
   let description = [{
     Prints one line per module of every model, `path : class`, in the order of
     the module tree. With `paths`, only modules that one of the globs matches;
-    a glob that matches nothing is an error. docs/PathGlobs.md has the rules of
-    globs.
+    a glob that matches nothing is an error. docs/reference/path-globs.md has
+    the rules of globs.
 
     After this pass the IR is what it was before.
 
@@ -172,9 +172,9 @@ def MatchModulesPass : Pass<"fuse-match-modules"> {
       these classes;
     - `@norm_mlp->gated_mlp`: the `fuse.fusion_pattern` of this name.
 
-    Classes and paths are globs (docs/PathGlobs.md). A kernel is a family that
-    `fuse-form-kernels` makes, `group` for a group of whatever the members
-    consist of, or a `fuse.kernel` of the model.
+    Classes and paths are globs (docs/reference/path-globs.md). A kernel is a
+    family that `fuse-form-kernels` makes, `group` for a group of whatever the
+    members consist of, or a `fuse.kernel` of the model.
 
     `libraries` are files of models that hold patterns and kernels only; they
     count as declared in every model whose class matches theirs, a glob.

@@ -136,13 +136,13 @@ class Specials(unittest.TestCase):
 
 
 class Page(unittest.TestCase):
-    """Figures of docs/numerics.md that no run on a machine is behind."""
+    """Figures of docs/reference/numerics.md that no run on a machine is behind."""
 
     text: str
 
     @classmethod
     def setUpClass(cls):
-        cls.text = " ".join((ROOT / "docs/numerics.md").read_text().split())
+        cls.text = " ".join((ROOT / "docs/reference/numerics.md").read_text().split())
 
     def numbers(self, sentence: str) -> list[float]:
         """A sentence of the page has a # for each number."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every rule of docs/PathGlobs.md; the cases are those of the C++ side."""
+"""Every rule of docs/reference/path-globs.md; the cases are those of the C++ side."""
 
 import unittest
 

@@ -6,6 +6,7 @@ import contextlib
 import io
 import re
 import tempfile
+import tomllib
 import unittest
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -79,7 +80,7 @@ def raised() -> Iterator[tuple[str, str, str]]:
 
 
 class Ids(unittest.TestCase):
-    """Each id has one name, a page and a test."""
+    """Each id has one name, an example and a test."""
 
     def setUp(self) -> None:
         self.listed = listed()
@@ -108,15 +109,15 @@ class Ids(unittest.TestCase):
         self.assertGreater(len(ids), 20)
         self.assertEqual(ids - set(refusals.COMPILER), set())
 
-    def test_pages(self) -> None:
-        index = (ROOT / "docs/remarks/README.md").read_text()
-        for id_, (name, reason, _) in self.listed.items():
+    def test_each_has_an_example(self) -> None:
+        with open(ROOT / "docs/reference/refusals.toml", "rb") as file:
+            texts = tomllib.load(file)
+        where = texts.pop("reported")
+        self.assertEqual(set(texts), set(self.listed))
+        for id_, entry in texts.items():
             with self.subTest(id_):
-                page = (ROOT / f"docs/remarks/{id_}.md").read_text()
-                self.assertTrue(page.startswith(f"# {id_}: {name}\n"))
-                self.assertIn("\nWhat to do: ", page)
-                self.assertIn(f"| [{id_}]({id_}.md) | {name} | {reason} |",
-                              index)
+                self.assertIn(entry["reported"], where)
+                self.assertTrue(entry["example"])
 
     def test_each_has_a_test(self) -> None:
         ours = "".join(p.read_text() for p in

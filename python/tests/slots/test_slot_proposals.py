@@ -2,7 +2,7 @@
 """What the proposals for slots let a user write works here.
 
 Kernel replacement by registration (ByteDance-Seed/VeOmni#569) and kernel
-functions that are no modules (huggingface/transformers#45420). docs/Slots.md
+functions that are no modules (huggingface/transformers#45420). docs/how-to/bind-slots.md
 has a table of them.
 """
 

@@ -29,7 +29,7 @@
 // RUN: fuse-opt %s --fuse-list-modules=paths=layers.1*,conv1 -o /dev/null \
 // RUN:   | FileCheck %s --check-prefix=PART
 
-// Every rule of docs/PathGlobs.md, on this tree.
+// Every rule of docs/reference/path-globs.md, on this tree.
 
 // ALL:      layers : ModuleList
 // ALL-NEXT: layers.3 : Layer
