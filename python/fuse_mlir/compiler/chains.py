@@ -403,7 +403,7 @@ def _untranslated(chain: nn.Module, inputs: Sequence[InputType],
                            "convert the model with model.to(torch.float32)")
     return refusal("no-translation", f"{error}; leave this module out of the "
                    "chain, or write that line with ops that "
-                   "docs/Importing.md lists")
+                   "docs/how-to/import-a-block.md lists")
 
 
 def rows_of(name: str) -> tuple[str, slice | None]:

@@ -37,7 +37,7 @@ def calibrate(model: nn.Module, data: Iterable[Any], patterns: Any = None, *,
         data: inputs of one call each: a tensor, a tuple or a dict.
         patterns: as for `fuse_modules`.
         storage: f8E4M3FN, f8E5M2 or i8.
-        method: amax, percentile or mse; see docs/Quantization.md.
+        method: amax, percentile or mse; see docs/how-to/quantize.md.
         percentile: share of values that does not saturate, for that method.
         per_channel: one scale per output channel of a weight, by amax.
         strict, rounding: as for `fuse_modules`.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Globs that select modules by their path, as in docs/PathGlobs.md."""
+"""Globs that select modules by their path, as in docs/reference/path-globs.md."""
 
 from __future__ import annotations
 

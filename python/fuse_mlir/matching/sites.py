@@ -2,7 +2,7 @@
 """Which modules of a model form the chain of a pattern, and why others not.
 
 The predicates and their order are those of fuse-match-modules; ids are those
-of docs/remarks.
+of docs/reference/refusals.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Reasons why modules are not fused: ids, names and texts.
 
-Ids and names are those of include/fuse/Analysis/Refusals.def and docs/remarks.
+Ids and names are those of include/fuse/Analysis/Refusals.def and docs/reference/refusals.md.
 The compiler speaks of ops to people who write IR. What it refuses is said here
 in the words of a model, with advice for somebody who has one.
 """

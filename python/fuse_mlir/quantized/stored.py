@@ -4,7 +4,7 @@
 Reads the entries of one linear (`weight`, `weight_scale_inv`, `input_scale`,
 ...), decides the direction of every scale by its name and shape, compares it
 with the data, and makes a module that the importer knows. Whatever can not be
-expressed is refused with an id of docs/remarks.
+expressed is refused with an id of docs/reference/refusals.md.
 """
 
 from __future__ import annotations

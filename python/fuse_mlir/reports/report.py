@@ -41,7 +41,7 @@ YARDSTICK = 1.5
 #: Roundings of f32 that a kernel may lose besides, and of its own type.
 FLOOR_F32, FLOOR = 2.0, 0.25
 #: The same for each root of a term, which a sum in order loses; the order is
-#: open (docs/numerics.md), and PyTorch adds up parts.
+#: open (docs/reference/numerics.md), and PyTorch adds up parts.
 FLOOR_ORDER = 0.25
 
 

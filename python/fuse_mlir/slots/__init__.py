@@ -4,7 +4,7 @@
 `Context` keeps registered kernels, `Module` is fuse IR whose slots can be
 bound, and `OpSlot` is a slot in a PyTorch module: a function with an eager
 body, bound by `bind(model, config)`. A slot is no `nn.Module` and never enters
-the module tree. docs/Slots.md has the rules; they are those of the compiler,
+the module tree. docs/how-to/bind-slots.md has the rules; they are those of the compiler,
 which this module calls through its C interface.
 """
 

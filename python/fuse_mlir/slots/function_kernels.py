@@ -91,7 +91,7 @@ class KernelSpec:
             first bound to the kernel, so that it can import what it needs.
         hardware: that it runs on.
         description: for listings.
-        mode: `any`, or one of docs/Slots.md.
+        mode: `any`, or one of docs/how-to/bind-slots.md.
         function: in place of a factory.
         aliases: names that it had before; binding one warns.
 
