@@ -42,12 +42,12 @@ def forms_of(problem: Problem, schedule: str) -> set:
 class Forms(unittest.TestCase):
 
     def test_what_makes_a_form(self):
-        fields = ("tokens = 128, blocks = 132, split = 11, {}weight_stages = "
-                  "8, token_stages = 4, in_flight = 3, ahead = 8, {}partials "
-                  "= f32, polled = true, {}hint = evict_first, dependent = "
+        fields = ("tokens = 128, blocks = 132, split_k = 11, {}weight_stages = "
+                  "8, token_stages = 4, max_in_flight = 3, l2_prefetch_stages = 8, {}partials "
+                  "= f32, tagged_partials = true, {}hint = evict_first, dependent = "
                   "true")
-        whole = "#tile.schedule<" + fields.format("", "", "staged = true, ")
-        what = ("mlp", "first_rows = 256", "rows = 256", "launches = 1")
+        whole = "#tile.schedule<" + fields.format("", "", "smem_epilogue = true, ")
+        what = ("mlp", "gemm1_tile_m = 256", "gemm2_tile_m = 256", "launches = 1")
         self.assertEqual(list_forms(whole + ">", "mlp", False, 132 * 256),
                          {what, (*what, "bf16")})
         self.assertEqual(
@@ -55,19 +55,19 @@ class Forms(unittest.TestCase):
             {(*what[:3], "launches = 2", *more)
              for more in ((), ("fp8",), ("several tiles",))})
         swapped = "#tile.schedule<" + fields.format(
-            "first_rows = 160, rows = 128, ", "settle = 3, settle_to = 1, ",
-            "swapped = true, ") + ">"
-        what = ("gated_mlp", "swapped", "first_rows = 160", "rows = 128",
+            "gemm1_tile_m = 160, gemm2_tile_m = 128, ", "publish_throttle_stages = 3, publish_in_flight = 1, ",
+            "swap_ab = true, ") + ">"
+        what = ("gated_mlp", "swapped", "gemm1_tile_m = 160", "gemm2_tile_m = 128",
                 "launches = 1")
         self.assertEqual(
             list_forms(swapped, "gated_mlp", False, 2 * 8976),
             {(*what, *more) for more in ((), ("bf16",), ("settle",),
-                                         ("settle_to",), ("unstaged",),
+                                         ("publish_in_flight",), ("unstaged",),
                                          ("idle blocks",))})
         many = ("#tile.prefill_schedule<tokens = 512, blocks = 132, split = "
-                "2, stages = 4, group = 16, launches = 1, unequal = true, "
+                "2, stages = 4, group = 16, launches = 1, uneven_split_k = true, "
                 "dependent = true>")
-        what = ("mlp", "many tokens", "rows = 256", "launches = 1")
+        what = ("mlp", "many tokens", "gemm2_tile_m = 256", "launches = 1")
         self.assertEqual(list_forms(many, "mlp", True, 768), {
             (*what, *more) for more in ((), ("fp8",), ("unequal",),
                                         ("ranges",))})
@@ -75,7 +75,7 @@ class Forms(unittest.TestCase):
                 ValueError, "^brisk of a schedule: expected one of adders, "):
             list_forms(whole + ", brisk = true>", "mlp", True, 768)
         linear = list_forms(whole + ">", "norm_linear", True)
-        self.assertIn(("norm_linear", "rows = 256", "launches = 1", "fp8"),
+        self.assertIn(("norm_linear", "gemm2_tile_m = 256", "launches = 1", "fp8"),
                       linear)
 
     def test_all_that_are_chosen_run_under_compute_sanitizer(self):
@@ -104,7 +104,7 @@ class Forms(unittest.TestCase):
         for family in ("gated_mlp", "mlp"):
             for first in (128, 256):
                 self.assertTrue(any(
-                    form[:2] == (family, f"first_rows = {first}")
+                    form[:2] == (family, f"gemm1_tile_m = {first}")
                     and "launches = 2" in form for form in run))
 
     def test_all_linears_that_are_chosen_do(self):

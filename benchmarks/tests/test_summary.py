@@ -116,8 +116,8 @@ class Condense(unittest.TestCase):
 
     def test_a_change_of_a_schedule_names_fields(self):
         self.assertEqual(condense.schedule_change(
-            "#tile.schedule<tokens = 8, ahead = 4>",
-            "#tile.schedule<tokens = 8, split = 2>"), "no ahead, split = 2")
+            "#tile.schedule<tokens = 8, l2_prefetch_stages = 4>",
+            "#tile.schedule<tokens = 8, split_k = 2>"), "no ahead, split_k = 2")
 
     def test_commands_share_their_ends(self):
         section = condense.commands({"rows": [

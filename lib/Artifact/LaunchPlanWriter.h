@@ -28,10 +28,10 @@ struct TilePlaces {
 };
 
 /// The workspace of an op among others, or of the launches for one of several
-/// ranges of tokens. What is zeroed lies in a buffer for all, because words
-/// must not move, behind what those before have there. Another buffer has what
-/// does not depend on the tokens, and each matrix with rows for tokens has one
-/// of its own.
+/// ranges of tokens. What is zeroed lies in a buffer for all, because
+/// semaphores must not move, behind what those before have there. Another
+/// buffer has what does not depend on the tokens, and each matrix with rows for
+/// tokens has one of its own.
 class WorkspaceParts {
 public:
   WorkspaceParts(mlir::DictionaryAttr plan, int64_t zeroedAt);

@@ -9,10 +9,10 @@
 using namespace mlir;
 using namespace fuse;
 
-bool fuse::leavesIdle(const DecodeProblem &problem, const DecodeTiling &tiling,
+bool fuse::leavesIdle(const MlpProblem &problem, const DecodeTiling &tiling,
                       const GpuModel &gpu) {
-  int64_t whole = llvm::divideCeil(tiling.tiles1 * tiling.firstRows, 256);
-  return problem.hasFirst() && 2 * whole > gpu.multiprocessors &&
+  int64_t whole = llvm::divideCeil(tiling.tiles1 * tiling.gemm1TileM, 256);
+  return problem.hasGemm1() && 2 * whole > gpu.multiprocessors &&
          whole * 2 * 256 * 128 < kSaturatingBytes;
 }
 
@@ -21,7 +21,7 @@ namespace {
 /// The parts of what a kernel takes.
 class DecodeEstimate {
 public:
-  DecodeEstimate(const DecodeProblem &problem, tile::ScheduleAttr schedule,
+  DecodeEstimate(const MlpProblem &problem, tile::ScheduleAttr schedule,
                  const GpuModel &gpu);
 
   double getTime() const;
@@ -37,22 +37,22 @@ private:
   double getActivation() const;
   double getSums() const;
 
-  const DecodeProblem &problem;
+  const MlpProblem &problem;
   tile::ScheduleAttr schedule;
   const GpuModel &gpu;
   DecodeTiling tiling;
   int64_t tokens, blocks;
-  /// Bytes of a stage of weights of the last product, and of a k-step of a tile
+  /// Bytes of a stage of weights of GEMM2, and of a k-step of a tile
   /// of the first one.
   double weightStage, firstStep;
   /// Cycles of the tensor cores for a stage of weights.
   double cycles;
-  /// Stages of a unit of the last product, and tiles of the first product of
+  /// Stages of a unit of GEMM2, and tiles of GEMM1 of
   /// the block with most.
   int64_t stages2, rounds;
   /// More tokens than whole tiles have sums for.
   bool many;
-  /// Whole tiles of many tokens with three stages on their way.
+  /// Whole tiles of many tokens with three stages in flight.
   bool hasThird;
   /// Half tiles of which some blocks have one more, and with many tokens.
   bool goesOn, isLate;
@@ -60,23 +60,24 @@ private:
 
 } // namespace
 
-DecodeEstimate::DecodeEstimate(const DecodeProblem &problem,
+DecodeEstimate::DecodeEstimate(const MlpProblem &problem,
                                tile::ScheduleAttr schedule, const GpuModel &gpu)
     : problem(problem), schedule(schedule), gpu(gpu), tiling(problem, schedule),
       tokens(schedule.getTokens()), blocks(schedule.getBlocks()),
       weightStage(tiling.getStepsPerStage() * tiling.rows * 128.0),
-      firstStep(schedule.getFirstRows() * 128.0) {
+      firstStep(schedule.getGemm1TileM() * 128.0) {
   // The tensor cores of a multiprocessor take tokens / 2 cycles for 2 KB of
   // weights, bf16 and f8 alike.
   cycles = weightStage / 2048.0 * tokens / 2;
   stages2 = tiling.stepsPerRange / tiling.getStepsPerStage();
   // A block with deferred tiles has two, also where there are more blocks.
-  rounds = schedule.getDeferred() ? tiling.parts
-                                  : llvm::divideCeil(tiling.tiles1, blocks);
+  rounds = schedule.getDeferredEpilogue()
+               ? tiling.parts
+               : llvm::divideCeil(tiling.tiles1, blocks);
   many = tokens > kMaxWholeTokens;
-  hasThird = schedule.getFirstRows() == 256 && !tiling.swapped &&
-             schedule.getInFlight() == 3 && tokens > kManyTokens;
-  goesOn = tiling.longBlocks > 0 && schedule.getInFlight() == 2 &&
+  hasThird = schedule.getGemm1TileM() == 256 && !tiling.swapAB &&
+             schedule.getMaxInFlight() == 3 && tokens > kManyTokens;
+  goesOn = tiling.longBlocks > 0 && schedule.getMaxInFlight() == 2 &&
            tokens > kWholeTokens;
   isLate = goesOn && tokens > kManyTokens;
 }
@@ -88,24 +89,25 @@ double DecodeEstimate::takeIn(double bytes, double share) const {
 }
 
 /// Whether blocks with whole tiles, which leave others without any, get more
-/// than their share: with many tokens only if three stages are on their way, as
+/// than their share: with many tokens only if three stages are in flight, as
 /// there are where tiles are three quarters.
 bool DecodeEstimate::takesMore() const {
   if (tiling.hasSingle())
     return true;
-  return problem.hasFirst() && schedule.getFirstRows() == 256 &&
-         !tiling.swapped && 2 * tiling.tiles1 > gpu.multiprocessors &&
+  return problem.hasGemm1() && schedule.getGemm1TileM() == 256 &&
+         !tiling.swapAB && 2 * tiling.tiles1 > gpu.multiprocessors &&
          leavesIdle(problem, tiling, gpu) == (tokens > kWholeTokens);
 }
 
-/// What a block takes in grows with what is on its way, as long as memory
+/// What a block takes in grows with what is in flight, as long as memory
 /// brings it.
 double DecodeEstimate::getFirstShare() const {
   if (!takesMore())
     return gpu.shareRate;
-  double onItsWay = double(schedule.getInFlight() * schedule.getFirstBytes()) /
-                    kSaturatingBytes;
-  return std::max(gpu.shareRate, std::min(gpu.memoryRate / tiling.firstBlocks,
+  double onItsWay =
+      double(schedule.getMaxInFlight() * schedule.getGemm1Bytes()) /
+      kSaturatingBytes;
+  return std::max(gpu.shareRate, std::min(gpu.memoryRate / tiling.gemm1Blocks,
                                           gpu.memoryRate * onItsWay));
 }
 
@@ -119,9 +121,9 @@ double DecodeEstimate::getBusiest() const {
     firstTime = std::max(firstTime, 9.0 / 8 * cycles / gpu.clock);
   // Shared memory takes or gives a row of a k-step in a cycle: both operands
   // are written, and each warpgroup reads 64 tokens and all rows.
-  if (tiling.swapped)
+  if (tiling.swapAB)
     firstTime =
-        std::max(firstTime, (tokens + 128 + 3 * tiling.firstRows) / gpu.clock);
+        std::max(firstTime, (tokens + 128 + 3 * tiling.gemm1TileM) / gpu.clock);
   if (tiling.longBlocks == 0)
     return rounds * tiling.steps1 * firstTime + stages2 * stage;
   // Those that have a tile more get twice as much as others, which have the
@@ -137,7 +139,8 @@ double DecodeEstimate::getBusiest() const {
 /// Whole tiles stop reading while they activate, deferred ones do not, and of
 /// half ones some blocks go on.
 double DecodeEstimate::getTransferRate() const {
-  return schedule.getDeferred() || many || goesOn ? gpu.copyRate : gpu.l2Rate;
+  return schedule.getDeferredEpilogue() || many || goesOn ? gpu.copyRate
+                                                          : gpu.l2Rate;
 }
 
 /// What the others wait for blocks with a tile more.
@@ -147,14 +150,14 @@ double DecodeEstimate::getLongWait() const {
   return (isLate ? gpu.longWait : gpu.longWait / 2) * tiling.longBlocks;
 }
 
-/// The weights of the last product are there before its tokens are, so that
+/// The weights of GEMM2 are there before its tokens are, so that
 /// they hide only a part of its time on the tensor cores.
 double DecodeEstimate::getExposed() const {
-  if (!problem.hasFirst())
+  if (!problem.hasGemm1())
     return 0;
-  double part = tiling.swapped ? gpu.swappedExposed
-                : isLate       ? gpu.lateExposed
-                               : gpu.exposed;
+  double part = tiling.swapAB ? gpu.swappedExposed
+                : isLate      ? gpu.lateExposed
+                              : gpu.exposed;
   return part * tiling.stepsPerRange / tiling.parts /
          tiling.getStepsPerStage() * cycles / gpu.clock;
 }
@@ -171,7 +174,7 @@ double DecodeEstimate::getSums() const {
       2.0 * tiling.ranges * tiling.tiles2 * tiling.rows * tokens * partial;
   if (!isLate)
     return bytes / gpu.l2Rate;
-  // What is on its way to late blocks leaves room for sums, of which the one
+  // What is in flight to late blocks leaves room for sums, of which the one
   // with most columns is the last to end.
   int64_t columns = tokens / 4;
   int64_t most = llvm::divideCeil(columns, tiling.ranges) * tiling.ranges;
@@ -194,14 +197,14 @@ double DecodeEstimate::getTime() const {
   time += gpu.tileWait * tiling.tilesPerRange + gpu.rangeWait * tiling.ranges;
   time += getLongWait();
   time += getExposed();
-  // Blocks meet twice, through a memory that has more on its way with a third
+  // Blocks meet twice, through a memory that has more in flight with a third
   // stage.
   double meeting = gpu.meeting * (hasThird ? 1.5 : 1);
-  // Activations wait for the last stage of a tile, and the last product for
+  // Activations wait for the last stage of a tile, and GEMM2 for
   // them, unless they are done under what comes next. Weights keep memory busy
   // during all but the last; with many tokens it is the tensor cores that stand
   // still.
-  if (!schedule.getDeferred()) {
+  if (!schedule.getDeferredEpilogue()) {
     time += (many ? rounds : 1) * meeting;
     time += getActivation();
   }
@@ -210,7 +213,7 @@ double DecodeEstimate::getTime() const {
   return time + getSums() + meeting;
 }
 
-double fuse::estimateDecode(const DecodeProblem &problem,
+double fuse::estimateDecode(const MlpProblem &problem,
                             tile::ScheduleAttr schedule, const GpuModel &gpu) {
   return DecodeEstimate(problem, schedule, gpu).getTime();
 }

@@ -23,7 +23,7 @@ static constexpr int64_t kExactTokens = 32;
 /// tokens, and one more with more than as many again.
 static constexpr int64_t kSettledStages = 2, kFewTokens = 16;
 
-/// Up to so many k-steps of the first product are unrolled. The copying warps
+/// Up to so many k-steps of GEMM1 are unrolled. The copying warps
 /// have no registers left then for rings whose stages are no power of two,
 /// where they also make blocks wait or tell those with two tiles.
 static constexpr int64_t kUnrolledSteps = 11;
@@ -32,7 +32,7 @@ static constexpr int64_t kUnrolledSteps = 11;
 /// more than whole ones make up for.
 static constexpr int64_t kShortSteps = 20;
 
-/// Bytes on their way that are nearly enough for the memory, as a part of what
+/// Bytes in flight that are nearly enough for the memory, as a part of what
 /// keeps it busy.
 static constexpr double kBusyShare = 0.88;
 
@@ -61,7 +61,7 @@ static constexpr int64_t kBusyPerIdle = 16;
 /// k-steps of a unit from which on it is faster to hold some back.
 static constexpr int64_t kSettledSteps = 14;
 
-/// k-steps of the first product of which memory has much to bring, few, and so
+/// k-steps of GEMM1 of which memory has much to bring, few, and so
 /// few that blocks wait for each other most of the time.
 static constexpr int64_t kLongSteps = 32, kFewSteps = 17, kLeastSteps = 14;
 
@@ -76,12 +76,12 @@ static constexpr int64_t kDividedTokens = 160;
 /// is faster than other tiles.
 static constexpr int64_t kSwappedRows = 160;
 
-/// Up to so many k-steps of the first product, two stages on their way to each
+/// Up to so many k-steps of GEMM1, two stages in flight to each
 /// block with such a tile are enough, if it has not too few rows, and up to so
 /// many with any. Releases wait for less then.
 static constexpr int64_t kSwappedSteps = 20, kFewestSteps = 8;
 
-/// Bytes on their way that are enough for them with up to `kManyTokens`, in
+/// Bytes in flight that are enough for them with up to `kManyTokens`, in
 /// bf16: in 8 bits, up to so many tokens are not the left operand.
 static constexpr int64_t kSwappedBytes = 4 << 20, kSwappedTokens = 80;
 
@@ -90,7 +90,7 @@ static constexpr int64_t kSwappedBytes = 4 << 20, kSwappedTokens = 80;
 static constexpr int64_t kSwappedSettled = 7, kLessSettled = 3,
                          kSettlingSteps = 13;
 
-/// Up to so many tokens two stages are on their way beside a release, and where
+/// Up to so many tokens two stages are in flight beside a release, and where
 /// there are many k-steps; up to so many k-steps one stage more settles.
 static constexpr int64_t kFewUnsettledTokens = 88, kUnsettledTokens = 112,
                          kSettledMore = 23;
@@ -100,15 +100,17 @@ namespace {
 /// How tiles are cut: their rows in the two products, and whether a block has
 /// two of the first, which are activated under what comes next.
 struct Form {
-  int64_t firstRows, rows;
-  bool deferred = false, swapped = false;
+  int64_t gemm1TileM, rows;
+  bool deferredEpilogue = false, swapAB = false;
 
-  bool isWhole() const { return firstRows == 256 && !swapped; }
-  bool isQuarters() const { return firstRows == 192 && !swapped; }
-  bool isHalf() const { return firstRows == 128 && !deferred && !swapped; }
+  bool isWhole() const { return gemm1TileM == 256 && !swapAB; }
+  bool isQuarters() const { return gemm1TileM == 192 && !swapAB; }
+  bool isHalf() const {
+    return gemm1TileM == 128 && !deferredEpilogue && !swapAB;
+  }
   int64_t getStageBytes() const {
-    if (swapped)
-      return std::max<int64_t>(firstRows, 128) * 128;
+    if (swapAB)
+      return std::max<int64_t>(gemm1TileM, 128) * 128;
     return (isWhole() ? 256 : 128) * 128;
   }
 };
@@ -116,16 +118,18 @@ struct Form {
 /// The fields of a schedule in which choices differ.
 struct Draft {
   Form form;
-  int64_t tokens, blocks, split, weightStages, tokenStages, inFlight;
-  int64_t behind = 0, settle = 0, settleTo = 0, adders = 0;
+  int64_t tokens, blocks, splitK, weightStages, tokenStages, maxInFlight;
+  int64_t stragglerInFlight = 0, publishThrottleStages = 0, publishInFlight = 0,
+          reducers = 0;
   Type partials;
-  bool polled, staged;
+  bool taggedPartials, smemEpilogue;
 
   tile::ScheduleAttr get() const {
     return tile::ScheduleAttr::get(
-        partials.getContext(), tokens, blocks, split, form.firstRows, form.rows,
-        weightStages, tokenStages, inFlight, behind, /*ahead=*/8, settle,
-        settleTo, adders, partials, polled, staged, form.deferred, form.swapped,
+        partials.getContext(), tokens, blocks, splitK, form.gemm1TileM,
+        form.rows, weightStages, tokenStages, maxInFlight, stragglerInFlight,
+        /*ahead=*/8, publishThrottleStages, publishInFlight, reducers, partials,
+        taggedPartials, smemEpilogue, form.deferredEpilogue, form.swapAB,
         tile::CachePolicy::EvictFirst, /*dependent=*/true, /*launches=*/1);
   }
 };
@@ -138,8 +142,7 @@ struct Candidate {
 /// Makes candidates for one problem and number of tokens, and chooses.
 class DecodeSelector {
 public:
-  DecodeSelector(const DecodeProblem &problem, int64_t tokens,
-                 const GpuModel &gpu)
+  DecodeSelector(const MlpProblem &problem, int64_t tokens, const GpuModel &gpu)
       : problem(problem), gpu(gpu), width(llvm::alignTo(tokens, 8)),
         many(width > kMaxWholeTokens) {}
 
@@ -159,9 +162,9 @@ private:
   int64_t countInFlight(Form form, const DecodeTiling &tiling) const;
   SmallVector<int64_t, 2> listGrids(Form form,
                                     const DecodeTiling &tiling) const;
-  Draft makeDraft(Form form, int64_t split) const;
+  Draft makeDraft(Form form, int64_t splitK) const;
   bool isPossible(const Draft &draft, const DecodeTiling &tiling) const;
-  void consider(Form form, int64_t split);
+  void consider(Form form, int64_t splitK);
 
   // The choice.
   const Candidate *findFastest(llvm::function_ref<bool(Form)> is) const;
@@ -177,7 +180,7 @@ private:
   void keepRegisters(Draft &draft, const DecodeTiling &tiling) const;
   tile::ScheduleAttr refine(Draft draft) const;
 
-  const DecodeProblem &problem;
+  const MlpProblem &problem;
   const GpuModel &gpu;
   /// Tokens of a tile, and whether these are more than whole tiles have.
   int64_t width;
@@ -216,7 +219,7 @@ bool DecodeSelector::takesParts() const {
 /// one warpgroup activates a tile, the other may be at the next. In between,
 /// other forms are as fast.
 std::optional<Form> DecodeSelector::findSwapped() const {
-  if (!problem.hasFirst() || width <= kWholeTokens || many)
+  if (!problem.hasGemm1() || width <= kWholeTokens || many)
     return std::nullopt;
   auto fits = [&](int64_t rows, int64_t tiles) {
     ProductTiling tiling(problem, rows, 128, /*swapped=*/true);
@@ -240,13 +243,13 @@ std::optional<Form> DecodeSelector::findSwapped() const {
 SmallVector<Form>
 DecodeSelector::listForms(std::optional<int64_t> onlyRows) const {
   SmallVector<Form> forms;
-  std::optional<Form> swapped = findSwapped();
+  std::optional<Form> swapAB = findSwapped();
   // The height of tiles with tokens on the left is another question.
-  if (swapped && onlyRows.value_or(0) == 0)
-    return {*swapped};
+  if (swapAB && onlyRows.value_or(0) == 0)
+    return {*swapAB};
   if (!many)
     forms.append({{256, 256}, {256, 128}});
-  if (many || problem.hasFirst())
+  if (many || problem.hasGemm1())
     forms.push_back({128, 128});
   if (takesQuarters())
     forms.push_back({192, 128});
@@ -254,17 +257,17 @@ DecodeSelector::listForms(std::optional<int64_t> onlyRows) const {
     forms.push_back({128, 128, /*deferred=*/true});
   if (onlyRows)
     llvm::erase_if(forms,
-                   [&](Form form) { return form.firstRows != *onlyRows; });
+                   [&](Form form) { return form.gemm1TileM != *onlyRows; });
   return forms;
 }
 
 /// Whether half tiles of many tokens wait for each other more than for the
-/// memory, so that less on its way is faster: where some blocks have a tile
+/// memory, so that less in flight is faster: where some blocks have a tile
 /// more than the others, and where there are few k-steps.
 bool DecodeSelector::waitsForBlocks(Form form) const {
-  if (!form.isHalf() || !problem.hasFirst() || width <= kWholeTokens || many)
+  if (!form.isHalf() || !problem.hasGemm1() || width <= kWholeTokens || many)
     return false;
-  ProductTiling tiling(problem, form.firstRows, form.rows);
+  ProductTiling tiling(problem, form.gemm1TileM, form.rows);
   bool hasLong = DecodeTiling::countLong(tiling.tiles1, gpu.multiprocessors);
   return hasLong ? tiling.steps1 < kLongSteps
                  : tiling.steps1 < kFewSteps && width > kManyTokens;
@@ -274,14 +277,14 @@ bool DecodeSelector::waitsForBlocks(Form form) const {
 /// latency of L2. A wide one takes room from the weights, which can be fetched
 /// into L2 instead; of half tiles more than 64 tokens take as much as weights.
 int64_t DecodeSelector::countTokenStages(Form form) const {
-  if (form.deferred && !many)
+  if (form.deferredEpilogue && !many)
     return 5;
-  if (form.isQuarters() || form.swapped || many)
+  if (form.isQuarters() || form.swapAB || many)
     return 4;
   if (width <= 16)
     return 8;
   if (width <= 32)
-    return form.isWhole() && problem.hasFirst() ? 8 : 6;
+    return form.isWhole() && problem.hasGemm1() ? 8 : 6;
   if (form.isHalf())
     return width <= kWholeTokens || waitsForBlocks(form) ? 6 : 4;
   return width > kWholeTokens && form.rows == 128 ? 6 : 4;
@@ -291,11 +294,11 @@ static int64_t countWeightStages(Form form, int64_t tokens,
                                  int64_t tokenStages) {
   int64_t stage = form.getStageBytes();
   int64_t room = tile::kMaxSharedBytes - 2048 -
-                 (tokenStages + form.deferred) * tokens * 128;
+                 (tokenStages + form.deferredEpilogue) * tokens * 128;
   return std::min<int64_t>(6 * 256 * 128 / stage, room / stage);
 }
 
-/// Stages of 16 KB on their way to each block with three quarters of a tile.
+/// Stages of 16 KB in flight to each block with three quarters of a tile.
 /// With few tokens four, or three where there are few k-steps, of which more do
 /// if three stages keep memory busy. The more tokens, the more blocks wait for
 /// each other: a fourth pays where three leave memory idle and there are many
@@ -311,7 +314,7 @@ int64_t DecodeSelector::countQuarterStages(const DecodeTiling &tiling) const {
   return tiling.steps1 > kLongSteps && !isMuch ? 4 : 3;
 }
 
-/// With a stage more on its way to each block with a half tile, those keep the
+/// With a stage more in flight to each block with a half tile, those keep the
 /// memory busy alone, and the others wait with their weights. A release waits
 /// for more then, which shows where there are fewer bytes to read.
 int64_t DecodeSelector::countHalfStages(const DecodeTiling &tiling) const {
@@ -324,34 +327,34 @@ int64_t DecodeSelector::countHalfStages(const DecodeTiling &tiling) const {
 }
 
 int64_t DecodeSelector::countSwappedStages(const DecodeTiling &tiling) const {
-  int64_t bytes = 2 * tiling.tiles1 * tiling.firstRows * 128;
+  int64_t bytes = 2 * tiling.tiles1 * tiling.gemm1TileM * 128;
   if (!problem.isF8() && width <= kManyTokens && bytes < kSwappedBytes)
     return 3;
-  // One alone is on its way beside a release then, so that a third pays with
+  // One alone is in flight beside a release then, so that a third pays with
   // fewer k-steps.
   int64_t most = settlesToOne(tiling) ? kFewSteps : kSwappedSteps;
-  bool isShort = tiling.steps1 <= most && tiling.firstRows > 64;
+  bool isShort = tiling.steps1 <= most && tiling.gemm1TileM > 64;
   return isShort || tiling.steps1 <= kFewestSteps ? 2 : 3;
 }
 
-/// Two whole tiles' stages on their way saturate the memory, or what is as
-/// much, also when only some blocks have tiles of the first product.
+/// Two whole tiles' stages in flight saturate the memory, or what is as
+/// much, also when only some blocks have tiles of GEMM1.
 int64_t DecodeSelector::countInFlight(Form form,
                                       const DecodeTiling &tiling) const {
-  if (form.deferred)
+  if (form.deferredEpilogue)
     return std::clamp<int64_t>(
         llvm::divideCeil(3 * gpu.multiprocessors - 12, tiling.tilesPerPart), 3,
         6);
   if (form.isQuarters())
     return countQuarterStages(tiling);
-  if (form.swapped)
+  if (form.swapAB)
     return countSwappedStages(tiling);
   if (form.isHalf())
     return waitsForBlocks(form) ? 2 : countHalfStages(tiling);
   return width > kWholeTokens && leavesIdle(problem, tiling, gpu) ? 3 : 2;
 }
 
-/// As few blocks as finish the first product in the same number of rounds:
+/// As few blocks as finish GEMM1 in the same number of rounds:
 /// equal shares, and fewer to meet.
 SmallVector<int64_t, 2>
 DecodeSelector::listGrids(Form form, const DecodeTiling &tiling) const {
@@ -362,10 +365,10 @@ DecodeSelector::listGrids(Form form, const DecodeTiling &tiling) const {
   int64_t blocks = std::max<int64_t>(tiling.getUnits(),
                                      llvm::divideCeil(tiling.tiles1, rounds));
   // A second row of tokens for some blocks would keep all waiting.
-  if (width > kWholeTokens && problem.hasFirst() && !many && !form.deferred &&
-      rounds == 1)
+  if (width > kWholeTokens && problem.hasGemm1() && !many &&
+      !form.deferredEpilogue && rounds == 1)
     blocks = std::max(blocks, std::min(width, gpu.multiprocessors));
-  if (form.swapped)
+  if (form.swapAB)
     blocks =
         rounds > 1
             ? gpu.multiprocessors
@@ -378,23 +381,23 @@ DecodeSelector::listGrids(Form form, const DecodeTiling &tiling) const {
 }
 
 /// A draft on all multiprocessors, with its rings.
-Draft DecodeSelector::makeDraft(Form form, int64_t split) const {
+Draft DecodeSelector::makeDraft(Form form, int64_t splitK) const {
   Draft draft;
   draft.form = form;
-  draft.tokens = getTokenTile(width, form.firstRows);
+  draft.tokens = getTokenTile(width, form.gemm1TileM);
   draft.blocks = gpu.multiprocessors;
-  draft.split = split;
+  draft.splitK = splitK;
   draft.tokenStages = countTokenStages(form);
   draft.weightStages = countWeightStages(form, draft.tokens, draft.tokenStages);
-  draft.inFlight = 2;
+  draft.maxInFlight = 2;
   // Rounding partial sums is not in the exact contract.
   bool rounds = problem.rounding.getMode() == RoundingMode::Relaxed &&
                 width > kExactTokens;
   MLIRContext *context = problem.op->getContext();
   draft.partials = rounds ? Type(BFloat16Type::get(context))
                           : Type(Float32Type::get(context));
-  draft.polled = !rounds && !many;
-  draft.staged = form.deferred || form.isQuarters();
+  draft.taggedPartials = !rounds && !many;
+  draft.smemEpilogue = form.deferredEpilogue || form.isQuarters();
   return draft;
 }
 
@@ -402,25 +405,26 @@ Draft DecodeSelector::makeDraft(Form form, int64_t split) const {
 bool DecodeSelector::isPossible(const Draft &draft,
                                 const DecodeTiling &tiling) const {
   // Splits that leave ranges empty are the same as a smaller one.
-  if (tiling.ranges != draft.split || tiling.getUnits() > gpu.multiprocessors)
+  if (tiling.ranges != draft.splitK || tiling.getUnits() > gpu.multiprocessors)
     return false;
   // In two parts, blocks that are too few would read the tokens twice.
-  if (draft.form.deferred && !many && leavesIdle(problem, tiling, gpu))
+  if (draft.form.deferredEpilogue && !many && leavesIdle(problem, tiling, gpu))
     return false;
   // A thread's own stores of half a tile would be a byte or two.
-  return draft.form.isWhole() || draft.form.swapped || !problem.hasFirst() ||
-         draft.staged;
+  return draft.form.isWhole() || draft.form.swapAB || !problem.hasGemm1() ||
+         draft.smemEpilogue;
 }
 
-void DecodeSelector::consider(Form form, int64_t split) {
-  Draft draft = makeDraft(form, split);
+void DecodeSelector::consider(Form form, int64_t splitK) {
+  Draft draft = makeDraft(form, splitK);
   DecodeTiling tiling(problem, draft.get());
   int64_t hiddenStages = tiling.getHiddenStages();
-  draft.staged = hiddenStages > 0 && !form.swapped &&
-                 hiddenStages <= std::min(draft.tokenStages, tiling.steps1);
+  draft.smemEpilogue =
+      hiddenStages > 0 && !form.swapAB &&
+      hiddenStages <= std::min(draft.tokenStages, tiling.steps1);
   if (!isPossible(draft, tiling))
     return;
-  draft.inFlight = std::min(countInFlight(form, tiling), draft.weightStages);
+  draft.maxInFlight = std::min(countInFlight(form, tiling), draft.weightStages);
   for (int64_t blocks : listGrids(form, tiling)) {
     draft.blocks = blocks;
     tile::ScheduleAttr schedule = draft.get();
@@ -438,9 +442,9 @@ void DecodeSelector::consider(Form form, int64_t split) {
 static double getMargin(Form best, Form form) {
   if (best.isWhole() && form.isHalf())
     return 1 - kHalfMargin;
-  if (best.deferred && form.isQuarters())
+  if (best.deferredEpilogue && form.isQuarters())
     return 1 - kQuarterMargin;
-  if (best.isQuarters() && form.deferred)
+  if (best.isQuarters() && form.deferredEpilogue)
     return 1 + kQuarterMargin;
   return 1;
 }
@@ -511,21 +515,21 @@ const Candidate *DecodeSelector::evenOut(const Candidate *best) const {
 // What the estimate does not see
 //===----------------------------------------------------------------------===//
 
-/// Stages of the last product that are held back while hidden units are
+/// Stages of GEMM2 that are held back while hidden units are
 /// released, whose releases wait for less then.
 int64_t DecodeSelector::countSettled(const Draft &draft,
                                      const DecodeTiling &tiling) const {
-  if (!problem.hasFirst() || draft.form.deferred || many)
+  if (!problem.hasGemm1() || draft.form.deferredEpilogue || many)
     return 0;
-  // Whole tiles, where it is hidden units that the last product waits for: what
-  // a block has left to read then is in its ring or on its way. Blocks without
+  // Whole tiles, where it is hidden units that GEMM2 waits for: what
+  // a block has left to read then is in its ring or in flight. Blocks without
   // tiles would leave memory idle, and with few tokens sums are there sooner
   // than weights.
   int64_t stages = tiling.stepsPerRange / tiling.getStepsPerStage();
   if (draft.form.isWhole())
-    return draft.tokens > kFewTokens && draft.inFlight == 2 &&
-                   tiling.firstBlocks == draft.blocks &&
-                   stages <= draft.weightStages + draft.inFlight
+    return draft.tokens > kFewTokens && draft.maxInFlight == 2 &&
+                   tiling.gemm1Blocks == draft.blocks &&
+                   stages <= draft.weightStages + draft.maxInFlight
                ? kSettledStages + (draft.tokens > 2 * kFewTokens)
                : 0;
   if (draft.form.isQuarters() && draft.tokens <= kHalfTokens)
@@ -533,37 +537,37 @@ int64_t DecodeSelector::countSettled(const Draft &draft,
   if (draft.tokens <= kWholeTokens)
     return 0;
   if (draft.form.isQuarters())
-    return draft.inFlight == 3 ? kQuarterSettled : 0;
-  if (draft.form.swapped)
-    return draft.inFlight == 3 || tiling.steps1 <= kSettlingSteps
+    return draft.maxInFlight == 3 ? kQuarterSettled : 0;
+  if (draft.form.swapAB)
+    return draft.maxInFlight == 3 || tiling.steps1 <= kSettlingSteps
                ? kSwappedSettled
                : kLessSettled;
   // Where a unit of halves has little, it all is in the ring by then.
-  return draft.inFlight == 2 && tiling.stepsPerRange >= kSettledSteps
+  return draft.maxInFlight == 2 && tiling.stepsPerRange >= kSettledSteps
              ? kHalfSettled
              : 0;
 }
 
-/// Whether one stage alone instead of two is on its way while hidden units are
+/// Whether one stage alone instead of two is in flight while hidden units are
 /// released, which takes half as long then. With few tokens it takes less, and
 /// where there are many k-steps blocks wait for memory, which is idle
 /// meanwhile: those with 128 rows with any number of tokens.
 bool DecodeSelector::settlesToOne(const DecodeTiling &tiling) const {
-  if (!tiling.swapped)
+  if (!tiling.swapAB)
     return false;
   if (tiling.steps1 <= kLongSteps)
     return width > kFewUnsettledTokens;
-  return width > kUnsettledTokens && tiling.firstRows != 128;
+  return width > kUnsettledTokens && tiling.gemm1TileM != 128;
 }
 
-/// Whether blocks that are behind the others have a stage more on their way.
+/// Whether blocks that are behind the others have a stage more in flight.
 /// Few k-steps do not drift apart. With more tokens it is hidden units and sums
-/// that blocks wait for, and those wait for what is on its way.
+/// that blocks wait for, and those wait for what is in flight.
 bool DecodeSelector::evensProgress(const Draft &draft,
                                    const DecodeTiling &tiling) const {
-  return problem.hasFirst() && draft.form.isWhole() &&
-         draft.tokens <= kFewTokens && draft.inFlight < draft.weightStages &&
-         tiling.steps1 >= kLongSteps && tiling.sharesFirstEvenly();
+  return problem.hasGemm1() && draft.form.isWhole() &&
+         draft.tokens <= kFewTokens && draft.maxInFlight < draft.weightStages &&
+         tiling.steps1 >= kLongSteps && tiling.sharesGemm1Evenly();
 }
 
 /// Whether blocks end that the sums can do without, so that blocks of the next
@@ -572,10 +576,10 @@ bool DecodeSelector::evensProgress(const Draft &draft,
 /// are short, sooner.
 void DecodeSelector::shareSums(Draft &draft, const DecodeTiling &tiling) const {
   int64_t most = draft.form.isWhole() ? kWholeTokens : kHalfTokens;
-  if (!problem.hasFirst() || draft.tokens > most ||
-      tiling.fewAdders >= tiling.ranges)
+  if (!problem.hasGemm1() || draft.tokens > most ||
+      tiling.fewReducers >= tiling.ranges)
     return;
-  draft.adders = tiling.fewAdders;
+  draft.reducers = tiling.fewReducers;
   // With a few blocks of no work evenly among the others, half of the ranges
   // gain twice as much in chains; neither do other numbers of them, nor such
   // blocks behind the others. With few tokens sums take too little time.
@@ -585,7 +589,7 @@ void DecodeSelector::shareSums(Draft &draft, const DecodeTiling &tiling) const {
   if (isEven && draft.tokens > 2 * kFewTokens && idle > 0 &&
       idle <= draft.blocks / kBusyPerIdle) {
     draft.blocks += idle;
-    draft.adders = tiling.halfAdders;
+    draft.reducers = tiling.halfReducers;
   }
 }
 
@@ -607,13 +611,14 @@ void DecodeSelector::keepRegisters(Draft &draft,
 
 tile::ScheduleAttr DecodeSelector::refine(Draft draft) const {
   DecodeTiling tiling(problem, draft.get());
-  draft.settle = countSettled(draft, tiling);
-  if (draft.inFlight == 3 && settlesToOne(tiling)) {
-    draft.settle = kLessSettled + (tiling.steps1 <= kSettledMore);
-    draft.settleTo = 1;
+  draft.publishThrottleStages = countSettled(draft, tiling);
+  if (draft.maxInFlight == 3 && settlesToOne(tiling)) {
+    draft.publishThrottleStages =
+        kLessSettled + (tiling.steps1 <= kSettledMore);
+    draft.publishInFlight = 1;
   }
   if (evensProgress(draft, tiling))
-    draft.behind = draft.inFlight + 1;
+    draft.stragglerInFlight = draft.maxInFlight + 1;
   keepRegisters(draft, tiling);
   shareSums(draft, tiling);
   return draft.get();
@@ -621,15 +626,15 @@ tile::ScheduleAttr DecodeSelector::refine(Draft draft) const {
 
 tile::ScheduleAttr DecodeSelector::select(std::optional<int64_t> onlyRows) {
   SmallVector<Form> forms = listForms(onlyRows);
-  for (int64_t split = 1; split <= gpu.multiprocessors; ++split)
+  for (int64_t splitK = 1; splitK <= gpu.multiprocessors; ++splitK)
     for (Form form : forms)
-      consider(form, split);
+      consider(form, splitK);
   const Candidate *best = choose();
   return best ? refine(evenOut(best)->draft) : tile::ScheduleAttr();
 }
 
-tile::ScheduleAttr fuse::selectDecode(const DecodeProblem &problem,
-                                      int64_t tokens, const GpuModel &gpu,
+tile::ScheduleAttr fuse::selectDecode(const MlpProblem &problem, int64_t tokens,
+                                      const GpuModel &gpu,
                                       std::optional<int64_t> onlyRows) {
   if (tokens > kMaxDecodeTokens)
     return {};

@@ -11,20 +11,20 @@ using namespace fuse;
 
 static constexpr int64_t kTileRows = 256;
 static constexpr int64_t kStepBytes = 128;
-/// Packed rows of which a thread has neighbouring hidden units: 16 in each half
+/// Packed rows of which a thread has neighboring hidden units: 16 in each half
 /// of a run.
 static constexpr int64_t kGroupRows = 32;
 /// A thread keeps its part of a token row in registers.
 static constexpr int64_t kMaxWidth = 16384;
 
-int64_t DecodeProblem::getWeightBytes() const {
+int64_t MlpProblem::getWeightBytes() const {
   int64_t elements = (isGated() ? 2 : 1) * width * hidden;
   for (const DecodeOutput &output : outputs)
     elements += output.rows * getReduction();
   return elements * getElementBytes();
 }
 
-bool DecodeProblem::roundsAt(StringRef point) const {
+bool MlpProblem::roundsAt(StringRef point) const {
   if (rounding.getMode() == RoundingMode::Relaxed)
     for (StringAttr skipped : rounding.getSkip())
       if (skipped.getValue() == point)
@@ -44,7 +44,7 @@ static int64_t getSize(Value value, unsigned dimension) {
 
 /// What all families have.
 template <typename OpT>
-static void describeCommon(OpT op, DecodeProblem &problem) {
+static void describeCommon(OpT op, MlpProblem &problem) {
   problem.op = op;
   problem.x = op.getX();
   problem.residual = op.getResidual();
@@ -56,7 +56,7 @@ static void describeCommon(OpT op, DecodeProblem &problem) {
 }
 
 template <typename OpT>
-static void describeMLP(OpT op, DecodeProblem &problem) {
+static void describeMLP(OpT op, MlpProblem &problem) {
   describeCommon(op, problem);
   problem.up = op.getUp();
   problem.upBias = op.getUpBias();
@@ -71,7 +71,7 @@ static void describeMLP(OpT op, DecodeProblem &problem) {
       {op.getDown(), op.getDownBias(), getSize(op.getDown(), 0), "down"});
 }
 
-static void describeNormLinear(NormLinearOp op, DecodeProblem &problem) {
+static void describeNormLinear(NormLinearOp op, MlpProblem &problem) {
   describeCommon(op, problem);
   ValueRange biases = op.getBiases();
   for (auto [index, weight] : llvm::enumerate(op.getWeights())) {
@@ -93,8 +93,8 @@ static void describeNormLinear(NormLinearOp op, DecodeProblem &problem) {
                                     : problem.normedResult) = result++;
 }
 
-/// The first reason why the kernel can not do `problem`, or an empty string.
-static std::string getProblem(const DecodeProblem &problem) {
+/// The first reason why the kernel cannot do `problem`, or an empty string.
+static std::string getProblem(const MlpProblem &problem) {
   auto print = [](Type type) {
     std::string text;
     llvm::raw_string_ostream(text) << type;
@@ -158,7 +158,7 @@ static std::string getProblem(const DecodeProblem &problem) {
               " is not a multiple of 16")
           .str();
   // Only a thread's part of a token row is kept in registers.
-  if (std::max(problem.width, problem.hasFirst() ? widest : 0) > kMaxWidth)
+  if (std::max(problem.width, problem.hasGemm1() ? widest : 0) > kMaxWidth)
     return ("a width of " + Twine(widest) + " is more than " + Twine(kMaxWidth))
         .str();
   if (problem.tokens && *problem.tokens > tile::kMaxPrefillTokens)
@@ -170,9 +170,9 @@ static std::string getProblem(const DecodeProblem &problem) {
   return "";
 }
 
-std::optional<DecodeProblem> fuse::describeFamily(Operation *op,
-                                                  std::string &reason) {
-  DecodeProblem problem;
+std::optional<MlpProblem> fuse::describeFamily(Operation *op,
+                                               std::string &reason) {
+  MlpProblem problem;
   if (auto mlp = dyn_cast<GatedMLPOp>(op)) {
     describeMLP(mlp, problem);
     problem.gate = mlp.getGate();
@@ -198,9 +198,9 @@ std::optional<DecodeProblem> fuse::describeFamily(Operation *op,
   return problem;
 }
 
-std::optional<DecodeProblem> fuse::describeDecode(Operation *op,
-                                                  std::string &reason) {
-  std::optional<DecodeProblem> problem = describeFamily(op, reason);
+std::optional<MlpProblem> fuse::describeDecode(Operation *op,
+                                               std::string &reason) {
+  std::optional<MlpProblem> problem = describeFamily(op, reason);
   if (!problem)
     return std::nullopt;
   reason = getProblem(*problem);
@@ -209,9 +209,9 @@ std::optional<DecodeProblem> fuse::describeDecode(Operation *op,
   return problem;
 }
 
-ProductTiling::ProductTiling(const DecodeProblem &problem, int64_t firstRows,
-                             int64_t rows, bool swapped)
-    : bytes(problem.getElementBytes()), firstRows(firstRows), swapped(swapped),
+ProductTiling::ProductTiling(const MlpProblem &problem, int64_t gemm1TileM,
+                             int64_t rows, bool swapAB)
+    : bytes(problem.getElementBytes()), gemm1TileM(gemm1TileM), swapAB(swapAB),
       rows(rows) {
   for (const DecodeOutput &output : problem.outputs) {
     // Linears begin at a packed tile, so that each can be packed by itself.
@@ -221,47 +221,47 @@ ProductTiling::ProductTiling(const DecodeProblem &problem, int64_t firstRows,
   }
   firstTiles.push_back(tiles2);
   steps2 = llvm::divideCeil(problem.getReduction() * bytes, kStepBytes);
-  if (!problem.hasFirst())
+  if (!problem.hasGemm1())
     return;
-  hiddenPerTile = problem.isGated() ? firstRows / 2 : firstRows;
+  hiddenPerTile = problem.isGated() ? gemm1TileM / 2 : gemm1TileM;
   int64_t packed = problem.isGated() ? kTileRows / 2 : kTileRows;
   int64_t covered = problem.hidden;
   // The last k-step of the next product is complete, and so are both quarters
   // of a run.
-  if (firstRows == 192 && !swapped)
+  if (gemm1TileM == 192 && !swapAB)
     covered = llvm::alignTo(covered, std::max(kStepBytes / bytes, packed / 2));
   tiles1 = llvm::divideCeil(covered, hiddenPerTile);
   packedTiles1 = llvm::divideCeil(problem.hidden, packed);
   steps1 = llvm::divideCeil(problem.width * bytes, kStepBytes);
-  if (!swapped)
+  if (!swapAB)
     return;
-  groupsPerTile = firstRows / kGroupRows;
+  groupsPerTile = gemm1TileM / kGroupRows;
   groupsPerStep = kStepBytes / bytes * groupsPerTile / hiddenPerTile;
   groups = steps2 * groupsPerStep;
   tiles1 = llvm::divideCeil(groups, groupsPerTile);
 }
 
-DecodeTiling::DecodeTiling(const DecodeProblem &problem,
+DecodeTiling::DecodeTiling(const MlpProblem &problem,
                            tile::ScheduleAttr schedule)
-    : ProductTiling(problem, schedule.getFirstRows(), schedule.getRows(),
-                    schedule.getSwapped()),
-      firstBlocks(schedule.getBlocks()) {
-  auto cutSteps = [&](int64_t split) {
+    : ProductTiling(problem, schedule.getGemm1TileM(), schedule.getGemm2TileM(),
+                    schedule.getSwapAB()),
+      gemm1Blocks(schedule.getBlocks()) {
+  auto cutSteps = [&](int64_t splitK) {
     stepsPerRange =
-        llvm::alignTo(llvm::divideCeil(steps2, split), getStepsPerStage());
+        llvm::alignTo(llvm::divideCeil(steps2, splitK), getStepsPerStage());
     ranges = llvm::divideCeil(steps2, stepsPerRange);
   };
-  if (!problem.hasFirst()) {
-    cutSteps(schedule.getSplit());
+  if (!problem.hasGemm1()) {
+    cutSteps(schedule.getSplitK());
   } else {
-    // Ranges are whole tiles of the first product, so that each tile has one
-    // word to arrive at.
-    parts = schedule.getDeferred() ? 2 : 1;
+    // Ranges are whole tiles of GEMM1, so that each tile has one
+    // semaphore to arrive at.
+    parts = schedule.getDeferredEpilogue() ? 2 : 1;
     tilesPerPart = llvm::divideCeil(tiles1, parts);
-    firstBlocks = std::min(tilesPerPart, schedule.getBlocks());
+    gemm1Blocks = std::min(tilesPerPart, schedule.getBlocks());
     if (schedule.getTokens() <= kMaxWholeTokens)
       longBlocks = countLong(tilesPerPart, schedule.getBlocks());
-    tilesPerRange = llvm::divideCeil(tilesPerPart, schedule.getSplit());
+    tilesPerRange = llvm::divideCeil(tilesPerPart, schedule.getSplitK());
     // ... and whole k-steps of the last one: of three quarters, pairs of tiles
     // and three k-steps.
     if (hasSingle())
@@ -272,18 +272,19 @@ DecodeTiling::DecodeTiling(const DecodeProblem &problem,
       tilesPerRange = llvm::alignTo(tilesPerRange, 2);
     stepsPerRange = parts * tilesPerRange * hiddenPerTile * bytes / kStepBytes;
     ranges = llvm::divideCeil(tilesPerPart, tilesPerRange);
-    if (swapped)
-      cutSteps(schedule.getSplit());
+    if (swapAB)
+      cutSteps(schedule.getSplitK());
     if (longBlocks > 0)
       firstUnit = std::max<int64_t>(0, schedule.getBlocks() - getUnits());
   }
-  adders = schedule.getAdders() ? schedule.getAdders() : ranges;
+  reducers = schedule.getReducers() ? schedule.getReducers() : ranges;
   int64_t columns = schedule.getTokens() / 4;
-  halfAdders = std::min<int64_t>(llvm::divideCeil(ranges, 2), columns);
-  fewAdders = halfAdders;
-  for (int64_t more = fewAdders + 1; 8 * more <= 5 * ranges; ++more)
-    if (llvm::divideCeil(columns, more) < llvm::divideCeil(columns, fewAdders))
-      fewAdders = more;
+  halfReducers = std::min<int64_t>(llvm::divideCeil(ranges, 2), columns);
+  fewReducers = halfReducers;
+  for (int64_t more = fewReducers + 1; 8 * more <= 5 * ranges; ++more)
+    if (llvm::divideCeil(columns, more) <
+        llvm::divideCeil(columns, fewReducers))
+      fewReducers = more;
 }
 
 int64_t DecodeTiling::countLong(int64_t tiles, int64_t blocks) {
@@ -292,10 +293,10 @@ int64_t DecodeTiling::countLong(int64_t tiles, int64_t blocks) {
 }
 
 bool DecodeTiling::spreadsLate(tile::ScheduleAttr schedule) const {
-  int64_t stages = schedule.getInFlight() ? schedule.getInFlight()
-                                          : schedule.getWeightStages();
-  return schedule.getLaunches() == 1 && firstBlocks < schedule.getBlocks() &&
-         firstBlocks * stages * schedule.getFirstBytes() >= kSaturatingBytes;
+  int64_t stages = schedule.getMaxInFlight() ? schedule.getMaxInFlight()
+                                             : schedule.getWeightStages();
+  return schedule.getLaunches() == 1 && gemm1Blocks < schedule.getBlocks() &&
+         gemm1Blocks * stages * schedule.getGemm1Bytes() >= kSaturatingBytes;
 }
 
 std::string DecodeTiling::getProblem() const {
@@ -308,11 +309,11 @@ std::string DecodeTiling::getProblem() const {
   return "";
 }
 
-int64_t fuse::getTokenTile(int64_t tokens, int64_t firstRows) {
-  return llvm::alignTo(tokens, firstRows == 192 ? 16 : 8);
+int64_t fuse::getTokenTile(int64_t tokens, int64_t gemm1TileM) {
+  return llvm::alignTo(tokens, gemm1TileM == 192 ? 16 : 8);
 }
 
-std::string fuse::getScheduleProblem(const DecodeProblem &problem,
+std::string fuse::getScheduleProblem(const MlpProblem &problem,
                                      tile::ScheduleAttr schedule) {
   DecodeTiling tiling(problem, schedule);
   if (std::string reason = tiling.getProblem(); !reason.empty())
@@ -322,14 +323,15 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
     return ("the second product has " + Twine(units) + " units for " +
             Twine(schedule.getBlocks()) + " blocks")
         .str();
-  if (tiling.adders > tiling.ranges)
-    return (Twine(tiling.adders) + " ranges that add up are more than the " +
+  if (tiling.reducers > tiling.ranges)
+    return (Twine(tiling.reducers) + " ranges that add up are more than the " +
             Twine(tiling.ranges) + " that are not empty")
         .str();
-  if (schedule.getBehind() && problem.hasFirst() && !tiling.sharesFirstEvenly())
+  if (schedule.getStragglerInFlight() && problem.hasGemm1() &&
+      !tiling.sharesGemm1Evenly())
     return (Twine(tiling.tiles1) + " tiles of the first product are not as " +
-            "many for each of " + Twine(tiling.firstBlocks) +
-            " blocks, as behind wants")
+            "many for each of " + Twine(tiling.gemm1Blocks) +
+            " blocks, as straggler_in_flight requires")
         .str();
   if (problem.tokens && *problem.tokens > schedule.getTokens())
     return ("the schedule is for " + Twine(schedule.getTokens()) +
@@ -338,24 +340,25 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
   if (schedule.getPartials().isBF16() &&
       problem.rounding.getMode() == RoundingMode::Exact)
     return "partial sums in bf16 are not in the exact contract";
-  if (schedule.getLaunches() == 2 && !problem.hasFirst())
+  if (schedule.getLaunches() == 2 && !problem.hasGemm1())
     return "there is one product for two launches";
   // A tile of the hidden layer takes the place of the last token stages.
   int64_t stages = tiling.getHiddenStages();
-  if (schedule.getStaged() &&
+  if (schedule.getSmemEpilogue() &&
       stages > std::min(schedule.getTokenStages(), tiling.steps1))
     return ("a tile of the hidden layer takes " + Twine(stages) +
             " token stages, there are " +
             Twine(std::min(schedule.getTokenStages(), tiling.steps1)))
         .str();
-  if (tiling.swapped && !problem.hasFirst())
-    return "there is no first product for swapped = true";
+  if (tiling.swapAB && !problem.hasGemm1())
+    return "there is no first product for swap_ab = true";
   if (tiling.groupsPerTile > tiling.groups)
-    return ("tiles of " + Twine(tiling.firstRows) + " rows are more than the " +
-            Twine(tiling.groups * kGroupRows) + " of the first product")
+    return ("tiles of " + Twine(tiling.gemm1TileM) +
+            " rows are more than the " + Twine(tiling.groups * kGroupRows) +
+            " of the first product")
         .str();
-  if (tiling.hasSingle() && !problem.hasFirst())
-    return "there is no first product for first_rows = 192";
+  if (tiling.hasSingle() && !problem.hasGemm1())
+    return "there is no first product for gemm1_tile_m = 192";
   if (tiling.hasSingle() && tiling.tiles1 > schedule.getBlocks())
     return ("tiles of 192 rows are one for each block, but there are " +
             Twine(tiling.tiles1) + " for " + Twine(schedule.getBlocks()) +
@@ -364,7 +367,7 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
   if (tiling.hasSingle() && !canDefer(problem))
     return "the contract keeps gate or up in f32, which tiles of 192 rows "
            "round";
-  if (!schedule.getDeferred())
+  if (!schedule.getDeferredEpilogue())
     return "";
   if (!canDefer(problem))
     return "the contract keeps what is deferred in f32";
@@ -387,7 +390,7 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
   return "";
 }
 
-bool fuse::canDefer(const DecodeProblem &problem) {
-  return problem.hasFirst() && problem.roundsAt("up") &&
+bool fuse::canDefer(const MlpProblem &problem) {
+  return problem.hasGemm1() && problem.roundsAt("up") &&
          (!problem.isGated() || problem.roundsAt("gate"));
 }

@@ -11,18 +11,18 @@
 using namespace mlir;
 using namespace fuse;
 
-/// Words for each token tile: few, because the warp that copies looks at one
-/// after the other, but more where what late blocks have computed is to be told
-/// from what early ones have.
-static constexpr int64_t kReadyWords = 8, kUnequalWords = 16;
+/// Semaphores for each token tile: few, because the warp that copies looks at
+/// one after the other, but more where what late blocks have computed is to be
+/// told from what early ones have.
+static constexpr int64_t kReadySemaphoreTiles = 8, kUnevenSemaphoreTiles = 16;
 
 /// Columns of tokens that idle warps of a block prepare in a k-step, and how
 /// many times as long the first group has to take as they need for the others.
 static constexpr int64_t kNormColumns = 600, kNormSlack = 2;
 
-PrefillTiling::PrefillTiling(const DecodeProblem &problem,
+PrefillTiling::PrefillTiling(const MlpProblem &problem,
                              tile::PrefillScheduleAttr schedule)
-    : ProductTiling(problem, /*firstRows=*/256, schedule.getRows()) {
+    : ProductTiling(problem, /*firstRows=*/256, schedule.getGemm2TileM()) {
   int64_t cluster = schedule.getCluster();
   first.rows = 256;
   first.tiles = first.packedTiles = tiles1;
@@ -33,42 +33,43 @@ PrefillTiling::PrefillTiling(const DecodeProblem &problem,
   last.tiles = tiles2;
   last.packedTiles = packedTiles2;
   last.steps = steps2;
-  last.isEven = schedule.getEven();
-  if (last.isEven) {
+  last.isStreamK = schedule.getStreamK();
+  if (last.isStreamK) {
     // Passes are equally long.
-    last.passes = std::min(schedule.getSplit(), steps2);
+    last.passes = std::min(schedule.getSplitK(), steps2);
     while (steps2 % last.passes != 0)
       --last.passes;
   }
-  last.ranges = last.isEven ? 1 : std::min(schedule.getSplit(), steps2);
+  last.ranges = last.isStreamK ? 1 : std::min(schedule.getSplitK(), steps2);
   last.stepsPerRange = llvm::divideCeil(steps2, last.ranges);
   last.cluster = cluster;
   int64_t units = first.getUnits(schedule.getTokens());
-  last.isUnequal = schedule.getUnequal() && last.ranges > 1 &&
-                   units > schedule.getBlocks() &&
-                   units % schedule.getBlocks() != 0;
-  if (problem.hasFirst()) {
-    tilesPerWord =
-        llvm::divideCeil(tiles1, last.isUnequal ? kUnequalWords : kReadyWords);
-    wordsPerTile = llvm::divideCeil(tiles1, tilesPerWord);
+  last.isUnevenSplitK = schedule.getUnevenSplitK() && last.ranges > 1 &&
+                        units > schedule.getBlocks() &&
+                        units % schedule.getBlocks() != 0;
+  if (problem.hasGemm1()) {
+    tilesPerSemaphore =
+        llvm::divideCeil(tiles1, last.isUnevenSplitK ? kUnevenSemaphoreTiles
+                                                     : kReadySemaphoreTiles);
+    semaphoresPerTile = llvm::divideCeil(tiles1, tilesPerSemaphore);
     int64_t columns = 128 / problem.getElementBytes();
-    stepsPerWord = tilesPerWord * hiddenPerTile / columns;
+    stepsPerSemaphore = tilesPerSemaphore * hiddenPerTile / columns;
   } else {
-    tilesPerWord = wordsPerTile = stepsPerWord = 0;
+    tilesPerSemaphore = semaphoresPerTile = stepsPerSemaphore = 0;
   }
   first.shadows = countShadows(/*ofLast=*/false, schedule.getBlocks(),
                                schedule.getTokens());
-  if (problem.hasFirst())
+  if (problem.hasGemm1())
     last.shadows = countShadows(/*ofLast=*/true, schedule.getBlocks(),
                                 schedule.getTokens());
-  // Two vectors of a row for each thread, so that one is on its way while the
+  // Two vectors of a row for each thread, so that one is in flight while the
   // other is worked on.
   normThreads =
       std::clamp<int64_t>(llvm::alignTo(problem.width / 16, 32), 64, 512);
   int64_t rows = schedule.getTokens();
   int64_t group = schedule.getGroup() * cluster;
   int64_t rest = rows - group * kTokenTile;
-  if (last.isEven && cluster > 1 && rest > 0 &&
+  if (last.isStreamK && cluster > 1 && rest > 0 &&
       group * tiles1 * steps1 * kNormColumns >=
           kNormSlack * rest * problem.width) {
     preparedTiles = group;
@@ -78,7 +79,7 @@ PrefillTiling::PrefillTiling(const DecodeProblem &problem,
 }
 
 /// A quarter of an epilogue takes longer than a k-step, so that there are two
-/// k-steps for each where a unit has so many. In the last product it has to
+/// k-steps for each where a unit has so many. In GEMM2 it has to
 /// have as many again before it needs what blocks have computed last, which
 /// becomes ready under these. No range has fewer k-steps than it is to shadow
 /// with.
@@ -94,7 +95,7 @@ int64_t PrefillTiling::countShadows(bool ofLast, int64_t blocks,
   return free >= wanted ? 2 * kQuarters : std::min(kQuarters, least);
 }
 
-std::string fuse::getScheduleProblem(const DecodeProblem &problem,
+std::string fuse::getScheduleProblem(const MlpProblem &problem,
                                      tile::PrefillScheduleAttr schedule) {
   int64_t tokens = schedule.getTokens(), blocks = schedule.getBlocks();
   if (problem.tokens && *problem.tokens > tokens)
@@ -108,7 +109,7 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
     return (Twine(tokens) + " tokens of " + Twine(widest) +
             " elements are more than 32 bits count")
         .str();
-  if (schedule.getLaunches() == 1 && !problem.hasFirst())
+  if (schedule.getLaunches() == 1 && !problem.hasGemm1())
     return "launches = 1 is for two products, the op has one";
   PrefillTiling tiling(problem, schedule);
   const PrefillProduct &last = tiling.last;
@@ -117,7 +118,7 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
             Twine(last.getUnits(tokens)) + " units for " + Twine(blocks) +
             " blocks")
         .str();
-  if (!last.isEven)
+  if (!last.isStreamK)
     return "";
   int64_t tiles = last.getTokenTiles(tokens);
   if (tiles > blocks)
@@ -138,7 +139,7 @@ std::string fuse::getScheduleProblem(const DecodeProblem &problem,
   return "";
 }
 
-std::string fuse::getScheduleProblem(const DecodeProblem &problem,
+std::string fuse::getScheduleProblem(const MlpProblem &problem,
                                      tile::PrefillScheduleAttr schedule,
                                      int64_t multiprocessors) {
   bool meet = schedule.getLaunches() == 1 ||
@@ -172,58 +173,58 @@ static constexpr double kAddSums = 2, kAwaitSums = 4;
 
 namespace {
 
-/// How an even last product is dealt out, as the kernels compute it.
-struct Stretches {
-  Stretches(const PrefillTiling &tiling, int64_t blocks, int64_t tokens);
+/// How an even GEMM2 is dealt out, as the kernels compute it.
+struct Intervals {
+  Intervals(const PrefillTiling &tiling, int64_t blocks, int64_t tokens);
 
-  int64_t getLength(size_t team) const {
-    return bounds[team + 1] - bounds[team];
+  int64_t getLength(size_t ctaGroup) const {
+    return bounds[ctaGroup + 1] - bounds[ctaGroup];
   }
-  /// k-steps of a block of a team, both products together.
-  int64_t getSteps(size_t team) const {
-    bool isEarly = team < static_cast<size_t>(early);
-    return (isEarly ? fewest : most) * tiling.steps1 + getLength(team);
+  /// k-steps of a block of a CTA group, both products together.
+  int64_t getSteps(size_t ctaGroup) const {
+    bool isEarly = ctaGroup < static_cast<size_t>(early);
+    return (isEarly ? fewest : most) * tiling.steps1 + getLength(ctaGroup);
   }
-  /// Blocks whose sums a block of a team adds to its own.
-  int64_t getOthers(size_t team) const;
+  /// Blocks whose sums a block of a CTA group adds to its own.
+  int64_t getOthers(size_t ctaGroup) const;
 
   const PrefillTiling &tiling;
-  /// Fewest and most tiles of the first product, and teams with the fewest.
+  /// Fewest and most tiles of GEMM1, and CTA groups with the fewest.
   int64_t fewest, most, early;
-  /// k-steps where stretches begin, and the end.
+  /// k-steps where k-intervals begin, and the end.
   SmallVector<int64_t> bounds;
 
 private:
   int64_t dealAmong(int64_t members, int64_t blocks, int64_t tokenTiles);
 
-  /// Teams, those with stretches, what these deal out, and how many k-steps of
-  /// the first product others have more.
-  int64_t teams, dealt, sum, more;
+  /// CTA groups, those with k-intervals, what these deal out, and how many
+  /// k-steps of GEMM1 others have more.
+  int64_t ctaGroups, dealt, sum, more;
 };
 
 } // namespace
 
-/// Returns k-steps of the first team, with what adding up sums takes.
-int64_t Stretches::dealAmong(int64_t members, int64_t blocks,
+/// Returns k-steps of the first CTA group, with what adding up sums takes.
+int64_t Intervals::dealAmong(int64_t members, int64_t blocks,
                              int64_t tokenTiles) {
   int64_t units = tokenTiles * tiling.tiles1;
   int64_t tiles = tokenTiles / members * tiling.last.tiles;
   int64_t all = tiles * tiling.last.steps;
-  teams = dealt = blocks / members;
+  ctaGroups = dealt = blocks / members;
   fewest = units / blocks;
   most = llvm::divideCeil(units, blocks);
-  early = std::min((blocks - units % blocks) / members, teams);
+  early = std::min((blocks - units % blocks) / members, ctaGroups);
   more = tiling.steps1;
-  if (all < early * more + teams * kLeastDealt) {
-    dealt = std::min(early ? early : teams, all / kLeastDealt);
+  if (all < early * more + ctaGroups * kLeastDealt) {
+    dealt = std::min(early ? early : ctaGroups, all / kLeastDealt);
     more = 0;
   }
-  sum = all + (teams - early) * more;
+  sum = all + (ctaGroups - early) * more;
   bool isWhole = tiles % dealt == 0 && (early == 0 || early >= dealt);
   return sum / dealt + (isWhole ? 0 : kSumSteps);
 }
 
-Stretches::Stretches(const PrefillTiling &tiling, int64_t blocks,
+Intervals::Intervals(const PrefillTiling &tiling, int64_t blocks,
                      int64_t tokens)
     : tiling(tiling) {
   int64_t tokenTiles = tiling.last.getTokenTiles(tokens);
@@ -232,24 +233,24 @@ Stretches::Stretches(const PrefillTiling &tiling, int64_t blocks,
       tokenTiles < kLeastScattered ? large - large / kScatterGain : large;
   if (dealAmong(tiling.last.cluster, blocks, tokenTiles) >= least)
     dealAmong(tokenTiles, blocks, tokenTiles);
-  for (int64_t team = 0; team <= teams; ++team) {
-    int64_t at = std::min(team, dealt) * sum / dealt -
-                 std::max<int64_t>(0, team - early) * more;
+  for (int64_t ctaGroup = 0; ctaGroup <= ctaGroups; ++ctaGroup) {
+    int64_t at = std::min(ctaGroup, dealt) * sum / dealt -
+                 std::max<int64_t>(0, ctaGroup - early) * more;
     int64_t inTile = at % tiling.steps2;
-    if (inTile < kLeastStretch)
+    if (inTile < kLeastInterval)
       at -= inTile;
-    else if (inTile > tiling.steps2 - kLeastStretch)
+    else if (inTile > tiling.steps2 - kLeastInterval)
       at += tiling.steps2 - inTile;
     bounds.push_back(at);
   }
 }
 
-int64_t Stretches::getOthers(size_t team) const {
-  int64_t start = llvm::alignDown(bounds[team], tiling.steps2);
+int64_t Intervals::getOthers(size_t ctaGroup) const {
+  int64_t start = llvm::alignDown(bounds[ctaGroup], tiling.steps2);
   // The tile that it begins in is its own when it has its end.
-  if (bounds[team] == start || bounds[team + 1] < start + tiling.steps2)
+  if (bounds[ctaGroup] == start || bounds[ctaGroup + 1] < start + tiling.steps2)
     return 0;
-  return llvm::count_if(ArrayRef(bounds).take_front(team + 1),
+  return llvm::count_if(ArrayRef(bounds).take_front(ctaGroup + 1),
                         [&](int64_t bound) { return bound > start; });
 }
 
@@ -263,7 +264,7 @@ static double getWeightBytes(const PrefillProduct &product) {
   return product.packedTiles * product.steps * 256.0 * 128;
 }
 
-/// Whether no block has more than a tile of the last product.
+/// Whether no block has more than a tile of GEMM2.
 static bool hasFewTiles(const PrefillTiling &tiling, int64_t blocks,
                         int64_t tokens) {
   return tiling.last.getUnits(tokens) <= blocks;
@@ -274,22 +275,23 @@ static double estimateJoint(const PrefillTiling &tiling, int64_t blocks,
                             int64_t tokens, double addCycles) {
   double step = getStepCycles(tiling.first), time = 0;
   int64_t rounds = llvm::divideCeil(tiling.first.getUnits(tokens), blocks);
-  if (tiling.last.isEven) {
-    Stretches stretches(tiling, blocks, tokens);
-    for (size_t team = 0; team + 1 < stretches.bounds.size(); ++team)
-      time = std::max(time, stretches.getSteps(team) * step +
-                                stretches.getOthers(team) * addCycles);
+  if (tiling.last.isStreamK) {
+    Intervals intervals(tiling, blocks, tokens);
+    for (size_t ctaGroup = 0; ctaGroup + 1 < intervals.bounds.size();
+         ++ctaGroup)
+      time = std::max(time, intervals.getSteps(ctaGroup) * step +
+                                intervals.getOthers(ctaGroup) * addCycles);
     return time + (rounds + 1) * kEpilogueCycles;
   }
   // Where blocks have different numbers of tiles, what they wait for counts,
-  // and where none has more than a whole tile of the last product.
+  // and where none has more than a whole tile of GEMM2.
   bool waits = tiling.last.ranges > 1
                    ? rounds > 1 && tiling.first.getUnits(tokens) % blocks != 0
                    : hasFewTiles(tiling, blocks, tokens);
   if (waits)
     return countRangeSteps(tiling, blocks, tokens) * step +
            (rounds + 1) * kEpilogueCycles;
-  // Blocks with a tile more of the first product have a unit less of the last,
+  // Blocks with a tile more of GEMM1 have a unit less of the last,
   // where there is one less.
   int64_t over = tiling.first.getUnits(tokens) % blocks;
   int64_t units = tiling.last.getUnits(tokens);
@@ -304,7 +306,7 @@ static double estimateJoint(const PrefillTiling &tiling, int64_t blocks,
   return most * step + (rounds + 1) * kEpilogueCycles;
 }
 
-double fuse::estimatePrefill(const DecodeProblem &problem,
+double fuse::estimatePrefill(const MlpProblem &problem,
                              tile::PrefillScheduleAttr schedule, int64_t tokens,
                              const GpuModel &gpu) {
   PrefillTiling tiling(problem, schedule);
@@ -326,10 +328,10 @@ double fuse::estimatePrefill(const DecodeProblem &problem,
         bytes / gpu.memoryRate);
   } else {
     time = getTime(last);
-    if (problem.hasFirst())
+    if (problem.hasGemm1())
       time += getTime(tiling.first) + kLaunchGap;
   }
-  if (last.isEven)
+  if (last.isStreamK)
     time += 2 * gpu.meeting + kAwaitSums;
   if (last.ranges > 1) {
     double sums =
@@ -342,23 +344,23 @@ double fuse::estimatePrefill(const DecodeProblem &problem,
 /// The erf of an exact GELU takes more registers than a kernel of both products
 /// has to spare, and so do the bounds of a ragged tile of a dense MLP, whose
 /// threads store twice as many 8-bit hidden units as those of a gated one.
-static bool canShare(const DecodeProblem &problem) {
+static bool canShare(const MlpProblem &problem) {
   bool hasRaggedHidden =
       problem.isF8() && !problem.isGated() && problem.hidden % 256 != 0;
-  return problem.hasFirst() && problem.activation != Activation::GELU &&
+  return problem.hasGemm1() && problem.activation != Activation::GELU &&
          !hasRaggedHidden;
 }
 
 /// Both products share a launch where the last one has ranges.
-static int64_t getLaunches(const DecodeProblem &problem, int64_t rows,
-                           int64_t split) {
-  return canShare(problem) && rows == 256 && split > 1 ? 1 : 2;
+static int64_t getLaunches(const MlpProblem &problem, int64_t rows,
+                           int64_t splitK) {
+  return canShare(problem) && rows == 256 && splitK > 1 ? 1 : 2;
 }
 
 /// Sums of others are added to all of the own ones, which leaves no registers
 /// for hidden units that are not rounded to bf16 pairs, for a division, or for
 /// the bounds of ragged tiles.
-static bool canBeEven(const DecodeProblem &problem) {
+static bool canBeEven(const MlpProblem &problem) {
   return canShare(problem) && problem.roundsAt("up") &&
          (!problem.isGated() || problem.roundsAt("gate")) &&
          !(problem.isF8() && problem.scales.getOrder() == QuantOrder::Divide) &&
@@ -370,7 +372,7 @@ static bool canBeEven(const DecodeProblem &problem) {
 
 /// Where an unequal range lies and how long it is takes registers, which are
 /// short where the hidden units or outputs of a dense MLP have bounds.
-static bool canBeUnequal(const DecodeProblem &problem) {
+static bool canSplitUnevenly(const MlpProblem &problem) {
   return canShare(problem) &&
          (problem.isGated() ||
           (problem.hidden % 256 == 0 &&
@@ -394,15 +396,15 @@ static int64_t selectBlocks(const PrefillTiling &tiling, int64_t tokens,
                                                            : multiprocessors;
 }
 
-/// Bytes of tokens that stay in L2 while tiles of the first product go round
+/// Bytes of tokens that stay in L2 while tiles of GEMM1 go round
 /// them. L2 has 60 MB, but keeps what both halves of the chip read twice.
 static constexpr int64_t kKeptBytes = 20 << 20;
 
-/// Token tiles that go round the weights together. Even shares, whose teams
-/// have a block for each token tile, want as many as L2 keeps.
-static int64_t selectGroup(const DecodeProblem &problem, bool even) {
+/// Token tiles that go round the weights together. Even shares, whose CTA
+/// groups have a block for each token tile, want as many as L2 keeps.
+static int64_t selectGroup(const MlpProblem &problem, bool streamK) {
   int64_t bytes = kTokenTile * problem.width * problem.getElementBytes();
-  return even && 32 * bytes <= kKeptBytes ? 32 : 16;
+  return streamK && 32 * bytes <= kKeptBytes ? 32 : 16;
 }
 
 /// Token tiles from which on pairs of blocks share weights: a third less comes
@@ -412,111 +414,114 @@ static constexpr int64_t kLeastPaired = 16;
 
 /// Clusters of two for an even schedule, if no block of a pair is in vain.
 static tile::PrefillScheduleAttr
-pairBlocks(const DecodeProblem &problem, tile::PrefillScheduleAttr schedule) {
+pairBlocks(const MlpProblem &problem, tile::PrefillScheduleAttr schedule) {
   int64_t tokenTiles = llvm::divideCeil(schedule.getTokens(), kTokenTile);
-  if (!schedule.getEven() || !problem.tokens || tokenTiles < kLeastPaired ||
+  if (!schedule.getStreamK() || !problem.tokens || tokenTiles < kLeastPaired ||
       tokenTiles % 2 != 0 || schedule.getBlocks() % 2 != 0)
     return schedule;
   return tile::PrefillScheduleAttr::get(
       schedule.getContext(), schedule.getTokens(), schedule.getBlocks(),
-      schedule.getSplit(), schedule.getRows(), schedule.getStages(),
+      schedule.getSplitK(), schedule.getGemm2TileM(), schedule.getStages(),
       schedule.getGroup() / 2, /*cluster=*/2, schedule.getLaunches(),
-      schedule.getEven(), schedule.getUnequal(), schedule.getDependent());
+      schedule.getStreamK(), schedule.getUnevenSplitK(),
+      schedule.getDependent());
 }
 
 /// Even shares have to be expected to be so much faster than ranges: what
 /// blocks wait for each other is not in the model, nor what few token tiles
-/// find less in L2 when each block has stretches of its own. With one
+/// find less in L2 when each block has k-intervals of its own. With one
 /// tile or two for each block they took 4 to 24 % longer than equal ranges. Of
 /// unequal ranges the model does count what blocks wait for, and they are
 /// slower than expected where that is little; blocks with whole tiles of the
-/// last product wait as much as those with even shares.
+/// GEMM2 wait as much as those with even shares.
 static double getEvenMargin(const PrefillTiling &tiling,
                             tile::PrefillScheduleAttr best, int64_t tokens,
                             int64_t multiprocessors) {
   if (tiling.first.getUnits(tokens) < 2 * multiprocessors)
     return 0.87;
-  if (best && best.getUnequal())
+  if (best && best.getUnevenSplitK())
     return 1.015;
   if (tokens >= kLeastPaired * kTokenTile)
     return 0.987;
-  bool isWhole = best && best.getSplit() == 1;
+  bool isWhole = best && best.getSplitK() == 1;
   return isWhole ? 0.99 : 0.98;
 }
 
 /// What unequal ranges have to be expected to gain over the best so far.
-static constexpr double kUnequalMargin = 0.99;
+static constexpr double kUnevenMargin = 0.99;
 /// More of them leave fewer blocks without one, and took less where the model
 /// expected that much more.
 static constexpr double kMoreRanges = 1.01;
 
-tile::PrefillScheduleAttr fuse::selectPrefill(const DecodeProblem &problem,
+tile::PrefillScheduleAttr fuse::selectPrefill(const MlpProblem &problem,
                                               int64_t tokens,
                                               const GpuModel &gpu) {
   tile::PrefillScheduleAttr best;
   double bestTime = 0;
-  auto consider = [&](int64_t rows, int64_t split, int64_t launches, bool even,
-                      bool unequal = false) {
+  auto consider = [&](int64_t rows, int64_t splitK, int64_t launches,
+                      bool streamK, bool unevenSplitK = false) {
     auto get = [&](int64_t blocks) {
       return tile::PrefillScheduleAttr::get(
-          problem.op->getContext(), tokens, blocks, split, rows,
-          /*stages=*/4, selectGroup(problem, even), /*cluster=*/1, launches,
-          even, unequal, /*dependent=*/true);
+          problem.op->getContext(), tokens, blocks, splitK, rows,
+          /*stages=*/4, selectGroup(problem, streamK), /*cluster=*/1, launches,
+          streamK, unevenSplitK, /*dependent=*/true);
     };
     tile::PrefillScheduleAttr schedule = get(gpu.multiprocessors);
-    if (launches == 1 && !even && !unequal)
+    if (launches == 1 && !streamK && !unevenSplitK)
       schedule = get(selectBlocks(PrefillTiling(problem, schedule), tokens,
                                   gpu.multiprocessors));
     // Splits that leave ranges empty are the same as a smaller one, and so are
     // unequal ranges where blocks have equally many tiles.
     PrefillTiling tiling(problem, schedule);
-    if (tiling.getSplit() != split || tiling.last.isUnequal != unequal ||
+    if (tiling.getSplitK() != splitK ||
+        tiling.last.isUnevenSplitK != unevenSplitK ||
         !getScheduleProblem(problem, schedule).empty())
       return;
     // With more whole tiles, the gap between two launches is little, and blocks
-    // that come to the last product at different times find less in L2.
-    if (launches == 1 && split == 1 && !even &&
+    // that come to GEMM2 at different times find less in L2.
+    if (launches == 1 && splitK == 1 && !streamK &&
         !hasFewTiles(tiling, schedule.getBlocks(), tokens))
       return;
     double time = estimatePrefill(problem, schedule, tokens, gpu);
     double margin = 1;
-    if (even)
+    if (streamK)
       margin = getEvenMargin(tiling, best, tokens, gpu.multiprocessors);
-    else if (unequal && best)
-      margin = best.getUnequal() ? kMoreRanges : kUnequalMargin;
+    else if (unevenSplitK && best)
+      margin = best.getUnevenSplitK() ? kMoreRanges : kUnevenMargin;
     if (!best || time < margin * bestTime) {
       best = schedule;
       bestTime = time;
     }
   };
   for (int64_t rows : {256, 128})
-    for (int64_t split = 1; split <= 16; ++split)
-      consider(rows, split, getLaunches(problem, rows, split), /*even=*/false);
+    for (int64_t splitK = 1; splitK <= 16; ++splitK)
+      consider(rows, splitK, getLaunches(problem, rows, splitK),
+               /*even=*/false);
   if (canShare(problem))
     consider(/*rows=*/256, /*split=*/1, /*launches=*/1, /*even=*/false);
-  if (canBeUnequal(problem))
-    for (int64_t split = 2; split <= 16; ++split)
-      consider(/*rows=*/256, split, /*launches=*/1, /*even=*/false,
+  if (canSplitUnevenly(problem))
+    for (int64_t splitK = 2; splitK <= 16; ++splitK)
+      consider(/*rows=*/256, splitK, /*launches=*/1, /*even=*/false,
                /*unequal=*/true);
   if (canBeEven(problem))
     consider(/*rows=*/256, /*split=*/1, /*launches=*/1, /*even=*/true);
   return best ? pairBlocks(problem, best) : best;
 }
 
-double fuse::comparePrefill(const DecodeProblem &problem,
+double fuse::comparePrefill(const MlpProblem &problem,
                             tile::PrefillScheduleAttr schedule,
                             tile::PrefillScheduleAttr best, int64_t tokens,
                             const GpuModel &gpu) {
   double ratio = estimatePrefill(problem, schedule, tokens, gpu) /
                  estimatePrefill(problem, best, tokens, gpu);
-  auto getMargin = [&](tile::PrefillScheduleAttr even,
+  auto getMargin = [&](tile::PrefillScheduleAttr streamK,
                        tile::PrefillScheduleAttr other) {
-    return getEvenMargin(PrefillTiling(problem, even), other, tokens,
+    return getEvenMargin(PrefillTiling(problem, streamK), other, tokens,
                          gpu.multiprocessors);
   };
-  if (schedule.getEven() && !best.getEven())
+  if (schedule.getStreamK() && !best.getStreamK())
     ratio /= getMargin(schedule, best);
-  if (best.getEven() && !schedule.getEven())
+  if (best.getStreamK() && !schedule.getStreamK())
     ratio *= getMargin(best, schedule);
   return ratio;
 }
@@ -524,20 +529,20 @@ double fuse::comparePrefill(const DecodeProblem &problem,
 tile::PrefillScheduleAttr fuse::withTokens(tile::PrefillScheduleAttr schedule,
                                            int64_t tokens) {
   return tile::PrefillScheduleAttr::get(
-      schedule.getContext(), tokens, schedule.getBlocks(), schedule.getSplit(),
-      schedule.getRows(), schedule.getStages(), schedule.getGroup(),
-      schedule.getCluster(), schedule.getLaunches(), schedule.getEven(),
-      schedule.getUnequal(), schedule.getDependent());
+      schedule.getContext(), tokens, schedule.getBlocks(), schedule.getSplitK(),
+      schedule.getGemm2TileM(), schedule.getStages(), schedule.getGroup(),
+      schedule.getCluster(), schedule.getLaunches(), schedule.getStreamK(),
+      schedule.getUnevenSplitK(), schedule.getDependent());
 }
 
-double fuse::estimateProducts(const DecodeProblem &problem, Attribute schedule,
+double fuse::estimateProducts(const MlpProblem &problem, Attribute schedule,
                               int64_t tokens, const GpuModel &gpu) {
   if (auto prefill = dyn_cast<tile::PrefillScheduleAttr>(schedule))
     return estimatePrefill(problem, prefill, tokens, gpu);
   return estimateDecode(problem, cast<tile::ScheduleAttr>(schedule), gpu);
 }
 
-Attribute fuse::selectProducts(const DecodeProblem &problem, int64_t tokens,
+Attribute fuse::selectProducts(const MlpProblem &problem, int64_t tokens,
                                const GpuModel &gpu) {
   Attribute decode = selectDecode(problem, tokens, gpu);
   if (tokens <= kMaxWholeTokens)

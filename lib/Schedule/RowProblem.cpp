@@ -97,7 +97,7 @@ std::optional<RowProblem> fuse::describeRows(Operation *op,
 
 tile::RowScheduleAttr fuse::selectRows(const RowProblem &problem,
                                        const GpuModel &gpu) {
-  // Two vectors of a row for each thread, so that one is on its way while
+  // Two vectors of a row for each thread, so that one is in flight while
   // the other is worked on, and as many threads as a multiprocessor has.
   constexpr int64_t kThreadsPerMultiprocessor = 2048;
   int64_t threads = 256;

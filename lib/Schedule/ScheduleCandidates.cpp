@@ -48,37 +48,43 @@ static std::vector<RankedSchedule> takeBest(std::vector<Candidate> candidates,
 }
 
 /// Whether releases of hidden units can wait for fewer weights.
-static bool canSettle(int64_t inFlight, int64_t launches, bool deferred) {
-  return inFlight > 1 && launches == 1 && !deferred;
+static bool canSettle(int64_t maxInFlight, int64_t launches,
+                      bool deferredEpilogue) {
+  return maxInFlight > 1 && launches == 1 && !deferredEpilogue;
 }
 
 /// Whether other ranges add up. Of another cut, how many follows from it.
-static bool differInAdders(tile::ScheduleAttr a, int64_t rows, int64_t split,
-                           int64_t adders) {
-  bool sameCut = a.getRows() == rows && a.getSplit() == split;
-  return sameCut ? a.getAdders() != adders
-                 : (a.getAdders() > 0) != (adders > 0);
+static bool differInReducers(tile::ScheduleAttr a, int64_t rows, int64_t splitK,
+                             int64_t reducers) {
+  bool sameCut = a.getGemm2TileM() == rows && a.getSplitK() == splitK;
+  return sameCut ? a.getReducers() != reducers
+                 : (a.getReducers() > 0) != (reducers > 0);
 }
 
 /// In how many fields two schedules differ. A grid follows from how the last
-/// product is cut, so that both together count once; what a schedule can not
+/// product is cut, so that both together count once; what a schedule cannot
 /// have does not count.
 static unsigned countDepartures(tile::ScheduleAttr a, tile::ScheduleAttr b) {
-  bool sameCut = a.getRows() == b.getRows() && a.getSplit() == b.getSplit();
+  bool sameCut =
+      a.getGemm2TileM() == b.getGemm2TileM() && a.getSplitK() == b.getSplitK();
   return (!sameCut || a.getBlocks() != b.getBlocks()) +
          (a.getWeightStages() != b.getWeightStages() ||
           (sameCut && a.getTokenStages() != b.getTokenStages())) +
-         (a.getInFlight() != b.getInFlight()) + (a.getAhead() != b.getAhead()) +
-         (sameCut && a.getStaged() != b.getStaged()) +
+         (a.getMaxInFlight() != b.getMaxInFlight()) +
+         (a.getL2PrefetchStages() != b.getL2PrefetchStages()) +
+         (sameCut && a.getSmemEpilogue() != b.getSmemEpilogue()) +
          (a.getLaunches() != b.getLaunches()) +
-         (a.getSettle() != b.getSettle() &&
-          canSettle(a.getInFlight(), a.getLaunches(), a.getDeferred())) +
-         (a.getSettle() > 0 && b.getSettle() > 0 &&
-          a.getInFlight() == b.getInFlight() &&
-          a.getSettleTo() != b.getSettleTo()) +
-         differInAdders(a, b.getRows(), b.getSplit(), b.getAdders()) +
+         (a.getPublishThrottleStages() != b.getPublishThrottleStages() &&
+          canSettle(a.getMaxInFlight(), a.getLaunches(),
+                    a.getDeferredEpilogue())) +
+         (a.getPublishThrottleStages() > 0 &&
+          b.getPublishThrottleStages() > 0 &&
+          a.getMaxInFlight() == b.getMaxInFlight() &&
+          a.getPublishInFlight() != b.getPublishInFlight()) +
+         differInReducers(a, b.getGemm2TileM(), b.getSplitK(),
+                          b.getReducers()) +
          (a.getPartials() != b.getPartials()) +
-         (a.getPolled() != b.getPolled());
+         (a.getTaggedPartials() != b.getTaggedPartials());
 }
 
 namespace {
@@ -86,7 +92,7 @@ namespace {
 /// Tries all values of the fields of a decode schedule.
 class DecodeEnumerator {
 public:
-  DecodeEnumerator(const DecodeProblem &problem, tile::ScheduleAttr choice,
+  DecodeEnumerator(const MlpProblem &problem, tile::ScheduleAttr choice,
                    const GpuModel &gpu)
       : problem(problem), choice(choice), gpu(gpu) {}
 
@@ -94,117 +100,131 @@ public:
     // Its grid may be none of those that are tried.
     add(choice);
     for (int64_t rows : {256, 128})
-      for (int64_t split = 1; split <= gpu.multiprocessors; ++split)
-        enumerateGrids(rows, split);
+      for (int64_t splitK = 1; splitK <= gpu.multiprocessors; ++splitK)
+        enumerateGrids(rows, splitK);
     return std::move(candidates);
   }
 
 private:
-  tile::ScheduleAttr make(int64_t blocks, int64_t split, int64_t rows,
+  tile::ScheduleAttr make(int64_t blocks, int64_t splitK, int64_t rows,
                           int64_t weightStages, int64_t tokenStages,
-                          int64_t inFlight, int64_t ahead, int64_t settle,
-                          int64_t settleTo, int64_t adders, bool staged,
-                          bool deferred, int64_t launches, bool polled) {
+                          int64_t maxInFlight, int64_t l2PrefetchStages,
+                          int64_t publishThrottleStages,
+                          int64_t publishInFlight, int64_t reducers,
+                          bool smemEpilogue, bool deferredEpilogue,
+                          int64_t launches, bool taggedPartials) {
     MLIRContext *context = problem.op->getContext();
     // What does not fit is dropped, and is nobody's error.
     ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
     Location loc = problem.op->getLoc();
-    if (!canSettle(inFlight, launches, deferred))
-      settle = 0;
-    // One less than are on their way is what it is without.
-    if (settle == 0 || settleTo >= inFlight - 1)
-      settleTo = 0;
+    if (!canSettle(maxInFlight, launches, deferredEpilogue))
+      publishThrottleStages = 0;
+    // One less than are in flight is what it is without.
+    if (publishThrottleStages == 0 || publishInFlight >= maxInFlight - 1)
+      publishInFlight = 0;
     // As many more for blocks that are behind as those of the choice have.
-    int64_t behind = 0;
-    if (choice.getBehind() && inFlight > 0 && inFlight < weightStages)
-      behind = std::min(inFlight + choice.getBehind() - choice.getInFlight(),
-                        weightStages);
+    int64_t stragglerInFlight = 0;
+    if (choice.getStragglerInFlight() && maxInFlight > 0 &&
+        maxInFlight < weightStages)
+      stragglerInFlight = std::min(maxInFlight + choice.getStragglerInFlight() -
+                                       choice.getMaxInFlight(),
+                                   weightStages);
     auto build = [&] {
       return tile::ScheduleAttr::getChecked(
           [&] { return emitError(loc); }, context, choice.getTokens(), blocks,
-          split, choice.getFirstRows(), rows, weightStages, tokenStages,
-          inFlight, behind, ahead, settle, settleTo, adders,
-          choice.getPartials(), polled, staged, deferred, choice.getSwapped(),
-          choice.getHint(), choice.getDependent(), launches);
+          splitK, choice.getGemm1TileM(), rows, weightStages, tokenStages,
+          maxInFlight, stragglerInFlight, l2PrefetchStages,
+          publishThrottleStages, publishInFlight, reducers,
+          choice.getPartials(), taggedPartials, smemEpilogue, deferredEpilogue,
+          choice.getSwapAB(), choice.getHint(), choice.getDependent(),
+          launches);
     };
     tile::ScheduleAttr schedule = build();
-    if (schedule && behind && problem.hasFirst() &&
-        !DecodeTiling(problem, schedule).sharesFirstEvenly()) {
-      behind = 0;
+    if (schedule && stragglerInFlight && problem.hasGemm1() &&
+        !DecodeTiling(problem, schedule).sharesGemm1Evenly()) {
+      stragglerInFlight = 0;
       schedule = build();
     }
     return schedule;
   }
 
-  /// Grids of one cut of the last product: one block for each unit, equal
-  /// shares of the first product, and all multiprocessors.
-  void enumerateGrids(int64_t rows, int64_t split) {
-    tile::ScheduleAttr probe =
-        make(gpu.multiprocessors, split, rows, choice.getWeightStages(),
-             std::max<int64_t>(choice.getTokenStages(), 3),
-             choice.getInFlight(), choice.getAhead(), /*settle=*/0,
-             /*settleTo=*/0, /*adders=*/0, choice.getStaged(),
-             /*deferred=*/false, /*launches=*/1, /*polled=*/false);
+  /// Grids of one cut of GEMM2: one block for each unit, equal
+  /// shares of GEMM1, and all multiprocessors.
+  void enumerateGrids(int64_t rows, int64_t splitK) {
+    tile::ScheduleAttr probe = make(
+        gpu.multiprocessors, splitK, rows, choice.getWeightStages(),
+        std::max<int64_t>(choice.getTokenStages(), 3), choice.getMaxInFlight(),
+        choice.getL2PrefetchStages(), /*settle=*/0,
+        /*settleTo=*/0, /*reducers=*/0, choice.getSmemEpilogue(),
+        /*deferred=*/false, /*launches=*/1, /*polled=*/false);
     if (!probe)
       return;
     DecodeTiling tiling(problem, probe);
     int64_t units = tiling.tiles2 * tiling.ranges;
     // Splits that leave ranges empty are the same as a smaller one.
-    if (tiling.ranges != split || units > gpu.multiprocessors)
+    if (tiling.ranges != splitK || units > gpu.multiprocessors)
       return;
     int64_t rounds = std::max<int64_t>(
         1, llvm::divideCeil(tiling.tiles1, gpu.multiprocessors));
     int64_t shares = llvm::divideCeil(tiling.tiles1, rounds);
     for (int64_t blocks : {std::max(units, shares), units, gpu.multiprocessors})
-      enumerateRings(rows, split, blocks, tiling);
+      enumerateRings(rows, splitK, blocks, tiling);
   }
 
   /// All pairs of changes of the rest where the grid is the model's choice,
   /// single ones elsewhere.
-  void enumerateRings(int64_t rows, int64_t split, int64_t blocks,
+  void enumerateRings(int64_t rows, int64_t splitK, int64_t blocks,
                       const DecodeTiling &tiling) {
-    bool isChoice = rows == choice.getRows() && split == choice.getSplit() &&
+    bool isChoice = rows == choice.getGemm2TileM() &&
+                    splitK == choice.getSplitK() &&
                     blocks == choice.getBlocks();
     const int most = isChoice ? 2 : 1;
     llvm::SmallSetVector<int64_t, 3> adderCounts;
     adderCounts.insert(0);
-    for (int64_t adders : {tiling.halfAdders, tiling.fewAdders})
-      if (adders < split)
-        adderCounts.insert(adders);
-    int64_t otherSettleTo = choice.getSettleTo() > 0 ? 0 : 1;
+    for (int64_t reducers : {tiling.halfReducers, tiling.fewReducers})
+      if (reducers < splitK)
+        adderCounts.insert(reducers);
+    int64_t otherSettleTo = choice.getPublishInFlight() > 0 ? 0 : 1;
     // Stages of half a tile are half as large.
-    int64_t scale = choice.getFirstRows() == 256 ? 1 : 2;
+    int64_t scale = choice.getGemm1TileM() == 256 ? 1 : 2;
     for (int64_t weightStages :
          {choice.getWeightStages(), 6 * scale, 5 * scale, 4 * scale, 3 * scale})
       for (int64_t tokenStages : {choice.getTokenStages(), int64_t(8),
                                   int64_t(6), int64_t(4), int64_t(3)})
-        for (int64_t inFlight : {choice.getInFlight(), int64_t(2), int64_t(3),
-                                 int64_t(4), int64_t(0)})
-          for (int64_t ahead : {8, 0, 4, 16})
+        for (int64_t maxInFlight : {choice.getMaxInFlight(), int64_t(2),
+                                    int64_t(3), int64_t(4), int64_t(0)})
+          for (int64_t l2PrefetchStages : {8, 0, 4, 16})
             for (int64_t launches : {1, 2}) {
               int changes = (weightStages != choice.getWeightStages() ||
                              tokenStages != choice.getTokenStages()) +
-                            (inFlight != choice.getInFlight()) +
-                            (ahead != choice.getAhead()) +
+                            (maxInFlight != choice.getMaxInFlight()) +
+                            (l2PrefetchStages != choice.getL2PrefetchStages()) +
                             (launches != choice.getLaunches());
               if (changes > most)
                 continue;
-              for (int64_t settle :
-                   {choice.getSettle(), int64_t(0), int64_t(2)})
-                for (int64_t settleTo : {choice.getSettleTo(), otherSettleTo})
-                  for (int64_t adders : adderCounts)
-                    for (bool staged : {false, true})
-                      for (bool polled : {false, true})
-                        if (changes + (settle != choice.getSettle()) +
-                                (settleTo != choice.getSettleTo()) +
-                                differInAdders(choice, rows, split, adders) +
-                                (polled != choice.getPolled()) <=
+              for (int64_t publishThrottleStages :
+                   {choice.getPublishThrottleStages(), int64_t(0), int64_t(2)})
+                for (int64_t publishInFlight :
+                     {choice.getPublishInFlight(), otherSettleTo})
+                  for (int64_t reducers : adderCounts)
+                    for (bool smemEpilogue : {false, true})
+                      for (bool taggedPartials : {false, true})
+                        if (changes +
+                                (publishThrottleStages !=
+                                 choice.getPublishThrottleStages()) +
+                                (publishInFlight !=
+                                 choice.getPublishInFlight()) +
+                                differInReducers(choice, rows, splitK,
+                                                 reducers) +
+                                (taggedPartials !=
+                                 choice.getTaggedPartials()) <=
                             most)
-                          add(make(blocks, split, rows, weightStages,
-                                   tokenStages, inFlight, ahead, settle,
-                                   settleTo, adders, staged,
-                                   staged && choice.getDeferred(), launches,
-                                   polled));
+                          add(make(blocks, splitK, rows, weightStages,
+                                   tokenStages, maxInFlight, l2PrefetchStages,
+                                   publishThrottleStages, publishInFlight,
+                                   reducers, smemEpilogue,
+                                   smemEpilogue && choice.getDeferredEpilogue(),
+                                   launches, taggedPartials));
             }
   }
 
@@ -216,7 +236,7 @@ private:
     candidates.push_back({{schedule, time}, schedule == choice ? 0 : score});
   }
 
-  const DecodeProblem &problem;
+  const MlpProblem &problem;
   tile::ScheduleAttr choice;
   const GpuModel &gpu;
   std::vector<Candidate> candidates;
@@ -224,9 +244,9 @@ private:
 
 } // namespace
 
-/// Schedules for many tokens: every cut of the last product with the rest as
+/// Schedules for many tokens: every cut of GEMM2 with the rest as
 /// chosen, and with the choice's cut, everything else.
-static std::vector<RankedSchedule> rankPrefill(const DecodeProblem &problem,
+static std::vector<RankedSchedule> rankPrefill(const MlpProblem &problem,
                                                int64_t tokens,
                                                const GpuModel &gpu,
                                                size_t count) {
@@ -238,39 +258,40 @@ static std::vector<RankedSchedule> rankPrefill(const DecodeProblem &problem,
   ScopedDiagnosticHandler quiet(context, [](Diagnostic &) {});
   Location loc = problem.op->getLoc();
   std::vector<Candidate> candidates;
-  auto add = [&](int64_t rows, int64_t split, int64_t stages, int64_t group,
-                 int64_t launches, bool even, bool unequal) {
+  auto add = [&](int64_t rows, int64_t splitK, int64_t stages, int64_t group,
+                 int64_t launches, bool streamK, bool unevenSplitK) {
     auto schedule = tile::PrefillScheduleAttr::getChecked(
         [&] { return emitError(loc); }, context, choice.getTokens(),
-        choice.getBlocks(), split, rows, stages, group, choice.getCluster(),
-        launches, even, unequal, choice.getDependent());
+        choice.getBlocks(), splitK, rows, stages, group, choice.getCluster(),
+        launches, streamK, unevenSplitK, choice.getDependent());
     if (!schedule ||
         !getScheduleProblem(problem, schedule, gpu.multiprocessors).empty())
       return;
     // Two that make the same kernels are one.
     PrefillTiling tiling(problem, schedule);
-    if (tiling.getSplit() != split || tiling.last.isUnequal != unequal)
+    if (tiling.getSplitK() != splitK ||
+        tiling.last.isUnevenSplitK != unevenSplitK)
       return;
     int departures =
-        (rows != choice.getRows() || split != choice.getSplit()) +
+        (rows != choice.getGemm2TileM() || splitK != choice.getSplitK()) +
         (stages != choice.getStages()) + (group != choice.getGroup()) +
-        (launches != choice.getLaunches()) + (even != choice.getEven()) +
-        (unequal != choice.getUnequal());
+        (launches != choice.getLaunches()) + (streamK != choice.getStreamK()) +
+        (unevenSplitK != choice.getUnevenSplitK());
     double time = estimatePrefill(problem, schedule, tokens, gpu);
     double score = time * (1 + kDeparture * departures);
     candidates.push_back({{schedule, time}, schedule == choice ? 0 : score});
   };
   for (int64_t launches : {1, 2}) {
     for (int64_t rows : {256, 128})
-      for (int64_t split = 1; split <= 16; ++split)
-        for (bool even : {false, true})
-          for (bool unequal : {false, true})
-            add(rows, split, choice.getStages(), choice.getGroup(), launches,
-                even, unequal);
+      for (int64_t splitK = 1; splitK <= 16; ++splitK)
+        for (bool streamK : {false, true})
+          for (bool unevenSplitK : {false, true})
+            add(rows, splitK, choice.getStages(), choice.getGroup(), launches,
+                streamK, unevenSplitK);
     for (int64_t stages : {4, 3})
       for (int64_t group : {16, 8, 4, 32})
-        add(choice.getRows(), choice.getSplit(), stages, group, launches,
-            choice.getEven(), choice.getUnequal());
+        add(choice.getGemm2TileM(), choice.getSplitK(), stages, group, launches,
+            choice.getStreamK(), choice.getUnevenSplitK());
   }
   return takeBest(std::move(candidates), count);
 }
@@ -302,7 +323,7 @@ std::vector<RankedSchedule> fuse::rankSchedules(Operation *op, int64_t tokens,
     return problem ? rankRows(*problem, gpu, count)
                    : std::vector<RankedSchedule>();
   }
-  std::optional<DecodeProblem> problem = describeDecode(op, reason);
+  std::optional<MlpProblem> problem = describeDecode(op, reason);
   if (!problem)
     return {};
   int64_t most = problem->tokens.value_or(tokens);
@@ -314,11 +335,11 @@ std::vector<RankedSchedule> fuse::rankSchedules(Operation *op, int64_t tokens,
   auto decode = cast<tile::ScheduleAttr>(choice);
   std::vector<Candidate> candidates =
       DecodeEnumerator(*problem, decode, gpu).enumerate();
-  // Everything else follows from the height of the first product's tiles. How
+  // Everything else follows from the height of GEMM1's tiles. How
   // heights compare is what the model knows least, by up to 10 %: what it would
   // choose with another one comes right behind the choice.
   for (int64_t rows : {256, 192, 128, 0}) {
-    if (rows == (decode.getSwapped() ? 0 : decode.getFirstRows()))
+    if (rows == (decode.getSwapAB() ? 0 : decode.getGemm1TileM()))
       continue;
     tile::ScheduleAttr other = selectDecode(*problem, most, gpu, rows);
     if (other)

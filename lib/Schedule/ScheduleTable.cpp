@@ -29,7 +29,7 @@ bool ScheduleKey::operator==(const ScheduleKey &other) const {
 }
 
 /// A kernel is made for whole tiles of tokens.
-static int64_t getTile(const DecodeProblem &problem, int64_t tokens) {
+static int64_t getTile(const MlpProblem &problem, int64_t tokens) {
   return llvm::alignTo(problem.tokens.value_or(tokens), 8);
 }
 
@@ -45,12 +45,12 @@ std::optional<ScheduleKey> fuse::getScheduleKey(Operation *op, int64_t tokens,
     key.widths.push_back(problem->width);
     return key;
   }
-  std::optional<DecodeProblem> problem = describeDecode(op, reason);
+  std::optional<MlpProblem> problem = describeDecode(op, reason);
   if (!problem)
     return std::nullopt;
   key.element = problem->isF8() ? "f8E4M3FN" : "bf16";
   key.widths.push_back(problem->width);
-  if (problem->hasFirst())
+  if (problem->hasGemm1())
     key.widths.push_back(problem->hidden);
   for (const DecodeOutput &output : problem->outputs)
     key.widths.push_back(output.rows);
@@ -72,7 +72,7 @@ std::string fuse::getScheduleProblem(Operation *op, Attribute schedule,
                ? ""
                : print(schedule) + " is not a #tile.row_schedule";
   std::string reason;
-  std::optional<DecodeProblem> problem = describeDecode(op, reason);
+  std::optional<MlpProblem> problem = describeDecode(op, reason);
   if (!problem)
     return reason;
   int64_t count = problem->tokens.value_or(tokens);
@@ -89,7 +89,8 @@ std::string fuse::getScheduleProblem(Operation *op, Attribute schedule,
   auto decode = dyn_cast<tile::ScheduleAttr>(schedule);
   if (!decode)
     return print(schedule) + " is not a #tile.schedule";
-  int64_t tile = getTokenTile(getTile(*problem, tokens), decode.getFirstRows());
+  int64_t tile =
+      getTokenTile(getTile(*problem, tokens), decode.getGemm1TileM());
   if (decode.getTokens() != tile)
     return ("it is for " + Twine(decode.getTokens()) + " tokens, not " +
             Twine(tile))

@@ -21,15 +21,15 @@ static double getTolerance(int64_t tokens) {
 }
 
 /// Most tokens for which the elements of every matrix can be counted.
-static int64_t getMostTokens(const DecodeProblem &problem) {
+static int64_t getMostTokens(const MlpProblem &problem) {
   int64_t widest = std::max(problem.width, problem.hidden);
   for (const DecodeOutput &output : problem.outputs)
     widest = std::max(widest, output.rows);
   return std::numeric_limits<int32_t>::max() / widest;
 }
 
-tile::DispatchAttr fuse::selectRanges(const DecodeProblem &problem,
-                                      int64_t tokens, const GpuModel &gpu,
+tile::DispatchAttr fuse::selectRanges(const MlpProblem &problem, int64_t tokens,
+                                      const GpuModel &gpu,
                                       FindMeasured measured) {
   tokens = std::min(tokens, getMostTokens(problem));
   SmallVector<int64_t> bounds;

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Counts the time of a launch of both products whose last one has ranges, in
-// k-steps: when each word of hidden units is there, and from that, when each
-// block is through with its range.
+// k-steps: when each semaphore of hidden units is there, and from that, when
+// each block is through with its range.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ namespace {
 struct BlockRange {
   int64_t tokenTile = 0;
   llvm::SmallVector<int64_t> steps;
-  /// Tiles of the first product, from the front, that its first k-steps need.
+  /// Tiles of GEMM1, from the front, that its first k-steps need.
   int64_t needed = 0;
 };
 
@@ -35,7 +35,7 @@ static BlockRange locateRange(const PrefillTiling &tiling, int64_t blocks,
   const PrefillProduct &last = tiling.last;
   BlockRange result;
   HostIndex host;
-  if (last.isUnequal) {
+  if (last.isUnevenSplitK) {
     RangeDeal<HostIndex> deal(host, tiling, blocks, tokenTiles);
     auto range = deal.locate(unit);
     result.tokenTile = range.tokenTile;
@@ -64,9 +64,9 @@ int64_t fuse::countRangeSteps(const PrefillTiling &tiling, int64_t blocks,
   int64_t rangeCount = tiling.last.getUnits(tokens);
   llvm::SmallVector<BlockRange> ranges(blocks);
   llvm::SmallVector<int64_t> begins(blocks);
-  llvm::SmallVector<int64_t> ready(tokenTiles * tiling.wordsPerTile);
+  llvm::SmallVector<int64_t> ready(tokenTiles * tiling.semaphoresPerTile);
   for (int64_t block = 0; block < blocks; ++block) {
-    // Blocks with a tile more of the first product are served last.
+    // Blocks with a tile more of GEMM1 are served last.
     int64_t unit = blocks - 1 - block;
     if (unit < rangeCount)
       ranges[block] = locateRange(tiling, blocks, tokenTiles, unit);
@@ -77,9 +77,10 @@ int64_t fuse::countRangeSteps(const PrefillTiling &tiling, int64_t blocks,
       int64_t hidden = tiling.first.shadows;
       if (own + blocks >= units)
         hidden = flushes ? kFlushSteps : tiling.last.shadows;
-      int64_t word = own % tokenTiles * tiling.wordsPerTile +
-                     own / tokenTiles / tiling.tilesPerWord;
-      ready[word] = std::max(ready[word], begins[block] + hidden + kSeenSteps);
+      int64_t semaphore = own % tokenTiles * tiling.semaphoresPerTile +
+                          own / tokenTiles / tiling.tilesPerSemaphore;
+      ready[semaphore] =
+          std::max(ready[semaphore], begins[block] + hidden + kSeenSteps);
     }
     if (flushes && begins[block] > 0)
       begins[block] += kFlushSteps;
@@ -88,9 +89,9 @@ int64_t fuse::countRangeSteps(const PrefillTiling &tiling, int64_t blocks,
   for (int64_t block = 0; block < blocks; ++block) {
     int64_t time = begins[block];
     for (int64_t step : ranges[block].steps) {
-      int64_t word = ranges[block].tokenTile * tiling.wordsPerTile +
-                     step / tiling.stepsPerWord;
-      time = std::max(time, ready[word]) + 1;
+      int64_t semaphore = ranges[block].tokenTile * tiling.semaphoresPerTile +
+                          step / tiling.stepsPerSemaphore;
+      time = std::max(time, ready[semaphore]) + 1;
     }
     most = std::max(most, time);
   }

@@ -73,7 +73,7 @@ func.func @even(%x: tensor<?x4096xbf16>, %g: tensor<12288x4096xf8E4M3FN>,
          act(silu) scales(f8E4M3FN, input = 2.1e-2, gate = 1.3e-3, up = 1.1e-3,
                           hidden = 4.0e-2, down = 9.0e-4) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 16384, blocks = 132,
-          split = 1, stages = 4, group = 16, launches = 1, even = true,
+          split_k = 1, stages = 4, group = 16, launches = 1, stream_k = true,
           dependent = true>}
     : (tensor<?x4096xbf16>, tensor<12288x4096xf8E4M3FN>,
        tensor<12288x4096xf8E4M3FN>, tensor<4096x12288xf8E4M3FN>)
@@ -89,8 +89,8 @@ func.func @pairs(%x: tensor<4096x1024xbf16>, %u: tensor<3072x1024xbf16>,
   %y = fuse.mlp %x up(%u bias %ub) down(%d bias %db) act(gelu_tanh)
          rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 4096, blocks = 132,
-          split = 1, stages = 4, group = 16, cluster = 2, launches = 1,
-          even = true, dependent = true>}
+          split_k = 1, stages = 4, group = 16, cluster = 2, launches = 1,
+          stream_k = true, dependent = true>}
     : (tensor<4096x1024xbf16>, tensor<3072x1024xbf16>, tensor<3072xbf16>,
        tensor<1024x3072xbf16>, tensor<1024xbf16>) -> tensor<4096x1024xbf16>
   return %y : tensor<4096x1024xbf16>

@@ -28,46 +28,52 @@ static int64_t from(Random &random, int64_t least, uint64_t count) {
 
 /// A decode schedule for `tokens` tokens that may fit nothing.
 static Attribute drawDecode(Location loc, Random &random, int64_t tokens,
-                            bool deferred) {
+                            bool deferredEpilogue) {
   MLIRContext *context = loc.getContext();
   // One after the other: arguments of a call have no order.
   tokens = llvm::alignTo(tokens, 8);
   if (random.percent(30))
     tokens += from(random, 0, 4) * 8;
   bool isSwapped =
-      !deferred && tokens > 64 && tokens <= 128 && random.percent(40);
-  bool isHalf = !isSwapped && (deferred || tokens > 128 || random.percent(40));
+      !deferredEpilogue && tokens > 64 && tokens <= 128 && random.percent(40);
+  bool isHalf =
+      !isSwapped && (deferredEpilogue || tokens > 128 || random.percent(40));
   bool isQuarters = !isSwapped && !isHalf && random.percent(30);
-  int64_t firstRows = isHalf ? 128 : isQuarters ? 192 : 256;
+  int64_t gemm1TileM = isHalf ? 128 : isQuarters ? 192 : 256;
   if (isSwapped)
-    firstRows = 32 * from(random, 1, 8);
-  int64_t rows = firstRows < 256 || random.percent(50) ? 128 : 256;
+    gemm1TileM = 32 * from(random, 1, 8);
+  int64_t rows = gemm1TileM < 256 || random.percent(50) ? 128 : 256;
   int64_t blocks = from(random, 1, 132);
-  int64_t split = random.percent(50) ? 1 : from(random, 1, 8);
-  int64_t weightStages = from(random, 2, firstRows < 256 ? 8 : 4);
+  int64_t splitK = random.percent(50) ? 1 : from(random, 1, 8);
+  int64_t weightStages = from(random, 2, gemm1TileM < 256 ? 8 : 4);
   int64_t tokenStages = from(random, 2, 7);
-  int64_t inFlight = from(random, 0, weightStages + 1);
-  int64_t behind = 0;
-  if (inFlight > 0 && inFlight < weightStages && random.percent(30))
-    behind = from(random, inFlight + 1, weightStages - inFlight);
-  int64_t ahead = random.oneOf<int64_t>({0, 4, 8, 64});
-  bool polled = random.percent(50);
-  bool staged = deferred || isQuarters || (!isSwapped && random.percent(50));
+  int64_t maxInFlight = from(random, 0, weightStages + 1);
+  int64_t stragglerInFlight = 0;
+  if (maxInFlight > 0 && maxInFlight < weightStages && random.percent(30))
+    stragglerInFlight =
+        from(random, maxInFlight + 1, weightStages - maxInFlight);
+  int64_t l2PrefetchStages = random.oneOf<int64_t>({0, 4, 8, 64});
+  bool taggedPartials = random.percent(50);
+  bool smemEpilogue =
+      deferredEpilogue || isQuarters || (!isSwapped && random.percent(50));
   bool dependent = random.percent(50);
   auto hint =
       random.oneOf({tile::CachePolicy::Normal, tile::CachePolicy::EvictFirst});
   int64_t launches =
-      deferred || isQuarters || isSwapped ? 1 : from(random, 1, 2);
-  bool settles = inFlight > 1 && !deferred && launches == 1;
-  int64_t settle = settles ? random.oneOf<int64_t>({0, 2, 64}) : 0;
-  int64_t settleTo = settle > 0 ? from(random, 0, inFlight - 1) : 0;
-  int64_t adders = random.percent(50) ? from(random, 0, split) : 0;
+      deferredEpilogue || isQuarters || isSwapped ? 1 : from(random, 1, 2);
+  bool settles = maxInFlight > 1 && !deferredEpilogue && launches == 1;
+  int64_t publishThrottleStages =
+      settles ? random.oneOf<int64_t>({0, 2, 64}) : 0;
+  int64_t publishInFlight =
+      publishThrottleStages > 0 ? from(random, 0, maxInFlight - 1) : 0;
+  int64_t reducers = random.percent(50) ? from(random, 0, splitK) : 0;
   Type partials = Float32Type::get(context);
   return tile::ScheduleAttr::getChecked(
-      [&] { return emitError(loc); }, context, tokens, blocks, split, firstRows,
-      rows, weightStages, tokenStages, inFlight, behind, ahead, settle,
-      settleTo, adders, partials, polled, staged, deferred, isSwapped, hint,
-      dependent, launches);
+      [&] { return emitError(loc); }, context, tokens, blocks, splitK,
+      gemm1TileM, rows, weightStages, tokenStages, maxInFlight,
+      stragglerInFlight, l2PrefetchStages, publishThrottleStages,
+      publishInFlight, reducers, partials, taggedPartials, smemEpilogue,
+      deferredEpilogue, isSwapped, hint, dependent, launches);
 }
 
 /// A schedule for many tokens that may fit nothing.
@@ -75,15 +81,15 @@ static Attribute drawPrefill(Location loc, Random &random, int64_t tokens) {
   bool isJoint = random.percent(40), dependent = random.percent(50);
   int64_t cluster = from(random, 1, 2);
   int64_t blocks = cluster * from(random, 1, 66);
-  int64_t split = random.percent(50) ? 1 : from(random, 2, 7);
+  int64_t splitK = random.percent(50) ? 1 : from(random, 2, 7);
   int64_t rows = isJoint || random.percent(50) ? 256 : 128;
   int64_t stages = from(random, 2, 3), launches = isJoint ? 1 : 2;
   int64_t group = random.oneOf<int64_t>({1, 4, 16, 32});
   bool isEven = isJoint && random.percent(50);
   bool isUnequal =
-      isJoint && !isEven && split > 1 && cluster == 1 && random.percent(50);
+      isJoint && !isEven && splitK > 1 && cluster == 1 && random.percent(50);
   return tile::PrefillScheduleAttr::getChecked(
-      [&] { return emitError(loc); }, loc.getContext(), tokens, blocks, split,
+      [&] { return emitError(loc); }, loc.getContext(), tokens, blocks, splitK,
       rows, stages, group, cluster, launches, isEven, isUnequal, dependent);
 }
 
@@ -94,11 +100,12 @@ static Attribute draw(Operation *op, Random &random, int64_t tokens) {
   GpuModel gpu;
   bool isPrefill = tokens > 256 || random.percent(tokens > 128 ? 40 : 15);
   // Few of those in two parts fit.
-  bool deferred = random.percent(85);
+  bool deferredEpilogue = random.percent(85);
   for (unsigned i = 0; i < kAttempts; ++i) {
-    Attribute schedule = isPrefill ? drawPrefill(op->getLoc(), random, tokens)
-                                   : drawDecode(op->getLoc(), random, tokens,
-                                                deferred && i < kAttempts / 2);
+    Attribute schedule =
+        isPrefill ? drawPrefill(op->getLoc(), random, tokens)
+                  : drawDecode(op->getLoc(), random, tokens,
+                               deferredEpilogue && i < kAttempts / 2);
     if (schedule && getScheduleProblem(op, schedule, tokens, gpu).empty())
       return schedule;
   }

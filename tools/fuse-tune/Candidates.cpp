@@ -98,7 +98,7 @@ static Expected<std::vector<Job>> findJobs(ModuleOp module,
           llvm::any_of(jobs, [&](const Job &job) { return job.key == *key; });
       if (known)
         continue;
-      if (std::optional<DecodeProblem> decode = describeDecode(op, reason);
+      if (std::optional<MlpProblem> decode = describeDecode(op, reason);
           decode && decode->tokens)
         tokens = *decode->tokens;
       jobs.push_back({isolateOp(op), *key, tokens,

@@ -21,17 +21,18 @@ using namespace fuse;
 namespace {
 
 struct Case {
-  int64_t width, hidden, tokens, blocks, split, adders, rows = 128;
-  std::string more = ", weight_stages = 4, token_stages = 4, in_flight = 2";
+  int64_t width, hidden, tokens, blocks, splitK, reducers, rows = 128;
+  std::string more = ", weight_stages = 4, token_stages = 4, max_in_flight = 2";
   /// Whether tokens are the left operand: of each warp as many lanes arrive as
   /// a tile has ranges.
   bool isSwapped = false, isF8 = false;
 
   std::string getSchedule() const {
     return ("#tile.schedule<tokens = " + llvm::Twine(tokens) + ", blocks = " +
-            llvm::Twine(blocks) + ", split = " + llvm::Twine(split) +
-            ", rows = " + llvm::Twine(rows) + more + ", adders = " +
-            llvm::Twine(adders) + ", partials = f32, polled = true, " +
+            llvm::Twine(blocks) + ", split = " + llvm::Twine(splitK) +
+            ", rows = " + llvm::Twine(rows) + more +
+            ", adders = " + llvm::Twine(reducers) +
+            ", partials = f32, tagged_partials = true, " +
             (isSwapped ? "swapped" : "staged") +
             " = true, hint = evict_first, dependent = true>")
         .str();
@@ -70,7 +71,7 @@ protected:
     int64_t columns = item.tokens / 4, wrong = 0;
     int64_t tiles = llvm::divideCeil(item.width, item.rows);
     EXPECT_EQ(int64_t(simulation.getMarked().size()),
-              tiles * item.split * columns * 8 * item.countLanes());
+              tiles * item.splitK * columns * 8 * item.countLanes());
     for (auto [place, count] : simulation.getMarked()) {
       int64_t column = place.second / (256 * item.rows / 64) % columns;
       int64_t lane = place.second / (item.rows / 64) % 32;
@@ -92,73 +93,73 @@ TEST_F(DecodeWaitsTest, AllAddUp) {
 
 TEST_F(DecodeWaitsTest, SomeAddUp) {
   for (int64_t tokens : {8, 24, 40, 56, 64})
-    for (int64_t adders : {1, 2, 3, 4})
-      check({256, 512, tokens, 8, 4, adders});
+    for (int64_t reducers : {1, 2, 3, 4})
+      check({256, 512, tokens, 8, 4, reducers});
   // Tiles and ranges that have no common divisor, and one tile alone.
-  for (int64_t adders : {1, 2, 4, 6})
+  for (int64_t reducers : {1, 2, 4, 6})
     for (int64_t width : {128, 384, 640})
-      check({width, 896, 40, 35, 7, adders});
-  for (int64_t adders : {3, 5, 8})
-    check({512, 1024, 56, 32, 8, adders});
+      check({width, 896, 40, 35, 7, reducers});
+  for (int64_t reducers : {3, 5, 8})
+    check({512, 1024, 56, 32, 8, reducers});
 }
 
 TEST_F(DecodeWaitsTest, WholeUnits) {
-  for (int64_t adders : {1, 2})
-    check({512, 512, 16, 8, 4, adders, 256});
+  for (int64_t reducers : {1, 2})
+    check({512, 512, 16, 8, 4, reducers, 256});
 }
 
 /// Blocks that count their stages and are behind the others at times.
 TEST_F(DecodeWaitsTest, Behind) {
-  std::string behind =
-      ", weight_stages = 4, token_stages = 4, in_flight = 2, behind = 4";
-  check({256, 512, 16, 8, 4, 2, 128, behind});
-  check({256, 1024, 8, 4, 2, 0, 128, behind});
-  check({512, 512, 16, 8, 4, 1, 256, behind});
+  std::string stragglerInFlight = ", weight_stages = 4, token_stages = 4, "
+                                  "max_in_flight = 2, straggler_in_flight = 4";
+  check({256, 512, 16, 8, 4, 2, 128, stragglerInFlight});
+  check({256, 1024, 8, 4, 2, 0, 128, stragglerInFlight});
+  check({512, 512, 16, 8, 4, 1, 256, stragglerInFlight});
 }
 
 /// More blocks than units and tiles, as many as a GPU has multiprocessors:
 /// where the others keep memory busy, those wait for them, and all are numbered
 /// anew.
 TEST_F(DecodeWaitsTest, IdleBlocks) {
-  for (int64_t adders : {0, 4, 5})
-    check({256, 8192, 56, 132, 8, adders, 128});
+  for (int64_t reducers : {0, 4, 5})
+    check({256, 8192, 56, 132, 8, reducers, 128});
   // A unit for each tile, and some units in blocks without a tile.
-  for (int64_t adders : {4, 5})
-    check({2048, 16384, 56, 132, 8, adders, 128});
+  for (int64_t reducers : {4, 5})
+    check({2048, 16384, 56, 132, 8, reducers, 128});
   check({1024, 12288, 16, 132, 16, 8, 128});
 }
 
 /// Half tiles, with a block that has no unit.
 TEST_F(DecodeWaitsTest, HalfTiles) {
-  std::string half =
-      ", first_rows = 128, weight_stages = 6, token_stages = 4, in_flight = 3";
-  for (int64_t adders : {1, 3})
-    check({256, 512, 32, 9, 4, adders, 128, half});
+  std::string half = ", gemm1_tile_m = 128, weight_stages = 6, token_stages = "
+                     "4, max_in_flight = 3";
+  for (int64_t reducers : {1, 3})
+    check({256, 512, 32, 9, 4, reducers, 128, half});
 }
 
 /// Three quarters of a tile for each block: an even and an odd number of
 /// k-steps, both ends of the hidden layer, blocks without tiles and without
 /// units.
 TEST_F(DecodeWaitsTest, Quarters) {
-  std::string quarters =
-      ", first_rows = 192, weight_stages = 4, token_stages = 4, in_flight = 3";
+  std::string quarters = ", gemm1_tile_m = 192, weight_stages = 4, "
+                         "token_stages = 4, max_in_flight = 3";
   check({256, 768, 16, 8, 4, 0, 128, quarters});
   check({320, 640, 80, 12, 2, 0, 128, quarters});
   check({192, 400, 32, 9, 3, 2, 128, quarters});
   check({384, 832, 128, 9, 3, 0, 128, quarters});
 }
 
-/// Tokens on the left of the first product: tiles that begin anywhere in a run,
+/// Tokens on the left of GEMM1: tiles that begin anywhere in a run,
 /// that several ranges need parts of, and a last one that begins in the tile
 /// before; blocks without tiles and with two.
 TEST_F(DecodeWaitsTest, Swapped) {
-  auto swap = [](int64_t firstRows) {
-    return ", first_rows = " + std::to_string(firstRows) +
-           ", weight_stages = 4, token_stages = 4, in_flight = 3";
+  auto swap = [](int64_t gemm1TileM) {
+    return ", gemm1_tile_m = " + std::to_string(gemm1TileM) +
+           ", weight_stages = 4, token_stages = 4, max_in_flight = 3";
   };
-  auto checkBoth = [&](Case item, int64_t firstRows) {
+  auto checkBoth = [&](Case item, int64_t gemm1TileM) {
     item.isSwapped = true;
-    item.more = swap(firstRows);
+    item.more = swap(gemm1TileM);
     for (bool isF8 : {false, true}) {
       item.isF8 = isF8;
       check(item);
@@ -178,17 +179,17 @@ TEST_F(DecodeWaitsTest, Swapped) {
   narrow.isSwapped = true;
   check(narrow);
   // Stages that are asked for when those before have landed.
-  narrow.more += ", settle = 3, settle_to = 1";
+  narrow.more += ", publish_throttle_stages = 3, publish_in_flight = 1";
   check(narrow);
 }
 
 /// More tiles than blocks: the first blocks have one more than the others, and
 /// the last blocks have the units.
 TEST_F(DecodeWaitsTest, LongBlocks) {
-  std::string half =
-      ", first_rows = 128, weight_stages = 8, token_stages = 4, in_flight = 3";
-  for (int64_t adders : {0, 2})
-    check({256, 640, 16, 8, 3, adders, 128, half});
+  std::string half = ", gemm1_tile_m = 128, weight_stages = 8, token_stages = "
+                     "4, max_in_flight = 3";
+  for (int64_t reducers : {0, 2})
+    check({256, 640, 16, 8, 3, reducers, 128, half});
   check({384, 640, 40, 9, 2, 0, 128, half});
   check({256, 1408, 56, 8, 4, 0, 128});
   // Every block has a unit.

@@ -76,8 +76,8 @@ KernelSimulation::KernelSimulation(KernelOp kernel, ArrayRef<int64_t> threads)
 }
 
 bool KernelSimulation::isTracked(Value value) {
-  return isa<IntegerType, IndexType, RingType, StageType, SharedType, WordType,
-             BufferType, TensorMapType>(value.getType());
+  return isa<IntegerType, IndexType, RingType, StageType, SharedType,
+             SemaphoreType, BufferType, TensorMapType>(value.getType());
 }
 
 unsigned KernelSimulation::slotOf(Value value) {
@@ -245,16 +245,17 @@ void KernelSimulation::compile(Operation &op) {
             static_cast<int64_t>(wait.getPending()));
       })
       .Case([&](AccWaitOp) { add(Code::AwaitProducts, op); })
-      .Case([&](WordOp word) {
-        add(Code::Word, op, op.getOperands(), word.getWord());
+      .Case([&](SemaphoreOp semaphore) {
+        add(Code::Word, op, op.getOperands(), semaphore.getWord());
       })
-      .Case([&](WordArriveOp) { add(Code::Arrive, op, op.getOperands()); })
-      .Case([&](WordCountOp count) {
+      .Case([&](SemaphoreArriveOp) { add(Code::Arrive, op, op.getOperands()); })
+      .Case([&](SemaphoreCountOp count) {
         // Any number will do: more than some stages expect, less than others.
         add(Code::Constant, op, {}, count.getCount(), 13);
       })
-      .Case([&](WordWaitOp) { add(Code::AwaitWord, op, op.getOperands()); })
-      .Case([&](WordMeetOp meet) {
+      .Case(
+          [&](SemaphoreWaitOp) { add(Code::AwaitWord, op, op.getOperands()); })
+      .Case([&](SemaphoreMeetOp meet) {
         add(Code::Meet, op, op.getOperands(), {},
             static_cast<int64_t>(meet.getArrivals()));
       })
@@ -265,7 +266,7 @@ void KernelSimulation::compile(Operation &op) {
       .Case([&](StoreOp store) {
         if (isTracked(store.getValue()))
           add(Code::Store, op, op.getOperands());
-        else if (store.getPolled())
+        else if (store.getTaggedPartials())
           add(Code::StoreMarked, op, {store.getBuffer(), store.getIndex()});
       })
       .Case([&](CollectOp collect) {
@@ -319,14 +320,15 @@ KernelSimulation::Use &KernelSimulation::getUse(int64_t block, int64_t handle) {
 
 int64_t KernelSimulation::countArrivals(unsigned argument,
                                         int64_t index) const {
-  auto it = words.find({argument, index});
-  return it == words.end() ? 0 : it->second;
+  auto it = semaphores.find({argument, index});
+  return it == semaphores.end() ? 0 : it->second;
 }
 
 int64_t KernelSimulation::countInexactWaits() const {
   return llvm::count_if(goals, [&](const auto &goal) {
-    auto word = words.find(goal.first);
-    return (word == words.end() ? 0 : word->second) != goal.second;
+    auto semaphore = semaphores.find(goal.first);
+    return (semaphore == semaphores.end() ? 0 : semaphore->second) !=
+           goal.second;
   });
 }
 
@@ -468,9 +470,10 @@ bool KernelSimulation::execute(Thread &thread, const Step &step) {
     int64_t block =
         step.operands.size() > 2 ? getBlock(operand(2)) : thread.block;
     int64_t handle = makeHandle(operand(0), operand(1));
-    bool isRead = llvm::any_of(thread.inFlight, [&](ArrayRef<int64_t> group) {
-      return llvm::is_contained(group, handle);
-    });
+    bool isRead =
+        llvm::any_of(thread.maxInFlight, [&](ArrayRef<int64_t> group) {
+          return llvm::is_contained(group, handle);
+        });
     int64_t released = ++getUse(block, handle).released;
     wrongReleases += isRead || released > rings[operand(0)].consumers;
     break;
@@ -505,38 +508,38 @@ bool KernelSimulation::execute(Thread &thread, const Step &step) {
     break;
   }
   case Code::Multiply:
-    thread.inFlight.back().append({operand(0), operand(1)});
+    thread.maxInFlight.back().append({operand(0), operand(1)});
     if (operand(0) == operand(1))
       ++products[thread.index][getUse(thread.block, operand(0)).content];
     break;
   case Code::Commit:
-    thread.inFlight.emplace_back();
+    thread.maxInFlight.emplace_back();
     break;
   case Code::AwaitProducts:
-    while (static_cast<int64_t>(thread.inFlight.size()) > step.value + 1)
-      thread.inFlight.pop_front();
+    while (static_cast<int64_t>(thread.maxInFlight.size()) > step.value + 1)
+      thread.maxInFlight.pop_front();
     break;
   case Code::Word:
     values[step.result] = operand(0) << 32 | operand(1);
     break;
   case Code::Arrive:
-    ++words[{operand(0) >> 32, static_cast<uint32_t>(operand(0))}];
+    ++semaphores[{operand(0) >> 32, static_cast<uint32_t>(operand(0))}];
     break;
   case Code::AwaitWord: {
     std::pair<int64_t, int64_t> place(operand(0) >> 32, uint32_t(operand(0)));
     goals[place] = operand(2);
-    if (words[place] < operand(2))
+    if (semaphores[place] < operand(2))
       return false;
     break;
   }
   case Code::Meet: {
-    int64_t &word = words[{operand(0) >> 32, uint32_t(operand(0))}];
+    int64_t &semaphore = semaphores[{operand(0) >> 32, uint32_t(operand(0))}];
     if (!thread.hasArrived) {
       thread.hasArrived = true;
-      thread.goal = (word / step.value + 1) * step.value;
-      ++word;
+      thread.goal = (semaphore / step.value + 1) * step.value;
+      ++semaphore;
     }
-    if (word < thread.goal)
+    if (semaphore < thread.goal)
       return false;
     thread.hasArrived = false;
     break;
@@ -602,7 +605,7 @@ bool KernelSimulation::advance(Thread &thread) {
 KernelSimulation::Result KernelSimulation::run(int64_t tokens) {
   auto blockCount = static_cast<int64_t>(kernel.getBlocks());
   blocks.assign(blockCount, {});
-  words.clear();
+  semaphores.clear();
   marked.clear();
   products.clear();
   threads.clear();

@@ -24,11 +24,11 @@ mlir::OwningOpRef<mlir::ModuleOp> compileMLP(mlir::MLIRContext &context,
                                              llvm::StringRef schedule,
                                              bool isF8 = false);
 
-/// Runs a `tile.kernel` without its data: integers, branches, rings, words and
-/// barriers are those of the kernel, floats are left out. Every thread that can
-/// go on goes on until all have ended or wait. A wait is for a count that only
-/// grows, so that what is left does not depend on the order in which threads
-/// run: if some of them wait for each other, they do so in every order.
+/// Runs a `tile.kernel` without its data: integers, branches, rings, semaphores
+/// and barriers are those of the kernel, floats are left out. Every thread that
+/// can go on goes on until all have ended or wait. A wait is for a count that
+/// only grows, so that what is left does not depend on the order in which
+/// threads run: if some of them wait for each other, they do so in every order.
 ///
 /// Of a warp only lane 0 is run, and lane 1 where it releases stages for the
 /// other block of a cluster. Copies have landed at once.
@@ -61,7 +61,7 @@ public:
   KernelSimulation(tile::KernelOp kernel, llvm::ArrayRef<int64_t> threads);
 
   /// Runs all blocks; the integer argument of the kernel, its number of tokens,
-  /// is `tokens`. Words are zero.
+  /// is `tokens`. Semaphores are zero.
   Result run(int64_t tokens);
 
   /// Products of the last run by the thread that began them, and how often.
@@ -77,10 +77,10 @@ public:
   /// Releases of a stage that products of the releasing thread may still read,
   /// or by more than its consumers.
   int64_t getWrongReleases() const { return wrongReleases; }
-  /// Words that were waited for with another count than arrived in the end, by
-  /// a `tile.word.wait`.
+  /// Semaphores that were waited for with another count than arrived in the
+  /// end, by a `tile.semaphore.wait`.
   int64_t countInexactWaits() const;
-  /// Arrivals at a word of a buffer, by the argument of the kernel.
+  /// Arrivals at a semaphore of a buffer, by the argument of the kernel.
   int64_t countArrivals(unsigned argument, int64_t index) const;
   /// Places of buffers that marked values were stored to in the last run, by
   /// argument and index, and how often each was collected.
@@ -160,7 +160,7 @@ private:
     std::vector<int64_t> values;
     /// Uses that its products read, by groups, the last of which is not
     /// committed.
-    std::deque<llvm::SmallVector<int64_t, 2>> inFlight = {{}};
+    std::deque<llvm::SmallVector<int64_t, 2>> maxInFlight = {{}};
     /// What it has stored to scratch itself: the lanes of a warp store the same
     /// there, one after the other only because they are in step.
     std::map<std::pair<int64_t, int64_t>, int64_t> scratch;
@@ -198,7 +198,7 @@ private:
 
   std::vector<Block> blocks;
   std::vector<Thread> threads;
-  std::map<std::pair<int64_t, int64_t>, int64_t> words, goals, marked;
+  std::map<std::pair<int64_t, int64_t>, int64_t> semaphores, goals, marked;
   std::map<int64_t, std::map<Product, int64_t>> products;
   int64_t earlyCopies = 0, excessCopies = 0, wrongReleases = 0;
   std::string error;

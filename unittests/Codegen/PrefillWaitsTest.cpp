@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Blocks of a launch of both products wait for each other's hidden units, while
-// their own wait for the first k-steps of the last product to be stored. These
+// their own wait for the first k-steps of GEMM2 to be stored. These
 // tests run what the compiler emits, over schedules and numbers of tokens, and
 // look at four things: all threads end, every k-step of every pair of tiles is
 // multiplied once, no hidden units are read before they are announced, and no
@@ -37,7 +37,7 @@ namespace {
 
 /// A gated MLP and its schedule.
 struct Case {
-  int64_t width, hidden, tokens, blocks, split;
+  int64_t width, hidden, tokens, blocks, splitK;
   std::string more = "";
   bool isF8 = false;
   int64_t group = 16;
@@ -47,9 +47,10 @@ struct Case {
   int64_t getColumns() const { return isF8 ? 128 : 64; }
   std::string getSchedule() const {
     return ("#tile.prefill_schedule<tokens = " + llvm::Twine(tokens) +
-            ", blocks = " + llvm::Twine(blocks) + ", split = " +
-            llvm::Twine(split) + ", stages = 4, group = " + llvm::Twine(group) +
-            ", launches = 1" + more + ", dependent = true>")
+            ", blocks = " + llvm::Twine(blocks) +
+            ", split = " + llvm::Twine(splitK) +
+            ", stages = 4, group = " + llvm::Twine(group) + ", launches = 1" +
+            more + ", dependent = true>")
         .str();
   }
 };
@@ -193,7 +194,7 @@ protected:
   void check(const Case &item, tile::KernelOp kernel,
              KernelSimulation &simulation, int64_t tokens) {
     SCOPED_TRACE(std::to_string(tokens) + " tokens");
-    SmallVector<unsigned> maps, weights, words;
+    SmallVector<unsigned> maps, weights, semaphores;
     for (BlockArgument argument : kernel.getBody().getArguments()) {
       unsigned number = argument.getArgNumber();
       if (isa<tile::TensorMapType>(argument.getType()))
@@ -202,33 +203,35 @@ protected:
       if (buffer && buffer.getElementType().isInteger(8))
         weights.push_back(number);
       if (buffer && buffer.getElementType().isInteger(32))
-        words.push_back(number);
+        semaphores.push_back(number);
     }
-    // A word for each token tile and eighth of the tiles, or sixteenth.
+    // A semaphore for each token tile and eighth of the tiles, or sixteenth.
     int64_t units = llvm::divideCeil(item.tokens, 128) * item.countTiles();
     bool isUnequal = StringRef(item.more).contains("unequal") &&
                      units > item.blocks && units % item.blocks != 0;
     int64_t tiles = item.countTiles();
     int64_t perWord = llvm::divideCeil(tiles, isUnequal ? 16 : 8);
-    int64_t wordsPerTile = llvm::divideCeil(tiles, perWord);
+    int64_t semaphoresPerTile = llvm::divideCeil(tiles, perWord);
     auto cluster = static_cast<int64_t>(kernel.getCluster());
     int64_t prepared =
         preparesRest(kernel) ? 128 * item.group * cluster : 1 << 20;
-    // The word of these rows is the last one.
+    // The semaphore of these rows is the last one.
     int64_t lastWord =
         llvm::alignTo(llvm::divideCeil(item.tokens, 128), cluster) *
-        wordsPerTile;
+        semaphoresPerTile;
     if (StringRef(item.more).contains("even"))
       lastWord += 8 * item.blocks;
     simulation.isThere = [&](unsigned map, int64_t column, int64_t row) {
       // Rows of later groups are there when all blocks have prepared theirs.
       if (map != maps[1])
-        return row < prepared || simulation.countArrivals(
-                                     words.back(), lastWord) == 2 * item.blocks;
-      int64_t word = column / 128 / perWord;
-      return simulation.countArrivals(words.back(),
-                                      row / 128 * wordsPerTile + word) >=
-             std::min(perWord, tiles - word * perWord);
+        return row < prepared ||
+               simulation.countArrivals(semaphores.back(), lastWord) ==
+                   2 * item.blocks;
+      int64_t semaphore = column / 128 / perWord;
+      return simulation.countArrivals(semaphores.back(),
+                                      row / 128 * semaphoresPerTile +
+                                          semaphore) >=
+             std::min(perWord, tiles - semaphore * perWord);
     };
     KernelSimulation::Result result = simulation.run(tokens);
     EXPECT_TRUE(result.hasEnded) << result.waiting;
@@ -269,11 +272,11 @@ protected:
 /// thread 0 fills two. Then blocks wait for each other, before or after they
 /// have arrived themselves.
 static std::string getKernel(int64_t taken, bool arrivesFirst) {
-  std::string arrive = "tile.word.arrive %mine ";
-  std::string wait = "tile.word.wait %other epoch(%c0) arrivals(%c1) ";
+  std::string arrive = "tile.semaphore.arrive %mine ";
+  std::string wait = "tile.semaphore.wait %other epoch(%c0) arrivals(%c1) ";
   return llvm::formatv(R"mlir(
     gpu.module @kernels {{
-      tile.kernel @k(%w: !tile.buffer<i8>, %words: !tile.buffer<i32>, %n: i32)
+      tile.kernel @k(%w: !tile.buffer<i8>, %semaphores: !tile.buffer<i32>, %n: i32)
           blocks(2) threads(64) shared_bytes(32768) cooperative {{
         %c0 = arith.constant 0 : i32
         %c1 = arith.constant 1 : i32
@@ -291,8 +294,8 @@ static std::string getKernel(int64_t taken, bool arrivesFirst) {
             }
             %b = tile.id block
             %o = arith.subi %c1, %b : i32
-            %mine = tile.word %words[%b] : !tile.buffer<i32>
-            %other = tile.word %words[%o] : !tile.buffer<i32>
+            %mine = tile.semaphore %semaphores[%b] : !tile.buffer<i32>
+            %other = tile.semaphore %semaphores[%o] : !tile.buffer<i32>
             {1}
           }
           role "take" warps(1) {{
@@ -318,8 +321,9 @@ TEST_F(PrefillWaitsTest, WhoeverWaitsIsNamed) {
   };
   EXPECT_TRUE(run(2, true).hasEnded);
   // A circle of two blocks.
-  EXPECT_EQ(run(2, false).waiting, "block 0 thread 0: tile.word.wait 1 0 1\n"
-                                   "block 1 thread 0: tile.word.wait 0 0 1\n");
+  EXPECT_EQ(run(2, false).waiting,
+            "block 0 thread 0: tile.semaphore.wait 1 0 1\n"
+            "block 1 thread 0: tile.semaphore.wait 0 0 1\n");
   // Stages that nobody fills.
   EXPECT_EQ(run(3, true).waiting, "block 0 thread 32: tile.ring.wait 0 2\n"
                                   "block 1 thread 32: tile.ring.wait 0 2\n");
@@ -446,8 +450,8 @@ TEST_F(PrefillWaitsTest, DivergentLoopsAreCounted) {
 TEST_F(PrefillWaitsTest, Ranges) {
   for (int64_t blocks : {8, 12})
     for (int64_t hidden : {768, 1536, 4096})
-      for (int64_t split : {2, 4})
-        check({512, hidden, 128, blocks, split}, {0, 1, 128});
+      for (int64_t splitK : {2, 4})
+        check({512, hidden, 128, blocks, splitK}, {0, 1, 128});
   check({512, 1536, 384, 16, 2}, {129, 300, 384});
 }
 
@@ -458,17 +462,18 @@ TEST_F(PrefillWaitsTest, WholeTiles) {
 }
 
 TEST_F(PrefillWaitsTest, UnequalRanges) {
-  std::string unequal = ", unequal = true";
+  std::string unevenSplitK = ", unequal = true";
   for (int64_t blocks : {8, 11, 12, 16})
     for (int64_t hidden : {1152, 1536, 2176, 4096})
-      for (int64_t split : {2, 3, 4})
-        check({512, hidden, 128, blocks, split, unequal}, {0, 1, 128});
+      for (int64_t splitK : {2, 3, 4})
+        check({512, hidden, 128, blocks, splitK, unevenSplitK}, {0, 1, 128});
   for (int64_t blocks : {12, 20, 31})
     for (int64_t hidden : {1536, 2176, 4096})
-      for (int64_t split : {2, 3, 5})
-        if (split * 4 <= blocks)
-          check({512, hidden, 256, blocks, split, unequal}, {1, 129, 256});
-  check({512, 4096, 640, 132, 12, unequal}, {129, 300, 511, 640});
+      for (int64_t splitK : {2, 3, 5})
+        if (splitK * 4 <= blocks)
+          check({512, hidden, 256, blocks, splitK, unevenSplitK},
+                {1, 129, 256});
+  check({512, 4096, 640, 132, 12, unevenSplitK}, {129, 300, 511, 640});
 }
 
 /// What the model chooses for one of the widths that are timed.
@@ -481,7 +486,7 @@ TEST_F(PrefillWaitsTest, EvenShares) {
     for (int64_t hidden : {1536, 4096})
       check({512, hidden, 640, blocks, 1, ", even = true"},
             {0, 1, 128, 300, 640});
-  // Teams with few token tiles, single blocks with many.
+  // CTA groups with few token tiles, single blocks with many.
   check({512, 768, 2048, 36, 1, ", even = true"}, {640, 2048});
 }
 
@@ -505,7 +510,7 @@ TEST_F(PrefillWaitsTest, LaterGroups) {
 }
 
 /// With scales to multiply by, the second warpgroup leaves the tensor cores to
-/// the first one at the end of tiles of the first product too.
+/// the first one at the end of tiles of GEMM1 too.
 TEST_F(PrefillWaitsTest, EightBits) {
   for (std::string more : {"", ", unequal = true", ", even = true"})
     for (int64_t width : {1280, 1408, 1536})

@@ -14,11 +14,11 @@ from collections.abc import Iterable
 
 Form = tuple[str, ...]
 #: Fields of schedules that make forms, and those that do not.
-_FIELDS = {"first_rows", "rows", "launches", "swapped", "deferred", "staged",
-           "polled", "partials", "adders", "settle", "settle_to", "even",
-           "behind", "unequal", "cluster"}
-_NUMBERS = {"tokens", "blocks", "split", "weight_stages", "token_stages",
-            "in_flight", "ahead", "hint", "dependent", "stages", "group"}
+_FIELDS = {"gemm1_tile_m", "gemm2_tile_m", "launches", "swap_ab", "deferred_epilogue", "smem_epilogue",
+           "tagged_partials", "partials", "reducers", "publish_throttle_stages", "publish_in_flight", "stream_k",
+           "straggler_in_flight", "uneven_split_k", "cluster"}
+_NUMBERS = {"tokens", "blocks", "split_k", "weight_stages", "token_stages",
+            "max_in_flight", "l2_prefetch_stages", "hint", "dependent", "stages", "group"}
 
 
 def read_schedules(text: str) -> list[str]:
@@ -48,27 +48,27 @@ def list_forms(schedule: str, family: str, fp8: bool,
     if kind == "prefill_schedule":
         what += ("many tokens", f"rows = {number('rows', 256)}",
                  f"launches = {number('launches', 2)}")
-        traits = _present((("even", "even" in fields),
+        traits = _present((("stream_k", "stream_k" in fields),
                            ("cluster", "cluster" in fields),
-                           ("unequal", "unequal" in fields),
-                           ("ranges", number("split") > 1)))
+                           ("uneven_split_k", "uneven_split_k" in fields),
+                           ("ranges", number("split_k") > 1)))
     else:
-        first = number("first_rows", 256)
+        first = number("gemm1_tile_m", 256)
         if rows:
-            what += (*_present((("swapped", "swapped" in fields),
-                                ("deferred", "deferred" in fields))),
+            what += (*_present((("swap_ab", "swap_ab" in fields),
+                                ("deferred_epilogue", "deferred_epilogue" in fields))),
                      f"first_rows = {first}")
         what += (f"rows = {number('rows', 256)}",
                  f"launches = {number('launches', 1)}")
         count = -(-rows // first)
         traits = _present((
-            ("unstaged", bool(rows) and "staged" not in fields),
-            ("announced", "polled" not in fields),
+            ("unstaged", bool(rows) and "smem_epilogue" not in fields),
+            ("announced", "tagged_partials" not in fields),
             ("rounded", fields["partials"] == "bf16"),
-            ("adders", "adders" in fields),
-            ("settle", "settle" in fields),
-            ("settle_to", "settle_to" in fields),
-            ("behind", "behind" in fields),
+            ("reducers", "reducers" in fields),
+            ("publish_throttle_stages", "publish_throttle_stages" in fields),
+            ("publish_in_flight", "publish_in_flight" in fields),
+            ("straggler_in_flight", "straggler_in_flight" in fields),
             ("above 128 tokens", number("tokens") > 128),
             ("idle blocks", 0 < count < number("blocks")),
             ("several tiles", count > number("blocks"))))

@@ -54,80 +54,75 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
   let mnemonic = "schedule";
   let summary = "schedule of a decode kernel";
   let description = [{
-    Every choice that `convert-fuse-to-tile` makes when it emits the decode
-    kernel of a fused op, so that a kernel can be reproduced, overridden and
-    tuned from the text of the IR. It is the discardable attribute
-    `tile.schedule` of the fused op and belongs to this dialect because it
-    speaks of stages, blocks and caches, which the fuse dialect does not know.
+    Every choice that `convert-fuse-to-tile` makes for the decode kernel of a
+    fused op. A kernel can therefore be reproduced, overridden and tuned from
+    the text of the IR. The attribute is the discardable attribute
+    `tile.schedule` of the fused op.
+
+    GEMM1 is the gate and up projection, GEMM2 the product that ends the
+    kernel. A k-step is 128 bytes of the reduction.
 
     - `tokens`: width of the token tile, a multiple of 8 up to 256. The kernel
-      serves any number of tokens up to it. More than 128 take `first_rows` =
-      128, so that the accumulators of a block fit into its registers;
-    - `blocks`: grid size; every block must be resident at the same time;
-    - `split`: into how many ranges the reduction of the last product is cut;
-    - `first_rows`: weight rows of the first product that a block takes at a
-      time, 256, 192 or 128, of which a gated MLP has two for each hidden unit.
-      With 128, stages are 16 KB, a k-step each, and `rows` is 128 too: more and
-      smaller units, for widths whose tiles of 256 do not occupy all blocks.
-      With 192, of which each block has at most one tile, stages are 16 KB too:
-      128 rows of a k-step, the 64 others of it and of the next one, and 128
-      rows of that. Each warpgroup takes 64 rows, and 64 more for half of the
-      tokens. Needs `staged`, a multiple of 16 `tokens` and `launches` = 1.
-      With `swapped`, any multiple of 32 up to 256;
-    - `rows`: outputs of the last product that a block computes, 256 or 128. A
-      stage of 128 rows holds two k-steps: half as many ranges keep as many
-      blocks busy, which halves the partial sums and doubles the tokens that a
-      block reads;
-    - `weight_stages`, `token_stages`: depth of the two rings. A weight stage
-      is 32 KB, a token stage `tokens` x 128 bytes;
-    - `in_flight`: weight stages requested but not landed, at most; 0 means as
-      many as the ring has. Deeper queues add latency for everyone else's
-      loads and no bandwidth. Where few blocks have a tile of the first
-      product more than the others, these have twice as many until they are
-      done with it;
-    - `behind`: so many, more than `in_flight`, while a block is behind the
-      others by more than half a stage of a product. Blocks count their stages
-      on a word. What memory brings is not shared evenly, and everybody waits
-      for those that get least. 0 means `in_flight`. Needs as many stages of
-      the first product in each block that has any;
-    - `ahead`: while the ring of weights is full, up to so many stages behind
-      it are fetched into L2, so that device memory stays busy while blocks
-      wait for each other;
-    - `settle`: so many stages of the last product, behind the first
-      `in_flight`, are requested with one less in flight. A block releases its
-      hidden units then, and a release waits for what is on its way to its
-      multiprocessor. Needs `in_flight` > 1 and `launches` = 1, and is not for
-      `deferred`, where another warp releases them;
-    - `settle_to`: so many in flight for these, fewer than `in_flight`; 0 means
-      one less;
-    - `adders`: of the blocks that share an output tile, one for each range of
-      its reduction, so many add up the partial sums; 0 means all. The others
-      end when they have stored theirs. Where launches overlap, blocks of the
-      next one begin there and request weights while this one adds up. Those
-      that end early lie evenly among their neighbours. At most `split`;
-    - `partials`: element type of the split sums in the workspace, f32 or
-      bf16. bf16 is a rounding that no contract names, so only kernels of
-      `rounding(relaxed)` may use it;
-    - `polled`: a block finds the partial sums of others by looking at the mark
-      in the lowest bit of each, instead of waiting for arrivals that release
-      them. A release waits for all that is on its way to its multiprocessor.
-      With more than 32 tokens, relaxed arrivals tell when to look. Needs
-      `partials` = f32;
-    - `staged`: hidden units leave through shared memory, 16 bytes at a time,
-      instead of a few bytes from each thread;
-    - `deferred`: the first product is cut into two tiles for each block that
-      has any, and every range of the last product into what the first tiles
-      feed and what the second ones do. Gate and up of a tile wait as bf16,
-      which the contract rounds them to anyway, and are activated during the
-      first k-steps of what follows: the block's second tile, and the first part
-      of its range. Needs `staged`, `first_rows` = 128 and room of one more
-      token stage, for at most 192 tokens;
-    - `swapped`: tokens are the left operand of the first product and weights
-      the right one. Each warpgroup has 64 tokens and all rows of the block, so
-      that less passes through shared memory for each row, and `first_rows` may
-      be what gives all blocks the same. A stage is `first_rows` x 128 bytes, at
-      least 16 KB, and `rows` is 128 where `first_rows` is not 256. For 72 to
-      128 tokens and `launches` = 1, neither `staged` nor `deferred`;
+      serves any number of tokens up to it. More than 128 tokens require
+      `gemm1_tile_m` = 128, so that the accumulators fit into registers.
+    - `blocks`: grid size. All blocks must be resident at the same time.
+    - `split_k`: number of K-slices of GEMM2.
+    - `gemm1_tile_m`: weight rows of a GEMM1 tile: 256, 192 or 128. A gated MLP
+      has two rows for each hidden unit. With 128, a weight stage is 16 KB and
+      `gemm2_tile_m` is 128 too; smaller tiles occupy more blocks where the
+      widths are small. With 192, a block has at most one tile, and a stage is
+      16 KB as well: 128 rows of one k-step, the other 64 rows of two k-steps,
+      and 128 rows of the next one. 192 requires `smem_epilogue`, `tokens`
+      divisible by 16, and `launches` = 1. With `swap_ab`, any multiple of 32
+      up to 256 is allowed.
+    - `gemm2_tile_m`: weight rows of a GEMM2 tile: 256 or 128. A stage of 128
+      rows holds two k-steps. Half the K-slices then keep the same number of
+      blocks busy, which halves the partial sums and doubles the activations
+      that a block reads.
+    - `weight_stages`, `token_stages`: depth of the two pipelines. A weight
+      stage is 32 KB, a token stage `tokens` x 128 bytes.
+    - `max_in_flight`: upper bound of weight stages in flight; 0 means the depth
+      of the pipeline. Deeper queues add latency to other loads and no
+      bandwidth. Where few blocks have one GEMM1 tile more than the others,
+      these blocks get twice the bound until their tile is done.
+    - `straggler_in_flight`: the bound, larger than `max_in_flight`, for a block
+      that trails the others by more than half a stage of a GEMM. Blocks count
+      their stages on a semaphore. Memory bandwidth is not shared evenly, and
+      all blocks wait for the slowest. 0 means `max_in_flight`. Requires the
+      same number of GEMM1 stages in each block that has any.
+    - `l2_prefetch_stages`: weight stages past a full pipeline that are
+      prefetched into L2, so that HBM stays busy while blocks wait.
+    - `publish_throttle_stages`: GEMM2 stages, after the first `max_in_flight`,
+      that are requested with a lower bound. During them a block publishes its
+      hidden units, and a release waits for all loads in flight to its SM.
+      Requires `max_in_flight` > 1, `launches` = 1 and no `deferred_epilogue`,
+      where another warp publishes.
+    - `publish_in_flight`: that lower bound; 0 means `max_in_flight` - 1.
+    - `reducers`: of the `split_k` blocks that share an output tile, how many
+      add up the partial sums; 0 means all. The other blocks end once their
+      partial sums are stored. With overlapping launches, blocks of the next
+      launch start there early.
+    - `partials`: element type of the partial sums in the workspace, f32 or
+      bf16. bf16 is a rounding that no contract names, so it requires
+      `rounding(relaxed)`.
+    - `tagged_partials`: the lowest bit of each partial sum tells whether it
+      has been written, and reducers poll it. Otherwise they wait for arrivals
+      with release semantics, which stall on the loads in flight. Above 32
+      tokens, relaxed arrivals hint when to poll. Requires `partials` = f32.
+    - `smem_epilogue`: hidden units are stored through shared memory, 16 bytes
+      at a time, instead of a few bytes from each thread.
+    - `deferred_epilogue`: each block that has a GEMM1 tile has two, and each
+      K-slice has a part for the first tiles and one for the second ones. Gate
+      and up of a tile stay in registers as bf16, to which the contract rounds
+      them anyway, and are activated during the k-steps that follow. Requires
+      `smem_epilogue`, `gemm1_tile_m` = 128, one more token stage, and at most
+      192 tokens.
+    - `swap_ab`: tokens are the left operand of GEMM1 and weights the right
+      one. Each warpgroup has 64 tokens and all weight rows of the block, which
+      reads less shared memory for each row. A stage is `gemm1_tile_m` x 128
+      bytes, at least 16 KB, and `gemm2_tile_m` is 128 unless `gemm1_tile_m` is
+      256. For 72 to 128 tokens and `launches` = 1, without `smem_epilogue` and
+      `deferred_epilogue`.
     - `hint`: cache policy of the weight stream;
     - `launches`: 1, or 2 for one launch for each product; the second waits
       for the first where it needs the hidden layer;
@@ -135,30 +130,30 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
       kernel of the stream (programmatic dependent launch).
 
     Example:
-    `#tile.schedule<tokens = 56, blocks = 128, split = 16, weight_stages = 6,
-    token_stages = 4, in_flight = 2, partials = f32, hint = evict_first,
+    `#tile.schedule<tokens = 56, blocks = 128, split_k = 16, weight_stages = 6,
+    token_stages = 4, max_in_flight = 2, partials = f32, hint = evict_first,
     dependent = true>`
   }];
   // The names are those of the text.
   let parameters = (ins
     "int64_t":$tokens,
     "int64_t":$blocks,
-    "int64_t":$split,
-    DefaultValuedParameter<"int64_t", "256">:$first_rows,
-    DefaultValuedParameter<"int64_t", "256">:$rows,
+    "int64_t":$splitK,
+    DefaultValuedParameter<"int64_t", "256">:$gemm1_tile_m,
+    DefaultValuedParameter<"int64_t", "256">:$gemm2_tile_m,
     "int64_t":$weight_stages,
     "int64_t":$token_stages,
-    "int64_t":$in_flight,
-    DefaultValuedParameter<"int64_t", "0">:$behind,
-    DefaultValuedParameter<"int64_t", "0">:$ahead,
-    DefaultValuedParameter<"int64_t", "0">:$settle,
-    DefaultValuedParameter<"int64_t", "0">:$settle_to,
-    DefaultValuedParameter<"int64_t", "0">:$adders,
+    "int64_t":$max_in_flight,
+    DefaultValuedParameter<"int64_t", "0">:$stragglerInFlight,
+    DefaultValuedParameter<"int64_t", "0">:$l2PrefetchStages,
+    DefaultValuedParameter<"int64_t", "0">:$publishThrottleStages,
+    DefaultValuedParameter<"int64_t", "0">:$publish_in_flight,
+    DefaultValuedParameter<"int64_t", "0">:$reducers,
     "::mlir::Type":$partials,
-    DefaultValuedParameter<"bool", "false">:$polled,
-    DefaultValuedParameter<"bool", "false">:$staged,
-    DefaultValuedParameter<"bool", "false">:$deferred,
-    DefaultValuedParameter<"bool", "false">:$swapped,
+    DefaultValuedParameter<"bool", "false">:$taggedPartials,
+    DefaultValuedParameter<"bool", "false">:$smemEpilogue,
+    DefaultValuedParameter<"bool", "false">:$deferredEpilogue,
+    DefaultValuedParameter<"bool", "false">:$swapAB,
     EnumParameter<Tile_CachePolicyEnum>:$hint,
     "bool":$dependent,
     DefaultValuedParameter<"int64_t", "1">:$launches
@@ -166,15 +161,15 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
-    /// Bytes of a stage of weights, and how many of them the first product
+    /// Bytes of a stage of weights, and how many of them GEMM1
     /// fills.
     int64_t getWeightBytes() const {
-      if (getSwapped())
-        return std::max<int64_t>(getFirstRows(), 128) * 128;
-      return (getFirstRows() == 256 ? 256 : 128) * 128;
+      if (getSwapAB())
+        return std::max<int64_t>(getGemm1TileM(), 128) * 128;
+      return (getGemm1TileM() == 256 ? 256 : 128) * 128;
     }
-    int64_t getFirstBytes() const {
-      return getSwapped() ? getFirstRows() * 128 : getWeightBytes();
+    int64_t getGemm1Bytes() const {
+      return getSwapAB() ? getGemm1TileM() * 128 : getWeightBytes();
     }
     /// Bytes of dynamic shared memory that the two rings take.
     int64_t getSharedBytes() const;
@@ -183,59 +178,55 @@ def Tile_ScheduleAttr : AttrDef<Tile_Dialect, "Schedule"> {
 
 def Tile_PrefillScheduleAttr : AttrDef<Tile_Dialect, "PrefillSchedule"> {
   let mnemonic = "prefill_schedule";
-  let summary = "schedule of kernels for many tokens";
+  let summary = "schedule of prefill kernels";
   let description = [{
-    The discardable attribute `tile.schedule` of a fused op whose tokens are
-    the left operand of its products: a kernel for the norm, and one for each
-    product or one for both. A tile of a product is 128 tokens by 256 packed
-    rows.
+    The discardable attribute `tile.schedule` of a fused op whose products have
+    tokens as their left operand. There is one kernel for the norm, and one for
+    each GEMM or one for both. A GEMM tile is 128 tokens by 256 weight rows.
 
-    - `tokens`: most tokens that the kernels serve;
-    - `blocks`: grid size of the products, a multiple of `cluster`;
-    - `split`: into how many ranges the reduction of the last product is cut.
-      With more than one, the ranges of a tile meet, so that there may be no
-      more of them than blocks;
-    - `rows`: packed rows in a tile of the last product, 256 or 128;
-    - `stages`: depth of the rings. A stage is a k-step of a tile, 128 bytes
-      for each token and each packed row;
-    - `group`: token tiles, or pairs of them with clusters, that go with a tile
-      of weights before the next tile of weights; their tokens and a wave of
-      weights should fit into L2;
-    - `cluster`: 1, or 2 for pairs of blocks with neighbouring token tiles that
-      each fetch half of a tile of weights for both;
-    - `launches`: 2, one for each product, or 1 for both. Then blocks wait for
-      each other's hidden units, so that all of them have to be resident, and
-      both products have tiles of 256 rows;
-    - `even`: with `launches = 1`, the last product is dealt out so that all
-      blocks have the same number of k-steps of both products together. For
-      each token tile there are as many blocks as there are teams of one block
-      for each; a team has a stretch of the k-steps of all tiles of weights,
-      one after the other, and the block with the end of a tile adds up the
-      sums of the others. Where such teams would leave too many blocks over, a
-      team is one block or cluster, and has a stretch of the k-steps of all
-      pairs of tiles. `split` is then in how many passes k-steps of a tile
-      are gone through (the next smaller divisor of their number);
-    - `unequal`: with `launches = 1`, ranges whose blocks have a tile less of
-      the first product are longer, and begin with what only such blocks have
-      computed;
-    - `dependent`: kernels may start under the tail of the one before
+    - `tokens`: upper bound of the number of tokens.
+    - `blocks`: grid size of the GEMMs, a multiple of `cluster`.
+    - `split_k`: number of K-slices of GEMM2. The blocks of one output tile meet
+      at a barrier, so that there may not be more of them than blocks.
+    - `gemm2_tile_m`: weight rows of a GEMM2 tile, 256 or 128.
+    - `stages`: depth of the pipelines. A stage is a k-step of a tile: 128 bytes
+      for each token and each weight row.
+    - `group`: token tiles (pairs of them with clusters) that share a weight
+      tile before the next weight tile. Their activations and one wave of
+      weights should fit into L2.
+    - `cluster`: 1, or 2 for pairs of blocks with adjacent token tiles, each of
+      which loads half of the weight tile for both.
+    - `launches`: 2, one for each GEMM, or 1 for both. With 1, blocks wait for
+      each other's hidden units, so that all must be resident, and
+      `gemm2_tile_m` is 256.
+    - `stream_k`: with `launches` = 1, the k-steps of both GEMMs are split
+      evenly over the blocks. A CTA group has one CTA for each token tile; it
+      has a k-interval of all weight tiles in sequence, and the CTA with the end
+      of a tile adds up the partial sums. Where such groups leave too many
+      blocks idle, a group is one CTA or cluster with a k-interval of all pairs
+      of tiles. `split_k` is then the number of passes over the k-steps of a
+      tile, rounded to a divisor of their number.
+    - `uneven_split_k`: with `launches` = 1, K-slices are longer for blocks
+      without an extra GEMM1 tile, and begin with hidden units that only such
+      blocks compute.
+    - `dependent`: kernels may start during the tail of the previous one
       (programmatic dependent launch).
 
     Example:
-    `#tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4,
+    `#tile.prefill_schedule<tokens = 512, blocks = 132, split_k = 4, stages = 4,
     group = 16, launches = 1, dependent = true>`
   }];
   let parameters = (ins
     "int64_t":$tokens,
     "int64_t":$blocks,
-    "int64_t":$split,
-    DefaultValuedParameter<"int64_t", "256">:$rows,
+    "int64_t":$splitK,
+    DefaultValuedParameter<"int64_t", "256">:$gemm2_tile_m,
     "int64_t":$stages,
     "int64_t":$group,
     DefaultValuedParameter<"int64_t", "1">:$cluster,
     DefaultValuedParameter<"int64_t", "2">:$launches,
-    DefaultValuedParameter<"bool", "false">:$even,
-    DefaultValuedParameter<"bool", "false">:$unequal,
+    DefaultValuedParameter<"bool", "false">:$streamK,
+    DefaultValuedParameter<"bool", "false">:$unevenSplitK,
     "bool":$dependent
   );
   let hasCustomAssemblyFormat = 1;
@@ -268,11 +259,11 @@ def Tile_DispatchAttr : AttrDef<Tile_Dialect, "Dispatch"> {
     that the op takes. A schedule serves at least as many tokens as its range
     has.
 
-    Example:
-    `#tile.dispatch<8 : #tile.schedule<tokens = 8, blocks = 128, split = 8,
-    weight_stages = 6, token_stages = 8, in_flight = 2, partials = f32, hint =
-    evict_first, dependent = true>, 512 : #tile.prefill_schedule<tokens = 512,
-    blocks = 132, split = 4, stages = 4, group = 16, dependent = true>>`
+    Example: `#tile.dispatch<8 : #tile.schedule<tokens = 8, blocks = 128,
+    split_k = 8, weight_stages = 6, token_stages = 8, max_in_flight = 2,
+    partials = f32, hint = evict_first, dependent = true>, 512 :
+    #tile.prefill_schedule<tokens = 512, blocks = 132, split_k = 4, stages = 4,
+    group = 16, dependent = true>>`
   }];
   let parameters = (ins
     ArrayRefParameter<"int64_t">:$bounds,

@@ -25,7 +25,7 @@ def Tile_AccFenceOp : Tile_Op<"acc.fence", [
   let summary = "Orders register writes before the products that follow";
   let description = [{
     Becomes `wgmma.fence.sync.aligned` as inline assembly with every register
-    tied in and out, so that LLVM can not sink the initialisation of an
+    tied in and out, so that LLVM cannot sink the initialisation of an
     accumulator below it.
 
     Example:

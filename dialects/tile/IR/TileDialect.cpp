@@ -60,110 +60,123 @@ int64_t ScheduleAttr::getSharedBytes() const {
 
 LogicalResult ScheduleAttr::verify(
     function_ref<InFlightDiagnostic()> emitError, int64_t tokens,
-    int64_t blocks, int64_t split, int64_t firstRows, int64_t rows,
-    int64_t weightStages, int64_t tokenStages, int64_t inFlight, int64_t behind,
-    int64_t ahead, int64_t settle, int64_t settleTo, int64_t adders,
-    Type partials, bool polled, bool staged, bool deferred, bool swapped,
-    CachePolicy, bool, int64_t launches) {
+    int64_t blocks, int64_t splitK, int64_t gemm1TileM, int64_t rows,
+    int64_t weightStages, int64_t tokenStages, int64_t maxInFlight,
+    int64_t stragglerInFlight, int64_t l2PrefetchStages,
+    int64_t publishThrottleStages, int64_t publishInFlight, int64_t reducers,
+    Type partials, bool taggedPartials, bool smemEpilogue,
+    bool deferredEpilogue, bool swapAB, CachePolicy, bool, int64_t launches) {
   if (tokens < 8 || tokens > 256 || tokens % 8 != 0)
     return emitError() << "tokens = " << tokens
                        << " is not a multiple of 8 from 8 to 256";
   if (blocks < 1 || blocks > 65535)
     return emitError() << "blocks = " << blocks << " is not from 1 to 65535";
-  if (split < 1 || split > blocks)
-    return emitError() << "split = " << split
+  if (splitK < 1 || splitK > blocks)
+    return emitError() << "split_k = " << splitK
                        << " is not from 1 to blocks = " << blocks;
   if (rows != 128 && rows != 256)
-    return emitError() << "rows = " << rows << " is not 128 or 256";
-  if (swapped && (firstRows < 32 || firstRows > 256 || firstRows % 32 != 0))
-    return emitError() << "first_rows = " << firstRows
-                       << " is not a multiple of 32 from 32 to 256, as swapped "
-                          "wants";
-  if (swapped && (tokens <= 64 || tokens > 128))
-    return emitError() << "swapped is for 72 to 128 tokens, 64 for each of two "
+    return emitError() << "gemm2_tile_m = " << rows << " is not 128 or 256";
+  if (swapAB && (gemm1TileM < 32 || gemm1TileM > 256 || gemm1TileM % 32 != 0))
+    return emitError() << "gemm1_tile_m = " << gemm1TileM
+                       << " is not a multiple of 32 from 32 to 256, as swap_ab "
+                          "requires";
+  if (swapAB && (tokens <= 64 || tokens > 128))
+    return emitError() << "swap_ab is for 72 to 128 tokens, 64 for each of two "
                           "warpgroups, not "
                        << tokens;
-  if (swapped && (staged || deferred || launches != 1))
-    return emitError() << "swapped wants launches = 1 and neither staged nor "
-                          "deferred, not launches = "
-                       << launches << (staged ? ", staged" : "")
-                       << (deferred ? ", deferred" : "");
-  if (!swapped && firstRows != 128 && firstRows != 192 && firstRows != 256)
-    return emitError() << "first_rows = " << firstRows
+  if (swapAB && (smemEpilogue || deferredEpilogue || launches != 1))
+    return emitError()
+           << "swap_ab requires launches = 1 and neither smem_epilogue nor "
+              "deferred_epilogue, not launches = "
+           << launches << (smemEpilogue ? ", smem_epilogue" : "")
+           << (deferredEpilogue ? ", deferred_epilogue" : "");
+  if (!swapAB && gemm1TileM != 128 && gemm1TileM != 192 && gemm1TileM != 256)
+    return emitError() << "gemm1_tile_m = " << gemm1TileM
                        << " is not 128, 192 or 256";
-  if (firstRows < 256 && rows != 128)
-    return emitError() << "first_rows = " << firstRows
-                       << " wants rows = 128, not " << rows;
+  if (gemm1TileM < 256 && rows != 128)
+    return emitError() << "gemm1_tile_m = " << gemm1TileM
+                       << " requires gemm2_tile_m = 128, not " << rows;
   // A thread has tokens / 2 sums for each 64 rows of its warpgroup.
-  if (tokens > 128 && firstRows != 128)
+  if (tokens > 128 && gemm1TileM != 128)
     return emitError() << "tokens = " << tokens
-                       << " wants first_rows = 128, not " << firstRows;
+                       << " requires gemm1_tile_m = 128, not " << gemm1TileM;
   // Each warpgroup takes whole groups of eight of half of the tokens.
-  bool quarters = firstRows == 192 && !swapped;
-  if (quarters && (!staged || tokens % 16 != 0 || launches != 1))
-    return emitError() << "first_rows = 192 wants staged, a multiple of 16 "
-                          "tokens and launches = 1, not "
-                       << tokens << " and " << launches;
-  if (deferred && (!staged || firstRows != 128))
-    return emitError() << "deferred wants staged and first_rows = 128, not "
-                       << firstRows;
+  bool quarters = gemm1TileM == 192 && !swapAB;
+  if (quarters && (!smemEpilogue || tokens % 16 != 0 || launches != 1))
+    return emitError()
+           << "gemm1_tile_m = 192 requires smem_epilogue, a multiple of 16 "
+              "tokens and launches = 1, not "
+           << tokens << " and " << launches;
+  if (deferredEpilogue && (!smemEpilogue || gemm1TileM != 128))
+    return emitError() << "deferred_epilogue requires smem_epilogue and "
+                          "gemm1_tile_m = 128, not "
+                       << gemm1TileM;
   if (weightStages < 2 || weightStages > 64 || tokenStages < 2 ||
       tokenStages > 64)
     return emitError() << "weight_stages = " << weightStages
                        << ", token_stages = " << tokenStages
                        << ": a ring has 2 to 64 stages";
-  if (inFlight < 0 || inFlight > weightStages)
-    return emitError() << "in_flight = " << inFlight
+  if (maxInFlight < 0 || maxInFlight > weightStages)
+    return emitError() << "max_in_flight = " << maxInFlight
                        << " is not from 0 to weight_stages = " << weightStages;
-  if (behind != 0 &&
-      (inFlight == 0 || behind <= inFlight || behind > weightStages))
-    return emitError() << "behind = " << behind
-                       << " is not more than in_flight = " << inFlight
+  if (stragglerInFlight != 0 &&
+      (maxInFlight == 0 || stragglerInFlight <= maxInFlight ||
+       stragglerInFlight > weightStages))
+    return emitError() << "straggler_in_flight = " << stragglerInFlight
+                       << " is not more than max_in_flight = " << maxInFlight
                        << ", from 1, and at most weight_stages = "
                        << weightStages;
-  if (ahead < 0 || ahead > 64)
-    return emitError() << "ahead = " << ahead << " is not from 0 to 64";
+  if (l2PrefetchStages < 0 || l2PrefetchStages > 64)
+    return emitError() << "l2_prefetch_stages = " << l2PrefetchStages
+                       << " is not from 0 to 64";
   if (launches != 1 && launches != 2)
     return emitError() << "launches = " << launches << " is not 1 or 2";
-  if (settle < 0 || settle > 64)
-    return emitError() << "settle = " << settle << " is not from 0 to 64";
-  if (settle > 0 && inFlight < 2)
-    return emitError() << "settle wants in_flight = 2 or more, not "
-                       << inFlight;
-  if (settle > 0 && (deferred || launches != 1))
-    return emitError() << "settle is for one launch that is not deferred";
-  if (settleTo < 0 || settleTo > std::max<int64_t>(inFlight - 1, 0) ||
-      (settleTo > 0 && settle == 0))
-    return emitError() << "settle_to = " << settleTo
-                       << " is not less than in_flight = " << inFlight
-                       << ", of settle = " << settle << " stages";
-  if (adders < 0 || adders > split)
-    return emitError() << "adders = " << adders
-                       << " is not from 0 to split = " << split;
-  if (deferred && tokens > kMaxDeferredTokens)
-    return emitError() << "deferred is for at most " << kMaxDeferredTokens
-                       << " tokens, not " << tokens;
-  if (deferred && launches != 1)
-    return emitError() << "deferred wants launches = 1, not " << launches;
+  if (publishThrottleStages < 0 || publishThrottleStages > 64)
+    return emitError() << "publish_throttle_stages = " << publishThrottleStages
+                       << " is not from 0 to 64";
+  if (publishThrottleStages > 0 && maxInFlight < 2)
+    return emitError()
+           << "publish_throttle_stages requires max_in_flight = 2 or more, not "
+           << maxInFlight;
+  if (publishThrottleStages > 0 && (deferredEpilogue || launches != 1))
+    return emitError() << "publish_throttle_stages is for one launch that is "
+                          "not deferred_epilogue";
+  if (publishInFlight < 0 ||
+      publishInFlight > std::max<int64_t>(maxInFlight - 1, 0) ||
+      (publishInFlight > 0 && publishThrottleStages == 0))
+    return emitError() << "publish_in_flight = " << publishInFlight
+                       << " is not less than max_in_flight = " << maxInFlight
+                       << ", of publish_throttle_stages = "
+                       << publishThrottleStages << " stages";
+  if (reducers < 0 || reducers > splitK)
+    return emitError() << "reducers = " << reducers
+                       << " is not from 0 to split_k = " << splitK;
+  if (deferredEpilogue && tokens > kMaxDeferredTokens)
+    return emitError() << "deferred_epilogue is for at most "
+                       << kMaxDeferredTokens << " tokens, not " << tokens;
+  if (deferredEpilogue && launches != 1)
+    return emitError() << "deferred_epilogue requires launches = 1, not "
+                       << launches;
   // A stage of 128 rows takes two token stages, and one group of products
   // stays in flight.
-  if (rows == 128 && firstRows == 256 && tokenStages < 3)
+  if (rows == 128 && gemm1TileM == 256 && tokenStages < 3)
     return emitError() << "token_stages = " << tokenStages
-                       << " is less than the 3 that rows = 128 takes";
+                       << " is less than the 3 that gemm2_tile_m = 128 takes";
   // A k-step takes two stages, and one group of products stays in flight.
   if (quarters && weightStages < 4)
     return emitError() << "weight_stages = " << weightStages
-                       << " is less than the 4 that first_rows = 192 takes";
+                       << " is less than the 4 that gemm1_tile_m = 192 takes";
   if (!partials || !(partials.isF32() || partials.isBF16()))
     return emitError() << "partials = " << partials << " is not f32 or bf16";
-  if (polled && !partials.isF32())
-    return emitError() << "polled wants partials = f32, not " << partials;
+  if (taggedPartials && !partials.isF32())
+    return emitError() << "tagged_partials requires partials = f32, not "
+                       << partials;
   // Mbarriers and reduction scratch are static shared memory beside the rings.
-  int64_t stageRows = swapped            ? std::max<int64_t>(firstRows, 128)
-                      : firstRows == 256 ? 256
-                                         : 128;
-  int64_t bytes =
-      weightStages * stageRows * 128 + (tokenStages + deferred) * tokens * 128;
+  int64_t stageRows = swapAB              ? std::max<int64_t>(gemm1TileM, 128)
+                      : gemm1TileM == 256 ? 256
+                                          : 128;
+  int64_t bytes = weightStages * stageRows * 128 +
+                  (tokenStages + deferredEpilogue) * tokens * 128;
   if (bytes > kMaxSharedBytes - 2048)
     return emitError() << "rings of " << bytes << " bytes do not fit into the "
                        << kMaxSharedBytes - 2048
@@ -173,10 +186,10 @@ LogicalResult ScheduleAttr::verify(
 
 LogicalResult
 PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                            int64_t tokens, int64_t blocks, int64_t split,
+                            int64_t tokens, int64_t blocks, int64_t splitK,
                             int64_t rows, int64_t stages, int64_t group,
-                            int64_t cluster, int64_t launches, bool even,
-                            bool unequal, bool dependent) {
+                            int64_t cluster, int64_t launches, bool streamK,
+                            bool unevenSplitK, bool dependent) {
   if (tokens < 1 || tokens > kMaxPrefillTokens)
     return emitError() << "tokens = " << tokens << " is not from 1 to "
                        << kMaxPrefillTokens;
@@ -186,10 +199,10 @@ PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "blocks = " << blocks
                        << " is not a multiple of cluster = " << cluster
                        << " from 1 to 65535";
-  if (split < 1 || split > 16)
-    return emitError() << "split = " << split << " is not from 1 to 16";
+  if (splitK < 1 || splitK > 16)
+    return emitError() << "split_k = " << splitK << " is not from 1 to 16";
   if (rows != 128 && rows != 256)
-    return emitError() << "rows = " << rows << " is not 128 or 256";
+    return emitError() << "gemm2_tile_m = " << rows << " is not 128 or 256";
   // Mbarriers are static shared memory beside the ring.
   int64_t most = (kMaxSharedBytes - 2048) / ((128 + 256) * 128);
   if (stages < 2 || stages > most)
@@ -199,14 +212,16 @@ PrefillScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (launches != 1 && launches != 2)
     return emitError() << "launches = " << launches << " is not 1 or 2";
   if (launches == 1 && rows != 256)
-    return emitError() << "launches = 1 needs rows = 256, not " << rows;
-  if (even && launches != 1)
-    return emitError() << "even = true needs launches = 1, not " << launches;
-  if (unequal && (launches != 1 || split == 1 || cluster != 1 || even))
-    return emitError() << "unequal = true needs launches = 1, split > 1, "
-                          "cluster = 1 and even = false, not "
-                       << launches << ", " << split << ", " << cluster
-                       << " and " << (even ? "true" : "false");
+    return emitError() << "launches = 1 needs gemm2_tile_m = 256, not " << rows;
+  if (streamK && launches != 1)
+    return emitError() << "stream_k = true needs launches = 1, not "
+                       << launches;
+  if (unevenSplitK && (launches != 1 || splitK == 1 || cluster != 1 || streamK))
+    return emitError()
+           << "uneven_split_k = true needs launches = 1, split > 1, "
+              "cluster = 1 and stream_k = false, not "
+           << launches << ", " << splitK << ", " << cluster << " and "
+           << (streamK ? "true" : "false");
   return success();
 }
 

@@ -16,7 +16,7 @@ def Tile_Dialect : Dialect {
     What a warp-specialised kernel for sm_90a does, one op for each thing a
     person would name when explaining the schedule: rings of stages in shared
     memory, bulk and tensor copies into a stage, matrix products on named
-    accumulators, words on which blocks of one grid meet, roles of warps.
+    accumulators, semaphores on which blocks of one grid meet, roles of warps.
     Index arithmetic, control flow and epilogue math are upstream ops (arith,
     math, scf) between them.
 
@@ -35,11 +35,11 @@ def Tile_Dialect : Dialect {
     register, so that fences and waits can tie them: LLVM treats register
     arithmetic as pure and would move it across a fence that does not.
 
-    **Between blocks.** Words count arrivals and are never reset. Every launch
-    has an epoch, taken from a ticket that each block draws once; a word that
-    gets `n` arrivals per launch is complete in epoch `e` when it has reached
-    `(e + 1) * n`. The waiter need not be one of the arrivers, nothing depends
-    on the host, and a captured launch can be replayed.
+    **Between blocks.** Semaphores count arrivals and are never reset. Every
+    launch has an epoch, taken from a ticket that each block draws once; a
+    semaphore that gets `n` arrivals per launch is complete in epoch `e` when it
+    has reached `(e + 1) * n`. The waiter need not be one of the arrivers,
+    nothing depends on the host, and a captured launch can be replayed.
 
     **Attributes of other ops.** `tile.schedule` on a fused op is its schedule,
     `tile.rolled` on an `scf.for` keeps the loop one in PTX. Other names that

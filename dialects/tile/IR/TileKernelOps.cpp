@@ -1,4 +1,5 @@
-//===- TileKernelOps.cpp - Kernels, roles and words -----------------------===//
+//===- TileKernelOps.cpp - Kernels, roles and semaphores
+//-----------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -348,7 +349,7 @@ LogicalResult SpecializeOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// Barriers and words
+// Barriers and semaphores
 //===----------------------------------------------------------------------===//
 
 static LogicalResult verifyBarrier(Operation *op, int64_t id,
@@ -370,12 +371,12 @@ LogicalResult BarrierArriveOp::verify() {
   return verifyBarrier(*this, getId(), getThreads());
 }
 
-/// Words live in global memory and are 32 bits wide.
-static LogicalResult verifyWords(Operation *op, BufferType words) {
-  if (words.getElementType().isInteger(32) &&
-      words.getMemory() == Memory::Global)
+/// Semaphores live in global memory and are 32 bits wide.
+static LogicalResult verifyWords(Operation *op, BufferType semaphores) {
+  if (semaphores.getElementType().isInteger(32) &&
+      semaphores.getMemory() == Memory::Global)
     return success();
-  return op->emitOpError() << "has words in " << words
+  return op->emitOpError() << "has words in " << semaphores
                            << ": expected !tile.buffer<i32>";
 }
 
@@ -383,14 +384,14 @@ LogicalResult EpochOp::verify() {
   if (getBlocks() < 1 || getBlocks() > 65535)
     return emitOpError() << "has " << static_cast<int64_t>(getBlocks())
                          << " blocks: expected 1 to 65535";
-  return verifyWords(*this, getWords().getType());
+  return verifyWords(*this, getSemaphores().getType());
 }
 
-LogicalResult WordOp::verify() {
-  return verifyWords(*this, getWords().getType());
+LogicalResult SemaphoreOp::verify() {
+  return verifyWords(*this, getSemaphores().getType());
 }
 
-LogicalResult WordMeetOp::verify() {
+LogicalResult SemaphoreMeetOp::verify() {
   if (static_cast<int64_t>(getArrivals()) < 1)
     return emitOpError() << "has " << static_cast<int64_t>(getArrivals())
                          << " arrivals: expected 1 or more";

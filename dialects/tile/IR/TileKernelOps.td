@@ -25,7 +25,7 @@ def Tile_KernelOp : Tile_Op<"kernel", [
     Lies in a `gpu.module`. `blocks` and `threads` are the launch shape,
     `shared_bytes` the dynamic shared memory that the rings use. `cooperative`
     says that all blocks must be resident at the same time. `cluster(n)` makes
-    clusters of n neighbouring blocks. Arguments are buffers, tensor maps, i32
+    clusters of n neighboring blocks. Arguments are buffers, tensor maps, i32
     and f32.
 
     Becomes `.entry` with `.reqntid threads` and `.minnctapersm 1`, a cluster
@@ -280,102 +280,102 @@ def Tile_EpochOp : Tile_Op<"epoch", [MemoryEffects<[MemRead, MemWrite]>]> {
 
     Becomes `atom.global.add.u64` and a division.
 
-    Example: `%e = tile.epoch %words blocks(128) : !tile.buffer<i32>`
+    Example: `%e = tile.epoch %semaphores blocks(128) : !tile.buffer<i32>`
   }];
-  let arguments = (ins Tile_Buffer:$words, I64Attr:$blocks);
+  let arguments = (ins Tile_Buffer:$semaphores, I64Attr:$blocks);
   let results = (outs I32:$epoch);
   let assemblyFormat = [{
-    $words `blocks` `(` $blocks `)` attr-dict `:` qualified(type($words))
+    $semaphores `blocks` `(` $blocks `)` attr-dict `:` qualified(type($semaphores))
   }];
   let hasVerifier = 1;
 }
 
-def Tile_WordOp : Tile_Op<"word", [Pure]> {
-  let summary = "The i-th word of a buffer of words";
+def Tile_SemaphoreOp : Tile_Op<"semaphore", [Pure]> {
+  let summary = "The i-th semaphore of a buffer of semaphores";
   let description = [{
-    Words are 128 bytes apart. Line 0 belongs to the ticket of `tile.epoch`,
-    word i is in line i + 1.
+    Semaphores are 128 bytes apart. Line 0 belongs to the ticket of
+    `tile.epoch`, semaphore i is in line i + 1.
 
-    Example: `%w = tile.word %words[%i] : !tile.buffer<i32>`
+    Example: `%w = tile.semaphore %semaphores[%i] : !tile.buffer<i32>`
   }];
-  let arguments = (ins Tile_Buffer:$words, I32:$index);
-  let results = (outs Tile_Word:$word);
+  let arguments = (ins Tile_Buffer:$semaphores, I32:$index);
+  let results = (outs Tile_Semaphore:$semaphore);
   let assemblyFormat = [{
-    $words `[` $index `]` attr-dict `:` qualified(type($words))
+    $semaphores `[` $index `]` attr-dict `:` qualified(type($semaphores))
   }];
   let hasVerifier = 1;
 }
 
-def Tile_WordArriveOp : Tile_Op<"word.arrive", [
+def Tile_SemaphoreArriveOp : Tile_Op<"semaphore.arrive", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Adds one arrival to a word";
+  let summary = "Adds one arrival to a semaphore";
   let description = [{
     Everything the thread wrote before is visible to whoever sees the arrival.
-    A `relaxed` arrival orders nothing: it is for words that only say when
+    A `relaxed` arrival orders nothing: it is for semaphores that only say when
     something should begin, and does not wait for what is in flight.
 
     Becomes `red.release.gpu.global.add.u32`, or `red.relaxed...`, as inline
     PTX: LLVM 22 drops the ordering of `atomicrmw` on this target.
 
-    Example: `tile.word.arrive %w`
+    Example: `tile.semaphore.arrive %w`
   }];
-  let arguments = (ins Tile_Word:$word, UnitAttr:$relaxed);
-  let assemblyFormat = "$word attr-dict";
+  let arguments = (ins Tile_Semaphore:$semaphore, UnitAttr:$relaxed);
+  let assemblyFormat = "$semaphore attr-dict";
 }
 
-def Tile_WordCountOp : Tile_Op<"word.count", [
+def Tile_SemaphoreCountOp : Tile_Op<"semaphore.count", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Adds one arrival to a word and returns how many there were";
+  let summary = "Adds one arrival to a semaphore and returns how many there were";
   let description = [{
-    The arrival is relaxed, and nobody waits for it: the word says how far
+    The arrival is relaxed, and nobody waits for it: the semaphore says how far
     others are. It counts in 64 bits, of which no number of launches is too
     many, and is not used by other ops.
 
     Becomes `atom.relaxed.gpu.global.add.u64`.
 
-    Example: `%n = tile.word.count %w`
+    Example: `%n = tile.semaphore.count %w`
   }];
-  let arguments = (ins Tile_Word:$word);
+  let arguments = (ins Tile_Semaphore:$semaphore);
   let results = (outs I64:$count);
-  let assemblyFormat = "$word attr-dict";
+  let assemblyFormat = "$semaphore attr-dict";
 }
 
-def Tile_WordWaitOp : Tile_Op<"word.wait", [
+def Tile_SemaphoreWaitOp : Tile_Op<"semaphore.wait", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Waits until a word is complete";
+  let summary = "Waits until a semaphore is complete";
   let description = [{
-    Waits until the word has reached `(epoch + 1) * arrivals`, compared modulo
-    2^32. A `relaxed` wait orders nothing: it is for words that only say when
-    something should begin.
+    Waits until the semaphore has reached `(epoch + 1) * arrivals`, compared
+    modulo 2^32. A `relaxed` wait orders nothing: it is for semaphores that only
+    say when something should begin.
 
     Becomes a loop around `ld.acquire.gpu.global.b32`, or `ld.relaxed...`.
 
-    Example: `tile.word.wait %w epoch(%e) arrivals(%n)`
+    Example: `tile.semaphore.wait %w epoch(%e) arrivals(%n)`
   }];
   let arguments = (ins
-    Tile_Word:$word, I32:$epoch, I32:$arrivals, UnitAttr:$relaxed
+    Tile_Semaphore:$semaphore, I32:$epoch, I32:$arrivals, UnitAttr:$relaxed
   );
   let assemblyFormat = [{
-    $word `epoch` `(` $epoch `)` `arrivals` `(` $arrivals `)` attr-dict
+    $semaphore `epoch` `(` $epoch `)` `arrivals` `(` $arrivals `)` attr-dict
   }];
 }
 
-def Tile_WordMeetOp : Tile_Op<"word.meet", [
+def Tile_SemaphoreMeetOp : Tile_Op<"semaphore.meet", [
     MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "Arrives at a word and waits for the others";
+  let summary = "Arrives at a semaphore and waits for the others";
   let description = [{
-    `arrivals` threads meet at a word again and again, each at most once a
-    meeting. Unlike `tile.word.wait` it needs no epoch, so that a word may be
-    left out of a launch; the waiter is always an arriver. The word counts in
-    64 bits and is not used by other ops.
+    `arrivals` threads meet at a semaphore again and again, each at most once a
+    meeting. Unlike `tile.semaphore.wait` it needs no epoch, so that a semaphore
+    may be left out of a launch; the waiter is always an arriver. The semaphore
+    counts in 64 bits and is not used by other ops.
 
     Becomes `atom.acq_rel.gpu.global.add.u64` and a loop around
     `ld.acquire.gpu.global.b64`.
 
-    Example: `tile.word.meet %w arrivals(4)`
+    Example: `tile.semaphore.meet %w arrivals(4)`
   }];
-  let arguments = (ins Tile_Word:$word, I64Attr:$arrivals);
-  let assemblyFormat = "$word `arrivals` `(` $arrivals `)` attr-dict";
+  let arguments = (ins Tile_Semaphore:$semaphore, I64Attr:$arrivals);
+  let assemblyFormat = "$semaphore `arrivals` `(` $arrivals `)` attr-dict";
   let hasVerifier = 1;
 }
 

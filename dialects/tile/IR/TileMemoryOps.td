@@ -301,15 +301,15 @@ def Tile_CollectOp : Tile_Op<"collect", [
     SameVariadicOperandSize, MemoryEffects<[MemRead]>]> {
   let summary = "Waits for vectors that other blocks store";
   let description = [{
-    Loads a vector of f32 at each index until every word of those whose
+    Loads a vector of f32 at each index until every semaphore of those whose
     condition holds has the mark of this epoch in its lowest bit. Each has one
     writer, which stores it as `polled` and marked (`tile.mark`) in every
     launch. Vectors whose condition does not hold are not waited for; their
     values mean nothing. The others have 0 for the mark.
 
-    All loads are on their way at the same time. Nothing is ordered by this
+    All loads are in flight at the same time. Nothing is ordered by this
     but the vectors themselves, which is what makes it cheap: a release would
-    wait for all that is on its way to the multiprocessor.
+    wait for all that is in flight to the multiprocessor.
 
     Becomes `ld.volatile.global` in a loop.
 

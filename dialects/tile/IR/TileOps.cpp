@@ -12,17 +12,17 @@
 using namespace mlir;
 using namespace tile;
 
-/// An enumerator as a bare word.
+/// An enumerator as a bare semaphore.
 template <typename AttrT>
 static ParseResult parseKeyword(OpAsmParser &parser, AttrT &attr) {
-  StringRef word;
+  StringRef semaphore;
   SMLoc loc = parser.getCurrentLocation();
-  if (parser.parseKeyword(&word))
+  if (parser.parseKeyword(&semaphore))
     return failure();
   using Enum = decltype(std::declval<AttrT>().getValue());
-  std::optional<Enum> value = symbolizeEnum<Enum>(word);
+  std::optional<Enum> value = symbolizeEnum<Enum>(semaphore);
   if (!value)
-    return parser.emitError(loc, "unknown word '") << word << "'";
+    return parser.emitError(loc, "unknown word '") << semaphore << "'";
   attr = AttrT::get(parser.getContext(), *value);
   return success();
 }

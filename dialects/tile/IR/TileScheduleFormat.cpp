@@ -145,32 +145,33 @@ private:
 };
 
 struct DecodeFields {
-  int64_t tokens, blocks, split, firstRows, rows, weightStages, tokenStages;
-  int64_t inFlight, behind, ahead, settle, settleTo, adders, launches;
+  int64_t tokens, blocks, splitK, gemm1TileM, rows, weightStages, tokenStages;
+  int64_t maxInFlight, stragglerInFlight, l2PrefetchStages,
+      publishThrottleStages, publishInFlight, reducers, launches;
   Type partials;
-  bool polled, staged, deferred, swapped, dependent;
+  bool taggedPartials, smemEpilogue, deferredEpilogue, swapAB, dependent;
   CachePolicy hint;
 
   template <typename Visitor>
   void visit(Visitor &&visit) {
     visit("tokens", tokens);
     visit("blocks", blocks);
-    visit("split", split);
-    visit("first_rows", firstRows, int64_t(256));
-    visit("rows", rows, int64_t(256));
+    visit("split_k", splitK);
+    visit("gemm1_tile_m", gemm1TileM, int64_t(256));
+    visit("gemm2_tile_m", rows, int64_t(256));
     visit("weight_stages", weightStages);
     visit("token_stages", tokenStages);
-    visit("in_flight", inFlight);
-    visit("behind", behind, int64_t(0));
-    visit("ahead", ahead, int64_t(0));
-    visit("settle", settle, int64_t(0));
-    visit("settle_to", settleTo, int64_t(0));
-    visit("adders", adders, int64_t(0));
+    visit("max_in_flight", maxInFlight);
+    visit("straggler_in_flight", stragglerInFlight, int64_t(0));
+    visit("l2_prefetch_stages", l2PrefetchStages, int64_t(0));
+    visit("publish_throttle_stages", publishThrottleStages, int64_t(0));
+    visit("publish_in_flight", publishInFlight, int64_t(0));
+    visit("reducers", reducers, int64_t(0));
     visit("partials", partials);
-    visit("polled", polled, false);
-    visit("staged", staged, false);
-    visit("deferred", deferred, false);
-    visit("swapped", swapped, false);
+    visit("tagged_partials", taggedPartials, false);
+    visit("smem_epilogue", smemEpilogue, false);
+    visit("deferred_epilogue", deferredEpilogue, false);
+    visit("swap_ab", swapAB, false);
     visit("hint", hint);
     visit("dependent", dependent);
     visit("launches", launches, int64_t(1));
@@ -178,21 +179,21 @@ struct DecodeFields {
 };
 
 struct PrefillFields {
-  int64_t tokens, blocks, split, rows, stages, group, cluster, launches;
-  bool even, unequal, dependent;
+  int64_t tokens, blocks, splitK, rows, stages, group, cluster, launches;
+  bool streamK, unevenSplitK, dependent;
 
   template <typename Visitor>
   void visit(Visitor &&visit) {
     visit("tokens", tokens);
     visit("blocks", blocks);
-    visit("split", split);
-    visit("rows", rows, int64_t(256));
+    visit("split_k", splitK);
+    visit("gemm2_tile_m", rows, int64_t(256));
     visit("stages", stages);
     visit("group", group);
     visit("cluster", cluster, int64_t(1));
     visit("launches", launches, int64_t(2));
-    visit("even", even, false);
-    visit("unequal", unequal, false);
+    visit("stream_k", streamK, false);
+    visit("uneven_split_k", unevenSplitK, false);
     visit("dependent", dependent);
   }
 };
@@ -223,18 +224,34 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   if (parseFields(parser, "#tile.schedule", f))
     return {};
   return parser.getChecked<ScheduleAttr>(
-      loc, parser.getContext(), f.tokens, f.blocks, f.split, f.firstRows,
-      f.rows, f.weightStages, f.tokenStages, f.inFlight, f.behind, f.ahead,
-      f.settle, f.settleTo, f.adders, f.partials, f.polled, f.staged,
-      f.deferred, f.swapped, f.hint, f.dependent, f.launches);
+      loc, parser.getContext(), f.tokens, f.blocks, f.splitK, f.gemm1TileM,
+      f.rows, f.weightStages, f.tokenStages, f.maxInFlight, f.stragglerInFlight,
+      f.l2PrefetchStages, f.publishThrottleStages, f.publishInFlight,
+      f.reducers, f.partials, f.taggedPartials, f.smemEpilogue,
+      f.deferredEpilogue, f.swapAB, f.hint, f.dependent, f.launches);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
-  DecodeFields{getTokens(), getBlocks(),       getSplit(),       getFirstRows(),
-               getRows(),   getWeightStages(), getTokenStages(), getInFlight(),
-               getBehind(), getAhead(),        getSettle(),      getSettleTo(),
-               getAdders(), getLaunches(),     getPartials(),    getPolled(),
-               getStaged(), getDeferred(),     getSwapped(),     getDependent(),
+  DecodeFields{getTokens(),
+               getBlocks(),
+               getSplitK(),
+               getGemm1TileM(),
+               getGemm2TileM(),
+               getWeightStages(),
+               getTokenStages(),
+               getMaxInFlight(),
+               getStragglerInFlight(),
+               getL2PrefetchStages(),
+               getPublishThrottleStages(),
+               getPublishInFlight(),
+               getReducers(),
+               getLaunches(),
+               getPartials(),
+               getTaggedPartials(),
+               getSmemEpilogue(),
+               getDeferredEpilogue(),
+               getSwapAB(),
+               getDependent(),
                getHint()}
       .visit(FieldsPrinter(printer));
 }
@@ -245,14 +262,14 @@ Attribute PrefillScheduleAttr::parse(AsmParser &parser, Type) {
   if (parseFields(parser, "#tile.prefill_schedule", f))
     return {};
   return parser.getChecked<PrefillScheduleAttr>(
-      loc, parser.getContext(), f.tokens, f.blocks, f.split, f.rows, f.stages,
-      f.group, f.cluster, f.launches, f.even, f.unequal, f.dependent);
+      loc, parser.getContext(), f.tokens, f.blocks, f.splitK, f.rows, f.stages,
+      f.group, f.cluster, f.launches, f.streamK, f.unevenSplitK, f.dependent);
 }
 
 void PrefillScheduleAttr::print(AsmPrinter &printer) const {
-  PrefillFields{getTokens(), getBlocks(),  getSplit(),    getRows(),
-                getStages(), getGroup(),   getCluster(),  getLaunches(),
-                getEven(),   getUnequal(), getDependent()}
+  PrefillFields{getTokens(),  getBlocks(),       getSplitK(),   getGemm2TileM(),
+                getStages(),  getGroup(),        getCluster(),  getLaunches(),
+                getStreamK(), getUnevenSplitK(), getDependent()}
       .visit(FieldsPrinter(printer));
 }
 

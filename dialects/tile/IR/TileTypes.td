@@ -93,10 +93,10 @@ def Tile_Acc : Tile_Type<"Acc", "acc"> {
   }];
 }
 
-def Tile_Word : Tile_Type<"Word", "word"> {
-  let summary = "word in global memory that counts arrivals";
+def Tile_Semaphore : Tile_Type<"Semaphore", "semaphore"> {
+  let summary = "semaphore in global memory that counts arrivals";
   let description = [{
-    A word has a 128-byte line of its own. Lowered to a pointer.
+    A semaphore has a 128-byte line of its own. Lowered to a pointer.
   }];
 }
 

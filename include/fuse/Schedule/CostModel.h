@@ -15,7 +15,7 @@ namespace fuse {
 /// half ones.
 constexpr int64_t kWholeTokens = 64;
 
-/// From more than so many on, the last product and the meetings are most of
+/// From more than so many on, GEMM2 and the meetings are most of
 /// what memory does not hide.
 constexpr int64_t kManyTokens = 96;
 
@@ -31,7 +31,7 @@ struct GpuModel {
   /// Bytes per microsecond between L2 and the multiprocessors: of copies, and
   /// of the loads and stores of threads.
   double copyRate = 1.15e7, l2Rate = 7.0e6;
-  /// Microseconds for a meeting of blocks on a word.
+  /// Microseconds for a meeting of blocks on a semaphore.
   double meeting = 1.5;
   /// Microseconds that each tile more to wait for takes, and each range whose
   /// sums are added.
@@ -39,11 +39,11 @@ struct GpuModel {
   /// Microseconds for each block with a half tile more than the others, for
   /// which those wait: with 65 to 96 tokens half as many.
   double longWait = 0.1;
-  /// Part of the last product's tensor time that weights do not hide.
+  /// Part of GEMM2's tensor time that weights do not hide.
   double exposed = 0.3;
   /// The same where blocks with a tile more come to their units last.
   double lateExposed = 0.43;
-  /// The same where tokens are the left operand of the first product, which
+  /// The same where tokens are the left operand of GEMM1, which
   /// memory is ahead of.
   double swappedExposed = 2.2;
   /// Cycles of a multiprocessor for the activation of a hidden unit and token.
@@ -53,12 +53,12 @@ struct GpuModel {
 };
 
 /// Microseconds that the kernel of `schedule` takes, launch not included.
-double estimateDecode(const DecodeProblem &problem, tile::ScheduleAttr schedule,
+double estimateDecode(const MlpProblem &problem, tile::ScheduleAttr schedule,
                       const GpuModel &gpu);
 
 /// Whether whole tiles, of which half ones are more than multiprocessors, are
-/// too few to keep memory busy with two stages on their way to each.
-bool leavesIdle(const DecodeProblem &problem, const DecodeTiling &tiling,
+/// too few to keep memory busy with two stages in flight to each.
+bool leavesIdle(const MlpProblem &problem, const DecodeTiling &tiling,
                 const GpuModel &gpu);
 
 } // namespace fuse

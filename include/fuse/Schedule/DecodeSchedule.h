@@ -13,11 +13,11 @@ namespace fuse {
 
 /// The schedule with the smallest estimate for up to `tokens` tokens, or null
 /// when the blocks of none are all resident, or for more tokens than the
-/// kernel has. With `firstRows`, of those with tiles of so many rows of the
-/// first product, or with 0 of those with tokens on the left.
+/// kernel has. With `gemm1TileM`, of those with tiles of so many rows of the
+/// GEMM1, or with 0 of those with tokens on the left.
 tile::ScheduleAttr
-selectDecode(const DecodeProblem &problem, int64_t tokens, const GpuModel &gpu,
-             std::optional<int64_t> firstRows = std::nullopt);
+selectDecode(const MlpProblem &problem, int64_t tokens, const GpuModel &gpu,
+             std::optional<int64_t> gemm1TileM = std::nullopt);
 
 } // namespace fuse
 

@@ -18,17 +18,17 @@ constexpr int64_t kTokenTile = 128;
 /// under one k-step.
 constexpr int64_t kQuarters = 4;
 
-/// Fewest k-steps of a tile that a team has: its first ones hide the epilogue
-/// of the first product.
-constexpr int64_t kLeastStretch = 4;
-/// Fewest k-steps of a stretch that is dealt out: what is left of them when a
-/// bound moves to the bound of a tile is no less than kLeastStretch.
-constexpr int64_t kLeastDealt = 2 * kLeastStretch;
+/// Fewest k-steps of a tile that a CTA group has: its first ones hide the
+/// epilogue of GEMM1.
+constexpr int64_t kLeastInterval = 4;
+/// Fewest k-steps of a k-interval that is dealt out: what is left of them when
+/// a bound moves to the bound of a tile is no less than kLeastStretch.
+constexpr int64_t kLeastDealt = 2 * kLeastInterval;
 /// k-steps that take as long as adding up the sums of others, where a block
 /// leaves sums and adds some.
 constexpr int64_t kSumSteps = 10;
-/// With fewer token tiles than that, stretches of single blocks, which share
-/// less of what they fetch than teams, have to save one k-step of so many.
+/// With fewer token tiles than that, k-intervals of single blocks, which share
+/// less of what they fetch than CTA groups, have to save one k-step of so many.
 constexpr int64_t kLeastScattered = 16, kScatterGain = 20;
 
 /// How a schedule cuts one product of a problem: tiles of 128 tokens by some
@@ -39,16 +39,16 @@ struct PrefillProduct {
   /// Tiles of weights side by side, and those of their packing.
   int64_t tiles, packedTiles;
   /// k-steps, most k-steps of a range, and ranges. Those take k-steps in turn:
-  /// what the first product writes last, all of them need late.
+  /// what GEMM1 writes last, all of them need late.
   int64_t steps, stepsPerRange, ranges;
   int64_t cluster;
-  /// Whether teams of blocks have stretches instead, and in how many passes
-  /// they go through the k-steps of a tile.
-  bool isEven = false;
+  /// Whether CTA groups of blocks have k-intervals instead, and in how many
+  /// passes they go through the k-steps of a tile.
+  bool isStreamK = false;
   int64_t passes = 1;
   /// Whether ranges are longer where their blocks have a tile less of the first
   /// product.
-  bool isUnequal = false;
+  bool isUnevenSplitK = false;
   /// First k-steps of a tile that shadow the epilogue of the tile before.
   int64_t shadows = 0;
 
@@ -62,26 +62,28 @@ struct PrefillProduct {
   int64_t getStageBytes() const { return (kTokenTile + rows) * 128; }
   int64_t getLeastSteps() const {
     int64_t least = steps / ranges;
-    return isEven || isUnequal ? std::min(kLeastStretch, least) : least;
+    return isStreamK || isUnevenSplitK ? std::min(kLeastInterval, least)
+                                       : least;
   }
   /// k-steps that some ranges may have more than the others, all together: each
   /// keeps those that hide an epilogue.
   int64_t getMostLead() const {
-    return std::max<int64_t>(0, steps - kLeastStretch * ranges);
+    return std::max<int64_t>(0, steps - kLeastInterval * ranges);
   }
 };
 
 struct PrefillTiling : ProductTiling {
-  PrefillTiling(const DecodeProblem &problem,
-                tile::PrefillScheduleAttr schedule);
+  PrefillTiling(const MlpProblem &problem, tile::PrefillScheduleAttr schedule);
 
-  /// What became of `split`: two that make the same are one schedule.
-  int64_t getSplit() const { return last.isEven ? last.passes : last.ranges; }
+  /// What became of `split_k`: two that make the same are one schedule.
+  int64_t getSplitK() const {
+    return last.isStreamK ? last.passes : last.ranges;
+  }
 
   PrefillProduct first, last;
-  /// Tiles of the first product whose hidden units are announced on one word,
-  /// words for each token tile, and k-steps of the last product for each.
-  int64_t tilesPerWord, wordsPerTile, stepsPerWord;
+  /// Tiles of GEMM1 whose hidden units are announced on one semaphore,
+  /// semaphores for each token tile, and k-steps of GEMM2 for each.
+  int64_t tilesPerSemaphore, semaphoresPerTile, stepsPerSemaphore;
 
   /// Token tiles that the kernel of the norm prepares, if not all: pairs of
   /// blocks come to those of later groups much later, and prepare these.
@@ -96,26 +98,26 @@ private:
 };
 
 /// Whether `schedule` can be the schedule of `problem`, or why not.
-std::string getScheduleProblem(const DecodeProblem &problem,
+std::string getScheduleProblem(const MlpProblem &problem,
                                tile::PrefillScheduleAttr schedule);
 /// On a GPU with so many multiprocessors: blocks that meet are resident.
-std::string getScheduleProblem(const DecodeProblem &problem,
+std::string getScheduleProblem(const MlpProblem &problem,
                                tile::PrefillScheduleAttr schedule,
                                int64_t multiprocessors);
 
 /// Microseconds that the kernels of `schedule` take for `tokens` tokens.
-double estimatePrefill(const DecodeProblem &problem,
+double estimatePrefill(const MlpProblem &problem,
                        tile::PrefillScheduleAttr schedule, int64_t tokens,
                        const GpuModel &gpu);
 
 /// The schedule with the smallest estimate for `tokens` tokens, or null when
 /// there is none.
-tile::PrefillScheduleAttr selectPrefill(const DecodeProblem &problem,
+tile::PrefillScheduleAttr selectPrefill(const MlpProblem &problem,
                                         int64_t tokens, const GpuModel &gpu);
 
 /// How many times as long as `best` another schedule is expected to take: the
 /// estimates, weighed as selectPrefill does.
-double comparePrefill(const DecodeProblem &problem,
+double comparePrefill(const MlpProblem &problem,
                       tile::PrefillScheduleAttr schedule,
                       tile::PrefillScheduleAttr best, int64_t tokens,
                       const GpuModel &gpu);
@@ -127,11 +129,11 @@ tile::PrefillScheduleAttr withTokens(tile::PrefillScheduleAttr schedule,
 /// Either kind of schedule, whichever the model thinks faster for `tokens`
 /// tokens: #tile.schedule for up to 128, #tile.prefill_schedule for more than
 /// 256. Null when there is none.
-mlir::Attribute selectProducts(const DecodeProblem &problem, int64_t tokens,
+mlir::Attribute selectProducts(const MlpProblem &problem, int64_t tokens,
                                const GpuModel &gpu);
 
 /// Microseconds that the kernels of either kind of schedule take.
-double estimateProducts(const DecodeProblem &problem, mlir::Attribute schedule,
+double estimateProducts(const MlpProblem &problem, mlir::Attribute schedule,
                         int64_t tokens, const GpuModel &gpu);
 
 } // namespace fuse

@@ -13,7 +13,7 @@ namespace fuse {
 
 /// `fuse.norm_quantize` or `fuse.act_quantize`: what a decode kernel does with
 /// the rows of its input and of its hidden layer, for any number of rows.
-struct RowProblem : DecodeProblem {
+struct RowProblem : MlpProblem {
   mlir::Value factor;
   /// Indices of the results that are the activated value and the product, or
   /// -1.
@@ -29,7 +29,7 @@ bool takesRows(mlir::Operation *op);
 std::optional<RowProblem> describeRows(mlir::Operation *op,
                                        std::string &reason);
 
-/// Enough blocks to keep loads of every multiprocessor on their way.
+/// Enough blocks to keep loads of every multiprocessor in flight.
 tile::RowScheduleAttr selectRows(const RowProblem &problem,
                                  const GpuModel &gpu);
 

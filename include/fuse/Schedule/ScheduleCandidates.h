@@ -20,7 +20,7 @@ struct RankedSchedule {
 
 /// Up to `count` distinct schedules of an op for up to `tokens` tokens that
 /// fit it, the most promising first. The first is the model's own choice. What
-/// the model can not tell apart is ranked by how much it departs from that
+/// the model cannot tell apart is ranked by how much it departs from that
 /// choice, so that single changes of every field come early. Empty where the
 /// scheduled path has no kernel.
 std::vector<RankedSchedule> rankSchedules(mlir::Operation *op, int64_t tokens,

@@ -31,7 +31,7 @@ struct ScheduleKey {
 std::optional<ScheduleKey> getScheduleKey(mlir::Operation *op, int64_t tokens,
                                           std::string &reason);
 
-/// Why `schedule` can not be the schedule of `op` on `gpu`, or an empty string.
+/// Why `schedule` cannot be the schedule of `op` on `gpu`, or an empty string.
 std::string getScheduleProblem(mlir::Operation *op, mlir::Attribute schedule,
                                int64_t tokens, const GpuModel &gpu);
 
@@ -49,7 +49,7 @@ public:
   static llvm::StringRef getCompiler();
 
   /// Reads a file that is for `chip` and so many multiprocessors and that this
-  /// compiler made; none with a reason in `error` when it can not be.
+  /// compiler made; none with a reason in `error` when it cannot be.
   static std::optional<ScheduleTable>
   read(llvm::StringRef path, llvm::StringRef chip, int64_t multiprocessors,
        mlir::MLIRContext *context, std::string &error);

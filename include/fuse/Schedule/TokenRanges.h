@@ -20,7 +20,7 @@ using FindMeasured = llvm::function_ref<mlir::Attribute(int64_t tokens)>;
 /// them as few prefill schedules as come close to the best one everywhere. What
 /// `measured` has goes before the model's choice. Null when there is no kernel
 /// for a single token.
-tile::DispatchAttr selectRanges(const DecodeProblem &problem, int64_t tokens,
+tile::DispatchAttr selectRanges(const MlpProblem &problem, int64_t tokens,
                                 const GpuModel &gpu, FindMeasured measured);
 
 } // namespace fuse

@@ -5,8 +5,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Where both products share a launch, some blocks, the late ones, may have a
-// tile more of the first product than the others. Ranges of early blocks are
-// longer: they have the first k-steps of the last product for themselves, about
+// tile more of GEMM1 than the others. Ranges of early blocks are
+// longer: they have the first k-steps of GEMM2 for themselves, about
 // as many as a tile of the first has, and share the others with the late ones.
 //
 // Early blocks that have had one tile would wait for the first hidden units,
@@ -46,7 +46,7 @@ struct HostIndex {
   Value equal(Value x, Value y) { return x == y; }
 };
 
-/// Tiles of the first product, counted from the front, until the words that the
+/// Tiles of GEMM1, counted from the front, until the semaphores that the
 /// first `count` k-steps of a unit need are complete.
 template <typename Builder, typename GetStep>
 typename Builder::Value countNeeded(Builder &b, const PrefillTiling &tiling,
@@ -56,8 +56,8 @@ typename Builder::Value countNeeded(Builder &b, const PrefillTiling &tiling,
     auto step = getStep(b.c(index));
     last = b.select(b.less(last, step), step, last);
   }
-  auto word = b.div(last, b.c(tiling.stepsPerWord));
-  return b.min(b.mul(b.add(word, b.c(1)), b.c(tiling.tilesPerWord)),
+  auto semaphore = b.div(last, b.c(tiling.stepsPerSemaphore));
+  return b.min(b.mul(b.add(semaphore, b.c(1)), b.c(tiling.tilesPerSemaphore)),
                b.c(tiling.tiles1));
 }
 
@@ -141,16 +141,18 @@ private:
   Value isSecond() { return b.less(units, b.c(2 * blocks)); }
 
   /// Nothing where blocks have had more than a tile before, or where only early
-  /// ones have no whole word of hidden units.
+  /// ones have no whole semaphore of hidden units.
   Middle findMiddle() {
     Value late = b.select(isSecond(), countLate(), b.c(0));
-    int64_t perWord = tiling.tilesPerWord;
-    Value behind = b.div(b.sub(b.add(late, tokenTiles), b.c(1)), tokenTiles);
+    int64_t perSemaphore = tiling.tilesPerSemaphore;
+    Value lateTiles = b.div(b.sub(b.add(late, tokenTiles), b.c(1)), tokenTiles);
     Value end = b.div(b.c(blocks), tokenTiles);
     Middle middle;
-    middle.begin = b.mul(b.div(b.add(behind, b.c(perWord - 1)), b.c(perWord)),
-                         b.c(tiling.stepsPerWord));
-    middle.end = b.mul(b.div(end, b.c(perWord)), b.c(tiling.stepsPerWord));
+    middle.begin =
+        b.mul(b.div(b.add(lateTiles, b.c(perSemaphore - 1)), b.c(perSemaphore)),
+              b.c(tiling.stepsPerSemaphore));
+    middle.end =
+        b.mul(b.div(end, b.c(perSemaphore)), b.c(tiling.stepsPerSemaphore));
     middle.begin =
         b.select(b.less(middle.begin, middle.end), middle.begin, b.c(0));
     return middle;
@@ -171,7 +173,7 @@ private:
 };
 
 /// k-steps until all blocks of a launch of both products have their sums, what
-/// they wait for included. The last product has ranges.
+/// they wait for included. GEMM2 has ranges.
 int64_t countRangeSteps(const PrefillTiling &tiling, int64_t blocks,
                         int64_t tokens);
 

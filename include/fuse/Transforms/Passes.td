@@ -505,7 +505,7 @@ def SelectSchedulesPass : Pass<"fuse-select-schedules"> {
     ```mlir
     %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
            {tile.schedule = #tile.schedule<tokens = 16, blocks = 128,
-            split = 16, weight_stages = 6, token_stages = 8, in_flight = 2,
+            split_k = 16, weight_stages = 6, token_stages = 8, max_in_flight = 2,
             partials = f32, hint = evict_first, dependent = true>}
          : (tensor<?x2048xbf16>, tensor<8192x2048xbf16>,
             tensor<8192x2048xbf16>, tensor<2048x8192xbf16>)

@@ -85,7 +85,7 @@ void HostKernelBuilder::buildProblem() {
   if (p.norm || p.residual || p.streamResult >= 0 || p.normedResult >= 0 ||
       xType != inputType)
     buildRows();
-  if (p.hasFirst())
+  if (p.hasGemm1())
     buildHidden();
   for (unsigned i = 0; i < p.outputs.size(); ++i)
     buildOutput(i);
@@ -349,7 +349,7 @@ std::string fuse::getHostProblem(const HostStep &step) {
                ", not f32 or bf16";
   if (!step.maps.empty())
     return "";
-  const DecodeProblem &problem = step.problem;
+  const MlpProblem &problem = step.problem;
   if (problem.scales)
     return "the op is quantized";
   SmallVector<Value> weights = {problem.gate, problem.up};

@@ -297,7 +297,7 @@ void HostKernelBuilder::buildHidden() {
 void HostKernelBuilder::buildOutput(unsigned number) {
   const DecodeOutput &linear = p.outputs[number];
   Value source, packed, bias, other, result;
-  if (p.hasFirst())
+  if (p.hasGemm1())
     addWorkspace(source, hiddenBuffer, inputType);
   else
     addInput(source);

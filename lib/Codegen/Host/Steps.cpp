@@ -110,9 +110,9 @@ static int64_t getWidth(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape().back();
 }
 
-static DecodeProblem describeNorm(Operation *op) {
+static MlpProblem describeNorm(Operation *op) {
   MLIRContext *context = op->getContext();
-  DecodeProblem problem;
+  MlpProblem problem;
   problem.op = op;
   problem.rounding = RoundingAttr::getExact(context);
   problem.normedResult = 0;
@@ -133,8 +133,8 @@ static DecodeProblem describeNorm(Operation *op) {
   return problem;
 }
 
-static DecodeProblem describeLinear(LinearOp op) {
-  DecodeProblem problem;
+static MlpProblem describeLinear(LinearOp op) {
+  MlpProblem problem;
   problem.op = op;
   problem.x = op.getX();
   problem.rounding = RoundingAttr::get(
@@ -146,8 +146,8 @@ static DecodeProblem describeLinear(LinearOp op) {
   return problem;
 }
 
-static std::optional<DecodeProblem> describeOp(Operation *op,
-                                               std::string &reason) {
+static std::optional<MlpProblem> describeOp(Operation *op,
+                                            std::string &reason) {
   if (isa<RMSNormOp, LayerNormOp>(op))
     return describeNorm(op);
   if (auto linear = dyn_cast<LinearOp>(op)) {
@@ -216,7 +216,7 @@ struct StepReader {
       rows.insert(result);
       return;
     }
-    std::optional<DecodeProblem> problem = describeOp(op, reason);
+    std::optional<MlpProblem> problem = describeOp(op, reason);
     if (!problem)
       return;
     Value x = getFlatSource(problem->x);

@@ -101,7 +101,7 @@ struct ConvertFuseToTilePass
              << ": expected #tile.schedule, #tile.prefill_schedule or "
                 "#tile.dispatch";
     std::string reason;
-    std::optional<DecodeProblem> problem = describeDecode(op, reason);
+    std::optional<MlpProblem> problem = describeDecode(op, reason);
     if (!problem)
       return op->emitOpError() << "has a schedule, but " << reason;
     OpBuilder builder(op);
@@ -133,8 +133,8 @@ struct ConvertFuseToTilePass
     return dispatch.getOperation();
   }
 
-  FailureOr<SmallVector<PlannedKernel>>
-  buildProducts(const DecodeProblem &problem, Attribute schedule) {
+  FailureOr<SmallVector<PlannedKernel>> buildProducts(const MlpProblem &problem,
+                                                      Attribute schedule) {
     Operation *op = problem.op;
     auto decode = dyn_cast<ScheduleAttr>(schedule);
     std::string reason =

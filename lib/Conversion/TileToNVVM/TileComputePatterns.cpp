@@ -40,7 +40,7 @@ static SmallVector<Value> unpack(Emitter &emit, Value aggregate, size_t count) {
   return registers;
 }
 
-/// The first of two neighbouring values that are packed as bf16, if they were
+/// The first of two neighboring values that are packed as bf16, if they were
 /// unpacked from one pair of bf16: its bits are theirs.
 static OpResult getPair(PackOp op, size_t index) {
   auto first = dyn_cast<OpResult>(op.getValues()[index]);
@@ -274,10 +274,10 @@ struct PackLowering : OpConversionPattern<PackOp> {
       rewriter.replaceOp(op, emit.bitcast(result, pairs.front()));
       return success();
     }
-    // Words of 32 bits: one pair of 16-bit values, or two of 8-bit ones.
-    SmallVector<Value> words;
+    // Semaphores of 32 bits: one pair of 16-bit values, or two of 8-bit ones.
+    SmallVector<Value> semaphores;
     if (element.getIntOrFloatBitWidth() == 16) {
-      words = pairs;
+      semaphores = pairs;
     } else {
       if (pairs.size() % 2 != 0)
         return rewriter.notifyMatchFailure(op, "not a whole number of words");
@@ -285,35 +285,35 @@ struct PackLowering : OpConversionPattern<PackOp> {
         Value low = arith::ExtUIOp::create(rewriter, loc, i32, pairs[index]);
         Value high =
             arith::ExtUIOp::create(rewriter, loc, i32, pairs[index + 1]);
-        words.push_back(
+        semaphores.push_back(
             arith::OrIOp::create(rewriter, loc, low, emit.shl(high, 16)));
       }
     }
-    if (words.size() == 1) {
-      rewriter.replaceOp(op, emit.bitcast(result, words.front()));
+    if (semaphores.size() == 1) {
+      rewriter.replaceOp(op, emit.bitcast(result, semaphores.front()));
       return success();
     }
     Value vector = LLVM::PoisonOp::create(
         rewriter, loc,
-        VectorType::get(static_cast<int64_t>(words.size()), i32));
-    for (auto [index, word] : llvm::enumerate(words))
-      vector = LLVM::InsertElementOp::create(rewriter, loc, vector, word,
+        VectorType::get(static_cast<int64_t>(semaphores.size()), i32));
+    for (auto [index, semaphore] : llvm::enumerate(semaphores))
+      vector = LLVM::InsertElementOp::create(rewriter, loc, vector, semaphore,
                                              emit.i32(index));
     rewriter.replaceOp(op, emit.bitcast(result, vector));
     return success();
   }
 
 private:
-  /// The pair whose first value that is, as a word.
+  /// The pair whose first value that is, as a semaphore.
   static Value getWord(Emitter &emit, ConversionPatternRewriter &rewriter,
                        OpResult first) {
     auto unpack = cast<tile::UnpackOp>(first.getOwner());
     Value vector = rewriter.getRemappedValue(unpack.getVector());
     Type i32 = rewriter.getI32Type();
-    int64_t words = unpack.getNumResults() / 2;
-    if (words == 1)
+    int64_t semaphores = unpack.getNumResults() / 2;
+    if (semaphores == 1)
       return emit.bitcast(i32, vector);
-    vector = emit.bitcast(VectorType::get(words, i32), vector);
+    vector = emit.bitcast(VectorType::get(semaphores, i32), vector);
     return LLVM::ExtractElementOp::create(
         rewriter, unpack.getLoc(), vector,
         emit.i32(first.getResultNumber() / 2));
@@ -381,12 +381,13 @@ struct MarkLowering : OpConversionPattern<MarkOp> {
     int64_t count = cast<VectorType>(op.getVector().getType()).getNumElements();
     Value odd = emit.bitAnd(adaptor.getEpoch().front(), 1);
     Value mark = arith::XOrIOp::create(rewriter, loc, odd, emit.i32(1));
-    Value words =
+    Value semaphores =
         emit.bitcast(VectorType::get(count, rewriter.getI32Type()), vector);
-    words = emit.mapWords(words, [&](Value word) -> Value {
-      return arith::OrIOp::create(rewriter, loc, emit.bitAnd(word, ~1), mark);
+    semaphores = emit.mapSemaphores(semaphores, [&](Value semaphore) -> Value {
+      return arith::OrIOp::create(rewriter, loc, emit.bitAnd(semaphore, ~1),
+                                  mark);
     });
-    rewriter.replaceOp(op, emit.bitcast(vector.getType(), words));
+    rewriter.replaceOp(op, emit.bitcast(vector.getType(), semaphores));
     return success();
   }
 };
@@ -400,7 +401,7 @@ struct UnpackLowering : OpConversionPattern<tile::UnpackOp> {
     Location loc = op.getLoc();
     Emitter emit(rewriter, loc);
     Type i32 = rewriter.getI32Type();
-    int64_t words = op.getNumResults() / 2;
+    int64_t semaphores = op.getNumResults() / 2;
     Value vector = adaptor.getVector().front();
     SmallVector<SmallVector<Value>> results;
     if (cast<VectorType>(vector.getType()).getElementType().isF32()) {
@@ -419,14 +420,15 @@ struct UnpackLowering : OpConversionPattern<tile::UnpackOp> {
       return success();
     }
     Value source = emit.bitcast(
-        words == 1 ? i32 : Type(VectorType::get(words, i32)), vector);
-    for (int64_t index = 0; index < words; ++index) {
-      Value word = source;
-      if (words != 1)
-        word = LLVM::ExtractElementOp::create(rewriter, loc, source,
-                                              emit.i32(index));
+        semaphores == 1 ? i32 : Type(VectorType::get(semaphores, i32)), vector);
+    for (int64_t index = 0; index < semaphores; ++index) {
+      Value semaphore = source;
+      if (semaphores != 1)
+        semaphore = LLVM::ExtractElementOp::create(rewriter, loc, source,
+                                                   emit.i32(index));
       // A bf16 is the upper half of the f32 of the same value.
-      Value low = emit.shl(word, 16), high = emit.bitAnd(word, 0xffff0000);
+      Value low = emit.shl(semaphore, 16),
+            high = emit.bitAnd(semaphore, 0xffff0000);
       for (Value bits : {low, high})
         results.push_back({emit.bitcast(rewriter.getF32Type(), bits)});
     }

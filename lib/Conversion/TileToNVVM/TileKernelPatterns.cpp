@@ -1,4 +1,5 @@
-//===- TileKernelPatterns.cpp - Lower kernels, roles and words ------------===//
+//===- TileKernelPatterns.cpp - Lower kernels, roles and semaphores
+//------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
@@ -237,8 +238,9 @@ struct EpochLowering : OpConversionPattern<EpochOp> {
     Emitter emit(rewriter, loc);
     // Nothing is ordered by the ticket, so a relaxed atomic is right here.
     Value ticket = LLVM::AtomicRMWOp::create(
-        rewriter, loc, LLVM::AtomicBinOp::add, adaptor.getWords(), emit.i64(1),
-        LLVM::AtomicOrdering::monotonic, "device", /*alignment=*/8);
+        rewriter, loc, LLVM::AtomicBinOp::add, adaptor.getSemaphores(),
+        emit.i64(1), LLVM::AtomicOrdering::monotonic, "device",
+        /*alignment=*/8);
     Value epoch =
         arith::DivUIOp::create(rewriter, loc, ticket, emit.i64(op.getBlocks()));
     rewriter.replaceOpWithNewOp<arith::TruncIOp>(op, rewriter.getI32Type(),
@@ -247,26 +249,26 @@ struct EpochLowering : OpConversionPattern<EpochOp> {
   }
 };
 
-struct WordLowering : OpConversionPattern<WordOp> {
+struct WordLowering : OpConversionPattern<SemaphoreOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(WordOp op, OpAdaptor adaptor,
+  matchAndRewrite(SemaphoreOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter emit(rewriter, op.getLoc());
     Value offset = emit.mul(emit.add(adaptor.getIndex(), emit.i32(1)),
-                            emit.i32(kWordBytes));
+                            emit.i32(kSemaphoreBytes));
     rewriter.replaceOp(
-        op, emit.step(adaptor.getWords(), rewriter.getI8Type(), offset));
+        op, emit.step(adaptor.getSemaphores(), rewriter.getI8Type(), offset));
     return success();
   }
 };
 
-struct WordArriveLowering : OpConversionPattern<WordArriveOp> {
+struct WordArriveLowering : OpConversionPattern<SemaphoreArriveOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(WordArriveOp op, OpAdaptor adaptor,
+  matchAndRewrite(SemaphoreArriveOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter emit(rewriter, op.getLoc());
     NVVM::InlinePtxOp::create(
@@ -280,11 +282,11 @@ struct WordArriveLowering : OpConversionPattern<WordArriveOp> {
   }
 };
 
-struct WordCountLowering : OpConversionPattern<WordCountOp> {
+struct WordCountLowering : OpConversionPattern<SemaphoreCountOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(WordCountOp op, OpAdaptor adaptor,
+  matchAndRewrite(SemaphoreCountOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Emitter emit(rewriter, op.getLoc());
     auto count = NVVM::InlinePtxOp::create(
@@ -296,11 +298,11 @@ struct WordCountLowering : OpConversionPattern<WordCountOp> {
   }
 };
 
-struct WordWaitLowering : OpConversionPattern<WordWaitOp> {
+struct WordWaitLowering : OpConversionPattern<SemaphoreWaitOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(WordWaitOp op, OpAdaptor adaptor,
+  matchAndRewrite(SemaphoreWaitOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Emitter emit(rewriter, loc);
@@ -326,11 +328,11 @@ struct WordWaitLowering : OpConversionPattern<WordWaitOp> {
   }
 };
 
-struct WordMeetLowering : OpConversionPattern<WordMeetOp> {
+struct WordMeetLowering : OpConversionPattern<SemaphoreMeetOp> {
   using OpConversionPattern::OpConversionPattern;
 
   LogicalResult
-  matchAndRewrite(WordMeetOp op, OpAdaptor adaptor,
+  matchAndRewrite(SemaphoreMeetOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     Location loc = op.getLoc();
     Emitter emit(rewriter, loc);

@@ -51,11 +51,11 @@ public:
   mlir::Value shl(mlir::Value lhs, int64_t rhs);
   mlir::Value extend(mlir::Value value);
   mlir::Value bitcast(mlir::Type type, mlir::Value value);
-  /// A word, or those of a vector of them.
-  llvm::SmallVector<mlir::Value> getWords(mlir::Value words);
-  /// Maps a word, or each one of a vector of them.
-  mlir::Value mapWords(mlir::Value words,
-                       llvm::function_ref<mlir::Value(mlir::Value)> map);
+  /// A semaphore, or those of a vector of them.
+  llvm::SmallVector<mlir::Value> getSemaphores(mlir::Value semaphores);
+  /// Maps a semaphore, or each one of a vector of them.
+  mlir::Value mapSemaphores(mlir::Value semaphores,
+                            llvm::function_ref<mlir::Value(mlir::Value)> map);
   /// Element `index` from `pointer`, in units of `element`.
   mlir::Value step(mlir::Value pointer, mlir::Type element, mlir::Value index);
   mlir::Value threadId();
@@ -67,8 +67,8 @@ public:
   mlir::Location loc;
 };
 
-/// Words are a line apart, so that no two share one.
-constexpr int64_t kWordBytes = 128;
+/// Semaphores are a line apart, so that no two share one.
+constexpr int64_t kSemaphoreBytes = 128;
 
 void populateTileKernelPatterns(const TileTypeConverter &converter,
                                 TileLoweringState &state,

@@ -330,8 +330,8 @@ struct ScratchLowering : StatefulPattern<ScratchOp> {
   }
 };
 
-/// The type that memory of `type` is accessed with: words, because vectors of
-/// narrow floats are not sure to become one access.
+/// The type that memory of `type` is accessed with: semaphores, because vectors
+/// of narrow floats are not sure to become one access.
 static Type getAccessType(Type type) {
   auto vector = dyn_cast<VectorType>(type);
   if (!vector)
@@ -349,7 +349,7 @@ static unsigned getAlignment(Type type) {
 }
 
 /// Element `index` of a buffer. A constant that is added last becomes a step of
-/// its own, which is part of an address in PTX: neighbours share a register
+/// its own, which is part of an address in PTX: neighbors share a register
 /// then. Indices do not overflow.
 static Value stepTo(Emitter &emit, Value buffer, Type element, Value index) {
   APInt offset;
@@ -427,21 +427,21 @@ struct CollectLowering : OpConversionPattern<CollectOp> {
     SmallVector<Value> results;
     for (auto [value, type] : llvm::zip_equal(values, types))
       results.push_back(
-          emit.bitcast(type, emit.mapWords(value, [&](Value word) {
-            return emit.bitAnd(word, ~1);
+          emit.bitcast(type, emit.mapSemaphores(value, [&](Value semaphore) {
+            return emit.bitAnd(semaphore, ~1);
           })));
     rewriter.replaceOp(op, results);
     return success();
   }
 
 private:
-  /// Loads vectors until all words of those whose condition holds have the
+  /// Loads vectors until all semaphores of those whose condition holds have the
   /// mark of the epoch.
   static SmallVector<Value> waitFor(Emitter &emit, ValueRange pointers,
                                     TypeRange accesses, TypeRange types,
                                     ValueRange conditions, Value epoch) {
     OpBuilder &b = emit.builder;
-    // Of a word that is there, the lowest bit differs from this one's.
+    // Of a semaphore that is there, the lowest bit differs from this one's.
     Value other = emit.bitAnd(epoch, 1);
     auto loop = scf::WhileOp::create(b, emit.loc, accesses, ValueRange{});
     OpBuilder::InsertionGuard guard(b);
@@ -455,8 +455,8 @@ private:
     Value missing;
     for (auto [value, condition] : llvm::zip_equal(values, conditions)) {
       Value all;
-      for (Value word : emit.getWords(value)) {
-        Value flipped = arith::XOrIOp::create(b, emit.loc, word, other);
+      for (Value semaphore : emit.getSemaphores(value)) {
+        Value flipped = arith::XOrIOp::create(b, emit.loc, semaphore, other);
         all = all ? arith::AndIOp::create(b, emit.loc, all, flipped) : flipped;
       }
       Value old = arith::CmpIOp::create(b, emit.loc, arith::CmpIPredicate::eq,

@@ -78,7 +78,7 @@ struct SelectSchedulesPass
       (void)accept(op, schedule);
       return;
     }
-    DecodeProblem problem = *describeDecode(op, reason);
+    MlpProblem problem = *describeDecode(op, reason);
     if (dispatch && !problem.tokens)
       selectForRanges(problem, gpu);
     else
@@ -86,7 +86,7 @@ struct SelectSchedulesPass
   }
 
   /// One schedule for each of several ranges of the number of tokens.
-  void selectForRanges(const DecodeProblem &problem, const GpuModel &gpu) {
+  void selectForRanges(const MlpProblem &problem, const GpuModel &gpu) {
     Operation *op = problem.op;
     auto ranges = selectRanges(problem, tokens, gpu, [&](int64_t bound) {
       std::string reason;
@@ -102,7 +102,7 @@ struct SelectSchedulesPass
   }
 
   /// One schedule, for the op's own number of tokens or that of the option.
-  void selectForTokens(const DecodeProblem &problem, const ScheduleKey &key,
+  void selectForTokens(const MlpProblem &problem, const ScheduleKey &key,
                        const GpuModel &gpu) {
     Operation *op = problem.op;
     Attribute schedule = findMeasured(op, key, tokens, gpu);

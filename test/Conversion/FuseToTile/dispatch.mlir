@@ -38,12 +38,12 @@ func.func @ranges(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                   %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.dispatch<
-            8 : #tile.schedule<tokens = 8, blocks = 2, split = 1,
-                  weight_stages = 2, token_stages = 2, in_flight = 0,
+            8 : #tile.schedule<tokens = 8, blocks = 2, split_k = 1,
+                  weight_stages = 2, token_stages = 2, max_in_flight = 0,
                   partials = f32, hint = normal, dependent = false>,
-            256 : #tile.prefill_schedule<tokens = 256, blocks = 8, split = 2,
+            256 : #tile.prefill_schedule<tokens = 256, blocks = 8, split_k = 2,
                     stages = 4, group = 2, dependent = true>,
-            512 : #tile.prefill_schedule<tokens = 512, blocks = 8, split = 1,
+            512 : #tile.prefill_schedule<tokens = 512, blocks = 8, split_k = 1,
                     stages = 4, group = 4, dependent = true>>}
     : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<?x64xbf16>

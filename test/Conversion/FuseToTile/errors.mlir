@@ -17,8 +17,8 @@ func.func @not_a_row_schedule(%x: tensor<?x64xbf16>, %n: tensor<64xbf16>)
   // expected-error@+1 {{'fuse.norm_quantize' op has tile.schedule = #tile.schedule<}}
   %y = fuse.norm_quantize %x norm(rms %n eps 1.0e-6)
          scales(f8E4M3FN, input = 2.1e-2) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
-          weight_stages = 2, token_stages = 2, in_flight = 2, partials = f32,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
+          weight_stages = 2, token_stages = 2, max_in_flight = 2, partials = f32,
           hint = normal, dependent = false>}
     : (tensor<?x64xbf16>, tensor<64xbf16>) -> tensor<?x64xf8E4M3FN>
   return %y : tensor<?x64xf8E4M3FN>
@@ -30,8 +30,8 @@ func.func @no_kernel(%x: tensor<?x64xf32>, %u: tensor<256x64xf32>,
                      %d: tensor<64x256xf32>) -> tensor<?x64xf32> {
   // expected-error@+1 {{has a schedule, but the input is f32, not bf16}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
-          weight_stages = 2, token_stages = 2, in_flight = 2, partials = f32,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
+          weight_stages = 2, token_stages = 2, max_in_flight = 2, partials = f32,
           hint = normal, dependent = false>}
     : (tensor<?x64xf32>, tensor<256x64xf32>, tensor<64x256xf32>)
       -> tensor<?x64xf32>
@@ -46,8 +46,8 @@ func.func @too_many_adders(%x: tensor<?x64xbf16>, %u: tensor<2048x64xbf16>,
                            %d: tensor<64x2048xbf16>) -> tensor<?x64xbf16> {
   // expected-error@+1 {{does not fit its schedule: 5 ranges that add up are more than the 4 that are not empty}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 8, split = 7,
-          weight_stages = 2, token_stages = 2, in_flight = 2, adders = 5,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 8, split_k = 7,
+          weight_stages = 2, token_stages = 2, max_in_flight = 2, reducers = 5,
           partials = f32, hint = normal, dependent = false>}
     : (tensor<?x64xbf16>, tensor<2048x64xbf16>, tensor<64x2048xbf16>)
       -> tensor<?x64xbf16>
@@ -60,10 +60,10 @@ func.func @too_many_adders(%x: tensor<?x64xbf16>, %u: tensor<2048x64xbf16>,
 
 func.func @uneven_stages(%x: tensor<?x64xbf16>, %u: tensor<768x64xbf16>,
                          %d: tensor<64x768xbf16>) -> tensor<?x64xbf16> {
-  // expected-error@+1 {{does not fit its schedule: 3 tiles of the first product are not as many for each of 2 blocks, as behind wants}}
+  // expected-error@+1 {{does not fit its schedule: 3 tiles of the first product are not as many for each of 2 blocks, as straggler_in_flight requires}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split = 1,
-          weight_stages = 4, token_stages = 2, in_flight = 2, behind = 3,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split_k = 1,
+          weight_stages = 4, token_stages = 2, max_in_flight = 2, straggler_in_flight = 3,
           partials = f32, hint = normal, dependent = false>}
     : (tensor<?x64xbf16>, tensor<768x64xbf16>, tensor<64x768xbf16>)
       -> tensor<?x64xbf16>
@@ -76,8 +76,8 @@ func.func @too_few_blocks(%x: tensor<?x512xbf16>, %u: tensor<256x512xbf16>,
                           %d: tensor<512x256xbf16>) -> tensor<?x512xbf16> {
   // expected-error@+1 {{does not fit its schedule: the second product has 2 units for 1 blocks}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
-          weight_stages = 2, token_stages = 2, in_flight = 2, partials = f32,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
+          weight_stages = 2, token_stages = 2, max_in_flight = 2, partials = f32,
           hint = normal, dependent = false>}
     : (tensor<?x512xbf16>, tensor<256x512xbf16>, tensor<512x256xbf16>)
       -> tensor<?x512xbf16>
@@ -90,8 +90,8 @@ func.func @too_many_tokens(%x: tensor<9x64xbf16>, %u: tensor<256x64xbf16>,
                            %d: tensor<64x256xbf16>) -> tensor<9x64xbf16> {
   // expected-error@+1 {{does not fit its schedule: the schedule is for 8 tokens, the op has 9}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
-          weight_stages = 2, token_stages = 2, in_flight = 2, partials = f32,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
+          weight_stages = 2, token_stages = 2, max_in_flight = 2, partials = f32,
           hint = normal, dependent = false>}
     : (tensor<9x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<9x64xbf16>
@@ -104,8 +104,8 @@ func.func @inexact(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                    %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
   // expected-error@+1 {{does not fit its schedule: partial sums in bf16 are not in the exact contract}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
-          weight_stages = 2, token_stages = 2, in_flight = 2, partials = bf16,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
+          weight_stages = 2, token_stages = 2, max_in_flight = 2, partials = bf16,
           hint = normal, dependent = false>}
     : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<?x64xbf16>
@@ -118,8 +118,8 @@ func.func @odd_steps(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
                      %a: tensor<64x64xbf16>) -> tensor<?x64xbf16> {
   // expected-error@+1 {{does not fit its schedule: a range of 1 k-steps is no whole number of stages of 128 rows}}
   %y = fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%a) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
-          rows = 128, weight_stages = 2, token_stages = 4, in_flight = 0,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
+          gemm2_tile_m = 128, weight_stages = 2, token_stages = 4, max_in_flight = 0,
           partials = f32, hint = normal, dependent = false>}
     : (tensor<?x64xbf16>, tensor<64xbf16>, tensor<64x64xbf16>)
       -> tensor<?x64xbf16>
@@ -132,8 +132,8 @@ func.func @one_product(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
                        %a: tensor<64x64xbf16>) -> tensor<?x64xbf16> {
   // expected-error@+1 {{does not fit its schedule: there is one product for two launches}}
   %y = fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%a) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
-          weight_stages = 2, token_stages = 4, in_flight = 0, partials = f32,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
+          weight_stages = 2, token_stages = 4, max_in_flight = 0, partials = f32,
           hint = normal, dependent = false, launches = 2>}
     : (tensor<?x64xbf16>, tensor<64xbf16>, tensor<64x64xbf16>)
       -> tensor<?x64xbf16>
@@ -146,9 +146,9 @@ func.func @no_room(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                    %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
   // expected-error@+1 {{does not fit its schedule: a tile of the hidden layer takes 4 token stages, there are 1}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
-          weight_stages = 2, token_stages = 4, in_flight = 0, partials = f32,
-          staged = true, hint = normal, dependent = false>}
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
+          weight_stages = 2, token_stages = 4, max_in_flight = 0, partials = f32,
+          smem_epilogue = true, hint = normal, dependent = false>}
     : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<?x64xbf16>
   return %y : tensor<?x64xbf16>
@@ -163,9 +163,9 @@ func.func @unrounded(%x: tensor<?x128xbf16>, %g: tensor<256x128xbf16>,
   // expected-error@+1 {{does not fit its schedule: the contract keeps what is deferred in f32}}
   %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu)
          rounding(relaxed skip [gate])
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 4, split = 2,
-          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 0, partials = f32, staged = true, deferred = true,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 4, split_k = 2,
+          gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 0, partials = f32, smem_epilogue = true, deferred_epilogue = true,
           hint = normal, dependent = false>}
     : (tensor<?x128xbf16>, tensor<256x128xbf16>, tensor<256x128xbf16>,
        tensor<128x256xbf16>) -> tensor<?x128xbf16>
@@ -181,9 +181,9 @@ func.func @unrounded_quarters(%x: tensor<?x128xbf16>, %g: tensor<384x128xbf16>,
   // expected-error@+1 {{does not fit its schedule: the contract keeps gate or up in f32, which tiles of 192 rows round}}
   %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu)
          rounding(relaxed skip [up])
-         {tile.schedule = #tile.schedule<tokens = 16, blocks = 4, split = 2,
-          first_rows = 192, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 0, partials = f32, staged = true, hint = normal,
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 4, split_k = 2,
+          gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 0, partials = f32, smem_epilogue = true, hint = normal,
           dependent = false>}
     : (tensor<?x128xbf16>, tensor<384x128xbf16>, tensor<384x128xbf16>,
        tensor<128x384xbf16>) -> tensor<?x128xbf16>
@@ -196,9 +196,9 @@ func.func @few_rows(%x: tensor<?x128xbf16>, %g: tensor<64x128xbf16>,
                     %d: tensor<128x64xbf16>) -> tensor<?x128xbf16> {
   // expected-error@+1 {{does not fit its schedule: tiles of 160 rows are more than the 128 of the first product}}
   %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 72, blocks = 4, split = 1,
-          first_rows = 160, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 0, partials = f32, swapped = true, hint = normal,
+         {tile.schedule = #tile.schedule<tokens = 72, blocks = 4, split_k = 1,
+          gemm1_tile_m = 160, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 0, partials = f32, swap_ab = true, hint = normal,
           dependent = false>}
     : (tensor<?x128xbf16>, tensor<64x128xbf16>, tensor<64x128xbf16>,
        tensor<128x64xbf16>) -> tensor<?x128xbf16>
@@ -211,9 +211,9 @@ func.func @more_quarters(%x: tensor<?x128xbf16>, %g: tensor<384x128xbf16>,
                          %d: tensor<128x384xbf16>) -> tensor<?x128xbf16> {
   // expected-error@+1 {{does not fit its schedule: tiles of 192 rows are one for each block, but there are 4 for 3 blocks}}
   %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split = 2,
-          first_rows = 192, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 0, partials = f32, staged = true, hint = normal,
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split_k = 2,
+          gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 0, partials = f32, smem_epilogue = true, hint = normal,
           dependent = false>}
     : (tensor<?x128xbf16>, tensor<384x128xbf16>, tensor<384x128xbf16>,
        tensor<128x384xbf16>) -> tensor<?x128xbf16>
@@ -224,11 +224,11 @@ func.func @more_quarters(%x: tensor<?x128xbf16>, %g: tensor<384x128xbf16>,
 
 func.func @no_quarters(%x: tensor<?x128xbf16>, %w: tensor<128xbf16>,
                        %a: tensor<384x128xbf16>) -> tensor<?x384xbf16> {
-  // expected-error@+1 {{does not fit its schedule: there is no first product for first_rows = 192}}
+  // expected-error@+1 {{does not fit its schedule: there is no first product for gemm1_tile_m = 192}}
   %y = fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%a) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split = 1,
-          first_rows = 192, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 0, partials = f32, staged = true, hint = normal,
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split_k = 1,
+          gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 0, partials = f32, smem_epilogue = true, hint = normal,
           dependent = false>}
     : (tensor<?x128xbf16>, tensor<128xbf16>, tensor<384x128xbf16>)
       -> tensor<?x384xbf16>
@@ -241,9 +241,9 @@ func.func @wide_tile(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                      %d: tensor<128x256xbf16>) -> tensor<?x128xbf16> {
   // expected-error@+1 {{does not fit its schedule: a tile of the hidden layer takes 2 token stages, there are 1}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split = 1,
-          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 0, partials = f32, staged = true, deferred = true,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split_k = 1,
+          gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 0, partials = f32, smem_epilogue = true, deferred_epilogue = true,
           hint = normal, dependent = false>}
     : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<128x256xbf16>)
       -> tensor<?x128xbf16>
@@ -256,9 +256,9 @@ func.func @more_tiles(%x: tensor<?x128xbf16>, %g: tensor<512x128xbf16>,
                       %d: tensor<128x512xbf16>) -> tensor<?x128xbf16> {
   // expected-error@+1 {{does not fit its schedule: deferred tiles are two for each block, but there are 8 for 2 blocks}}
   %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split = 2,
-          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 0, partials = f32, staged = true, deferred = true,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split_k = 2,
+          gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 0, partials = f32, smem_epilogue = true, deferred_epilogue = true,
           hint = normal, dependent = false>}
     : (tensor<?x128xbf16>, tensor<512x128xbf16>, tensor<512x128xbf16>,
        tensor<128x512xbf16>) -> tensor<?x128xbf16>
@@ -271,9 +271,9 @@ func.func @odd_parts(%x: tensor<?x128xbf16>, %g: tensor<192x128xbf16>,
                      %d: tensor<128x192xbf16>) -> tensor<?x128xbf16> {
   // expected-error@+1 {{does not fit its schedule: ranges of 2 x 2 k-steps in two parts do not make the 192 hidden units}}
   %y = fuse.gated_mlp %x gate(%g) up(%g) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 4, split = 2,
-          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 0, partials = f32, staged = true, deferred = true,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 4, split_k = 2,
+          gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 0, partials = f32, smem_epilogue = true, deferred_epilogue = true,
           hint = normal, dependent = false>}
     : (tensor<?x128xbf16>, tensor<192x128xbf16>, tensor<192x128xbf16>,
        tensor<128x192xbf16>) -> tensor<?x128xbf16>
@@ -287,7 +287,7 @@ func.func @too_many_units(%x: tensor<256x64xbf16>, %u: tensor<256x64xbf16>,
   // expected-error@+1 {{does not fit its schedule: ranges of the last product meet, but there are 4 units for 2 blocks}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 2,
-          split = 2, stages = 2, group = 1, dependent = false>}
+          split_k = 2, stages = 2, group = 1, dependent = false>}
     : (tensor<256x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<256x64xbf16>
   return %y : tensor<256x64xbf16>
@@ -300,7 +300,7 @@ func.func @one_product(%x: tensor<256x64xbf16>, %q: tensor<64x64xbf16>)
   // expected-error@+1 {{does not fit its schedule: launches = 1 is for two products, the op has one}}
   %y = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%q) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 2,
-          split = 1, stages = 2, group = 1, launches = 1, dependent = false>}
+          split_k = 1, stages = 2, group = 1, launches = 1, dependent = false>}
     : (tensor<256x64xbf16>, tensor<64x64xbf16>) -> tensor<256x64xbf16>
   return %y : tensor<256x64xbf16>
 }
@@ -312,7 +312,7 @@ func.func @no_team(%x: tensor<512x64xbf16>, %u: tensor<512x64xbf16>,
   // expected-error@+1 {{does not fit its schedule: even shares are for teams of a block for each token tile, but 4 are more than blocks = 2}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 2,
-          split = 1, stages = 2, group = 2, launches = 1, even = true,
+          split_k = 1, stages = 2, group = 2, launches = 1, stream_k = true,
           dependent = false>}
     : (tensor<512x64xbf16>, tensor<512x64xbf16>, tensor<64x512xbf16>)
       -> tensor<512x64xbf16>
@@ -326,7 +326,7 @@ func.func @few_steps(%x: tensor<256x64xbf16>, %u: tensor<256x64xbf16>,
   // expected-error@+1 {{does not fit its schedule: even shares need 8 k-steps of the last product, not 4}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 8,
-          split = 1, stages = 2, group = 2, launches = 1, even = true,
+          split_k = 1, stages = 2, group = 2, launches = 1, stream_k = true,
           dependent = false>}
     : (tensor<256x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<256x64xbf16>
@@ -340,7 +340,7 @@ func.func @more_tokens(%x: tensor<257x64xbf16>, %u: tensor<256x64xbf16>,
   // expected-error@+1 {{does not fit its schedule: the schedule is for 256 tokens, the op has 257}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 2,
-          split = 1, stages = 2, group = 1, dependent = false>}
+          split_k = 1, stages = 2, group = 1, dependent = false>}
     : (tensor<257x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<257x64xbf16>
   return %y : tensor<257x64xbf16>
@@ -353,7 +353,7 @@ func.func @indices(%x: tensor<?x16384xbf16>, %u: tensor<262144x16384xbf16>,
   // expected-error@+1 {{does not fit its schedule: 16384 tokens of 262144 elements are more than 32 bits count}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 16384, blocks = 132,
-          split = 1, stages = 4, group = 16, dependent = false>}
+          split_k = 1, stages = 4, group = 16, dependent = false>}
     : (tensor<?x16384xbf16>, tensor<262144x16384xbf16>,
        tensor<16384x262144xbf16>) -> tensor<?x16384xbf16>
   return %y : tensor<?x16384xbf16>
@@ -366,7 +366,7 @@ func.func @known_number(%x: tensor<3x64xbf16>, %u: tensor<256x64xbf16>,
   // expected-error@+1 {{has 3 tokens, and schedules for ranges of their number}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.dispatch<8 : #tile.prefill_schedule<tokens = 8,
-            blocks = 1, split = 1, stages = 4, group = 1, dependent = true>>}
+            blocks = 1, split_k = 1, stages = 4, group = 1, dependent = true>>}
     : (tensor<3x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<3x64xbf16>
   return %y : tensor<3x64xbf16>
@@ -381,9 +381,9 @@ func.func @one_does_not_fit(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
   // expected-error@+1 {{does not fit its schedule: ranges of the last product meet, but there are 4 units for 2 blocks}}
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.dispatch<
-            128 : #tile.prefill_schedule<tokens = 128, blocks = 2, split = 2,
+            128 : #tile.prefill_schedule<tokens = 128, blocks = 2, split_k = 2,
                     stages = 4, group = 1, dependent = true>,
-            256 : #tile.prefill_schedule<tokens = 256, blocks = 2, split = 2,
+            256 : #tile.prefill_schedule<tokens = 256, blocks = 2, split_k = 2,
                     stages = 4, group = 1, dependent = true>>}
     : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<?x64xbf16>

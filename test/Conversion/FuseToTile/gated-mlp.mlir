@@ -5,7 +5,7 @@
 
 // CHECK-LABEL: func @f8
 // CHECK:         %[[Y:.*]] = tile.launch @fuse_kernels::@gated_mlp_decode_0(%arg0, %arg1, %arg2, %arg3, %arg4) plan
-// CHECK-SAME:      columns = 256 : i64, element = f8E4M3FN, kind = "workspace", offset = 1536 : i64, rows = 16 : i64
+// CHECK-SAME:      columns = 256 : i64, element = f8E4M3FN, kind = "workspace", offset = 1536 : i64, gemm2_tile_m = 16 : i64
 // CHECK-SAME:      bytes = 131072 : i64, kind = "packed", operands = [2, 3], recipe = "gate_up_256", steps = 2 : i64, tiles = 2 : i64
 // CHECK-SAME:      bytes = 65536 : i64, kind = "packed", operands = [4], recipe = "rows_256", steps = 2 : i64, tiles = 1 : i64
 // CHECK-SAME:      {index = 0 : i64, kind = "operand"}, {index = 1 : i64, kind = "operand"}, {index = 0 : i64, kind = "result"}, {kind = "tokens"}
@@ -22,8 +22,8 @@ func.func @f8(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
   %y = fuse.gated_mlp %x norm(rms %w eps 1.0e-6) gate(%g) up(%u) down(%d)
          act(silu) scales(f8E4M3FN, input = 0.5, gate = 0.25, up = 0.5,
                           hidden = 0.25, down = 1.0) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split = 2,
-          weight_stages = 3, token_stages = 4, in_flight = 2, partials = f32,
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split_k = 2,
+          weight_stages = 3, token_stages = 4, max_in_flight = 2, partials = f32,
           hint = evict_first, dependent = true>}
     : (tensor<?x256xbf16>, tensor<256xbf16>, tensor<256x256xf8E4M3FN>,
        tensor<256x256xf8E4M3FN>, tensor<256x256xf8E4M3FN>)
@@ -43,8 +43,8 @@ func.func @other_scales(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
   %y = fuse.gated_mlp %x norm(rms %w eps 1.0e-6) gate(%g) up(%u) down(%d)
          act(silu) scales(f8E4M3FN, input = 1.0, gate = 1.0, up = 1.0,
                           hidden = 1.0, down = 1.0) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split = 2,
-          weight_stages = 3, token_stages = 4, in_flight = 2, partials = f32,
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split_k = 2,
+          weight_stages = 3, token_stages = 4, max_in_flight = 2, partials = f32,
           hint = evict_first, dependent = true>}
     : (tensor<?x256xbf16>, tensor<256xbf16>, tensor<256x256xf8E4M3FN>,
        tensor<256x256xf8E4M3FN>, tensor<256x256xf8E4M3FN>)
@@ -89,15 +89,15 @@ func.func @unscheduled(%x: tensor<?x64xbf16>, %u: tensor<64x64xbf16>,
 // CHECK:           %[[WIDE:.*]] = arith.extui %[[STAGE]]
 // CHECK:           %[[AT:.*]] = arith.muli %[[WIDE]], %c32768_i64
 // CHECK:           tile.copy %{{.*}}[%[[AT]]] to %[[S]] evict_first
-// CHECK-NOT:       tile.word.wait
+// CHECK-NOT:       tile.semaphore.wait
 // CHECK:           } else {
 // CHECK:           tile.copy %{{.*}} to %[[S]] evict_first
 // CHECK:           tile.grid_dependency wait
 // CHECK:           %[[E:.*]] = tile.epoch
-// CHECK:           tile.word.wait %{{.*}} epoch(%[[E]]) arrivals(%c2_i32)
+// CHECK:           tile.semaphore.wait %{{.*}} epoch(%[[E]]) arrivals(%c2_i32)
 // CHECK-NEXT:      tile.fence_async
 // CHECK:           tile.copy %{{.*}} normal
-// CHECK:           tile.word.wait %{{.*}} epoch(%[[E]]) arrivals(%{{.*}})
+// CHECK:           tile.semaphore.wait %{{.*}} epoch(%[[E]]) arrivals(%{{.*}})
 // CHECK-NEXT:      tile.fence_async
 // CHECK:           tile.copy %{{.*}} normal
 
@@ -110,7 +110,7 @@ func.func @unscheduled(%x: tensor<?x64xbf16>, %u: tensor<64x64xbf16>,
 // CHECK:           tile.pack {{.*}} : vector<8xbf16>
 // CHECK:           tile.pack {{.*}} : vector<8xbf16>
 // CHECK:           tile.pack {{.*}} : vector<8xf8E4M3FN>
-// CHECK:           tile.word.arrive
+// CHECK:           tile.semaphore.arrive
 
 // Products, then gate, act, up, product and quantization with the roundings
 // of the exact contract.
@@ -129,14 +129,14 @@ func.func @unscheduled(%x: tensor<?x64xbf16>, %u: tensor<64x64xbf16>,
 // CHECK:             tile.pack {{.*}} : vector<2xf8E4M3FN>
 // CHECK:           tile.fence_async
 // CHECK:           tile.warp_sync
-// CHECK:           tile.word.arrive
+// CHECK:           tile.semaphore.arrive
 
 // Partial sums meet their row of the other ranges, and are added in order.
 
 // CHECK-COUNT-2:   tile.acc.values
 // CHECK:             tile.store {{.*}} : vector<4xf32>, !tile.buffer<f32>
-// CHECK:           tile.word.arrive
-// CHECK:           tile.word.wait
+// CHECK:           tile.semaphore.arrive
+// CHECK:           tile.semaphore.wait
 // CHECK:           %[[P0:.*]] = tile.load {{.*}} -> vector<4xf32>
 // CHECK:           %[[P1:.*]] = tile.load {{.*}} -> vector<4xf32>
 // CHECK:           tile.store {{.*}} : vector<4xbf16>, !tile.buffer<bf16>

@@ -20,7 +20,7 @@ func.func @padding(%x: tensor<?x128xbf16>, %k: tensor<128x128xbf16>,
   %y:2 = fuse.norm_linear %x norm(rms eps 1.0e-6) linear(%k, %q)
            rounding(exact)
            {tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 8,
-            split = 1, rows = 128, stages = 2, group = 4, dependent = false>}
+            split_k = 1, gemm2_tile_m = 128, stages = 2, group = 4, dependent = false>}
     : (tensor<?x128xbf16>, tensor<128x128xbf16>, tensor<256x128xbf16>)
       -> (tensor<?x128xbf16>, tensor<?x256xbf16>)
   return %y#0, %y#1 : tensor<?x128xbf16>, tensor<?x256xbf16>

@@ -17,8 +17,8 @@ func.func @long(%x: tensor<512x512xbf16>, %w: tensor<512xbf16>,
   %y = fuse.gated_mlp %x norm(rms %w eps 1.0e-6) gate(%g) up(%u) down(%d)
          act(silu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<
-            tokens = 512, blocks = 8, split = 1, stages = 4, group = 1,
-            cluster = 2, launches = 1, even = true, dependent = true>}
+            tokens = 512, blocks = 8, split_k = 1, stages = 4, group = 1,
+            cluster = 2, launches = 1, stream_k = true, dependent = true>}
     : (tensor<512x512xbf16>, tensor<512xbf16>, tensor<3584x512xbf16>,
        tensor<3584x512xbf16>, tensor<512x3584xbf16>) -> tensor<512x512xbf16>
   return %y : tensor<512x512xbf16>
@@ -34,8 +34,8 @@ func.func @short(%x: tensor<512x512xbf16>, %w: tensor<512xbf16>,
   %y = fuse.gated_mlp %x norm(rms %w eps 1.0e-6) gate(%g) up(%u) down(%d)
          act(silu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<
-            tokens = 512, blocks = 8, split = 1, stages = 4, group = 1,
-            cluster = 2, launches = 1, even = true, dependent = true>}
+            tokens = 512, blocks = 8, split_k = 1, stages = 4, group = 1,
+            cluster = 2, launches = 1, stream_k = true, dependent = true>}
     : (tensor<512x512xbf16>, tensor<512xbf16>, tensor<3328x512xbf16>,
        tensor<3328x512xbf16>, tensor<512x3328xbf16>) -> tensor<512x512xbf16>
   return %y : tensor<512x512xbf16>
@@ -51,13 +51,13 @@ func.func @short(%x: tensor<512x512xbf16>, %w: tensor<512xbf16>,
 // CHECK-DAG:     %[[C16:.*]] = arith.constant 16 : i32
 // CHECK:         role "stream"
 // CHECK:           tile.grid_dependency wait
-// CHECK:           tile.word.wait %{{.*}} arrivals(%[[C16]])
+// CHECK:           tile.semaphore.wait %{{.*}} arrivals(%[[C16]])
 // CHECK:           tile.copy_tensor
 // CHECK:           tile.reduce {{.*}} warps(2 to 4) barrier(2)
 // CHECK:           tile.store
 // CHECK:           tile.barrier 2 threads(64)
 // CHECK:           tile.fence_async
-// CHECK:           tile.word.arrive
+// CHECK:           tile.semaphore.arrive
 // CHECK:         role "multiply"
 
 // CHECK:       tile.kernel @gated_mlp_prefill_[[SHORT]](

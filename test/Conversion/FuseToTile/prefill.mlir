@@ -10,7 +10,7 @@
 // CHECK-SAME:      blocks = 256 : i64, cooperative = false, dependent = true, max_tokens = 256 : i64
 // CHECK-SAME:      threads = 64 : i64
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_prefill_1
-// CHECK-SAME:      box_columns = 128 : i64, box_rows = 128 : i64, columns = 256 : i64, element = f8E4M3FN, kind = "tensor_map", offset = [[INPUT]] : i64, rows = 256 : i64
+// CHECK-SAME:      box_columns = 128 : i64, box_rows = 128 : i64, columns = 256 : i64, element = f8E4M3FN, kind = "tensor_map", offset = [[INPUT]] : i64, gemm2_tile_m = 256 : i64
 // CHECK-SAME:      kind = "packed", operands = [2, 3], recipe = "gate_up_256", steps = 2 : i64, tiles = 4 : i64
 // CHECK-SAME:      {kind = "workspace", offset = [[HIDDEN:[0-9]+]] : i64}
 // CHECK-SAME:      blocks = 8 : i64, cooperative = false
@@ -28,7 +28,7 @@ func.func @f8(%x: tensor<?x256xbf16>, %w: tensor<256xbf16>,
          act(silu) scales(f8E4M3FN, input = 0.5, gate = 0.25, up = 0.5,
                           hidden = 0.25, down = 1.0) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 8,
-          split = 2, stages = 3, group = 16, dependent = true>}
+          split_k = 2, stages = 3, group = 16, dependent = true>}
     : (tensor<?x256xbf16>, tensor<256xbf16>, tensor<512x256xf8E4M3FN>,
        tensor<512x256xf8E4M3FN>, tensor<256x512xf8E4M3FN>)
       -> tensor<?x256xbf16>
@@ -49,7 +49,7 @@ func.func @clusters(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                     %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 4096, blocks = 4,
-          split = 1, rows = 128, stages = 2, group = 4, cluster = 2,
+          split_k = 1, gemm2_tile_m = 128, stages = 2, group = 4, cluster = 2,
           dependent = false>}
     : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<?x64xbf16>
@@ -76,7 +76,7 @@ func.func @joint(%x: tensor<?x512xbf16>, %g: tensor<4096x512xbf16>,
   %y = fuse.gated_mlp %x norm(rms eps 1.0e-6) gate(%g) up(%u) down(%d)
          act(silu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 8,
-          split = 2, stages = 3, group = 16, launches = 1, dependent = true>}
+          split_k = 2, stages = 3, group = 16, launches = 1, dependent = true>}
     : (tensor<?x512xbf16>, tensor<4096x512xbf16>, tensor<4096x512xbf16>,
        tensor<512x4096xbf16>) -> tensor<?x512xbf16>
   return %y : tensor<?x512xbf16>
@@ -94,7 +94,7 @@ func.func @soon(%x: tensor<?x512xbf16>, %g: tensor<1024x512xbf16>,
   %y = fuse.gated_mlp %x norm(rms eps 1.0e-6) gate(%g) up(%u) down(%d)
          act(silu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 8,
-          split = 2, stages = 3, group = 16, launches = 1, dependent = true>}
+          split_k = 2, stages = 3, group = 16, launches = 1, dependent = true>}
     : (tensor<?x512xbf16>, tensor<1024x512xbf16>, tensor<1024x512xbf16>,
        tensor<512x1024xbf16>) -> tensor<?x512xbf16>
   return %y : tensor<?x512xbf16>
@@ -113,7 +113,7 @@ func.func @unequal(%x: tensor<?x1024xbf16>, %g: tensor<1536x1024xbf16>,
     -> tensor<?x1024xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 128, blocks = 8,
-          split = 2, stages = 3, group = 16, launches = 1, unequal = true,
+          split_k = 2, stages = 3, group = 16, launches = 1, uneven_split_k = true,
           dependent = true>}
     : (tensor<?x1024xbf16>, tensor<1536x1024xbf16>, tensor<1536x1024xbf16>,
        tensor<1024x1536xbf16>) -> tensor<?x1024xbf16>
@@ -134,7 +134,7 @@ func.func @even(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
   %y = fuse.gated_mlp %x norm(rms eps 1.0e-6) gate(%g) up(%u) down(%d)
          act(silu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 384, blocks = 8,
-          split = 2, stages = 3, group = 16, launches = 1, even = true,
+          split_k = 2, stages = 3, group = 16, launches = 1, stream_k = true,
           dependent = true>}
     : (tensor<?x256xbf16>, tensor<4096x256xbf16>, tensor<4096x256xbf16>,
        tensor<256x4096xbf16>) -> tensor<?x256xbf16>
@@ -153,7 +153,7 @@ func.func @together(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
     -> tensor<?x512xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 384, blocks = 8,
-          split = 1, stages = 3, group = 16, launches = 1, even = true,
+          split_k = 1, stages = 3, group = 16, launches = 1, stream_k = true,
           dependent = true>}
     : (tensor<?x256xbf16>, tensor<4096x256xbf16>, tensor<4096x256xbf16>,
        tensor<512x4096xbf16>) -> tensor<?x512xbf16>
@@ -173,8 +173,8 @@ func.func @pairs(%x: tensor<?x256xbf16>, %g: tensor<4096x256xbf16>,
     -> tensor<?x512xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 8,
-          split = 1, stages = 3, group = 16, cluster = 2, launches = 1,
-          even = true, dependent = true>}
+          split_k = 1, stages = 3, group = 16, cluster = 2, launches = 1,
+          stream_k = true, dependent = true>}
     : (tensor<?x256xbf16>, tensor<4096x256xbf16>, tensor<4096x256xbf16>,
        tensor<512x4096xbf16>) -> tensor<?x512xbf16>
   return %y : tensor<?x512xbf16>
@@ -193,7 +193,7 @@ func.func @scales(%x: tensor<?x1536xbf16>, %g: tensor<512x1536xf8E4M3FN>,
          act(silu) scales(f8E4M3FN, input = 0.5, gate = 0.25, up = 0.5,
                           hidden = 0.25, down = 1.0) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 8,
-          split = 1, stages = 4, group = 16, dependent = true>}
+          split_k = 1, stages = 4, group = 16, dependent = true>}
     : (tensor<?x1536xbf16>, tensor<512x1536xf8E4M3FN>,
        tensor<512x1536xf8E4M3FN>, tensor<1536x512xf8E4M3FN>)
       -> tensor<?x1536xbf16>
@@ -210,8 +210,8 @@ func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
     -> tensor<?x320xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 8,
-          split = 1, stages = 3, group = 16, cluster = 2, launches = 1,
-          even = true, dependent = true>}
+          split_k = 1, stages = 3, group = 16, cluster = 2, launches = 1,
+          stream_k = true, dependent = true>}
     : (tensor<?x320xbf16>, tensor<4096x320xbf16>, tensor<4096x320xbf16>,
        tensor<320x4096xbf16>) -> tensor<?x320xbf16>
   return %y : tensor<?x320xbf16>
@@ -285,7 +285,7 @@ func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
 // CHECK-NEXT:        tile.barrier.arrive 1 threads(256)
 // CHECK:           tile.acc.wait
 // CHECK:           tile.store %{{.*}} : vector<4xf32>
-// CHECK:           tile.word.meet %{{.*}} arrivals(2)
+// CHECK:           tile.semaphore.meet %{{.*}} arrivals(2)
 // CHECK:           tile.load early %{{.*}} -> vector<4xf32>
 // CHECK:           tile.store %{{.*}} : vector<8xbf16>
 
@@ -328,12 +328,12 @@ func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
 // CHECK:           scf.for
 // CHECK:             tile.ring.acquire %[[RING]]
 // CHECK:             tile.copy %
-// CHECK:             tile.word.wait
+// CHECK:             tile.semaphore.wait
 // CHECK-NEXT:        tile.fence_async
 // CHECK:             tile.copy_tensor
 // CHECK:           scf.for
 // CHECK:             tile.ring.acquire %[[TURNS]]
-// CHECK:             tile.word.arrive
+// CHECK:             tile.semaphore.arrive
 // CHECK:         role "multiply" warps(8)
 // CHECK:           scf.for
 // CHECK:             tile.mma.commit
@@ -366,7 +366,7 @@ func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
 // CHECK:           arith.select %{{.*}} : f32
 // CHECK:           scf.if
 // CHECK:             tile.store %{{.*}} : vector<4xf32>
-// CHECK:           tile.word.meet %{{.*}} arrivals(2)
+// CHECK:           tile.semaphore.meet %{{.*}} arrivals(2)
 // CHECK:           tile.load early %{{.*}} -> vector<4xf32>
 
 // Where what was computed last is needed soon, every k-step hides a quarter.
@@ -396,7 +396,7 @@ func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
 // CHECK-NEXT:      %[[LONGER:.*]] = arith.cmpi ult, %{{.*}}, %[[EARLY]] : i32
 // CHECK-NEXT:      %[[MORE:.*]] = arith.select %[[LONGER]], %[[LEAD]], %c0_i32 : i32
 // CHECK:           arith.cmpi ult, %{{.*}}, %[[MORE]] : i32
-// CHECK:           tile.word.wait
+// CHECK:           tile.semaphore.wait
 
 // The block with the end of a tile looks for the teams before it that have the
 // rest, waits for each and adds its sums; the others leave theirs.
@@ -405,13 +405,13 @@ func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
 // CHECK:         role "multiply" warps(8)
 // CHECK:           scf.while
 // CHECK:           scf.for
-// CHECK:             tile.word.wait %{{.*}}
+// CHECK:             tile.semaphore.wait %{{.*}}
 // CHECK:             tile.load early %{{.*}} -> vector<4xf32>
 // CHECK:             arith.addf
 // CHECK:           tile.store %{{.*}} : vector<8xbf16>
 // CHECK:         } else {
 // CHECK:           tile.store %{{.*}} : vector<4xf32>
-// CHECK:           tile.word.arrive %{{.*}}
+// CHECK:           tile.semaphore.arrive %{{.*}}
 
 // CHECK: tile.kernel @gated_mlp_prefill_[[TOGETHER]](
 // CHECK:         role "stream"
@@ -452,7 +452,7 @@ func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
 // CHECK:           arith.cmpi eq, %{{.*}}, %c32_i32 : i32
 // CHECK:           tile.copy %{{.*}} at(16384) bytes(16384) multicast(3) evict_first
 // CHECK:           tile.copy %{{.*}} at(32768) bytes(16384) multicast(3) evict_first
-// CHECK:           tile.word.wait
+// CHECK:           tile.semaphore.wait
 // CHECK:         role "multiply"
 // CHECK:           %[[LANE:.*]] = arith.subi %{{.*}}, %c96_i32 : i32
 // CHECK:           tile.ring.release %[[RING]][%{{.*}}] in(%[[LANE]])
@@ -470,7 +470,7 @@ func.func @bounds(%x: tensor<?x320xbf16>, %g: tensor<4096x320xbf16>,
 // CHECK:               tile.pack %{{.*}} : vector<2xbf16>
 // CHECK:             } else {
 // CHECK:               scf.while
-// CHECK:               tile.word.arrive
+// CHECK:               tile.semaphore.arrive
 
 // CHECK:         tile.cluster_barrier
 

@@ -90,12 +90,12 @@ gpu.module @m {
       blocks(12) threads(32) shared_bytes(0) {
     %c1 = arith.constant 1 : i32
     %e = tile.epoch %words blocks(12) : !tile.buffer<i32>
-    %w = tile.word %words[%c1] : !tile.buffer<i32>
-    tile.word.arrive %w
-    tile.word.arrive %w {relaxed}
-    %before = tile.word.count %w
-    tile.word.wait %w epoch(%e) arrivals(%n)
-    tile.word.wait %w epoch(%e) arrivals(%n) {relaxed}
+    %w = tile.semaphore %words[%c1] : !tile.buffer<i32>
+    tile.semaphore.arrive %w
+    tile.semaphore.arrive %w {relaxed}
+    %before = tile.semaphore.count %w
+    tile.semaphore.wait %w epoch(%e) arrivals(%n)
+    tile.semaphore.wait %w epoch(%e) arrivals(%n) {relaxed}
     tile.return
   }
 }
@@ -120,8 +120,8 @@ gpu.module @m {
   tile.kernel @meet(%words: !tile.buffer<i32>)
       blocks(4) threads(32) shared_bytes(0) {
     %c1 = arith.constant 1 : i32
-    %w = tile.word %words[%c1] : !tile.buffer<i32>
-    tile.word.meet %w arrivals(4)
+    %w = tile.semaphore %words[%c1] : !tile.buffer<i32>
+    tile.semaphore.meet %w arrivals(4)
     tile.return
   }
 }

@@ -1,12 +1,12 @@
 // RUN: fuse-opt %s --verify-roundtrip | FileCheck %s
 
 // CHECK-LABEL: func.func private @schedules
-// CHECK-SAME: tile.schedule = #tile.dispatch<8 : #tile.prefill_schedule<tokens = 8, blocks = 1, split = 1, stages = 4, group = 1, dependent = true>, 300 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1, stages = 4, group = 1, dependent = true>>
+// CHECK-SAME: tile.schedule = #tile.dispatch<8 : #tile.prefill_schedule<tokens = 8, blocks = 1, split_k = 1, stages = 4, group = 1, dependent = true>, 300 : #tile.prefill_schedule<tokens = 512, blocks = 1, split_k = 1, stages = 4, group = 1, dependent = true>>
 func.func private @schedules() attributes {
   tile.schedule = #tile.dispatch<
-    8 : #tile.prefill_schedule<tokens = 8, blocks = 1, split = 1, stages = 4,
+    8 : #tile.prefill_schedule<tokens = 8, blocks = 1, split_k = 1, stages = 4,
           group = 1, dependent = true>,
-    300 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+    300 : #tile.prefill_schedule<tokens = 512, blocks = 1, split_k = 1,
             stages = 4, group = 1, dependent = true>>}
 
 gpu.module @kernels {

@@ -2,82 +2,82 @@
 
 // expected-error@+2 {{tokens = 12 is not a multiple of 8 from 8 to 256}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 12, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+  tile.schedule = #tile.schedule<tokens = 12, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 2, partials = f32,
     hint = evict_first, dependent = true>}
 
 // -----
 
 // expected-error@+2 {{rings of 262144 bytes do not fit into the 230400 bytes of shared memory that they can use}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+  tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 2, partials = f32,
     hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{tokens = 136 wants first_rows = 128, not 256}}
+// expected-error@+2 {{tokens = 136 requires gemm1_tile_m = 128, not 256}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 136, blocks = 128, split = 16,
-    weight_stages = 2, token_stages = 4, in_flight = 2, partials = f32,
+  tile.schedule = #tile.schedule<tokens = 136, blocks = 128, split_k = 16,
+    weight_stages = 2, token_stages = 4, max_in_flight = 2, partials = f32,
     hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{deferred wants staged and first_rows = 128, not 256}}
+// expected-error@+2 {{deferred_epilogue requires smem_epilogue and gemm1_tile_m = 128, not 256}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 2, token_stages = 4, in_flight = 2, partials = f32,
-    staged = true, deferred = true, hint = evict_first, dependent = true>}
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 2, token_stages = 4, max_in_flight = 2, partials = f32,
+    smem_epilogue = true, deferred_epilogue = true, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{deferred is for at most 192 tokens, not 200}}
+// expected-error@+2 {{deferred_epilogue is for at most 192 tokens, not 200}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 200, blocks = 128, split = 16,
-    first_rows = 128, rows = 128, weight_stages = 2, token_stages = 4,
-    in_flight = 2, partials = f32, staged = true, deferred = true,
+  tile.schedule = #tile.schedule<tokens = 200, blocks = 128, split_k = 16,
+    gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 2, token_stages = 4,
+    max_in_flight = 2, partials = f32, smem_epilogue = true, deferred_epilogue = true,
     hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{deferred wants launches = 1, not 2}}
+// expected-error@+2 {{deferred_epilogue requires launches = 1, not 2}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    first_rows = 128, rows = 128, weight_stages = 2, token_stages = 4,
-    in_flight = 2, partials = f32, staged = true, deferred = true,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 2, token_stages = 4,
+    max_in_flight = 2, partials = f32, smem_epilogue = true, deferred_epilogue = true,
     hint = evict_first, dependent = true, launches = 2>}
 
 // -----
 
-// expected-error@+2 {{split = 200 is not from 1 to blocks = 128}}
+// expected-error@+2 {{split_k = 200 is not from 1 to blocks = 128}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 200,
-    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 200,
+    weight_stages = 6, token_stages = 4, max_in_flight = 2, partials = f32,
     hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{in_flight = 7 is not from 0 to weight_stages = 6}}
+// expected-error@+2 {{max_in_flight = 7 is not from 0 to weight_stages = 6}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 7, partials = f32,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 7, partials = f32,
     hint = evict_first, dependent = true>}
 
 // -----
 
 // expected-error@+2 {{partials = 'f16' is not f32 or bf16}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f16,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 2, partials = f16,
     hint = evict_first, dependent = true>}
 
 // -----
 
 // expected-error@+2 {{weight_stages = 1, token_stages = 4: a ring has 2 to 64 stages}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 1, token_stages = 4, in_flight = 0, partials = f32,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 1, token_stages = 4, max_in_flight = 0, partials = f32,
     hint = evict_first, dependent = true>}
 
 // -----
@@ -94,98 +94,98 @@ func.func private @f() attributes {
 
 // -----
 
-// expected-error@+2 {{rows = 64 is not 128 or 256}}
+// expected-error@+2 {{gemm2_tile_m = 64 is not 128 or 256}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    rows = 64, weight_stages = 6, token_stages = 4, in_flight = 2,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    gemm2_tile_m = 64, weight_stages = 6, token_stages = 4, max_in_flight = 2,
     partials = f32, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{token_stages = 2 is less than the 3 that rows = 128 takes}}
+// expected-error@+2 {{token_stages = 2 is less than the 3 that gemm2_tile_m = 128 takes}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    rows = 128, weight_stages = 6, token_stages = 2, in_flight = 2,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    gemm2_tile_m = 128, weight_stages = 6, token_stages = 2, max_in_flight = 2,
     partials = f32, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{behind = 2 is not more than in_flight = 2, from 1, and at most weight_stages = 6}}
+// expected-error@+2 {{straggler_in_flight = 2 is not more than max_in_flight = 2, from 1, and at most weight_stages = 6}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 2, behind = 2,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 2, straggler_in_flight = 2,
     partials = f32, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{behind = 7 is not more than in_flight = 2, from 1, and at most weight_stages = 6}}
+// expected-error@+2 {{straggler_in_flight = 7 is not more than max_in_flight = 2, from 1, and at most weight_stages = 6}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 2, behind = 7,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 2, straggler_in_flight = 7,
     partials = f32, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{behind = 3 is not more than in_flight = 0, from 1, and at most weight_stages = 6}}
+// expected-error@+2 {{straggler_in_flight = 3 is not more than max_in_flight = 0, from 1, and at most weight_stages = 6}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 0, behind = 3,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 0, straggler_in_flight = 3,
     partials = f32, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{ahead = 65 is not from 0 to 64}}
+// expected-error@+2 {{l2_prefetch_stages = 65 is not from 0 to 64}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 2, ahead = 65,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 2, l2_prefetch_stages = 65,
     partials = f32, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{settle = 65 is not from 0 to 64}}
+// expected-error@+2 {{publish_throttle_stages = 65 is not from 0 to 64}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 2, settle = 65,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 2, publish_throttle_stages = 65,
     partials = f32, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{settle wants in_flight = 2 or more, not 1}}
+// expected-error@+2 {{publish_throttle_stages requires max_in_flight = 2 or more, not 1}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 1, settle = 2,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 1, publish_throttle_stages = 2,
     partials = f32, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{adders = 17 is not from 0 to split = 16}}
+// expected-error@+2 {{reducers = 17 is not from 0 to split_k = 16}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 2, adders = 17,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 2, reducers = 17,
     partials = f32, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{settle is for one launch that is not deferred}}
+// expected-error@+2 {{publish_throttle_stages is for one launch that is not deferred_epilogue}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 2, settle = 2,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 2, publish_throttle_stages = 2,
     partials = f32, hint = evict_first, dependent = true, launches = 2>}
 
 // -----
 
 // expected-error@+2 {{launches = 3 is not 1 or 2}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 2, partials = f32,
     hint = evict_first, dependent = true, launches = 3>}
 
 // -----
 
 // expected-error@+2 {{blocks = 0 is not from 1 to 65535}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 0, split = 1,
-    weight_stages = 2, token_stages = 4, in_flight = 0, partials = f32,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 0, split_k = 1,
+    weight_stages = 2, token_stages = 4, max_in_flight = 0, partials = f32,
     hint = evict_first, dependent = true>}
 
 // -----
@@ -193,7 +193,7 @@ func.func private @f() attributes {
 func.func private @f() attributes {
   // expected-error@+1 {{tokens = 16385 is not from 1 to 16384}}
   tile.schedule = #tile.prefill_schedule<tokens = 16385, blocks = 132,
-    split = 4, rows = 256, stages = 4, group = 16,
+    split_k = 4, gemm2_tile_m = 256, stages = 4, group = 16,
     cluster = 1, dependent = true>}
 
 // -----
@@ -201,7 +201,7 @@ func.func private @f() attributes {
 func.func private @f() attributes {
   // expected-error@+1 {{cluster = 4 is not 1 or 2}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
-    split = 4, rows = 256, stages = 4, group = 16,
+    split_k = 4, gemm2_tile_m = 256, stages = 4, group = 16,
     cluster = 4, dependent = true>}
 
 // -----
@@ -209,23 +209,23 @@ func.func private @f() attributes {
 func.func private @f() attributes {
   // expected-error@+1 {{blocks = 131 is not a multiple of cluster = 2 from 1 to 65535}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 131,
-    split = 4, rows = 256, stages = 4, group = 16,
+    split_k = 4, gemm2_tile_m = 256, stages = 4, group = 16,
     cluster = 2, dependent = true>}
 
 // -----
 
 func.func private @f() attributes {
-  // expected-error@+1 {{split = 17 is not from 1 to 16}}
+  // expected-error@+1 {{split_k = 17 is not from 1 to 16}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
-    split = 17, rows = 256, stages = 4, group = 16,
+    split_k = 17, gemm2_tile_m = 256, stages = 4, group = 16,
     cluster = 1, dependent = true>}
 
 // -----
 
 func.func private @f() attributes {
-  // expected-error@+1 {{rows = 64 is not 128 or 256}}
+  // expected-error@+1 {{gemm2_tile_m = 64 is not 128 or 256}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
-    split = 4, rows = 64, stages = 4, group = 16,
+    split_k = 4, gemm2_tile_m = 64, stages = 4, group = 16,
     cluster = 1, dependent = true>}
 
 // -----
@@ -233,7 +233,7 @@ func.func private @f() attributes {
 func.func private @f() attributes {
   // expected-error@+1 {{stages = 5 is not from 2 to 4}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
-    split = 4, rows = 256, stages = 5, group = 16,
+    split_k = 4, gemm2_tile_m = 256, stages = 5, group = 16,
     cluster = 1, dependent = true>}
 
 // -----
@@ -241,7 +241,7 @@ func.func private @f() attributes {
 func.func private @f() attributes {
   // expected-error@+1 {{group = 0 is less than 1}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
-    split = 4, rows = 256, stages = 4, group = 0,
+    split_k = 4, gemm2_tile_m = 256, stages = 4, group = 0,
     cluster = 1, dependent = true>}
 
 // -----
@@ -249,58 +249,58 @@ func.func private @f() attributes {
 func.func private @f() attributes {
   // expected-error@+1 {{launches = 3 is not 1 or 2}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
-    split = 4, stages = 4, group = 16, launches = 3, dependent = true>}
+    split_k = 4, stages = 4, group = 16, launches = 3, dependent = true>}
 
 // -----
 
 func.func private @f() attributes {
-  // expected-error@+1 {{launches = 1 needs rows = 256, not 128}}
+  // expected-error@+1 {{launches = 1 needs gemm2_tile_m = 256, not 128}}
   tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132,
-    split = 4, rows = 128, stages = 4, group = 16, cluster = 2, launches = 1,
+    split_k = 4, gemm2_tile_m = 128, stages = 4, group = 16, cluster = 2, launches = 1,
     dependent = true>}
 
 // -----
 
-// expected-error@+2 {{first_rows = 64 is not 128, 192 or 256}}
+// expected-error@+2 {{gemm1_tile_m = 64 is not 128, 192 or 256}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    first_rows = 64, weight_stages = 6, token_stages = 4, in_flight = 2,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    gemm1_tile_m = 64, weight_stages = 6, token_stages = 4, max_in_flight = 2,
     partials = f32, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{first_rows = 80 is not a multiple of 32 from 32 to 256, as swapped wants}}
+// expected-error@+2 {{gemm1_tile_m = 80 is not a multiple of 32 from 32 to 256, as swap_ab requires}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 16,
-    first_rows = 80, rows = 128, weight_stages = 6, token_stages = 4,
-    in_flight = 2, partials = f32, swapped = true, hint = evict_first,
+  tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split_k = 16,
+    gemm1_tile_m = 80, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
+    max_in_flight = 2, partials = f32, swap_ab = true, hint = evict_first,
     dependent = true>}
 
 // -----
 
-// expected-error@+2 {{swapped is for 72 to 128 tokens, 64 for each of two warpgroups, not 64}}
+// expected-error@+2 {{swap_ab is for 72 to 128 tokens, 64 for each of two warpgroups, not 64}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 64, blocks = 128, split = 16,
-    first_rows = 96, rows = 128, weight_stages = 6, token_stages = 4,
-    in_flight = 2, partials = f32, swapped = true, hint = evict_first,
+  tile.schedule = #tile.schedule<tokens = 64, blocks = 128, split_k = 16,
+    gemm1_tile_m = 96, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
+    max_in_flight = 2, partials = f32, swap_ab = true, hint = evict_first,
     dependent = true>}
 
 // -----
 
-// expected-error@+2 {{swapped wants launches = 1 and neither staged nor deferred, not launches = 1, staged}}
+// expected-error@+2 {{swap_ab requires launches = 1 and neither smem_epilogue nor deferred_epilogue, not launches = 1, smem_epilogue}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split = 16,
-    first_rows = 96, rows = 128, weight_stages = 6, token_stages = 4,
-    in_flight = 2, partials = f32, staged = true, swapped = true,
+  tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split_k = 16,
+    gemm1_tile_m = 96, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
+    max_in_flight = 2, partials = f32, smem_epilogue = true, swap_ab = true,
     hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{first_rows = 224 wants rows = 128, not 256}}
+// expected-error@+2 {{gemm1_tile_m = 224 requires gemm2_tile_m = 128, not 256}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split = 16,
-    first_rows = 224, weight_stages = 4, token_stages = 4, in_flight = 2,
-    partials = f32, swapped = true, hint = evict_first, dependent = true>}
+  tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split_k = 16,
+    gemm1_tile_m = 224, weight_stages = 4, token_stages = 4, max_in_flight = 2,
+    partials = f32, swap_ab = true, hint = evict_first, dependent = true>}
 
 // -----
 
@@ -308,104 +308,104 @@ func.func private @f() attributes {
 
 // expected-error@+2 {{rings of 249856 bytes do not fit into the 230400 bytes of shared memory that they can use}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 16,
-    first_rows = 160, rows = 128, weight_stages = 9, token_stages = 4,
-    in_flight = 2, partials = f32, swapped = true, hint = evict_first,
+  tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split_k = 16,
+    gemm1_tile_m = 160, gemm2_tile_m = 128, weight_stages = 9, token_stages = 4,
+    max_in_flight = 2, partials = f32, swap_ab = true, hint = evict_first,
     dependent = true>}
 
 // -----
 
-// expected-error@+2 {{settle_to = 3 is not less than in_flight = 3, of settle = 4 stages}}
+// expected-error@+2 {{publish_in_flight = 3 is not less than max_in_flight = 3, of publish_throttle_stages = 4 stages}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split = 16,
-    first_rows = 96, rows = 128, weight_stages = 6, token_stages = 4,
-    in_flight = 3, settle = 4, settle_to = 3, partials = f32, swapped = true,
+  tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split_k = 16,
+    gemm1_tile_m = 96, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
+    max_in_flight = 3, publish_throttle_stages = 4, publish_in_flight = 3, partials = f32, swap_ab = true,
     hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{settle_to = 1 is not less than in_flight = 3, of settle = 0 stages}}
+// expected-error@+2 {{publish_in_flight = 1 is not less than max_in_flight = 3, of publish_throttle_stages = 0 stages}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split = 16,
-    first_rows = 96, rows = 128, weight_stages = 6, token_stages = 4,
-    in_flight = 3, settle_to = 1, partials = f32, swapped = true,
+  tile.schedule = #tile.schedule<tokens = 72, blocks = 128, split_k = 16,
+    gemm1_tile_m = 96, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
+    max_in_flight = 3, publish_in_flight = 1, partials = f32, swap_ab = true,
     hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{polled wants partials = f32, not 'bf16'}}
+// expected-error@+2 {{tagged_partials requires partials = f32, not 'bf16'}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    weight_stages = 6, token_stages = 4, in_flight = 2, partials = bf16,
-    polled = true, hint = evict_first, dependent = true>}
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    weight_stages = 6, token_stages = 4, max_in_flight = 2, partials = bf16,
+    tagged_partials = true, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{first_rows = 192 wants rows = 128, not 256}}
+// expected-error@+2 {{gemm1_tile_m = 192 requires gemm2_tile_m = 128, not 256}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split = 16,
-    first_rows = 192, weight_stages = 6, token_stages = 4, in_flight = 2,
-    partials = f32, staged = true, hint = evict_first, dependent = true>}
+  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split_k = 16,
+    gemm1_tile_m = 192, weight_stages = 6, token_stages = 4, max_in_flight = 2,
+    partials = f32, smem_epilogue = true, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{first_rows = 192 wants staged, a multiple of 16 tokens and launches = 1, not 16 and 1}}
+// expected-error@+2 {{gemm1_tile_m = 192 requires smem_epilogue, a multiple of 16 tokens and launches = 1, not 16 and 1}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split = 16,
-    first_rows = 192, rows = 128, weight_stages = 6, token_stages = 4,
-    in_flight = 2, partials = f32, hint = evict_first, dependent = true>}
+  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split_k = 16,
+    gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
+    max_in_flight = 2, partials = f32, hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{first_rows = 192 wants staged, a multiple of 16 tokens and launches = 1, not 24 and 1}}
+// expected-error@+2 {{gemm1_tile_m = 192 requires smem_epilogue, a multiple of 16 tokens and launches = 1, not 24 and 1}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 24, blocks = 128, split = 16,
-    first_rows = 192, rows = 128, weight_stages = 6, token_stages = 4,
-    in_flight = 2, partials = f32, staged = true, hint = evict_first,
+  tile.schedule = #tile.schedule<tokens = 24, blocks = 128, split_k = 16,
+    gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
+    max_in_flight = 2, partials = f32, smem_epilogue = true, hint = evict_first,
     dependent = true>}
 
 // -----
 
-// expected-error@+2 {{first_rows = 192 wants staged, a multiple of 16 tokens and launches = 1, not 16 and 2}}
+// expected-error@+2 {{gemm1_tile_m = 192 requires smem_epilogue, a multiple of 16 tokens and launches = 1, not 16 and 2}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split = 16,
-    first_rows = 192, rows = 128, weight_stages = 6, token_stages = 4,
-    in_flight = 2, partials = f32, staged = true, hint = evict_first,
+  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split_k = 16,
+    gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
+    max_in_flight = 2, partials = f32, smem_epilogue = true, hint = evict_first,
     dependent = true, launches = 2>}
 
 // -----
 
-// expected-error@+2 {{weight_stages = 3 is less than the 4 that first_rows = 192 takes}}
+// expected-error@+2 {{weight_stages = 3 is less than the 4 that gemm1_tile_m = 192 takes}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split = 16,
-    first_rows = 192, rows = 128, weight_stages = 3, token_stages = 4,
-    in_flight = 2, partials = f32, staged = true, hint = evict_first,
+  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split_k = 16,
+    gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 3, token_stages = 4,
+    max_in_flight = 2, partials = f32, smem_epilogue = true, hint = evict_first,
     dependent = true>}
 
 // -----
 
-// expected-error@+2 {{tokens = 144 wants first_rows = 128, not 192}}
+// expected-error@+2 {{tokens = 144 requires gemm1_tile_m = 128, not 192}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 144, blocks = 128, split = 16,
-    first_rows = 192, rows = 128, weight_stages = 6, token_stages = 4,
-    in_flight = 2, partials = f32, staged = true, hint = evict_first,
+  tile.schedule = #tile.schedule<tokens = 144, blocks = 128, split_k = 16,
+    gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
+    max_in_flight = 2, partials = f32, smem_epilogue = true, hint = evict_first,
     dependent = true>}
 
 // -----
 
-// expected-error@+2 {{deferred wants staged and first_rows = 128, not 192}}
+// expected-error@+2 {{deferred_epilogue requires smem_epilogue and gemm1_tile_m = 128, not 192}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split = 16,
-    first_rows = 192, rows = 128, weight_stages = 6, token_stages = 4,
-    in_flight = 2, partials = f32, staged = true, deferred = true,
+  tile.schedule = #tile.schedule<tokens = 16, blocks = 128, split_k = 16,
+    gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4,
+    max_in_flight = 2, partials = f32, smem_epilogue = true, deferred_epilogue = true,
     hint = evict_first, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{first_rows = 128 wants rows = 128, not 256}}
+// expected-error@+2 {{gemm1_tile_m = 128 requires gemm2_tile_m = 128, not 256}}
 func.func private @f() attributes {
-  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split = 16,
-    first_rows = 128, weight_stages = 6, token_stages = 4, in_flight = 2,
+  tile.schedule = #tile.schedule<tokens = 8, blocks = 128, split_k = 16,
+    gemm1_tile_m = 128, weight_stages = 6, token_stages = 4, max_in_flight = 2,
     partials = f32, hint = evict_first, dependent = true>}
 
 // -----
@@ -418,55 +418,55 @@ func.func private @dispatch() attributes {
 
 // expected-error@+2 {{the range up to 64 tokens is empty: the one before ends at 64}}
 func.func private @dispatch() attributes {
-  tile.schedule = #tile.dispatch<64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+  tile.schedule = #tile.dispatch<64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split_k = 1,
           stages = 4, group = 1, dependent = true>,
-    64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+    64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split_k = 1,
           stages = 4, group = 1, dependent = true>>}
 
 // -----
 
-// expected-error@+2 {{even = true needs launches = 1, not 2}}
+// expected-error@+2 {{stream_k = true needs launches = 1, not 2}}
 func.func private @even() attributes {
-  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
-          stages = 4, group = 1, even = true, dependent = true>}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 1, split_k = 1,
+          stages = 4, group = 1, stream_k = true, dependent = true>}
 
 // -----
 
-// expected-error@+2 {{unequal = true needs launches = 1, split > 1, cluster = 1 and even = false, not 1, 1, 1 and false}}
+// expected-error@+2 {{uneven_split_k = true needs launches = 1, split > 1, cluster = 1 and stream_k = false, not 1, 1, 1 and false}}
 func.func private @unequal() attributes {
-  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
-          stages = 4, group = 1, launches = 1, unequal = true, dependent = true>}
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 1, split_k = 1,
+          stages = 4, group = 1, launches = 1, uneven_split_k = true, dependent = true>}
 
 // -----
 
 // expected-error@+2 {{the range up to 8 tokens is empty: the one before ends at 64}}
 func.func private @dispatch() attributes {
-  tile.schedule = #tile.dispatch<64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+  tile.schedule = #tile.dispatch<64 : #tile.prefill_schedule<tokens = 512, blocks = 1, split_k = 1,
           stages = 4, group = 1, dependent = true>,
-    8 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+    8 : #tile.prefill_schedule<tokens = 512, blocks = 1, split_k = 1,
           stages = 4, group = 1, dependent = true>>}
 
 // -----
 
 // expected-error@+2 {{the range up to 0 tokens is empty: the one before ends at 0}}
 func.func private @dispatch() attributes {
-  tile.schedule = #tile.dispatch<0 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+  tile.schedule = #tile.dispatch<0 : #tile.prefill_schedule<tokens = 512, blocks = 1, split_k = 1,
           stages = 4, group = 1, dependent = true>>}
 
 // -----
 
 // expected-error@+2 {{ranges end at 16385 tokens, not at most at 16384}}
 func.func private @dispatch() attributes {
-  tile.schedule = #tile.dispatch<16385 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+  tile.schedule = #tile.dispatch<16385 : #tile.prefill_schedule<tokens = 512, blocks = 1, split_k = 1,
           stages = 4, group = 1, dependent = true>>}
 
 // -----
 
 // expected-error@+2 {{the range up to 600 tokens has a schedule for 512}}
 func.func private @dispatch() attributes {
-  tile.schedule = #tile.dispatch<512 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+  tile.schedule = #tile.dispatch<512 : #tile.prefill_schedule<tokens = 512, blocks = 1, split_k = 1,
           stages = 4, group = 1, dependent = true>,
-    600 : #tile.prefill_schedule<tokens = 512, blocks = 1, split = 1,
+    600 : #tile.prefill_schedule<tokens = 512, blocks = 1, split_k = 1,
           stages = 4, group = 1, dependent = true>>}
 
 // -----
@@ -488,7 +488,7 @@ func.func @f(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 // -----
 
-// expected-error@+1 {{#tile.schedule has no field 'weight_stage'; expected one of tokens, blocks, split, first_rows, rows, weight_stages, token_stages, in_flight, behind, ahead, settle, settle_to, adders, partials, polled, staged, deferred, swapped, hint, dependent, launches}}
+// expected-error@+1 {{#tile.schedule has no field 'weight_stage'; expected one of tokens, blocks, split, gemm1_tile_m, rows, weight_stages, token_stages, max_in_flight, straggler_in_flight, l2_prefetch_stages, publish_throttle_stages, publish_in_flight, reducers, partials, tagged_partials, smem_epilogue, deferred_epilogue, swap_ab, hint, dependent, launches}}
 func.func private @f() attributes {tile.schedule = #tile.schedule<weight_stage = 6>}
 
 // -----
@@ -499,12 +499,12 @@ func.func private @f() attributes {tile.schedule = #tile.schedule<tokens = 8>}
 // -----
 
 // expected-error@+1 {{field 'rows' of #tile.schedule is given twice}}
-func.func private @f() attributes {tile.schedule = #tile.schedule<rows = 128, rows = 256>}
+func.func private @f() attributes {tile.schedule = #tile.schedule<gemm2_tile_m = 128, gemm2_tile_m = 256>}
 
 // -----
 
-// expected-error@+1 {{field 'polled' of #tile.schedule is neither true nor false}}
-func.func private @f() attributes {tile.schedule = #tile.schedule<polled = 1>}
+// expected-error@+1 {{field 'tagged_partials' of #tile.schedule is neither true nor false}}
+func.func private @f() attributes {tile.schedule = #tile.schedule<tagged_partials = 1>}
 
 // -----
 
@@ -513,10 +513,10 @@ func.func private @f() attributes {tile.schedule = #tile.schedule<hint = evict>}
 
 // -----
 
-// expected-error@+1 {{#tile.prefill_schedule has no field 'in_flight'; expected one of tokens, blocks, split, rows, stages, group, cluster, launches, even, unequal, dependent}}
-func.func private @f() attributes {tile.schedule = #tile.prefill_schedule<in_flight = 2>}
+// expected-error@+1 {{#tile.prefill_schedule has no field 'max_in_flight'; expected one of tokens, blocks, split, rows, stages, group, cluster, launches, even, uneven_split_k, dependent}}
+func.func private @f() attributes {tile.schedule = #tile.prefill_schedule<max_in_flight = 2>}
 
 // -----
 
 // expected-error@+1 {{#tile.row_schedule has no field 'rows'; expected one of blocks, threads}}
-func.func private @f() attributes {tile.schedule = #tile.row_schedule<rows = 2>}
+func.func private @f() attributes {tile.schedule = #tile.row_schedule<gemm2_tile_m = 2>}

@@ -268,7 +268,7 @@ func.func @f(%w: !tile.buffer<i32>) {
 
 func.func @f(%w: !tile.buffer<f32>, %i: i32) {
   // expected-error@+1 {{has words in '!tile.buffer<f32>': expected !tile.buffer<i32>}}
-  %e = tile.word %w[%i] : !tile.buffer<f32>
+  %e = tile.semaphore %w[%i] : !tile.buffer<f32>
   return
 }
 
@@ -529,9 +529,9 @@ gpu.module @m {
 gpu.module @m {
   tile.kernel @k(%w: !tile.buffer<i32>, %i: i32)
       blocks(4) threads(128) shared_bytes(0) {
-    %m = tile.word %w[%i] : !tile.buffer<i32>
+    %m = tile.semaphore %w[%i] : !tile.buffer<i32>
     // expected-error@+1 {{has 0 arrivals: expected 1 or more}}
-    tile.word.meet %m arrivals(0)
+    tile.semaphore.meet %m arrivals(0)
     tile.return
   }
 }

@@ -58,9 +58,9 @@ tile.kernel @cluster(%w: !tile.buffer<i8>, %words: !tile.buffer<i32>,
     : !tile.buffer<i8>, !tile.stage<2048>
   // CHECK: tile.ring.release %{{.*}}[%{{.*}}] in(%[[RANK]]) : !tile.ring<2 x 2048>
   tile.ring.release %r[%j] in(%rank) : !tile.ring<2 x 2048>
-  // CHECK: tile.word.meet %{{.*}} arrivals(4)
-  %m = tile.word %words[%j] : !tile.buffer<i32>
-  tile.word.meet %m arrivals(4)
+  // CHECK: tile.semaphore.meet %{{.*}} arrivals(4)
+  %m = tile.semaphore %words[%j] : !tile.buffer<i32>
+  tile.semaphore.meet %m arrivals(4)
   %a = tile.acc.zero : !tile.acc<64x8xf32>
   // CHECK: tile.acc.values %{{.*}} : !tile.acc<64x8xf32>
   %v:4 = tile.acc.values %a : !tile.acc<64x8xf32>
@@ -72,16 +72,16 @@ tile.kernel @words(%words: !tile.buffer<i32>, %i: i32, %n: i32)
     blocks(4) threads(32) shared_bytes(0) {
   // CHECK: %[[E:.*]] = tile.epoch %{{.*}} blocks(4) : !tile.buffer<i32>
   %e = tile.epoch %words blocks(4) : !tile.buffer<i32>
-  // CHECK: %[[W:.*]] = tile.word %{{.*}}[%{{.*}}] : !tile.buffer<i32>
-  %w = tile.word %words[%i] : !tile.buffer<i32>
-  // CHECK: tile.word.arrive %[[W]]
-  tile.word.arrive %w
-  // CHECK: tile.word.count %[[W]]
-  %before = tile.word.count %w
-  // CHECK: tile.word.wait %[[W]] epoch(%[[E]]) arrivals(%{{.*}})
-  tile.word.wait %w epoch(%e) arrivals(%n)
-  // CHECK: tile.word.wait %[[W]] epoch(%[[E]]) arrivals(%{{.*}}) {relaxed}
-  tile.word.wait %w epoch(%e) arrivals(%n) {relaxed}
+  // CHECK: %[[W:.*]] = tile.semaphore %{{.*}}[%{{.*}}] : !tile.buffer<i32>
+  %w = tile.semaphore %words[%i] : !tile.buffer<i32>
+  // CHECK: tile.semaphore.arrive %[[W]]
+  tile.semaphore.arrive %w
+  // CHECK: tile.semaphore.count %[[W]]
+  %before = tile.semaphore.count %w
+  // CHECK: tile.semaphore.wait %[[W]] epoch(%[[E]]) arrivals(%{{.*}})
+  tile.semaphore.wait %w epoch(%e) arrivals(%n)
+  // CHECK: tile.semaphore.wait %[[W]] epoch(%[[E]]) arrivals(%{{.*}}) {relaxed}
+  tile.semaphore.wait %w epoch(%e) arrivals(%n) {relaxed}
   // CHECK: tile.fence_async{{$}}
   tile.fence_async
   // CHECK: tile.fence_async shared
@@ -207,10 +207,10 @@ func.func @launch(%x: tensor<4xi32>) -> tensor<4xi32> {
 }
 
 // CHECK-LABEL: func.func private @scheduled
-// CHECK-SAME: tile.schedule = #tile.schedule<tokens = 56, blocks = 128, split = 16, weight_stages = 5, token_stages = 4, in_flight = 2, partials = f32, hint = evict_first, dependent = true>
+// CHECK-SAME: tile.schedule = #tile.schedule<tokens = 56, blocks = 128, split_k = 16, weight_stages = 5, token_stages = 4, max_in_flight = 2, partials = f32, hint = evict_first, dependent = true>
 func.func private @scheduled() attributes {
-  tile.schedule = #tile.schedule<tokens = 56, blocks = 128, split = 16,
-    weight_stages = 5, token_stages = 4, in_flight = 2, partials = f32,
+  tile.schedule = #tile.schedule<tokens = 56, blocks = 128, split_k = 16,
+    weight_stages = 5, token_stages = 4, max_in_flight = 2, partials = f32,
     hint = evict_first, dependent = true>}
 
 // Defaults are left out.
@@ -219,25 +219,25 @@ func.func private @scheduled() attributes {
 // CHECK-SAME: !tile.ring<2 x 0>
 // CHECK-SAME: group = 16, launches = 1, dependent = true>
 func.func private @joint(!tile.ring<2 x 0>) attributes {
-  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4,
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split_k = 4,
     stages = 4, group = 16, launches = 1, dependent = true>}
 
 // CHECK-LABEL: func.func private @even
-// CHECK-SAME: launches = 1, even = true, dependent = true>
+// CHECK-SAME: launches = 1, stream_k = true, dependent = true>
 func.func private @even() attributes {
-  tile.schedule = #tile.prefill_schedule<tokens = 768, blocks = 132, split = 4,
-    stages = 4, group = 16, launches = 1, even = true, dependent = true>}
+  tile.schedule = #tile.prefill_schedule<tokens = 768, blocks = 132, split_k = 4,
+    stages = 4, group = 16, launches = 1, stream_k = true, dependent = true>}
 
 // CHECK-LABEL: func.func private @pairs
-// CHECK-SAME: group = 8, cluster = 2, launches = 1, even = true, dependent = true>
+// CHECK-SAME: group = 8, cluster = 2, launches = 1, stream_k = true, dependent = true>
 func.func private @pairs() attributes {
-  tile.schedule = #tile.prefill_schedule<tokens = 4096, blocks = 132, split = 1,
-    stages = 4, group = 8, cluster = 2, launches = 1, even = true,
+  tile.schedule = #tile.prefill_schedule<tokens = 4096, blocks = 132, split_k = 1,
+    stages = 4, group = 8, cluster = 2, launches = 1, stream_k = true,
     dependent = true>}
 
 // CHECK-LABEL: func.func private @prefill
-// CHECK-SAME: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4, stages = 4, group = 16, dependent = true>
+// CHECK-SAME: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split_k = 4, stages = 4, group = 16, dependent = true>
 func.func private @prefill() attributes {
-  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split = 4,
-    rows = 256, stages = 4, group = 16,
+  tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 132, split_k = 4,
+    gemm2_tile_m = 256, stages = 4, group = 16,
     cluster = 1, dependent = true>}

@@ -16,8 +16,8 @@ func.func @mlp(%x: tensor<?x64xbf16>, %u: tensor<2048x64xbf16>,
                %d: tensor<64x2048xbf16>) -> tensor<?x64xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
          {tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 4,
-          split = 1, stages = 2, group = 4, cluster = 2, launches = 1,
-          even = true, dependent = true>}
+          split_k = 1, stages = 2, group = 4, cluster = 2, launches = 1,
+          stream_k = true, dependent = true>}
     : (tensor<?x64xbf16>, tensor<2048x64xbf16>, tensor<64x2048xbf16>)
       -> tensor<?x64xbf16>
   return %y : tensor<?x64xbf16>

@@ -78,8 +78,8 @@ func.func @add(%x: tensor<?x64xbf16>, %y: tensor<?x64xbf16>)
 func.func @two_launches(%x: tensor<?x64xbf16>, %up: tensor<256x64xbf16>,
     %down: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
   %0 = fuse.mlp %x up(%up) down(%down) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split = 1,
-          weight_stages = 2, token_stages = 2, in_flight = 1, partials = f32,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split_k = 1,
+          weight_stages = 2, token_stages = 2, max_in_flight = 1, partials = f32,
           hint = normal, dependent = true, launches = 2>}
     : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<?x64xbf16>

@@ -8,13 +8,13 @@
 
 // Warpgroups share pairs of eight tokens of three quarters.
 
-// CHECK:     #tile.schedule<tokens = 64, {{[^>]*}} first_rows = 192,
-// CHECK:     #tile.schedule<tokens = 56, blocks = {{[0-9]+}}, split = {{[0-9]+}}, {{(rows = 128, )?}}weight_stages
-// CHECK:     #tile.schedule<tokens = 56, {{[^>]*}} first_rows = 128,
+// CHECK:     #tile.schedule<tokens = 64, {{[^>]*}} gemm1_tile_m = 192,
+// CHECK:     #tile.schedule<tokens = 56, blocks = {{[0-9]+}}, split_k = {{[0-9]+}}, {{(gemm2_tile_m = 128, )?}}weight_stages
+// CHECK:     #tile.schedule<tokens = 56, {{[^>]*}} gemm1_tile_m = 128,
 
-// MANY-DAG:  #tile.schedule<tokens = 128, {{[^>]*}} swapped = true,
-// MANY-DAG:  #tile.schedule<tokens = 128, {{[^>]*}} first_rows = 192,
-// MANY-DAG:  #tile.schedule<tokens = 128, {{[^>]*}} first_rows = 128,
+// MANY-DAG:  #tile.schedule<tokens = 128, {{[^>]*}} swap_ab = true,
+// MANY-DAG:  #tile.schedule<tokens = 128, {{[^>]*}} gemm1_tile_m = 192,
+// MANY-DAG:  #tile.schedule<tokens = 128, {{[^>]*}} gemm1_tile_m = 128,
 
 func.func @half(%x: tensor<?x256xbf16>, %g: tensor<9216x256xbf16>,
                 %u: tensor<9216x256xbf16>, %d: tensor<256x9216xbf16>)

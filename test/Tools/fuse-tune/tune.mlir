@@ -4,11 +4,11 @@
 
 // RUN: fuse-tune candidates %s --pipeline= -o %t.fusetune --tokens=5 \
 // RUN:   --candidates=1 --no-assemble \
-// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 2, split = 1, weight_stages = 2, token_stages = 3, in_flight = 1, partials = f32, hint = normal, dependent = false>" \
-// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 3, split = 1, weight_stages = 2, token_stages = 3, in_flight = 1, partials = f32, hint = normal, dependent = false>" \
-// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 4, split = 1, weight_stages = 2, token_stages = 3, in_flight = 1, partials = f32, hint = normal, dependent = false>" \
-// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 5, split = 1, weight_stages = 2, token_stages = 3, in_flight = 1, partials = f32, hint = normal, dependent = false>" \
-// RUN:   --schedule="#tile.schedule<tokens = 16, blocks = 6, split = 1, weight_stages = 2, token_stages = 3, in_flight = 1, partials = f32, hint = normal, dependent = false>" \
+// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 2, split_k = 1, weight_stages = 2, token_stages = 3, max_in_flight = 1, partials = f32, hint = normal, dependent = false>" \
+// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 3, split_k = 1, weight_stages = 2, token_stages = 3, max_in_flight = 1, partials = f32, hint = normal, dependent = false>" \
+// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 4, split_k = 1, weight_stages = 2, token_stages = 3, max_in_flight = 1, partials = f32, hint = normal, dependent = false>" \
+// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 5, split_k = 1, weight_stages = 2, token_stages = 3, max_in_flight = 1, partials = f32, hint = normal, dependent = false>" \
+// RUN:   --schedule="#tile.schedule<tokens = 16, blocks = 6, split_k = 1, weight_stages = 2, token_stages = 3, max_in_flight = 1, partials = f32, hint = normal, dependent = false>" \
 // RUN:   2>&1 | FileCheck %s --check-prefix=CANDIDATES
 
 // A schedule for other tokens does not fit and is no candidate.
@@ -25,9 +25,9 @@
 // too.
 // RUN: fuse-tune candidates %s -o %t.few --tokens=50 --candidates=8 \
 // RUN:   --no-assemble && FileCheck %s --check-prefix=FIELDS < %t.few
-// FIELDS: in_flight = 2, ahead = 8, settle = 3, partials = f32, polled = true,
-// FIELDS: in_flight = 2, ahead = 8, settle = 3, partials = f32, hint =
-// FIELDS: in_flight = 2, ahead = 8, partials = f32, polled = true,
+// FIELDS: max_in_flight = 2, l2_prefetch_stages = 8, publish_throttle_stages = 3, partials = f32, tagged_partials = true,
+// FIELDS: max_in_flight = 2, l2_prefetch_stages = 8, publish_throttle_stages = 3, partials = f32, hint =
+// FIELDS: max_in_flight = 2, l2_prefetch_stages = 8, partials = f32, tagged_partials = true,
 
 // The fastest wins.
 // RUN: echo "grid 1 us 30 grid 2 us 20 grid 3 us 12 grid 4 us 25 grid 5 us 13" > %t.fast
@@ -54,8 +54,8 @@
 // overlaps nothing. These schedules have dependent = true; so has the model's.
 // RUN: fuse-tune candidates %s --pipeline= -o %t.chained --tokens=5 \
 // RUN:   --candidates=1 --no-assemble \
-// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 2, split = 1, weight_stages = 2, token_stages = 3, in_flight = 1, partials = f32, hint = normal, dependent = true>" \
-// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 3, split = 1, weight_stages = 2, token_stages = 3, in_flight = 1, partials = f32, hint = normal, dependent = true>"
+// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 2, split_k = 1, weight_stages = 2, token_stages = 3, max_in_flight = 1, partials = f32, hint = normal, dependent = true>" \
+// RUN:   --schedule="#tile.schedule<tokens = 8, blocks = 3, split_k = 1, weight_stages = 2, token_stages = 3, max_in_flight = 1, partials = f32, hint = normal, dependent = true>"
 // RUN: echo "grid 1 us 30 grid 2 us 20 grid 2 overlaps 12 grid 3 us 15 grid 3 joins 7" > %t.chains
 // RUN: env LD_LIBRARY_PATH=%fuse_obj_root/test/FakeCuda FAKE_CUDA_SCRIPT=%t.chains \
 // RUN:   fuse-device-run tune %t.chained -o %t.single.json --flush-mb=1 | FileCheck %s --check-prefix=SINGLE

@@ -15,11 +15,11 @@
 // CHECK-SAME:  32 : #tile.schedule<tokens = 32,
 // CHECK-SAME:  64 : #tile.schedule<tokens = 64,
 // CHECK-SAME:  128 : #tile.schedule<tokens = 128,
-// CHECK-SAME:  #tile.prefill_schedule<tokens = 256, blocks = 128, split = 8,
-// CHECK-SAME:  640 : #tile.prefill_schedule<tokens = 640, blocks = 128, split = 3,
-// CHECK-SAME:  896 : #tile.prefill_schedule<tokens = 896, {{[^>]*}} even = true,
-// CHECK-SAME:  1024 : #tile.prefill_schedule<tokens = 1024, blocks = 128, split = 2,
-// CHECK-SAME:  16384 : #tile.prefill_schedule<tokens = 16384, blocks = 132, split = 1,
+// CHECK-SAME:  #tile.prefill_schedule<tokens = 256, blocks = 128, split_k = 8,
+// CHECK-SAME:  640 : #tile.prefill_schedule<tokens = 640, blocks = 128, split_k = 3,
+// CHECK-SAME:  896 : #tile.prefill_schedule<tokens = 896, {{[^>]*}} stream_k = true,
+// CHECK-SAME:  1024 : #tile.prefill_schedule<tokens = 1024, blocks = 128, split_k = 2,
+// CHECK-SAME:  16384 : #tile.prefill_schedule<tokens = 16384, blocks = 132, split_k = 1,
 
 // Fewer tokens have fewer ranges, and the last one ends where they do.
 
@@ -43,15 +43,15 @@ func.func @every_number(
 // tiles, blocks are as busy with equal ones.
 
 // CHECK-LABEL: func @unequal
-// CHECK:       256 : #tile.prefill_schedule<tokens = 256, blocks = 132, split = 4, stages = 4, group = 16, launches = 1, unequal = true,
-// CHECK-SAME:  512 : #tile.prefill_schedule<tokens = 512, blocks = 132, split = 2, stages = 4, group = 16, launches = 1, dependent = true>
+// CHECK:       256 : #tile.prefill_schedule<tokens = 256, blocks = 132, split_k = 4, stages = 4, group = 16, launches = 1, uneven_split_k = true,
+// CHECK-SAME:  512 : #tile.prefill_schedule<tokens = 512, blocks = 132, split_k = 2, stages = 4, group = 16, launches = 1, dependent = true>
 
 // Eight token tiles and sixteen tiles of weights are one for each of 128 blocks.
 // That alone is a range: with more tokens, shares are dealt out evenly again.
 
-// CHECK-SAME:  896 : #tile.prefill_schedule<tokens = 896, {{[^>]*}} even = true,
-// CHECK-SAME:  1024 : #tile.prefill_schedule<tokens = 1024, blocks = 128, split = 1, stages = 4, group = 16, launches = 1, dependent = true>
-// CHECK-SAME:  16384 : #tile.prefill_schedule<tokens = 16384, {{[^>]*}} even = true,
+// CHECK-SAME:  896 : #tile.prefill_schedule<tokens = 896, {{[^>]*}} stream_k = true,
+// CHECK-SAME:  1024 : #tile.prefill_schedule<tokens = 1024, blocks = 128, split_k = 1, stages = 4, group = 16, launches = 1, dependent = true>
+// CHECK-SAME:  16384 : #tile.prefill_schedule<tokens = 16384, {{[^>]*}} stream_k = true,
 func.func @unequal(%x: tensor<?x4096xbf16>, %g: tensor<12288x4096xbf16>,
                    %u: tensor<12288x4096xbf16>, %d: tensor<4096x12288xbf16>)
     -> tensor<?x4096xbf16> {
@@ -93,8 +93,8 @@ func.func @one(%x: tensor<3x64xbf16>, %z: tensor<?x64xbf16>,
     : (tensor<3x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<3x64xbf16>
   %1 = fuse.mlp %z up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 40, blocks = 2, split = 1,
-          weight_stages = 2, token_stages = 2, in_flight = 0, partials = f32,
+         {tile.schedule = #tile.schedule<tokens = 40, blocks = 2, split_k = 1,
+          weight_stages = 2, token_stages = 2, max_in_flight = 0, partials = f32,
           hint = normal, dependent = false>}
     : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<?x64xbf16>

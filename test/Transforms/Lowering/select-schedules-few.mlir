@@ -11,7 +11,7 @@
 // meanwhile.
 
 // CHECK-LABEL: func @late_wait
-// CHECK: blocks = 120, {{.*}} first_rows = 128, {{.*}} in_flight = 4,
+// CHECK: blocks = 120, {{.*}} gemm1_tile_m = 128, {{.*}} max_in_flight = 4,
 func.func @late_wait(
     %x: tensor<?x3072xbf16>, %g: tensor<5376x3072xbf16>,
     %u: tensor<5376x3072xbf16>, %d: tensor<3072x5376xbf16>)
@@ -25,8 +25,8 @@ func.func @late_wait(
 // In FP8 a release that waits for more shows with more than 32 tokens.
 
 // CHECK-LABEL: func @late_wait_few
-// FEW: blocks = 120, {{.*}} first_rows = 128, {{.*}} in_flight = 4,
-// MORE: blocks = 120, {{.*}} first_rows = 128, {{.*}} in_flight = 3,
+// FEW: blocks = 120, {{.*}} gemm1_tile_m = 128, {{.*}} max_in_flight = 4,
+// MORE: blocks = 120, {{.*}} gemm1_tile_m = 128, {{.*}} max_in_flight = 3,
 func.func @late_wait_few(
     %x: tensor<?x3072xbf16>, %g: tensor<5376x3072xf8E4M3FN>,
     %u: tensor<5376x3072xf8E4M3FN>, %d: tensor<3072x5376xf8E4M3FN>)
@@ -42,7 +42,7 @@ func.func @late_wait_few(
 // Three stages of 100 are nearly enough.
 
 // CHECK-LABEL: func @nearly_enough
-// CHECK: first_rows = 128, {{.*}} in_flight = 3,
+// CHECK: gemm1_tile_m = 128, {{.*}} max_in_flight = 3,
 func.func @nearly_enough(
     %x: tensor<?x1536xbf16>, %g: tensor<6400x1536xbf16>,
     %u: tensor<6400x1536xbf16>, %d: tensor<1536x6400xbf16>)
@@ -57,8 +57,8 @@ func.func @nearly_enough(
 // for 80. With more than 32 tokens those are done sooner.
 
 // CHECK-LABEL: func @second_tile
-// FEW: blocks = 128, split = 8, weight_stages
-// MORE: blocks = 128, split = 4, first_rows = 128,
+// FEW: blocks = 128, split_k = 8, weight_stages
+// MORE: blocks = 128, split_k = 4, gemm1_tile_m = 128,
 func.func @second_tile(
     %x: tensor<?x4096xbf16>, %g: tensor<22016x4096xf8E4M3FN>,
     %u: tensor<22016x4096xf8E4M3FN>, %d: tensor<4096x22016xf8E4M3FN>)
@@ -75,7 +75,7 @@ func.func @second_tile(
 // have them get what the others leave.
 
 // CHECK-LABEL: func @more_than_share
-// CHECK: blocks = 128, split = 4, {{(rows = 128, )?}}weight_stages
+// CHECK: blocks = 128, split_k = 4, {{(gemm2_tile_m = 128, )?}}weight_stages
 func.func @more_than_share(
     %x: tensor<?x4096xbf16>, %g: tensor<11008x4096xbf16>,
     %u: tensor<11008x4096xbf16>, %d: tensor<4096x11008xbf16>)
@@ -89,7 +89,7 @@ func.func @more_than_share(
 // Of 224 whole tiles most blocks have two.
 
 // CHECK-LABEL: func @two_tiles
-// CHECK-NOT: first_rows
+// CHECK-NOT: gemm1_tile_m
 // CHECK: return
 func.func @two_tiles(
     %x: tensor<?x8192xbf16>, %g: tensor<28672x8192xf8E4M3FN>,
@@ -108,8 +108,8 @@ func.func @two_tiles(
 // more tokens ...
 
 // CHECK-LABEL: func @three_quarters
-// FEW: tokens = 16, blocks = 108, {{.*}} first_rows = 192, {{.*}} in_flight = 4, ahead = 8, settle = 2,
-// MORE: tokens = 64, blocks = 108, {{.*}} first_rows = 192, {{.*}} in_flight = 3, ahead = 8, partials
+// FEW: tokens = 16, blocks = 108, {{.*}} gemm1_tile_m = 192, {{.*}} max_in_flight = 4, l2_prefetch_stages = 8, publish_throttle_stages = 2,
+// MORE: tokens = 64, blocks = 108, {{.*}} gemm1_tile_m = 192, {{.*}} max_in_flight = 3, l2_prefetch_stages = 8, partials
 func.func @three_quarters(
     %x: tensor<?x2304xbf16>, %g: tensor<9216x2304xf8E4M3FN>,
     %u: tensor<9216x2304xf8E4M3FN>, %d: tensor<2304x9216xf8E4M3FN>)
@@ -125,7 +125,7 @@ func.func @three_quarters(
 // ... but not where there are 36 k-steps, and 96 blocks for them.
 
 // CHECK-LABEL: func @long_quarters
-// CHECK: first_rows = 192, {{.*}} in_flight = 4,
+// CHECK: gemm1_tile_m = 192, {{.*}} max_in_flight = 4,
 func.func @long_quarters(
     %x: tensor<?x2304xbf16>, %g: tensor<9216x2304xbf16>,
     %u: tensor<9216x2304xbf16>, %d: tensor<2304x9216xbf16>)
@@ -139,7 +139,7 @@ func.func @long_quarters(
 // Where three stages of 107 keep memory busy and there are 16 k-steps, they do.
 
 // CHECK-LABEL: func @enough
-// CHECK: first_rows = 192, {{.*}} in_flight = 3,
+// CHECK: gemm1_tile_m = 192, {{.*}} max_in_flight = 3,
 func.func @enough(
     %x: tensor<?x2048xbf16>, %g: tensor<10256x2048xf8E4M3FN>,
     %u: tensor<10256x2048xf8E4M3FN>, %d: tensor<2048x10256xf8E4M3FN>)
@@ -156,8 +156,8 @@ func.func @enough(
 // until they are done, with few tokens, and in bf16 with more ...
 
 // CHECK-LABEL: func @few_long
-// FEW: blocks = 132, {{.*}} first_rows = 128,
-// MORE: blocks = 115, {{.*}} first_rows = 192,
+// FEW: blocks = 132, {{.*}} gemm1_tile_m = 128,
+// MORE: blocks = 115, {{.*}} gemm1_tile_m = 192,
 func.func @few_long(
     %x: tensor<?x2880xbf16>, %g: tensor<8640x2880xf8E4M3FN>,
     %u: tensor<8640x2880xf8E4M3FN>, %d: tensor<2880x8640xf8E4M3FN>)
@@ -171,7 +171,7 @@ func.func @few_long(
 }
 
 // CHECK-LABEL: func @few_long_bf16
-// CHECK: blocks = 132, {{.*}} first_rows = 128,
+// CHECK: blocks = 132, {{.*}} gemm1_tile_m = 128,
 func.func @few_long_bf16(
     %x: tensor<?x2880xbf16>, %g: tensor<8640x2880xbf16>,
     %u: tensor<8640x2880xbf16>, %d: tensor<2880x8640xbf16>)
@@ -185,7 +185,7 @@ func.func @few_long_bf16(
 // ... unless they have few k-steps.
 
 // CHECK-LABEL: func @short_long
-// CHECK: first_rows = 192,
+// CHECK: gemm1_tile_m = 192,
 func.func @short_long(
     %x: tensor<?x1536xbf16>, %g: tensor<8960x1536xf8E4M3FN>,
     %u: tensor<8960x1536xf8E4M3FN>, %d: tensor<1536x8960xf8E4M3FN>)
@@ -202,7 +202,7 @@ func.func @short_long(
 // sooner than three quarters.
 
 // CHECK-LABEL: func @unrolled_long
-// CHECK: blocks = 112, split = 14, {{(rows = 128, )?}}weight_stages
+// CHECK: blocks = 112, split_k = 14, {{(gemm2_tile_m = 128, )?}}weight_stages
 func.func @unrolled_long(
     %x: tensor<?x1024xbf16>, %g: tensor<10240x1024xf8E4M3FN>,
     %u: tensor<10240x1024xf8E4M3FN>, %d: tensor<1024x10240xf8E4M3FN>)
@@ -219,7 +219,7 @@ func.func @unrolled_long(
 // whole tiles where there are 16 k-steps and 29 of 161 blocks have two halves ...
 
 // CHECK-LABEL: func @short_tiles
-// CHECK: blocks = 112, split = 14, weight_stages
+// CHECK: blocks = 112, split_k = 14, weight_stages
 func.func @short_tiles(
     %x: tensor<?x2048xbf16>, %g: tensor<10256x2048xf8E4M3FN>,
     %u: tensor<10256x2048xf8E4M3FN>, %d: tensor<2048x10256xf8E4M3FN>)
@@ -235,7 +235,7 @@ func.func @short_tiles(
 // ... and with 32, halves.
 
 // CHECK-LABEL: func @longer_tiles
-// CHECK: first_rows = 128,
+// CHECK: gemm1_tile_m = 128,
 func.func @longer_tiles(
     %x: tensor<?x2048xbf16>, %g: tensor<10256x2048xbf16>,
     %u: tensor<10256x2048xbf16>, %d: tensor<2048x10256xbf16>)
@@ -249,7 +249,7 @@ func.func @longer_tiles(
 // Of 142 dense tiles ten blocks would have two.
 
 // CHECK-LABEL: func @dense
-// CHECK: first_rows = 128,
+// CHECK: gemm1_tile_m = 128,
 func.func @dense(
     %x: tensor<?x4544xbf16>, %u: tensor<18176x4544xbf16>,
     %d: tensor<4544x18176xbf16>) -> tensor<?x4544xbf16> {

@@ -7,7 +7,7 @@
 // What was measured for these widths goes before the model.
 
 // CHECK-LABEL: func @measured
-// CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 2, split = 1, weight_stages = 2, token_stages = 2, in_flight = 1, partials = f32, hint = normal, dependent = false>
+// CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 2, split_k = 1, weight_stages = 2, token_stages = 2, max_in_flight = 1, partials = f32, hint = normal, dependent = false>
 func.func @measured(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                     %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
@@ -20,7 +20,7 @@ func.func @measured(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 // up to eight tokens are for sixteen.
 
 // CHECK-LABEL: func @quarters
-// CHECK: tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split = 1, first_rows = 192,
+// CHECK: tile.schedule = #tile.schedule<tokens = 16, blocks = 3, split_k = 1, gemm1_tile_m = 192,
 func.func @quarters(%x: tensor<3x192xbf16>, %u: tensor<384x192xbf16>,
                     %d: tensor<192x384xbf16>) -> tensor<3x192xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)

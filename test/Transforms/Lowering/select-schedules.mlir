@@ -22,15 +22,15 @@
 // column of sums for each of 56 tokens' 14.
 
 // CHECK-LABEL: func @wide
-// CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 132, split = 8, rows = 128, weight_stages = 6, token_stages = 4, in_flight = 2, ahead = 8, settle = 3, adders = 4, partials = f32, polled = true, staged = true, hint = evict_first, dependent = true>
+// CHECK: tile.schedule = #tile.schedule<tokens = 64, blocks = 132, split_k = 8, gemm2_tile_m = 128, weight_stages = 6, token_stages = 4, max_in_flight = 2, l2_prefetch_stages = 8, publish_throttle_stages = 3, reducers = 4, partials = f32, tagged_partials = true, smem_epilogue = true, hint = evict_first, dependent = true>
 // FEW-LABEL: func @wide
-// FEW: tokens = 16, blocks = 128, split = 8, rows = 128, weight_stages = 6, token_stages = 8, in_flight = 2, ahead = 8, adders = 4, partials = f32
+// FEW: tokens = 16, blocks = 128, split_k = 8, gemm2_tile_m = 128, weight_stages = 6, token_stages = 8, max_in_flight = 2, l2_prefetch_stages = 8, reducers = 4, partials = f32
 // IDLE-LABEL: func @wide
-// IDLE: tokens = 56, blocks = 132, split = 8, {{.*}}, adders = 4,
+// IDLE: tokens = 56, blocks = 132, split_k = 8, {{.*}}, reducers = 4,
 // BUSY-LABEL: func @wide
-// BUSY: tokens = 56, blocks = 128, split = 8, {{.*}}, adders = 5,
+// BUSY: tokens = 56, blocks = 128, split_k = 8, {{.*}}, reducers = 5,
 // SMALL-LABEL: func @wide
-// SMALL: blocks = 72, split = 9
+// SMALL: blocks = 72, split_k = 9
 // REMARK: [[@LINE+4]]:8: remark: [Passed] schedule | Category:codegen | microseconds={{.*}}, weight_bytes=100663296
 func.func @wide(%x: tensor<?x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
                 %u: tensor<16384x2048xf8E4M3FN>,
@@ -48,7 +48,7 @@ func.func @wide(%x: tensor<?x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
 // under what comes next.
 
 // CHECK-LABEL: func @deferred
-// CHECK: tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 8, first_rows = 128, rows = 128, weight_stages = 8, token_stages = 5, in_flight = 3, ahead = 8, partials = f32, polled = true, staged = true, deferred = true, hint = evict_first, dependent = true>
+// CHECK: tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split_k = 8, gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 8, token_stages = 5, max_in_flight = 3, l2_prefetch_stages = 8, partials = f32, tagged_partials = true, smem_epilogue = true, deferred_epilogue = true, hint = evict_first, dependent = true>
 func.func @deferred(%x: tensor<128x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
                     %u: tensor<16384x2048xf8E4M3FN>,
                     %d: tensor<2048x16384xf8E4M3FN>) -> tensor<128x2048xbf16> {
@@ -65,7 +65,7 @@ func.func @deferred(%x: tensor<128x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
 // for each product.
 
 // CHECK-LABEL: func @middle
-// CHECK: tile.schedule = #tile.schedule<tokens = 192, {{.*}} first_rows = 128, rows = 128, {{.*}} deferred = true
+// CHECK: tile.schedule = #tile.schedule<tokens = 192, {{.*}} gemm1_tile_m = 128, gemm2_tile_m = 128, {{.*}} deferred_epilogue = true
 func.func @middle(%x: tensor<190x2048xbf16>, %g: tensor<16384x2048xbf16>,
                   %u: tensor<16384x2048xbf16>, %d: tensor<2048x16384xbf16>)
     -> tensor<190x2048xbf16> {
@@ -80,7 +80,7 @@ func.func @middle(%x: tensor<190x2048xbf16>, %g: tensor<16384x2048xbf16>,
 // no unit of the last product.
 
 // CHECK-LABEL: func @long
-// CHECK: tile.schedule = #tile.schedule<tokens = 16, blocks = 132, split = 8, first_rows = 128, rows = 128, {{.*}}, in_flight = 3,
+// CHECK: tile.schedule = #tile.schedule<tokens = 16, blocks = 132, split_k = 8, gemm1_tile_m = 128, gemm2_tile_m = 128, {{.*}}, max_in_flight = 3,
 func.func @long(%x: tensor<16x1536xbf16>, %g: tensor<8960x1536xbf16>,
                 %u: tensor<8960x1536xbf16>, %d: tensor<1536x8960xbf16>)
     -> tensor<16x1536xbf16> {
@@ -95,7 +95,7 @@ func.func @long(%x: tensor<16x1536xbf16>, %g: tensor<8960x1536xbf16>,
 // hidden units.
 
 // CHECK-LABEL: func @long_many
-// CHECK: tile.schedule = #tile.schedule<tokens = 104, blocks = 132, split = 11, first_rows = 160, rows = 128, weight_stages = 8, token_stages = 4, in_flight = 3, ahead = 8, settle = 3, settle_to = 1, partials = f32, polled = true, swapped = true,
+// CHECK: tile.schedule = #tile.schedule<tokens = 104, blocks = 132, split_k = 11, gemm1_tile_m = 160, gemm2_tile_m = 128, weight_stages = 8, token_stages = 4, max_in_flight = 3, l2_prefetch_stages = 8, publish_throttle_stages = 3, publish_in_flight = 1, partials = f32, tagged_partials = true, swap_ab = true,
 func.func @long_many(%x: tensor<100x1536xbf16>, %g: tensor<8960x1536xbf16>,
                      %u: tensor<8960x1536xbf16>, %d: tensor<1536x8960xbf16>)
     -> tensor<100x1536xbf16> {
@@ -109,7 +109,7 @@ func.func @long_many(%x: tensor<100x1536xbf16>, %g: tensor<8960x1536xbf16>,
 // tiles of 128 rows.
 
 // CHECK-LABEL: func @long_few
-// CHECK: tokens = 88, {{.*}} first_rows = 160, {{.*}} in_flight = 3, ahead = 8, settle = 7, partials
+// CHECK: tokens = 88, {{.*}} gemm1_tile_m = 160, {{.*}} max_in_flight = 3, l2_prefetch_stages = 8, publish_throttle_stages = 7, partials
 func.func @long_few(%x: tensor<88x1536xbf16>, %g: tensor<8960x1536xbf16>,
                     %u: tensor<8960x1536xbf16>, %d: tensor<1536x8960xbf16>)
     -> tensor<88x1536xbf16> {
@@ -120,9 +120,9 @@ func.func @long_few(%x: tensor<88x1536xbf16>, %g: tensor<8960x1536xbf16>,
 }
 
 // CHECK-LABEL: func @long_steps
-// CHECK: tokens = 112, {{.*}} first_rows = 160, {{.*}} in_flight = 3, ahead = 8, settle = 7, partials
-// CHECK: tokens = 120, {{.*}} first_rows = 160, {{.*}} in_flight = 3, ahead = 8, settle = 3, settle_to = 1, partials
-// CHECK: tokens = 120, {{.*}} first_rows = 128, {{.*}} in_flight = 3, ahead = 8, settle = 7, partials
+// CHECK: tokens = 112, {{.*}} gemm1_tile_m = 160, {{.*}} max_in_flight = 3, l2_prefetch_stages = 8, publish_throttle_stages = 7, partials
+// CHECK: tokens = 120, {{.*}} gemm1_tile_m = 160, {{.*}} max_in_flight = 3, l2_prefetch_stages = 8, publish_throttle_stages = 3, publish_in_flight = 1, partials
+// CHECK: tokens = 120, {{.*}} gemm1_tile_m = 128, {{.*}} max_in_flight = 3, l2_prefetch_stages = 8, publish_throttle_stages = 7, partials
 func.func @long_steps(
     %x: tensor<112x2560xbf16>, %x2: tensor<120x2560xbf16>,
     %g: tensor<9728x2560xbf16>, %u: tensor<9728x2560xbf16>,
@@ -146,8 +146,8 @@ func.func @long_steps(
 // with 17 there are two.
 
 // CHECK-LABEL: func @settled
-// CHECK: tokens = 128, {{.*}} first_rows = 160, {{.*}} in_flight = 3, ahead = 8, settle = 4, settle_to = 1, partials
-// CHECK: tokens = 128, {{.*}} first_rows = 128, {{.*}} in_flight = 2, ahead = 8, settle = 3, partials
+// CHECK: tokens = 128, {{.*}} gemm1_tile_m = 160, {{.*}} max_in_flight = 3, l2_prefetch_stages = 8, publish_throttle_stages = 4, publish_in_flight = 1, partials
+// CHECK: tokens = 128, {{.*}} gemm1_tile_m = 128, {{.*}} max_in_flight = 2, l2_prefetch_stages = 8, publish_throttle_stages = 3, partials
 func.func @settled(
     %x: tensor<128x2304xbf16>, %g: tensor<9216x2304xf8E4M3FN>,
     %u: tensor<9216x2304xf8E4M3FN>, %d: tensor<2304x9216xf8E4M3FN>,
@@ -174,8 +174,8 @@ func.func @settled(
 // row of tokens at most. With more k-steps a fourth stage is on its way.
 
 // CHECK-LABEL: func @quarters
-// CHECK: tile.schedule = #tile.schedule<tokens = 112, blocks = 132, split = 8, first_rows = 192, rows = 128, weight_stages = 10, token_stages = 4, in_flight = 3, ahead = 8, settle = 6,
-// CHECK: tile.schedule = #tile.schedule<tokens = 112, blocks = 132, split = 4, first_rows = 192, rows = 128, weight_stages = 10, token_stages = 4, in_flight = 4, ahead = 8, partials
+// CHECK: tile.schedule = #tile.schedule<tokens = 112, blocks = 132, split_k = 8, gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 10, token_stages = 4, max_in_flight = 3, l2_prefetch_stages = 8, publish_throttle_stages = 6,
+// CHECK: tile.schedule = #tile.schedule<tokens = 112, blocks = 132, split_k = 4, gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 10, token_stages = 4, max_in_flight = 4, l2_prefetch_stages = 8, partials
 func.func @quarters(%x: tensor<100x2048xbf16>,
                     %g: tensor<11008x2048xf8E4M3FN>,
                     %u: tensor<11008x2048xf8E4M3FN>,
@@ -200,7 +200,7 @@ func.func @quarters(%x: tensor<100x2048xbf16>,
 // With tokens on the left, gate and up may be activated in f32.
 
 // CHECK-LABEL: func @unrounded
-// CHECK: tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split = 6, first_rows = 160, {{.*}} partials = bf16, swapped = true,
+// CHECK: tile.schedule = #tile.schedule<tokens = 128, blocks = 128, split_k = 6, gemm1_tile_m = 160, {{.*}} partials = bf16, swap_ab = true,
 func.func @unrounded(%x: tensor<128x2560xbf16>, %g: tensor<9728x2560xbf16>,
                        %u: tensor<9728x2560xbf16>, %d: tensor<2560x9728xbf16>)
     -> tensor<128x2560xbf16> {
@@ -215,7 +215,7 @@ func.func @unrounded(%x: tensor<128x2560xbf16>, %g: tensor<9728x2560xbf16>,
 // tokens are a power of two, the smaller one, which leaves room for weights.
 
 // CHECK-LABEL: func @unrolled
-// CHECK: tile.schedule = #tile.schedule<tokens = 72, blocks = 132, split = 22, first_rows = 128, rows = 128, weight_stages = 11, token_stages = 4, in_flight = 2,
+// CHECK: tile.schedule = #tile.schedule<tokens = 72, blocks = 132, split_k = 22, gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 11, token_stages = 4, max_in_flight = 2,
 func.func @unrolled(%x: tensor<72x512xbf16>, %u: tensor<22528x512xbf16>,
                     %d: tensor<512x22528xbf16>) -> tensor<72x512xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(gelu) rounding(relaxed skip [up, act])
@@ -228,7 +228,7 @@ func.func @unrolled(%x: tensor<72x512xbf16>, %u: tensor<22528x512xbf16>,
 // long as one. Tiles of 64 rows do. Of few k-steps two are on their way.
 
 // CHECK-LABEL: func @narrow
-// CHECK: tile.schedule = #tile.schedule<tokens = 128, {{.*}} first_rows = 64, {{.*}} in_flight = 2, {{.*}} swapped = true,
+// CHECK: tile.schedule = #tile.schedule<tokens = 128, {{.*}} gemm1_tile_m = 64, {{.*}} max_in_flight = 2, {{.*}} swap_ab = true,
 // CHECK-NOT: deferred
 // CHECK: return
 func.func @narrow(%x: tensor<128x1024xbf16>, %g: tensor<3072x1024xf8E4M3FN>,
@@ -307,12 +307,12 @@ func.func @relaxed(%x: tensor<33x64xbf16>, %u: tensor<256x64xbf16>,
 // A schedule in the text stays.
 
 // CHECK-LABEL: func @kept
-// CHECK: tile.schedule = #tile.schedule<tokens = 40, blocks = 2, split = 1,
+// CHECK: tile.schedule = #tile.schedule<tokens = 40, blocks = 2, split_k = 1,
 func.func @kept(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                 %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 40, blocks = 2, split = 1,
-          weight_stages = 2, token_stages = 2, in_flight = 0, partials = f32,
+         {tile.schedule = #tile.schedule<tokens = 40, blocks = 2, split_k = 1,
+          weight_stages = 2, token_stages = 2, max_in_flight = 0, partials = f32,
           hint = normal, dependent = false>}
     : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<?x64xbf16>
@@ -323,7 +323,7 @@ func.func @kept(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
 
 // CHECK-LABEL: func @projections
 // CHECK: fuse.norm_linear
-// CHECK-SAME: tile.schedule = #tile.schedule<tokens = 64, blocks = 120, split = 3, rows = 128,
+// CHECK-SAME: tile.schedule = #tile.schedule<tokens = 64, blocks = 120, split_k = 3, gemm2_tile_m = 128,
 // CHECK-NOT: staged
 // CHECK: return
 func.func @projections(%x: tensor<?x4096xbf16>, %w: tensor<4096xbf16>,
@@ -421,7 +421,7 @@ func.func @other_forms(%x: tensor<?x64xbf16>, %q: tensor<64x64xf8E4M3FN>,
 // ranges of the other blocks are longer.
 
 // CHECK-LABEL: func @unequal
-// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 132, split = 4, stages = 4, group = 16, launches = 1, unequal = true, dependent = true>
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 132, split_k = 4, stages = 4, group = 16, launches = 1, uneven_split_k = true, dependent = true>
 func.func @unequal(%x: tensor<256x4096xbf16>, %g: tensor<12288x4096xbf16>,
                    %u: tensor<12288x4096xbf16>, %d: tensor<4096x12288xbf16>)
     -> tensor<256x4096xbf16> {
@@ -436,7 +436,7 @@ func.func @unequal(%x: tensor<256x4096xbf16>, %g: tensor<12288x4096xbf16>,
 // faster.
 
 // CHECK-LABEL: func @little_to_wait_for
-// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 132, split = 1, stages = 4, group = 16, launches = 1, even = true, dependent = true>
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 256, blocks = 132, split_k = 1, stages = 4, group = 16, launches = 1, stream_k = true, dependent = true>
 func.func @little_to_wait_for(%x: tensor<256x8192xbf16>,
                               %g: tensor<28672x8192xbf16>,
                               %u: tensor<28672x8192xbf16>,
@@ -454,7 +454,7 @@ func.func @little_to_wait_for(%x: tensor<256x8192xbf16>,
 // no registers for that.
 
 // CHECK-LABEL: func @even
-// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 768, blocks = 132, split = 1, stages = 4, group = 16, launches = 1, even = true, dependent = true>
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 768, blocks = 132, split_k = 1, stages = 4, group = 16, launches = 1, stream_k = true, dependent = true>
 func.func @even(%x: tensor<768x4096xbf16>, %g: tensor<12288x4096xbf16>,
                 %u: tensor<12288x4096xbf16>, %d: tensor<4096x12288xbf16>)
     -> tensor<768x4096xbf16> {
@@ -469,7 +469,7 @@ func.func @even(%x: tensor<768x4096xbf16>, %g: tensor<12288x4096xbf16>,
 // the 33.6 MB above. With so many token tiles, pairs of blocks share weights.
 
 // CHECK-LABEL: func @in_l2
-// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 4096, blocks = 132, split = 1, stages = 4, group = 16, cluster = 2, launches = 1, even = true, dependent = true>
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 4096, blocks = 132, split_k = 1, stages = 4, group = 16, cluster = 2, launches = 1, stream_k = true, dependent = true>
 func.func @in_l2(%x: tensor<4096x2048xbf16>, %g: tensor<16384x2048xbf16>,
                  %u: tensor<16384x2048xbf16>, %d: tensor<2048x16384xbf16>)
     -> tensor<4096x2048xbf16> {
@@ -484,7 +484,7 @@ func.func @in_l2(%x: tensor<4096x2048xbf16>, %g: tensor<16384x2048xbf16>,
 // so would many numbers that are not known.
 
 // CHECK-LABEL: func @odd
-// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 3968, blocks = 132, split = 1, stages = 4, group = 32, launches = 1, even = true, dependent = true>
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 3968, blocks = 132, split_k = 1, stages = 4, group = 32, launches = 1, stream_k = true, dependent = true>
 func.func @odd(%x: tensor<3968x2048xbf16>, %g: tensor<16384x2048xbf16>,
                %u: tensor<16384x2048xbf16>, %d: tensor<2048x16384xbf16>)
     -> tensor<3968x2048xbf16> {
@@ -499,7 +499,7 @@ func.func @odd(%x: tensor<3968x2048xbf16>, %g: tensor<16384x2048xbf16>,
 // 5 % longer.
 
 // CHECK-LABEL: func @eight_tiles
-// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 1024, blocks = 128, split = 2, stages = 4, group = 16, launches = 1, dependent = true>
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 1024, blocks = 128, split_k = 2, stages = 4, group = 16, launches = 1, dependent = true>
 func.func @eight_tiles(%x: tensor<1024x2048xbf16>, %g: tensor<16384x2048xbf16>,
                        %u: tensor<16384x2048xbf16>, %d: tensor<2048x16384xbf16>)
     -> tensor<1024x2048xbf16> {
@@ -514,7 +514,7 @@ func.func @eight_tiles(%x: tensor<1024x2048xbf16>, %g: tensor<16384x2048xbf16>,
 // the first: here six tiles before, in 128 blocks.
 
 // CHECK-LABEL: func @one_tile
-// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 1024, blocks = 128, split = 1, stages = 4, group = 16, launches = 1, dependent = true>
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 1024, blocks = 128, split_k = 1, stages = 4, group = 16, launches = 1, dependent = true>
 func.func @one_tile(%x: tensor<1024x4096xbf16>, %g: tensor<12288x4096xbf16>,
                     %u: tensor<12288x4096xbf16>, %d: tensor<4096x12288xbf16>)
     -> tensor<1024x4096xbf16> {
@@ -528,7 +528,7 @@ func.func @one_tile(%x: tensor<1024x4096xbf16>, %g: tensor<12288x4096xbf16>,
 // Few blocks would have one of 32 tiles with narrow weights, and the others wait.
 
 // CHECK-LABEL: func @few_narrow_tiles
-// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 1024, blocks = 132, split = 4, stages = 4, group = 16, launches = 1, unequal = true, dependent = true>
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 1024, blocks = 132, split_k = 4, stages = 4, group = 16, launches = 1, uneven_split_k = true, dependent = true>
 func.func @few_narrow_tiles(%x: tensor<1024x1024xbf16>, %g: tensor<3072x1024xbf16>,
                             %u: tensor<3072x1024xbf16>, %d: tensor<1024x3072xbf16>)
     -> tensor<1024x1024xbf16> {
@@ -556,7 +556,7 @@ func.func @ragged(%x: tensor<768x4096xbf16>, %g: tensor<12304x4096xbf16>,
 // blocks.
 
 // CHECK-LABEL: func @many
-// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 128, split = 4, stages = 4, group = 16, launches = 1, dependent = true>
+// CHECK: tile.schedule = #tile.prefill_schedule<tokens = 512, blocks = 128, split_k = 4, stages = 4, group = 16, launches = 1, dependent = true>
 // REMARK: [[@LINE+4]]:8: remark: [Passed] schedule | Category:codegen | microseconds={{.*}}, weight_bytes=100663296
 func.func @many(%x: tensor<512x2048xbf16>, %g: tensor<16384x2048xf8E4M3FN>,
                 %u: tensor<16384x2048xf8E4M3FN>,

@@ -24,7 +24,7 @@ struct PlannedKernel {
 /// kernel depends on shapes and on which parts are present, not on the values
 /// of scales.
 llvm::SmallVector<PlannedKernel>
-buildDecodeKernels(const DecodeProblem &problem, tile::ScheduleAttr schedule,
+buildDecodeKernels(const MlpProblem &problem, tile::ScheduleAttr schedule,
                    mlir::gpu::GPUModuleOp module,
                    llvm::function_ref<std::string()> getName);
 

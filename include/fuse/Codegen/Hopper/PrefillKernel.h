@@ -13,9 +13,9 @@
 namespace fuse {
 
 /// Builds the kernels of `problem` under `schedule` at the end of `module`, in
-/// the order in which they are launched: norm, first product, last product.
+/// the order in which they are launched: norm, GEMM1, GEMM2.
 llvm::SmallVector<PlannedKernel> buildPrefillKernels(
-    const DecodeProblem &problem, tile::PrefillScheduleAttr schedule,
+    const MlpProblem &problem, tile::PrefillScheduleAttr schedule,
     mlir::gpu::GPUModuleOp module, llvm::function_ref<std::string()> getName);
 
 } // namespace fuse

@@ -67,7 +67,7 @@ private:
   void addResult(Value &slot, mlir::Value result);
   void addWorkspace(Value &slot, int64_t index, mlir::Type element);
   void addPacked(Value &slot, llvm::ArrayRef<Value> weights);
-  /// What the first product reads: the input as it is, or what the rows made.
+  /// What GEMM1 reads: the input as it is, or what the rows made.
   void addInput(Value &slot);
   /// A workspace buffer with `bytes` for each token.
   int64_t makeWorkspace(int64_t bytes);
@@ -196,7 +196,7 @@ private:
 
   llvm::ArrayRef<HostStep> steps;
   /// Of the step in the making.
-  DecodeProblem p;
+  MlpProblem p;
   HostVectors vectors;
   mlir::ModuleOp kernels;
   mlir::ImplicitLocOpBuilder b;

@@ -18,7 +18,7 @@ namespace fuse {
 /// which is a fused op, a norm or a linear, or `maps`, which are elementwise
 /// ops of values of one width.
 struct HostStep {
-  DecodeProblem problem;
+  MlpProblem problem;
   llvm::SmallVector<mlir::Operation *> maps;
 };
 

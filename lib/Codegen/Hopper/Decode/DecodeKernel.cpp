@@ -4,15 +4,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One persistent launch: [residual add] [norm] [quantize], first product,
-// activation, [quantize], last product [residual add]. Weights are the left
+// One persistent launch: [residual add] [norm] [quantize], GEMM1,
+// activation, [quantize], GEMM2 [residual add]. Weights are the left
 // operand of every product and tokens the right one, so that few tokens waste
-// nothing. `fuse.norm_linear` is the same kernel without the first product.
+// nothing. `fuse.norm_linear` is the same kernel without GEMM1.
 //
 //   warp 0       streams weights and never looks at a phase boundary: those of
-//                the last product are on their way before the hidden layer
+//                GEMM2 are in flight before the hidden layer
 //                exists;
-//   warp 1       streams tokens; it alone waits for the words on which blocks
+//   warp 1       streams tokens; it alone waits for the semaphores on which
+//   blocks
 //                meet;
 //   warps 4-11   two warpgroups: norm, products, epilogues, sums.
 //
@@ -24,7 +25,7 @@ using namespace mlir;
 using namespace fuse;
 using namespace tile;
 
-DecodeKernelBuilder::DecodeKernelBuilder(const DecodeProblem &problem,
+DecodeKernelBuilder::DecodeKernelBuilder(const MlpProblem &problem,
                                          ScheduleAttr schedule, Part part,
                                          OpBuilder &builder)
     : ProductBuilder(problem,
@@ -44,34 +45,36 @@ namespace {
 /// Both kernels of a pair see the same workspace, so its layout does not
 /// depend on the part.
 struct Workspace {
-  int64_t words1, words2, zeroed, input, hidden, partials, end;
+  int64_t semaphores1, semaphores2, zeroed, input, hidden, partials, end;
 };
 
 } // namespace
 
-static Workspace getWorkspace(const DecodeProblem &p, ScheduleAttr s,
+static Workspace getWorkspace(const MlpProblem &p, ScheduleAttr s,
                               const DecodeTiling &tiling) {
   WorkspaceLayout layout;
   Workspace w;
-  // What must be zero before the first launch comes first: words, and partial
-  // sums that are found by looking at them. A kernel has a ticket, the word of
-  // the norm, one for each part of a range, one for each warp of a unit, one
-  // that late blocks wait for, and those on which blocks count their stages.
+  // What must be zero before the first launch comes first: semaphores, and
+  // partial sums that are found by looking at them. A kernel has a ticket, the
+  // semaphore of the norm, one for each part of a range, one for each warp of a
+  // unit, one that late blocks wait for, and those on which blocks count their
+  // stages.
   int64_t lines = 2 + tiling.parts * tiling.ranges +
                   tiling.tiles2 * kMathWarps + tiling.waitsLate(s) +
-                  (s.getBehind() ? 2 : 0);
-  w.words1 = layout.reserve(lines * 128);
-  w.words2 = s.getLaunches() == 1 ? w.words1 : layout.reserve(lines * 128);
+                  (s.getStragglerInFlight() ? 2 : 0);
+  w.semaphores1 = layout.reserve(lines * 128);
+  w.semaphores2 =
+      s.getLaunches() == 1 ? w.semaphores1 : layout.reserve(lines * 128);
   int64_t sums = tiling.tiles2 * tiling.ranges * tiling.rows * s.getTokens() *
                  s.getPartials().getIntOrFloatBitWidth() / 8;
-  if (s.getPolled())
+  if (s.getTaggedPartials())
     w.partials = layout.reserve(sums);
   w.zeroed = layout.getEnd();
   int64_t stepBytes = s.getTokens() * 128;
   w.input = layout.reserve(stepBytes *
-                           (p.hasFirst() ? tiling.steps1 : tiling.steps2));
-  w.hidden = layout.reserve(p.hasFirst() ? stepBytes * tiling.steps2 : 0);
-  if (!s.getPolled())
+                           (p.hasGemm1() ? tiling.steps1 : tiling.steps2));
+  w.hidden = layout.reserve(p.hasGemm1() ? stepBytes * tiling.steps2 : 0);
+  if (!s.getTaggedPartials())
     w.partials = layout.reserve(sums);
   w.end = layout.getEnd();
   return w;
@@ -86,9 +89,10 @@ void DecodeKernelBuilder::addWorkspaces() {
                  entry("rows", tokens), entry("columns", columns),
                  entry("element", TypeAttr::get(element))});
   };
-  addWorkspace(words, b.getI32Type(), part == Part::Last ? w.words2 : w.words1);
+  addWorkspace(semaphores, b.getI32Type(),
+               part == Part::Last ? w.semaphores2 : w.semaphores1);
   addPackedTokens(input, p.width, w.input);
-  if (p.hasFirst())
+  if (p.hasGemm1())
     addPackedTokens(hidden, p.hidden, w.hidden);
   addWorkspace(partials, s.getPartials(), w.partials);
 }
@@ -127,13 +131,13 @@ Value DecodeKernelBuilder::rangeSteps() {
              sub(c(tiling.steps2), mul(range, tiling.stepsPerRange)));
 }
 
-/// Numbers the blocks anew where those with tiles of the first product keep the
+/// Numbers the blocks anew where those with tiles of GEMM1 keep the
 /// memory busy alone, or are all that have anything to do. Runs of 8 or 16
-/// neighbours get multiprocessors on one side of the chip, and each side has
+/// neighbors get multiprocessors on one side of the chip, and each side has
 /// half of the bandwidth. So those without tiles lie evenly among the others,
 /// at another place in every eight.
 Value DecodeKernelBuilder::placeBlock(Value index) {
-  int64_t blocks = s.getBlocks(), busy = tiling.firstBlocks;
+  int64_t blocks = s.getBlocks(), busy = tiling.gemm1Blocks;
   if (part != Part::Both || !tiling.spreadsLate(s))
     return index;
   int64_t whole = blocks / 8 * 8;
@@ -161,7 +165,7 @@ void DecodeKernelBuilder::normalizeRows() {
   // A fence takes microseconds while weights come in, so only blocks that may
   // have a row arrive. Their number must not depend on the launch.
   when(both(equal(thread, 0), less(block, c(normBlocks()))),
-       [&] { WordArriveOp::create(b, loc, word(c(0))); });
+       [&] { SemaphoreArriveOp::create(b, loc, semaphore(c(0))); });
 }
 
 void DecodeKernelBuilder::multiply() {
@@ -176,9 +180,9 @@ void DecodeKernelBuilder::multiply() {
   if (doesNorm())
     normalizeRows();
   Uses uses{c(0), c(0)};
-  std::optional<Deferred> deferred;
-  if (s.getDeferred())
-    deferred = multiplyDeferred(uses);
+  std::optional<Deferred> deferredEpilogue;
+  if (s.getDeferredEpilogue())
+    deferredEpilogue = multiplyDeferred(uses);
   else if (doesFirst())
     multiplyFirst(uses);
   if (!doesLast())
@@ -187,17 +191,17 @@ void DecodeKernelBuilder::multiply() {
     int64_t steps = tiling.getStepsPerStage();
     Values accs =
         mainLoop(uses, div(rangeSteps(), steps), steps, tiling.rows / 128,
-                 /*kept=*/0, deferred ? &*deferred : nullptr);
+                 /*kept=*/0, deferredEpilogue ? &*deferredEpilogue : nullptr);
     storePartials(accs);
-    if (!s.getPolled() || announcesSums())
+    if (!s.getTaggedPartials() || announcesSums())
       meet();
     when(adds, [&] { sumPartials(); });
   };
-  if (!deferred || !hasUnit)
+  if (!deferredEpilogue || !hasUnit)
     return when(hasUnit, multiplyLast);
   either(hasUnit, multiplyLast, [&] {
     for (int64_t share = 0; share < kShares; ++share)
-      activateShare(share, *deferred);
+      activateShare(share, *deferredEpilogue);
   });
 }
 
@@ -229,9 +233,9 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   // A left operand has 64 rows, also where fewer tokens are left in the last
   // stage: behind it are weights then.
   int64_t weightsAt =
-      tiling.swapped ? s.getTokenStages() * tokens * 128 : int64_t(0);
+      tiling.swapAB ? s.getTokenStages() * tokens * 128 : int64_t(0);
   int64_t tokensAt =
-      tiling.swapped ? int64_t(0) : s.getWeightStages() * weightBytes;
+      tiling.swapAB ? int64_t(0) : s.getWeightStages() * weightBytes;
   weightRing = makeRing(s.getWeightStages(), weightBytes, weightsAt);
   tokenRing = makeRing(s.getTokenStages(), tokens * 128, tokensAt);
   // Nothing is ever copied into it.
@@ -241,13 +245,13 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
   epochBuffer = makeScratch(b.getI32Type(), 1);
   if (doesNorm())
     makeNormScratch();
-  if (s.getDeferred() && doesFirst())
+  if (s.getDeferredEpilogue() && doesFirst())
     staging = makeScratch(element, tokens * tiling.hiddenPerTile);
   BarrierOp::create(b, loc, b.getI64IntegerAttr(0), IntegerAttr());
   if (part == Part::First || (s.getDependent() && !isFollowedLate()))
     GridDependencyOp::create(b, loc, Dependency::Launch);
   block = placeBlock(id(IdKind::Block));
-  // Units of the last product: an output tile and a range.
+  // Units of GEMM2: an output tile and a range.
   int64_t units = tiling.getUnits();
   Value unit = tiling.firstUnit > 0 ? sub(block, c(tiling.firstUnit)) : block;
   // Wraps around for blocks before the first one.
@@ -265,7 +269,7 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
     when(equal(thread, 0), [&] { streamWeights(); });
     b.setInsertionPointToEnd(role);
     when(equal(thread, 32), [&] { streamTokens(); });
-    if (s.getDeferred()) {
+    if (s.getDeferredEpilogue()) {
       b.setInsertionPointToEnd(role);
       Value announces = equal(id(IdKind::Warp), 2);
       if (tiling.tilesPerPart != s.getBlocks())
@@ -281,12 +285,12 @@ PlannedKernel DecodeKernelBuilder::build(StringRef name) {
 }
 
 SmallVector<PlannedKernel>
-fuse::buildDecodeKernels(const DecodeProblem &problem, ScheduleAttr schedule,
+fuse::buildDecodeKernels(const MlpProblem &problem, ScheduleAttr schedule,
                          gpu::GPUModuleOp module,
                          function_ref<std::string()> getName) {
   using Part = DecodeKernelBuilder::Part;
   SmallVector<Part> parts = {Part::Both};
-  if (schedule.getLaunches() == 2 && problem.hasFirst())
+  if (schedule.getLaunches() == 2 && problem.hasGemm1())
     parts = {Part::First, Part::Last};
   SmallVector<PlannedKernel> kernels;
   for (Part part : parts) {

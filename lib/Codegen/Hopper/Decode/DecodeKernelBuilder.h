@@ -27,7 +27,7 @@ public:
   /// the blocks between the products.
   enum class Part { Both, First, Last };
 
-  DecodeKernelBuilder(const DecodeProblem &problem, tile::ScheduleAttr schedule,
+  DecodeKernelBuilder(const MlpProblem &problem, tile::ScheduleAttr schedule,
                       Part part, mlir::OpBuilder &builder);
 
   PlannedKernel build(llvm::StringRef name);
@@ -38,8 +38,8 @@ private:
     Value weight, token;
   };
 
-  bool doesNorm() const { return part != Part::Last || !p.hasFirst(); }
-  bool doesFirst() const { return p.hasFirst() && part != Part::Last; }
+  bool doesNorm() const { return part != Part::Last || !p.hasGemm1(); }
+  bool doesFirst() const { return p.hasGemm1() && part != Part::Last; }
   bool doesLast() const { return part != Part::First; }
 
   /// A tile whose hidden units wait for their activation.
@@ -88,7 +88,7 @@ private:
   /// next: what they had counted when it looked, and would have if they all had
   /// as much as it.
   struct Progress {
-    Value behind, seen, expected;
+    Value stragglerInFlight, seen, expected;
   };
   Progress countStage(Value use, Progress progress);
 
@@ -99,7 +99,7 @@ private:
   llvm::SmallVector<Value> mainLoop(Uses &uses, Value stages,
                                     int64_t stepsPerStage, int64_t accs,
                                     int64_t kept, const Deferred *meanwhile,
-                                    bool swapped = false);
+                                    bool swapAB = false);
   void multiplyFirst(Uses &uses);
   Deferred multiplyDeferred(Uses &uses);
   Value localUnit(bool half);
@@ -107,7 +107,7 @@ private:
   Rounded roundTile(Value tileIndex, Value acc);
   Rounded roundUnits(llvm::ArrayRef<Value> sums, Value unit);
   void activateTokens(const Rounded &values, int64_t firstGroup,
-                      int64_t lastGroup, Value staged);
+                      int64_t lastGroup, Value smemEpilogue);
   /// Where a thread's hidden units go: the byte in the row of a token, and the
   /// first token.
   struct Place {
@@ -115,13 +115,13 @@ private:
     int64_t rowBytes;
   };
   void activateAt(const Rounded &values, int64_t firstGroup, int64_t lastGroup,
-                  Value staged, Place place);
+                  Value smemEpilogue, Place place);
   void activateShare(int64_t share, const Deferred &tile);
-  void copyHidden(Value tileIndex, Value staged, int64_t firstUnit);
+  void copyHidden(Value tileIndex, Value smemEpilogue, int64_t firstUnit);
   void padHidden(Value tileIndex);
   void finishHidden(Value tileIndex, Uses uses);
   Value stagedAt(Uses uses, Value index);
-  Value hiddenWord(Value tileIndex);
+  Value hiddenSemaphore(Value tileIndex);
   Value placeOf(Value byte, Value token, int64_t rowBytes);
 
   // Tiles of three quarters.
@@ -176,17 +176,17 @@ private:
     return llvm::to_vector_of<Value>(
         tile::AccValuesOp::create(b, loc, types, acc).getResults());
   }
-  Value word(Value index) {
-    return tile::WordOp::create(b, loc, tile::WordType::get(b.getContext()),
-                                words, index);
+  Value semaphore(Value index) {
+    return tile::SemaphoreOp::create(
+        b, loc, tile::SemaphoreType::get(b.getContext()), semaphores, index);
   }
   void depend() {
     if (s.getDependent() || part == Part::Last)
       tile::GridDependencyOp::create(b, loc, tile::Dependency::Wait);
   }
-  /// The block's tiles of the first product are this far apart.
+  /// The block's tiles of GEMM1 are this far apart.
   int64_t tileStride() const {
-    return s.getDeferred() ? tiling.tilesPerPart : s.getBlocks();
+    return s.getDeferredEpilogue() ? tiling.tilesPerPart : s.getBlocks();
   }
   /// The block's first tile, or one past the last.
   Value firstTile() {
@@ -194,36 +194,40 @@ private:
       return block;
     return select(less(block, c(tileStride())), block, c(tiling.tiles1));
   }
-  /// Whether the next launch may begin when the weights of the last product are
+  /// Whether the next launch may begin when the weights of GEMM2 are
   /// requested. On multiprocessors that have no block it would begin as soon as
   /// this one, and what it fetched into L2 would be gone when it needs it.
   bool isFollowedLate() const {
-    return s.getDependent() && part == Part::Both && p.hasFirst();
+    return s.getDependent() && part == Part::Both && p.hasGemm1();
   }
-  /// Blocks without a tile of the first product.
-  Value isLate() { return less(c(tiling.firstBlocks - 1), block); }
-  /// The word at which the others arrive when they have requested the weights
-  /// of the first product.
-  int64_t lateWord() const {
+  /// Blocks without a tile of GEMM1.
+  Value isLate() { return less(c(tiling.gemm1Blocks - 1), block); }
+  /// The semaphore at which the others arrive when they have requested the
+  /// weights of GEMM1.
+  int64_t lateSemaphore() const {
     return 1 + tiling.parts * tiling.ranges + tiling.tiles2 * kMathWarps;
   }
-  /// The words on which blocks count stages of the first and of the last
+  /// The semaphores on which blocks count stages of the first and of the last
   /// product that they have requested, the first of them.
-  int64_t stageWord() const { return lateWord() + tiling.waitsLate(s); }
+  int64_t stageSemaphore() const {
+    return lateSemaphore() + tiling.waitsLate(s);
+  }
   /// k-steps of this block's range; the last range may be shorter.
   Value rangeSteps();
   /// Blocks that normalize token rows.
   int64_t normBlocks() const { return std::min(tokens, s.getBlocks()); }
   /// Arrivals that complete a tile of the hidden layer.
-  int64_t arrivalsPerTile() const { return s.getStaged() ? 1 : kMathWarps; }
+  int64_t arrivalsPerTile() const {
+    return s.getSmemEpilogue() ? 1 : kMathWarps;
+  }
   /// Whether blocks are told when looking for partial sums begins to pay.
   /// With few tokens, fetching all that they will look at into L2 is faster.
-  bool announcesSums() const { return s.getPolled() && tokens > 32; }
+  bool announcesSums() const { return s.getTaggedPartials() && tokens > 32; }
   /// Whether this block adds up sums, null where all do, and its number among
   /// those of its tile that do: evenly among the tiles of a range, which are
-  /// neighbours, and among the ranges of a tile.
+  /// neighbors, and among the ranges of a tile.
   void placeAdders();
-  /// Values that a thread has of a column of the last product.
+  /// Values that a thread has of a column of GEMM2.
   int64_t width2() const { return tiling.rows / 64; }
 
   tile::ScheduleAttr s;
@@ -233,7 +237,7 @@ private:
   tile::AccType acc;
 
   /// Arguments; null where the problem has none.
-  Value weights1, weights2, hidden, partials, words, count;
+  Value weights1, weights2, hidden, partials, semaphores, count;
   /// Of the whole block.
   Value weightRing, tokenRing, epochBuffer, block, hasUnit, tile2, range;
   Value adds, adder;
@@ -242,7 +246,7 @@ private:
   Value lateRing;
   /// Hidden units of a deferred tile.
   Value staging;
-  /// Of the weight stream: uses of the first product, and of both.
+  /// Of the weight stream: uses of GEMM1, and of both.
   Value uses1, allUses;
   /// Of the math role.
   Value group, warpIndex, warp, lane, row8, leads;

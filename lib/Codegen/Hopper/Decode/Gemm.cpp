@@ -19,10 +19,10 @@ SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
                                                  int64_t stepsPerStage,
                                                  int64_t accs, int64_t kept,
                                                  const Deferred *meanwhile,
-                                                 bool swapped) {
+                                                 bool swapAB) {
   MLIRContext *context = b.getContext();
   int64_t columns = 128 / elementBytes;
-  int64_t width = swapped ? tiling.firstRows : tokens;
+  int64_t width = swapAB ? tiling.gemm1TileM : tokens;
   Type lhs = SharedType::get(context, 64, columns, element, 128);
   Type rhs = SharedType::get(context, width, columns, element, 128);
   Type acc = AccType::get(context, 64, width, f32);
@@ -37,8 +37,8 @@ SmallVector<Value> DecodeKernelBuilder::mainLoop(Uses &uses, Value stages,
     Value tokenStage = waitFor(tokenRing, tokenUse);
     // What is left of a warpgroup's lies next to each other.
     Value offset = mul(group, accs * 64 * 128);
-    Value left = swapped ? tokenStage : weightStage;
-    Value right = swapped ? weightStage : tokenStage;
+    Value left = swapAB ? tokenStage : weightStage;
+    Value right = swapAB ? weightStage : tokenStage;
     Values rows;
     for (int64_t index = 0; index < accs; ++index)
       rows.push_back(
@@ -114,7 +114,7 @@ Value DecodeKernelBuilder::firstUnit(Value tileIndex) {
   return mul(quarter, tiling.getRun() / 2);
 }
 
-/// Activation and gate of one tile of the first product. Packing puts the
+/// Activation and gate of one tile of GEMM1. Packing puts the
 /// rows of a thread next to each other: gate and up of two hidden units, or
 /// four hidden units; of half a tile, one or two.
 void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
@@ -133,17 +133,17 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
 
   // A tile that leaves through shared memory takes the place of the last
   // tokens, which both warpgroups have read by then.
-  Value staged, byte;
-  if (s.getStaged()) {
+  Value smemEpilogue, byte;
+  if (s.getSmemEpilogue()) {
     barrier();
     byte = mul(local, elementBytes);
-    staged =
+    smemEpilogue =
         stagedAt(uses, tiling.getHiddenStages() == 1 ? c(0) : div(byte, 128));
     byte = rem(byte, 128);
   }
 
-  if (staged && half && canDefer(p)) {
-    activateTokens(roundTile(tileIndex, accs[0]), 0, tokens / 8, staged);
+  if (smemEpilogue && half && canDefer(p)) {
+    activateTokens(roundTile(tileIndex, accs[0]), 0, tokens / 8, smemEpilogue);
     return finishHidden(tileIndex, uses);
   }
   SmallVector<Values> sums;
@@ -153,12 +153,13 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
   Values places;
   for (int64_t parity : {0, 1}) {
     Value token = add(mul(rem(lane, 4), 2), parity);
-    places.push_back(staged ? div(placeOf(byte, token, tiling.getHiddenBytes()),
-                                  elementBytes)
-                            : packedIndex(token, unit));
+    places.push_back(
+        smemEpilogue
+            ? div(placeOf(byte, token, tiling.getHiddenBytes()), elementBytes)
+            : packedIndex(token, unit));
   }
   int64_t distance =
-      8 * (staged ? tiling.getHiddenBytes() : 128) / elementBytes;
+      8 * (smemEpilogue ? tiling.getHiddenBytes() : 128) / elementBytes;
   for (int64_t column = 0; column < tokens / 4; ++column) {
     int64_t group = column / 2, parity = column % 2;
     // Of each accumulator the thread's row in the lower and the upper half.
@@ -176,18 +177,19 @@ void DecodeKernelBuilder::storeHidden(Value tileIndex, ValueRange accs,
     };
     // Rows past the last token belong to the workspace too. Storing them spares
     // a branch for each column, which would keep the columns from overlapping.
-    if (staged)
-      storeColumn(staged);
+    if (smemEpilogue)
+      storeColumn(smemEpilogue);
     else
       when(inside, [&] { storeColumn(hidden); });
   }
-  if (staged)
+  if (smemEpilogue)
     return finishHidden(tileIndex, uses);
   padHidden(tileIndex);
   // Every warp arrives for itself.
   FenceAsyncOp::create(b, loc, /*shared=*/false);
   WarpSyncOp::create(b, loc);
-  when(leads, [&] { WordArriveOp::create(b, loc, hiddenWord(tileIndex)); });
+  when(leads,
+       [&] { SemaphoreArriveOp::create(b, loc, hiddenSemaphore(tileIndex)); });
 }
 
 /// A tile leaves the stages that it took the place of.
@@ -202,7 +204,7 @@ void DecodeKernelBuilder::finishHidden(Value tileIndex, Uses uses) {
   barrier();
   when(equal(thread, 0), [&] {
     if (part == Part::Both)
-      WordArriveOp::create(b, loc, hiddenWord(tileIndex));
+      SemaphoreArriveOp::create(b, loc, hiddenSemaphore(tileIndex));
     // For both warpgroups.
     for (int64_t index = 0; index < stages; ++index)
       for (int64_t consumer = 0; consumer < 2; ++consumer)
@@ -219,18 +221,18 @@ Value DecodeKernelBuilder::stagedAt(Uses uses, Value index) {
       waitFor(tokenRing, add(first, index)));
 }
 
-/// The word of the range that a tile belongs to.
-Value DecodeKernelBuilder::hiddenWord(Value tileIndex) {
+/// The semaphore of the range that a tile belongs to.
+Value DecodeKernelBuilder::hiddenSemaphore(Value tileIndex) {
   if (tiling.parts == 1)
-    return word(add(div(tileIndex, tiling.tilesPerRange), 1));
+    return semaphore(add(div(tileIndex, tiling.tilesPerRange), 1));
   Value part = div(tileIndex, tiling.tilesPerPart);
   Value range = div(rem(tileIndex, tiling.tilesPerPart), tiling.tilesPerRange);
-  return word(add(add(mul(part, tiling.ranges), range), 1));
+  return semaphore(add(add(mul(part, tiling.ranges), range), 1));
 }
 
 /// Copies hidden units from shared memory, 16 bytes of a token at a time: a
 /// tensor copy would wait behind the weights, which the same engine copies.
-void DecodeKernelBuilder::copyHidden(Value tileIndex, Value staged,
+void DecodeKernelBuilder::copyHidden(Value tileIndex, Value smemEpilogue,
                                      int64_t firstUnit) {
   int64_t rowBytes = tiling.getHiddenBytes(), perRow = rowBytes / 16;
   int64_t units = 16 / elementBytes, pieces = tokens * perRow;
@@ -246,7 +248,7 @@ void DecodeKernelBuilder::copyHidden(Value tileIndex, Value staged,
       exists = both(exists, less(unit, c(wholeSteps(p.hidden))));
     when(exists, [&] {
       Value at = placeOf(mul(chunk, 16), token, rowBytes);
-      store(load(vector, staged, div(at, elementBytes)), hidden,
+      store(load(vector, smemEpilogue, div(at, elementBytes)), hidden,
             packedIndex(token, unit));
     });
   }
@@ -303,8 +305,8 @@ Value DecodeKernelBuilder::placeOf(Value byte, Value token, int64_t rowBytes) {
     Value moved = sub(flip(odd, rem(pair, 2)), odd);
     return add(add(at, mul(moved, 64)), byte);
   }
-  // Pieces that are neighbours move by two from one pair to the next.
-  bool apart = tiling.firstRows != 256 && elementBytes == 2;
+  // Pieces that are neighbors move by two from one pair to the next.
+  bool apart = tiling.gemm1TileM != 256 && elementBytes == 2;
   Value moved = flip(div(byte, 16), apart ? pair : rem(token, rowBytes / 16));
   return add(at, add(mul(moved, 16), rem(byte, 16)));
 }
@@ -314,7 +316,7 @@ Value DecodeKernelBuilder::placeOf(Value byte, Value token, int64_t rowBytes) {
 //===----------------------------------------------------------------------===//
 
 /// Gate and up of a tile, or the two units that a thread has of a dense one,
-/// in pairs of neighbouring tokens.
+/// in pairs of neighboring tokens.
 Rounded DecodeKernelBuilder::roundTile(Value tileIndex, Value acc) {
   Values sums = valuesOf(acc);
   return roundUnits(sums, add(firstUnit(tileIndex), localUnit(/*half=*/true)));
@@ -346,16 +348,16 @@ Rounded DecodeKernelBuilder::roundUnits(ArrayRef<Value> sums, Value unit) {
 /// Activates what a thread has of groups of eight tokens of half a tile.
 void DecodeKernelBuilder::activateTokens(const Rounded &values,
                                          int64_t firstGroup, int64_t lastGroup,
-                                         Value staged) {
+                                         Value smemEpilogue) {
   Value byte = mul(localUnit(/*half=*/true), elementBytes);
   if (tiling.getHiddenStages() > 1)
     byte = rem(byte, 128);
-  activateAt(values, firstGroup, lastGroup, staged,
+  activateAt(values, firstGroup, lastGroup, smemEpilogue,
              {byte, Value(), tiling.getHiddenBytes()});
 }
 
 void DecodeKernelBuilder::activateAt(const Rounded &values, int64_t firstGroup,
-                                     int64_t lastGroup, Value staged,
+                                     int64_t lastGroup, Value smemEpilogue,
                                      Place place) {
   int64_t rows = p.isGated() ? 1 : 2;
   int64_t groups = values.getSize() / (2 * rows);
@@ -377,7 +379,7 @@ void DecodeKernelBuilder::activateAt(const Rounded &values, int64_t firstGroup,
       Values ofToken;
       for (const Values &unit : units)
         ofToken.push_back(unit[parity]);
-      store(quantize(ofToken, hiddenScale), staged,
+      store(quantize(ofToken, hiddenScale), smemEpilogue,
             add(places[parity], group * distance));
     }
   }
@@ -434,7 +436,7 @@ DecodeKernelBuilder::multiplyDeferred(Uses &uses) {
 }
 
 void DecodeKernelBuilder::multiplyFirst(Uses &uses) {
-  int64_t kept = s.getStaged() ? tiling.getHiddenStages() : 0;
+  int64_t kept = s.getSmemEpilogue() ? tiling.getHiddenStages() : 0;
   Values next =
       loop(block, c(tiling.tiles1), s.getBlocks(), {uses.weight, uses.token},
            [&](Value tile, ValueRange carried) -> SmallVector<Value> {
@@ -443,10 +445,10 @@ void DecodeKernelBuilder::multiplyFirst(Uses &uses) {
                storeQuarters(tile, multiplyQuarters(uses, kept), uses);
                return {uses.weight, uses.token};
              }
-             int64_t count = tiling.swapped ? 1 : tiling.firstRows / 128;
+             int64_t count = tiling.swapAB ? 1 : tiling.gemm1TileM / 128;
              Values accs = mainLoop(uses, c(tiling.steps1), /*stepsPerStage=*/1,
-                                    count, kept, nullptr, tiling.swapped);
-             if (tiling.swapped)
+                                    count, kept, nullptr, tiling.swapAB);
+             if (tiling.swapAB)
                storeGroups(tile, accs[0]);
              else
                storeHidden(tile, accs, uses);

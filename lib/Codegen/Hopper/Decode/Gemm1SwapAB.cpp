@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// With tokens as the left operand of the first product each warpgroup reads 64
+// With tokens as the left operand of GEMM1 each warpgroup reads 64
 // of them and all rows of the block, where with weights on the left both read
 // all tokens: with many tokens, less passes through shared memory for a row.
 // And a block may have any number of groups of 32 packed rows, so that widths
@@ -13,7 +13,7 @@
 // Groups follow each other in memory, but for the halves of a run: 16 rows of a
 // group are 64 rows behind the 16 others. A stage has the first halves of all
 // groups of a tile and then the second ones, so that registers do not depend on
-// where the tile begins. A thread has neighbouring hidden units of two tokens,
+// where the tile begins. A thread has neighboring hidden units of two tokens,
 // which need not pass through shared memory, and each warp arrives for itself.
 //
 //===----------------------------------------------------------------------===//
@@ -38,7 +38,7 @@ Value DecodeKernelBuilder::firstGroup(Value tileIndex) {
   return min(first, c(tiling.groups - tiling.groupsPerTile));
 }
 
-/// Where a stage of the first product comes from: each half of every run that
+/// Where a stage of GEMM1 comes from: each half of every run that
 /// the tile has groups of.
 void DecodeKernelBuilder::visitGroups(Value tileIndex, Value step,
                                       PieceVisitor visit) {
@@ -92,7 +92,7 @@ void DecodeKernelBuilder::storeGroups(Value tileIndex, Value acc) {
 }
 
 /// Hidden units of one token. Of a gated MLP those of an even group and the
-/// next one are neighbours, so that they are one access.
+/// next one are neighbors, so that they are one access.
 void DecodeKernelBuilder::storeGroupsOf(Value token, int64_t half, Value first,
                                         bool isOdd, ArrayRef<Value> sums) {
   int64_t count = tiling.groupsPerTile, quad = p.isGated() ? 16 : 8;
@@ -121,7 +121,7 @@ void DecodeKernelBuilder::storeGroupsOf(Value token, int64_t half, Value first,
   }
 }
 
-/// The tile has units of one range or of several neighbouring ones. A lane
+/// The tile has units of one range or of several neighboring ones. A lane
 /// arrives for each: a release takes as long as many.
 void DecodeKernelBuilder::arriveAtRanges(Value tileIndex) {
   FenceAsyncOp::create(b, loc, /*shared=*/false);
@@ -131,5 +131,5 @@ void DecodeKernelBuilder::arriveAtRanges(Value tileIndex) {
   Value end = min(add(first, count), c(tiling.groups));
   Value range = add(div(first, own), lane);
   when(less(mul(range, own), end),
-       [&] { WordArriveOp::create(b, loc, word(add(range, 1))); });
+       [&] { SemaphoreArriveOp::create(b, loc, semaphore(add(range, 1))); });
 }

@@ -11,7 +11,7 @@
 //
 // A stage of weights is 16 KB, of which a k-step of the pair takes one. The
 // single quarters of two k-steps share another, so that the ring does not
-// change for the last product: pair, both single ones, the next pair.
+// change for GEMM2: pair, both single ones, the next pair.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@ using namespace tile;
 /// Bytes of a k-step of a quarter.
 static constexpr int64_t kQuarter = 64 * 128;
 
-/// Where a stage of the first product comes from.
+/// Where a stage of GEMM1 comes from.
 void DecodeKernelBuilder::visitQuarters(Value use, PieceVisitor visit) {
   int64_t quarters = 4 * tiling.packedTiles1;
   Value odd = rem(block, 2), first = mul(block, 3);
@@ -151,9 +151,9 @@ void DecodeKernelBuilder::storeQuarters(Value tileIndex, ValueRange accs,
   // Both warpgroups have read them.
   barrier();
   Value byte = mul(localUnit(/*half=*/true), elementBytes);
-  Value staged =
+  Value smemEpilogue =
       stagedAt(uses, tiling.getRunStages() == 1 ? c(0) : div(byte, 128));
-  activateTokens(roundTile(tileIndex, accs[0]), 0, tokens / 8, staged);
+  activateTokens(roundTile(tileIndex, accs[0]), 0, tokens / 8, smemEpilogue);
 
   // A thread has the same rows of the single quarter as of its own, and of the
   // tokens half. In shared memory its units follow each other.
@@ -174,7 +174,7 @@ void DecodeKernelBuilder::copySingle(Value tileIndex, Uses uses) {
   int64_t units = p.isGated() ? 1 : 2;
   int64_t perRow = singleBytes() / elementBytes / units;
   Type type = units == 1 ? element : VectorType::get(units, element);
-  Value staged = singleStaged(uses), first = singleUnit(tileIndex);
+  Value smemEpilogue = singleStaged(uses), first = singleUnit(tileIndex);
   for (int64_t begin = 0; begin < tokens * perRow; begin += kMathThreads) {
     Value piece = add(thread, begin);
     Value token = div(piece, perRow), index = rem(piece, perRow);
@@ -186,7 +186,7 @@ void DecodeKernelBuilder::copySingle(Value tileIndex, Uses uses) {
           placeOf(mul(index, units * elementBytes), token, singleBytes());
       if (tiling.getRunStages() == tiling.getHiddenStages())
         at = add(at, tokens * tiling.getHiddenBytes());
-      store(load(type, staged, div(at, elementBytes)), hidden,
+      store(load(type, smemEpilogue, div(at, elementBytes)), hidden,
             packedIndex(token, unit));
     });
   }

@@ -18,24 +18,24 @@ static constexpr int64_t kLooksPerStage = 32;
 // Weights
 //===----------------------------------------------------------------------===//
 
-/// Where a stage of the first product comes from. The order in memory is
-/// [step][tile]: blocks read neighbouring stages at the same time.
+/// Where a stage of GEMM1 comes from. The order in memory is
+/// [step][tile]: blocks read neighboring stages at the same time.
 void DecodeKernelBuilder::visitFirst(Value use, PieceVisitor visit) {
   if (tiling.hasSingle())
     return visitQuarters(use, visit);
   Value tile = block, step = use;
-  if (tiling.tiles1 > s.getBlocks() || s.getDeferred()) {
+  if (tiling.tiles1 > s.getBlocks() || s.getDeferredEpilogue()) {
     tile = add(block, mul(div(use, tiling.steps1), tileStride()));
     step = rem(use, tiling.steps1);
   }
-  if (tiling.swapped)
+  if (tiling.swapAB)
     return visitGroups(tile, step, visit);
   int64_t bytes = s.getWeightBytes();
   int64_t tilesPerStep = kWeightStage / bytes * tiling.packedTiles1;
   visit({weights1, scale(add(mul(step, tilesPerStep), tile), bytes), 0, bytes});
 }
 
-/// Where a stage of the last product comes from: its rows of a k-step, or 128
+/// Where a stage of GEMM2 comes from: its rows of a k-step, or 128
 /// rows of two.
 void DecodeKernelBuilder::visitLast(Value stage, PieceVisitor visit) {
   int64_t pieces = tiling.getStepsPerStage(), bytes = tiling.rows * 128;
@@ -70,12 +70,13 @@ void DecodeKernelBuilder::visitPieces(Value use, PieceVisitor visit) {
 /// L2, a stage at a time. Returns the first use that has not been fetched.
 Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
   fetched = arith::MaxUIOp::create(b, loc, fetched, use);
-  Value ahead = c(s.getAhead());
+  Value l2PrefetchStages = c(s.getL2PrefetchStages());
   // With many tokens the tensor cores take longer than the weights. What they
   // wait for at first is the norm, whose loads must not queue up behind those.
   if (tokens > kMaxWholeTokens)
-    ahead = select(less(c(s.getWeightStages()), use), ahead, c(0));
-  Value end = min(add(use, ahead), allUses);
+    l2PrefetchStages =
+        select(less(c(s.getWeightStages()), use), l2PrefetchStages, c(0));
+  Value end = min(add(use, l2PrefetchStages), allUses);
   Type i32 = b.getI32Type();
   auto loop = scf::WhileOp::create(
       b, loc, TypeRange{i32, i32}, ValueRange{fetched, c(0)},
@@ -113,19 +114,19 @@ Value DecodeKernelBuilder::fetchAhead(Value use, Value fetched) {
   return loop.getResult(0);
 }
 
-/// Stages of this block's tiles of the first product.
+/// Stages of this block's tiles of GEMM1.
 Value DecodeKernelBuilder::countFirst() {
   int64_t blocks = s.getBlocks();
-  if (s.getDeferred())
+  if (s.getDeferredEpilogue())
     return select(less(block, c(tiling.tilesPerPart)), c(2 * tiling.steps1),
                   c(0));
   if (tiling.tiles1 == blocks)
-    return c(tiling.getFirstStages());
+    return c(tiling.getGemm1Stages());
   Value tiles = div(sub(c(tiling.tiles1 + blocks - 1), block), blocks);
-  return mul(tiles, tiling.getFirstStages());
+  return mul(tiles, tiling.getGemm1Stages());
 }
 
-/// Stages of this block's unit of the last product.
+/// Stages of this block's unit of GEMM2.
 Value DecodeKernelBuilder::countLast() {
   Value stages = div(rangeSteps(), tiling.getStepsPerStage());
   return hasUnit ? select(hasUnit, stages, c(0)) : stages;
@@ -133,21 +134,22 @@ Value DecodeKernelBuilder::countLast() {
 
 /// What a stage gets, where the products do not fill all of it.
 Value DecodeKernelBuilder::countBytes(Value use) {
-  int64_t first = s.getFirstBytes();
+  int64_t first = s.getGemm1Bytes();
   int64_t last = tiling.getStepsPerStage() * tiling.rows * 128;
-  if (!tiling.swapped || first == last)
+  if (!tiling.swapAB || first == last)
     return Value();
   return select(less(use, uses1), c(first), c(last));
 }
 
-/// Whether a block is behind the others. It counts a stage on a word before it
-/// requests it, and looks at what all had counted by then before the next one,
-/// so that no request waits for that. Nobody resets the words, to which each
-/// launch adds as much. Where launches overlap, or a word begins anew, a block
-/// may get the wrong share for a while, and the same result.
+/// Whether a block is behind the others. It counts a stage on a semaphore
+/// before it requests it, and looks at what all had counted by then before the
+/// next one, so that no request waits for that. Nobody resets the semaphores,
+/// to which each launch adds as much. Where launches overlap, or a semaphore
+/// begins anew, a block may get the wrong share for a while, and the same
+/// result.
 DecodeKernelBuilder::Progress
 DecodeKernelBuilder::countStage(Value use, Progress progress) {
-  int64_t blocks = tiling.firstBlocks, units = tiling.getUnits();
+  int64_t blocks = tiling.gemm1Blocks, units = tiling.getUnits();
   auto isBehind = [&](int64_t members, int64_t all) {
     auto launch = arith::ConstantIntOp::create(b, loc, all, 64);
     Value seen = arith::TruncIOp::create(
@@ -156,22 +158,24 @@ DecodeKernelBuilder::countStage(Value use, Progress progress) {
     // By more than half a stage.
     return less(add(progress.expected, members / 2), seen);
   };
-  int64_t all1 = tiling.tiles1 * tiling.getFirstStages();
+  int64_t all1 = tiling.tiles1 * tiling.getGemm1Stages();
   int64_t all2 = tiling.tiles2 * tiling.steps2 / tiling.getStepsPerStage();
-  Value behind = isBehind(units, all2);
-  Value index = c(stageWord() + 1), expected;
+  Value stragglerInFlight = isBehind(units, all2);
+  Value index = c(stageSemaphore() + 1), expected;
   if (doesFirst()) {
-    // What it has seen at the first stage of the last product is of the first.
-    behind = select(less(uses1, use), behind, isBehind(blocks, all1));
+    // What it has seen at the first stage of GEMM2 is of the first.
+    stragglerInFlight =
+        select(less(uses1, use), stragglerInFlight, isBehind(blocks, all1));
     Value isFirst = less(use, uses1);
-    index = select(isFirst, c(stageWord()), index);
+    index = select(isFirst, c(stageSemaphore()), index);
     expected = select(isFirst, mul(add(use, 1), blocks),
                       mul(add(sub(use, uses1), 1), units));
   } else {
     expected = mul(add(use, 1), units);
   }
-  Value seen = WordCountOp::create(b, loc, b.getI64Type(), word(index));
-  return {behind, seen, expected};
+  Value seen =
+      SemaphoreCountOp::create(b, loc, b.getI64Type(), semaphore(index));
+  return {stragglerInFlight, seen, expected};
 }
 
 void DecodeKernelBuilder::streamWeights() {
@@ -179,27 +183,28 @@ void DecodeKernelBuilder::streamWeights() {
   allUses = doesLast() ? add(uses1, countLast()) : uses1;
   // Not a release, which would wait for the weights in flight.
   auto tellLate = [&] {
-    WordArriveOp::create(b, loc, word(c(lateWord())), /*relaxed=*/true);
+    SemaphoreArriveOp::create(b, loc, semaphore(c(lateSemaphore())),
+                              /*relaxed=*/true);
   };
   if (lateRing)
     when(isLate(), [&] { acquire(lateRing, c(1)); });
   Values carriedFirst = {c(0)};
-  if (s.getBehind())
+  if (s.getStragglerInFlight())
     carriedFirst.append(
         {arith::ConstantIntOp::create(b, loc, /*value=*/0, /*width=*/64),
          c(0)});
   loop(c(0), allUses, 1, carriedFirst,
        [&](Value use, ValueRange carried) -> SmallVector<Value> {
          Progress progress;
-         if (s.getBehind())
+         if (s.getStragglerInFlight())
            progress = countStage(use, {Value(), carried[1], carried[2]});
          // A use waits until an older one has landed: deeper queues add no
-         // bandwidth, only latency for x, the hidden layer and the words.
+         // bandwidth, only latency for x, the hidden layer and the semaphores.
          auto limitTo = [&](Value condition, int64_t limit) {
            when(both(condition, less(c(limit - 1), use)),
                 [&] { waitFor(weightRing, sub(use, c(limit))); });
          };
-         if (int64_t limit = s.getInFlight()) {
+         if (int64_t limit = s.getMaxInFlight()) {
            // Blocks with a tile more have twice as many, so that they are done
            // with it when the others are with what follows.
            Value most;
@@ -208,8 +213,9 @@ void DecodeKernelBuilder::streamWeights() {
                  both(less(block, c(tiling.longBlocks)), less(use, uses1));
              most = select(isLong, c(std::min(2 * limit, s.getWeightStages())),
                            c(limit));
-           } else if (s.getBehind()) {
-             most = select(progress.behind, c(s.getBehind()), c(limit));
+           } else if (s.getStragglerInFlight()) {
+             most = select(progress.stragglerInFlight,
+                           c(s.getStragglerInFlight()), c(limit));
            }
            if (most) {
              when(less(sub(most, c(1)), use),
@@ -218,19 +224,21 @@ void DecodeKernelBuilder::streamWeights() {
              limitTo(Value(), limit);
            }
            // A release of the tile's hidden units waits for no more than this.
-           int64_t fewer = s.getSettleTo() ? s.getSettleTo() : limit - 1;
-           if (s.getSettle() > 0 && doesFirst())
-             limitTo(less(sub(sub(use, uses1), c(limit)), c(s.getSettle())),
+           int64_t fewer =
+               s.getPublishInFlight() ? s.getPublishInFlight() : limit - 1;
+           if (s.getPublishThrottleStages() > 0 && doesFirst())
+             limitTo(less(sub(sub(use, uses1), c(limit)),
+                          c(s.getPublishThrottleStages())),
                      fewer);
          }
          Value fetched = carried[0];
-         if (s.getAhead() > 0)
+         if (s.getL2PrefetchStages() > 0)
            fetched = fetchAhead(use, fetched);
          Value begins;
          if (lateRing || isFollowedLate())
            begins = equal(sub(use, uses1), 0);
          if (lateRing)
-           when(both(less(block, c(tiling.firstBlocks)), begins), tellLate);
+           when(both(less(block, c(tiling.gemm1Blocks)), begins), tellLate);
          if (isFollowedLate())
            when(begins,
                 [&] { GridDependencyOp::create(b, loc, Dependency::Launch); });
@@ -247,7 +255,7 @@ void DecodeKernelBuilder::streamWeights() {
            CopyOp::create(b, loc, piece.buffer, piece.offset, stage, values,
                           first, length, IntegerAttr(), s.getHint());
          });
-         if (!s.getBehind())
+         if (!s.getStragglerInFlight())
            return {fetched};
          return {fetched, progress.seen, progress.expected};
        });
@@ -260,12 +268,13 @@ void DecodeKernelBuilder::streamWeights() {
 /// Fetches the partial sums that the block will look for into L2: those of the
 /// launch before, which looking would bring from device memory at the end.
 void DecodeKernelBuilder::fetchPartials() {
-  int64_t columns = tokens / 4, ranges = tiling.ranges, adders = tiling.adders;
+  int64_t columns = tokens / 4, ranges = tiling.ranges,
+          reducers = tiling.reducers;
   int64_t elements = kMathThreads * width2();
   int64_t bytes = elements * s.getPartials().getIntOrFloatBitWidth() / 8;
-  for (int64_t round = 0; round * adders < columns; ++round) {
-    Value column = add(adder, round * adders), exists;
-    if ((round + 1) * adders > columns)
+  for (int64_t round = 0; round * reducers < columns; ++round) {
+    Value column = add(adder, round * reducers), exists;
+    if ((round + 1) * reducers > columns)
       exists = less(column, c(columns));
     when(exists, [&] {
       loop(c(0), c(ranges), 1, {},
@@ -281,7 +290,7 @@ void DecodeKernelBuilder::fetchPartials() {
 
 /// Tiles of a part that the block's range waits for.
 Value DecodeKernelBuilder::countTiles() {
-  if (!tiling.swapped)
+  if (!tiling.swapAB)
     return min(c(tiling.tilesPerRange),
                sub(c(tiling.tilesPerPart), mul(range, tiling.tilesPerRange)));
   int64_t own = tiling.getRangeGroups(), tile = tiling.groupsPerTile;
@@ -292,11 +301,12 @@ Value DecodeKernelBuilder::countTiles() {
 
 void DecodeKernelBuilder::streamTokens() {
   depend();
-  Value epoch = EpochOp::create(b, loc, b.getI32Type(), words, s.getBlocks());
+  Value epoch =
+      EpochOp::create(b, loc, b.getI32Type(), semaphores, s.getBlocks());
   // The math warps read it after their first wait on a token stage, whose
   // arming below orders this store.
   store(epoch, epochBuffer, c(0));
-  if (s.getPolled() && !announcesSums() && doesLast())
+  if (s.getTaggedPartials() && !announcesSums() && doesLast())
     when(both(hasUnit, adds), [&] { fetchPartials(); });
   int64_t columns = 128 / elementBytes;
   auto fetch = [&](Value use, Value buffer, Value step) {
@@ -305,7 +315,7 @@ void DecodeKernelBuilder::streamTokens() {
                    IntegerAttr(), IntegerAttr(), CachePolicy::Normal);
   };
   if (doesNorm())
-    WordWaitOp::create(b, loc, word(c(0)), epoch, c(normBlocks()));
+    SemaphoreWaitOp::create(b, loc, semaphore(c(0)), epoch, c(normBlocks()));
   FenceAsyncOp::create(b, loc, /*shared=*/false);
   Value use = c(0);
   if (doesFirst())
@@ -322,8 +332,8 @@ void DecodeKernelBuilder::streamTokens() {
     return;
   if (lateRing)
     when(isLate(), [&] {
-      WordWaitOp::create(b, loc, word(c(lateWord())), epoch,
-                         c(tiling.firstBlocks));
+      SemaphoreWaitOp::create(b, loc, semaphore(c(lateSemaphore())), epoch,
+                              c(tiling.gemm1Blocks));
       RingReleaseOp::create(b, loc, lateRing, c(0));
     });
   when(hasUnit, [&] {
@@ -331,15 +341,16 @@ void DecodeKernelBuilder::streamTokens() {
     for (int64_t part = 0; part < tiling.parts; ++part) {
       if (doesFirst()) {
         Value tiles = countTiles();
-        WordWaitOp::create(b, loc, word(add(range, 1 + part * tiling.ranges)),
-                           epoch, mul(tiles, arrivalsPerTile()));
+        SemaphoreWaitOp::create(b, loc,
+                                semaphore(add(range, 1 + part * tiling.ranges)),
+                                epoch, mul(tiles, arrivalsPerTile()));
         FenceAsyncOp::create(b, loc, /*shared=*/false);
       }
       Value first = add(mul(range, own), part * (tiling.steps2 / 2));
       loop(c(0), tiling.parts == 1 ? rangeSteps() : c(own), 1, {},
            [&](Value step, ValueRange) -> SmallVector<Value> {
              fetch(add(add(use, part * own), step),
-                   p.hasFirst() ? hidden : input, add(first, step));
+                   p.hasGemm1() ? hidden : input, add(first, step));
              return {};
            });
     }
@@ -359,8 +370,8 @@ void DecodeKernelBuilder::announceTiles() {
                       b.getI64IntegerAttr(kMathThreads + 32));
     when(equal(id(IdKind::Lane), 0), [&] {
       FenceAsyncOp::create(b, loc, /*shared=*/false);
-      WordArriveOp::create(b, loc,
-                           hiddenWord(add(block, part * tiling.tilesPerPart)));
+      SemaphoreArriveOp::create(
+          b, loc, hiddenSemaphore(add(block, part * tiling.tilesPerPart)));
     });
   }
 }

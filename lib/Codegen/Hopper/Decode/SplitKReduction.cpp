@@ -20,7 +20,7 @@ void DecodeKernelBuilder::storePartials(ValueRange accs) {
   Value first = mul(add(mul(unit, kMathThreads), thread), width2());
   Value firstToken = mul(rem(lane, 4), 2);
   Value epoch =
-      s.getPolled() ? load(b.getI32Type(), epochBuffer, c(0)) : Value();
+      s.getTaggedPartials() ? load(b.getI32Type(), epochBuffer, c(0)) : Value();
   SmallVector<Values> sums;
   for (Value acc : accs)
     sums.push_back(valuesOf(acc));
@@ -28,7 +28,7 @@ void DecodeKernelBuilder::storePartials(ValueRange accs) {
     int64_t group = column / 2, parity = column % 2;
     // A mark tells two launches apart, so that each has to store all of them.
     Value wanted;
-    if (!s.getPolled())
+    if (!s.getTaggedPartials())
       wanted = less(add(firstToken, 8 * group + parity), count);
     when(wanted, [&] {
       Values ofToken;
@@ -36,21 +36,21 @@ void DecodeKernelBuilder::storePartials(ValueRange accs) {
         for (int64_t half : {0, 1})
           ofToken.push_back(own[4 * group + 2 * half + parity]);
       Value values = pack(s.getPartials(), ofToken);
-      if (s.getPolled())
+      if (s.getTaggedPartials())
         values = MarkOp::create(b, loc, values.getType(), values, epoch);
       StoreOp::create(b, loc, values, partials,
                       add(first, column * kMathThreads * width2()),
-                      s.getPolled());
+                      s.getTaggedPartials());
     });
   }
 }
 
 void DecodeKernelBuilder::placeAdders() {
   adder = range;
-  if (tiling.adders == tiling.ranges)
+  if (tiling.reducers == tiling.ranges)
     return;
-  Value turn = mul(rem(add(range, tile2), tiling.ranges), tiling.adders);
-  adds = less(rem(turn, tiling.ranges), c(tiling.adders));
+  Value turn = mul(rem(add(range, tile2), tiling.ranges), tiling.reducers);
+  adds = less(rem(turn, tiling.ranges), c(tiling.reducers));
   adder = div(turn, tiling.ranges);
 }
 
@@ -62,28 +62,29 @@ void DecodeKernelBuilder::meet() {
   Value index = add(add(mul(tile2, kMathWarps), warpIndex),
                     1 + tiling.parts * tiling.ranges);
   when(leads, [&] {
-    Value mine = word(index);
-    WordArriveOp::create(b, loc, mine, /*relaxed=*/s.getPolled());
+    Value mine = semaphore(index);
+    SemaphoreArriveOp::create(b, loc, mine, /*relaxed=*/s.getTaggedPartials());
     when(adds, [&] {
       Value epoch = load(b.getI32Type(), epochBuffer, c(0));
-      WordWaitOp::create(b, loc, mine, epoch, c(tiling.ranges),
-                         /*relaxed=*/s.getPolled());
+      SemaphoreWaitOp::create(b, loc, mine, epoch, c(tiling.ranges),
+                              /*relaxed=*/s.getTaggedPartials());
     });
   });
   WarpSyncOp::create(b, loc);
 }
 
 /// Sums the ranges in order, so that the result does not depend on which
-/// block is early. This block takes every `adders`-th column.
+/// block is early. This block takes every `reducers`-th column.
 void DecodeKernelBuilder::sumPartials() {
-  int64_t columns = tokens / 4, ranges = tiling.ranges, adders = tiling.adders;
+  int64_t columns = tokens / 4, ranges = tiling.ranges,
+          reducers = tiling.reducers;
   Value first = mul(tile2, ranges * columns);
   Type vector = VectorType::get(width2(), s.getPartials());
   Value epoch =
-      s.getPolled() ? load(b.getI32Type(), epochBuffer, c(0)) : Value();
+      s.getTaggedPartials() ? load(b.getI32Type(), epochBuffer, c(0)) : Value();
   // Many rounds at a time: a column after the other would wait for L2 each
   // time.
-  int64_t rounds = llvm::divideCeil(columns, adders);
+  int64_t rounds = llvm::divideCeil(columns, reducers);
   int64_t together = std::max<int64_t>(
       1, std::min(rounds, kSumRegisters / (ranges * width2())));
   for (int64_t begin = 0; begin < rounds; begin += together) {
@@ -91,8 +92,8 @@ void DecodeKernelBuilder::sumPartials() {
     Values rows, wanted, indices, conditions;
     for (int64_t round = begin; round < end; ++round) {
       // In the last round there may be no column for this block.
-      Value column = add(adder, round * adders), exists;
-      if ((round + 1) * adders > columns) {
+      Value column = add(adder, round * reducers), exists;
+      if ((round + 1) * reducers > columns) {
         exists = less(column, c(columns));
         column = min(column, c(columns - 1));
       }
@@ -108,7 +109,7 @@ void DecodeKernelBuilder::sumPartials() {
       }
     }
     Values parts;
-    if (s.getPolled())
+    if (s.getTaggedPartials())
       parts =
           CollectOp::create(b, loc, SmallVector<Type>(indices.size(), vector),
                             partials, indices, conditions, epoch)
@@ -129,7 +130,7 @@ void DecodeKernelBuilder::finishColumn(Value token, Value condition,
     Values sums = unpack(parts[0]);
     for (Value part : parts.drop_front())
       sums = addEach(sums, unpack(part));
-    // First output of the thread in its unit: packing has put neighbours into
+    // First output of the thread in its unit: packing has put neighbors into
     // one thread, or into the same thread of both warpgroups.
     Value inUnit = add(mul(warp, 32), mul(row8, 4));
     inUnit = tiling.rows == 256 ? add(inUnit, mul(group, 128))

@@ -66,7 +66,7 @@ void ProductBuilder::addOutputOperands() {
 }
 
 void ProductBuilder::addHiddenScalars() {
-  if (!p.isF8() || !p.hasFirst())
+  if (!p.isF8() || !p.hasGemm1())
     return;
   if (p.isGated())
     addScalar(alphaGate, "gate", getScale("input") * getScale("gate"));
@@ -77,7 +77,7 @@ void ProductBuilder::addHiddenScalars() {
 void ProductBuilder::addOutputScalars() {
   if (!p.isF8())
     return;
-  float read = getScale(p.hasFirst() ? "hidden" : "input");
+  float read = getScale(p.hasGemm1() ? "hidden" : "input");
   for (auto [slot, output] : llvm::zip_equal(alphas, p.outputs))
     addScalar(slot, output.scale, read * getScale(output.scale));
 }

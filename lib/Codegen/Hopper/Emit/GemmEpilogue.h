@@ -20,7 +20,7 @@ constexpr int64_t kMathThreads = kMathWarps * 32;
 /// Named barrier of the math warps; barrier 0 is the whole block's.
 constexpr int64_t kMathBarrier = 1;
 
-/// Sums of the first product after their rounding point.
+/// Sums of GEMM1 after their rounding point.
 struct Rounded {
   using Values = llvm::SmallVector<mlir::Value>;
 
@@ -39,10 +39,11 @@ struct Rounded {
 /// Arguments and epilogues of the two products, whichever operand tokens are.
 class ProductBuilder : public NormBuilder {
 public:
-  ProductBuilder(const DecodeProblem &problem, Team team,
+  ProductBuilder(const MlpProblem &problem, CtaGroup ctaGroup,
                  mlir::OpBuilder &builder)
-      : NormBuilder(problem, team, builder), outputs(problem.outputs.size()),
-        biases(problem.outputs.size()), alphas(problem.outputs.size()) {}
+      : NormBuilder(problem, ctaGroup, builder),
+        outputs(problem.outputs.size()), biases(problem.outputs.size()),
+        alphas(problem.outputs.size()) {}
 
 protected:
   // Arguments.
@@ -54,7 +55,7 @@ protected:
   void addLastWeights(Value &slot, int64_t tiles, int64_t steps);
   void addHiddenBiases();
   void addOutputOperands();
-  /// Scales of the first product and of the last, and all with the input's.
+  /// Scales of GEMM1 and of the last, and all with the input's.
   void addHiddenScalars();
   void addOutputScalars();
   void addScalars();
@@ -62,7 +63,7 @@ protected:
   /// Sums of a product of stored values, scaled and with their bias.
   Values finish(llvm::ArrayRef<Value> sums, Value alpha,
                 llvm::ArrayRef<Value> bias);
-  /// A bias of `count` neighbouring rows, or nothing.
+  /// A bias of `count` neighboring rows, or nothing.
   Values loadBias(Value buffer, Value row, int64_t count);
   /// Sums of gate and up, finished and rounded; no gate in a dense MLP.
   Rounded roundHidden(llvm::ArrayRef<Value> gate, llvm::ArrayRef<Value> up,
@@ -70,17 +71,17 @@ protected:
                       llvm::ArrayRef<Value> biasUp);
   /// Of a product with tokens on the left, the sums of a thread for one of its
   /// two tokens and a group of 32 packed rows: 16 of each half of a run, whose
-  /// columns of eight begin at `first` and `second`. They are neighbours in
+  /// columns of eight begin at `first` and `second`. They are neighbors in
   /// this order, of a gated MLP with gate and up in turn.
   static llvm::SmallVector<int64_t> getPlaces(int64_t half, int64_t first,
                                               int64_t second);
   /// Hidden units before they are quantized.
   Values activateAll(const Rounded &values);
-  /// Hidden units, packed as the last product reads them.
+  /// Hidden units, packed as GEMM2 reads them.
   Value activateHidden(const Rounded &values) {
     return quantize(activateAll(values), hiddenScale);
   }
-  /// Stores neighbouring outputs of a token, finished from their sums.
+  /// Stores neighboring outputs of a token, finished from their sums.
   void storeOutputs(size_t index, Value token, Value row,
                     llvm::ArrayRef<Value> sums);
 

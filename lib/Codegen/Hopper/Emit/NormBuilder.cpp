@@ -12,9 +12,9 @@ using namespace mlir;
 using namespace fuse;
 using namespace tile;
 
-NormBuilder::NormBuilder(const DecodeProblem &problem, Team team,
+NormBuilder::NormBuilder(const MlpProblem &problem, CtaGroup ctaGroup,
                          OpBuilder &builder)
-    : KernelBuilder(problem.op, builder), p(problem), team(team),
+    : KernelBuilder(problem.op, builder), p(problem), ctaGroup(ctaGroup),
       element(p.isF8() ? p.scales.getStorageType() : bf16) {}
 
 void NormBuilder::addNormOperands() {
@@ -38,13 +38,13 @@ void NormBuilder::makeNormScratch() {
   // written.
   int64_t count = p.norm.getKind() == NormKind::Layer ? 2 : 1;
   for (int64_t index = 0; index < count; ++index)
-    sumBuffers.push_back(makeScratch(f32, team.last - team.first));
+    sumBuffers.push_back(makeScratch(f32, ctaGroup.last - ctaGroup.first));
 }
 
 /// Requests a row: x, residual, weight and bias of every chunk, in order.
 NormBuilder::Values NormBuilder::loadRow(Value row, bool early) {
   // Columns that all threads take at a time.
-  int64_t chunkSize = team.getThreads() * 8;
+  int64_t chunkSize = ctaGroup.getThreads() * 8;
   Values vectors;
   Type vector = VectorType::get(8, bf16);
   for (int64_t chunk = 0; chunk < p.width; chunk += chunkSize) {
@@ -100,8 +100,8 @@ Value NormBuilder::sumChunk(Value total, const Chunk &chunk,
 
 /// The mean over a row of what each thread has summed up.
 Value NormBuilder::meanOf(Value total, Value buffer) {
-  total = ReduceOp::create(b, loc, f32, total, buffer, team.first, team.last,
-                           team.barrier);
+  total = ReduceOp::create(b, loc, f32, total, buffer, ctaGroup.first,
+                           ctaGroup.last, ctaGroup.barrier);
   return fdiv(total, f(p.width));
 }
 
@@ -147,7 +147,7 @@ void NormBuilder::finishChunk(Value row, const Chunk &chunk, Value scale) {
 }
 
 void NormBuilder::normalizeRow(Value row, ArrayRef<Value> loaded) {
-  int64_t chunkSize = team.getThreads() * 8;
+  int64_t chunkSize = ctaGroup.getThreads() * 8;
   SmallVector<Chunk> chunks;
   for (size_t index = 0; index * chunkSize < static_cast<size_t>(p.width);
        ++index) {
@@ -177,13 +177,13 @@ void NormBuilder::normalizeRow(Value row, ArrayRef<Value> loaded) {
     finishChunk(row, chunk, scale);
 }
 
-/// The same for a team with few registers: a pass over the row for each of its
-/// sums, and one that stores.
+/// The same for a CTA group with few registers: a pass over the row for each of
+/// its sums, and one that stores.
 void NormBuilder::normalizeRowInPasses(Value row) {
-  // Vectors on their way at a time, of four registers each.
+  // Vectors in flight at a time, of four registers each.
   constexpr int64_t kOnTheirWay = 4;
   Type vector = VectorType::get(8, bf16);
-  int64_t chunkSize = team.getThreads() * 8;
+  int64_t chunkSize = ctaGroup.getThreads() * 8;
   int64_t chunks = llvm::divideCeil(p.width, chunkSize);
   // `buffers` are those of which a chunk needs columns, null for others.
   auto pass = [&](std::array<Value, 4> buffers, ValueRange carried,

@@ -12,16 +12,16 @@
 namespace fuse {
 
 /// Emits `[residual add] [norm] [quantize]` of token rows, each by all
-/// threads of a team of warps.
+/// threads of a CTA group of warps.
 class NormBuilder : public KernelBuilder {
 public:
-  /// The warps of the team and the named barrier of their threads.
-  struct Team {
+  /// The warps of the CTA group and the named barrier of their threads.
+  struct CtaGroup {
     int64_t first, last, barrier;
     int64_t getThreads() const { return (last - first) * 32; }
   };
 
-  NormBuilder(const DecodeProblem &problem, Team team,
+  NormBuilder(const MlpProblem &problem, CtaGroup ctaGroup,
               mlir::OpBuilder &builder);
   virtual ~NormBuilder() = default;
 
@@ -33,7 +33,7 @@ protected:
   void normalizeRow(Value row, llvm::ArrayRef<Value> loaded);
   void normalizeRowInPasses(Value row);
   /// Normalizes rows `first`, `first + stride`, ... below `count`. The next
-  /// row is on its way while a row waits for its sums.
+  /// row is in flight while a row waits for its sums.
   void normalizeAll(Value first, Value count, int64_t stride);
   void addNormOperands();
   void addNormResults();
@@ -45,10 +45,10 @@ protected:
   }
   /// Columns of a row that are stored; those past its end are zero.
   virtual int64_t inputColumns() const { return p.width; }
-  /// All threads of the team.
+  /// All threads of the CTA group.
   void barrier() {
-    tile::BarrierOp::create(b, loc, b.getI64IntegerAttr(team.barrier),
-                            b.getI64IntegerAttr(team.getThreads()));
+    tile::BarrierOp::create(b, loc, b.getI64IntegerAttr(ctaGroup.barrier),
+                            b.getI64IntegerAttr(ctaGroup.getThreads()));
   }
 
   /// Rounds values where the contract has a rounding point.
@@ -78,12 +78,13 @@ private:
   void finishChunk(Value row, const Chunk &chunk, Value scale);
 
 protected:
-  const DecodeProblem &p;
-  Team team;
+  const MlpProblem &p;
+  CtaGroup ctaGroup;
   /// Type of the quantized input: that of its scales, or bf16.
   mlir::Type element;
   Value x, residual, normWeight, normBias, stream, normed, inputScale;
-  /// Where the quantized input goes, and the index of the thread in the team.
+  /// Where the quantized input goes, and the index of the thread in the CTA
+  /// group.
   Value input, thread;
   Values sumBuffers;
 };

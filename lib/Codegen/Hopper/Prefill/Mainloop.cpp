@@ -6,7 +6,7 @@
 //
 // Packed row p of a tile, `wl(1) m(1) warp(2) half(1) lr(3)`, is a column of
 // the product. A thread holds columns `lr = 2 (lane mod 4) + {0, 1}` of every
-// eight, which packing has made neighbours: 16 hidden units of a gated MLP
+// eight, which packing has made neighbors: 16 hidden units of a gated MLP
 // with gate in half 0 and up in half 1, or 8 rows of other weights. So nothing
 // has to pass through shared memory.
 //
@@ -45,7 +45,7 @@ int64_t PrefillKernelBuilder::getShadowOf(int64_t action) const {
 /// cores alone, so that it stores, exchanges or rounds its sums while the
 /// second one multiplies. These stages are there by then; with one more, the
 /// first would wait for a stage that the second has not released. Rounding the
-/// sums of the first product takes long enough only where scales come with it.
+/// sums of GEMM1 takes long enough only where scales come with it.
 int64_t PrefillKernelBuilder::getLead() const {
   return phase == &last || p.isF8() ? s.getStages() - 1 : 0;
 }
@@ -95,7 +95,7 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
   // Both see the same number of steps, so that none waits for nothing.
   int64_t lead = getLead();
   IntegerAttr barrier = b.getI64IntegerAttr(kMathBarrier);
-  IntegerAttr threads = b.getI64IntegerAttr(team.getThreads());
+  IntegerAttr threads = b.getI64IntegerAttr(ctaGroup.getThreads());
   Values results =
       loop(c(shadows), steps, 1, ValueRange{sums, add(use, shadows)},
            [&](Value step, ValueRange carried) -> Values {
@@ -124,15 +124,15 @@ PrefillKernelBuilder::mainLoop(Value &use, Value steps,
 }
 
 void PrefillKernelBuilder::multiply() {
-  thread = sub(id(IdKind::Thread), c(team.first * 32));
-  warpIndex = sub(id(IdKind::Warp), c(team.first));
+  thread = sub(id(IdKind::Thread), c(ctaGroup.first * 32));
+  warpIndex = sub(id(IdKind::Warp), c(ctaGroup.first));
   group = div(warpIndex, 4);
   warp = rem(warpIndex, 4);
   lane = id(IdKind::Lane);
   depend();
   Value use = c(0);
   Waiting waiting;
-  if (hasFirst()) {
+  if (hasGemm1()) {
     enter(first);
     if (keepsRange())
       keepRange();
@@ -305,7 +305,7 @@ PrefillKernelBuilder::Waiting PrefillKernelBuilder::multiplyFirst(Value &use) {
   return waiting;
 }
 
-/// Whether a block's last tile of the first product can not wait for its first
+/// Whether a block's last tile of GEMM1 cannot wait for its first
 /// unit of the last one: because there is none, or because blocks could wait
 /// for each other. The k-steps that shadow an epilogue must only need hidden
 /// units of tiles that are no block's last ones; those are the last `blocks`
@@ -314,7 +314,7 @@ Value PrefillKernelBuilder::mustFlush() {
   enter(last);
   // Of equal ranges, the one that needs most.
   Unit unit;
-  if (product().isEven || product().isUnequal)
+  if (product().isStreamK || product().isUnevenSplitK)
     unit = locate(phase->firstUnit);
   else if (product().ranges > 1)
     unit.range = c(product().ranges - 1);
@@ -339,13 +339,13 @@ void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
   auto multiplyUnit = [&](Value index, Value use,
                           function_ref<void(int64_t)> meanwhile) -> Value {
     Unit range;
-    if (product().isEven || (product().isUnequal && !keepsRange()))
+    if (product().isStreamK || (product().isUnevenSplitK && !keepsRange()))
       range = locate(index);
     else if (product().ranges > 1)
       range.range = rem(index, product().ranges);
     Values sums =
         mainLoop(use, keepsRange() ? Value() : getSteps(range), meanwhile);
-    if (product().isEven)
+    if (product().isStreamK)
       finishPiece(index, sums);
     else
       finishLast(keepsRange() ? recallRange() : locate(index), sums);
@@ -362,8 +362,8 @@ void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
   if (product().ranges > 1)
     return;
   if (waiting.turn) {
-    use = add(use,
-              product().isEven ? getSteps(locate(from)) : c(product().steps));
+    use = add(use, product().isStreamK ? getSteps(locate(from))
+                                       : c(product().steps));
     from = add(from, getStride());
   }
   if (storesLater())
@@ -373,7 +373,7 @@ void PrefillKernelBuilder::multiplyLast(Value use, const Waiting &waiting) {
   });
 }
 
-/// The sums of a unit of the last product, or of its range, are complete.
+/// The sums of a unit of GEMM2, or of its range, are complete.
 void PrefillKernelBuilder::finishLast(const Unit &unit, ArrayRef<Value> sums) {
   if (product().ranges == 1)
     return storeTile(unit, sums);
@@ -385,10 +385,10 @@ void PrefillKernelBuilder::finishLast(const Unit &unit, ArrayRef<Value> sums) {
   else
     WarpSyncOp::create(b, loc);
   when(equal(lane, 0), [&] {
-    Value word =
-        WordOp::create(b, loc, WordType::get(b.getContext()), words,
-                       add(mul(unit.index, team.last - team.first), warpIndex));
-    WordMeetOp::create(b, loc, word, product().ranges);
+    Value word = SemaphoreOp::create(
+        b, loc, SemaphoreType::get(b.getContext()), semaphores,
+        add(mul(unit.index, ctaGroup.last - ctaGroup.first), warpIndex));
+    SemaphoreMeetOp::create(b, loc, word, product().ranges);
   });
   WarpSyncOp::create(b, loc);
   // What others have summed up needs all registers.
@@ -422,7 +422,7 @@ PrefillKernelBuilder::getBlock(ArrayRef<Value> sums, int64_t half,
 }
 
 /// The first hidden unit of a thread in a block of a quarter: all four blocks
-/// of a gated MLP are neighbours.
+/// of a gated MLP are neighbors.
 Value PrefillKernelBuilder::firstUnitOf(Quarter quarter, Value column,
                                         int64_t block) {
   Value quad = rem(lane, 4);
@@ -456,7 +456,7 @@ Rounded PrefillKernelBuilder::roundQuarter(Quarter quarter, Value column,
 
 void PrefillKernelBuilder::storeQuarter(Quarter quarter, Value token,
                                         Value column, const Rounded &values) {
-  // What one access stores, of units that are neighbours.
+  // What one access stores, of units that are neighbors.
   int64_t size = p.isGated() ? 16 / elementBytes : 8;
   int64_t count = values.getSize() / size;
   Values vectors;
@@ -575,7 +575,7 @@ void PrefillKernelBuilder::storePartials(const Unit &unit, Value index,
       Values values = getBlock(sums, block / numBlocks(), block % numBlocks());
       for (int64_t half : {0, 1}) {
         Value chunk = add(first, 2 * block + half);
-        Value at = add(mul(chunk, team.getThreads()), thread);
+        Value at = add(mul(chunk, ctaGroup.getThreads()), thread);
         store(pack(f32, ValueRange(values).slice(4 * half, 4)), partials,
               mul(at, 4));
       }
@@ -586,7 +586,7 @@ void PrefillKernelBuilder::storePartials(const Unit &unit, Value index,
 /// Adds what another block has stored as unit `index`.
 PrefillKernelBuilder::Values
 PrefillKernelBuilder::addPartials(Value index, ArrayRef<Value> sums) {
-  // Loads of a group are on their way while the group before is added.
+  // Loads of a group are in flight while the group before is added.
   constexpr int64_t kGroup = 4;
   Values total = llvm::to_vector(sums);
   Value first = mul(index, numChunks());
@@ -602,7 +602,7 @@ PrefillKernelBuilder::addPartials(Value index, ArrayRef<Value> sums) {
         Value chunk = add(first, 2 * (group * kGroup + at) + half);
         halves.push_back(
             load(vector, partials,
-                 mul(add(mul(chunk, team.getThreads()), thread), 4),
+                 mul(add(mul(chunk, ctaGroup.getThreads()), thread), 4),
                  /*early=*/true));
       }
       loaded.push_back(halves);
@@ -645,10 +645,10 @@ void PrefillKernelBuilder::sumPartials(const Unit &unit, Value first,
       Value chunk =
           add(mul(add(first, range), numChunks()), mul(part.block, 2));
       for (int64_t at : {0, 1})
-        loaded.push_back(
-            load(vector, partials,
-                 mul(add(mul(add(chunk, at), team.getThreads()), thread), 4),
-                 /*early=*/true));
+        loaded.push_back(load(
+            vector, partials,
+            mul(add(mul(add(chunk, at), ctaGroup.getThreads()), thread), 4),
+            /*early=*/true));
       part.loaded.push_back(loaded);
     }
     parts.push_back(part);

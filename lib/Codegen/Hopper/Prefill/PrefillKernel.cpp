@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A launch for [residual add] [norm] [quantize], then one for first product,
-// activation, [quantize], last product and [residual add], or one for each
+// A launch for [residual add] [norm] [quantize], then one for GEMM1,
+// activation, [quantize], GEMM2 and [residual add], or one for each
 // product. Tokens are the left operand of the products, weights the right one,
 // in the packing of the decode kernel. A block is persistent and goes round the
 // tiles:
@@ -31,7 +31,7 @@ using namespace mlir;
 using namespace fuse;
 using namespace tile;
 
-/// k-steps of weights on their way into L2 before their copy, where so many
+/// k-steps of weights in flight into L2 before their copy, where so many
 /// token tiles share them that device memory has time. With fewer, it is busy
 /// with what is needed sooner.
 static constexpr int64_t kAhead = 8, kSharers = 5;
@@ -42,20 +42,21 @@ static constexpr int64_t kAhead = 8, kSharers = 5;
 static constexpr int64_t kEarly = 2;
 
 /// Warps that have nothing else to do, and the named barrier of theirs.
-static constexpr NormBuilder::Team kIdleTeam = {2, kCopyWarps,
-                                                kMathBarrier + 1};
+static constexpr NormBuilder::CtaGroup kIdleCtaGroup = {2, kCopyWarps,
+                                                        kMathBarrier + 1};
 
-static NormBuilder::Team getTeam(const PrefillTiling &tiling, bool isNorm) {
+static NormBuilder::CtaGroup getCtaGroup(const PrefillTiling &tiling,
+                                         bool isNorm) {
   if (isNorm)
     return {0, tiling.normThreads / 32, kMathBarrier};
   return {kCopyWarps, kCopyWarps + kMathWarps, kMathBarrier};
 }
 
-PrefillKernelBuilder::PrefillKernelBuilder(const DecodeProblem &problem,
+PrefillKernelBuilder::PrefillKernelBuilder(const MlpProblem &problem,
                                            PrefillScheduleAttr schedule,
                                            const PrefillTiling &tiling,
                                            Part part, OpBuilder &builder)
-    : ProductBuilder(problem, getTeam(tiling, part == Part::Norm), builder),
+    : ProductBuilder(problem, getCtaGroup(tiling, part == Part::Norm), builder),
       s(schedule), tiling(tiling), part(part),
       elementBytes(problem.getElementBytes()), phase(&last) {
   first.product = tiling.first;
@@ -71,43 +72,43 @@ namespace {
 /// All kernels of an op see the same workspace, so its layout does not depend
 /// on the part.
 struct Workspace {
-  int64_t words, zeroed, ready, input, hidden, partials, end;
+  int64_t semaphores, zeroed, ready, input, hidden, partials, end;
 };
 
 } // namespace
 
-/// Words on which the first product tells the last one that hidden units are
+/// Semaphores on which GEMM1 tells the last one that hidden units are
 /// there, when they share a launch.
-static int64_t countTileWords(PrefillScheduleAttr s,
-                              const PrefillTiling &tiling) {
+static int64_t countTileSemaphores(PrefillScheduleAttr s,
+                                   const PrefillTiling &tiling) {
   if (s.getLaunches() != 1)
     return 0;
-  return tiling.first.getTokenTiles(s.getTokens()) * tiling.wordsPerTile;
+  return tiling.first.getTokenTiles(s.getTokens()) * tiling.semaphoresPerTile;
 }
 
-/// With those on which a warp of an even last product tells that its sums are
+/// With those on which a warp of an even GEMM2 tells that its sums are
 /// there.
 static int64_t countReady(PrefillScheduleAttr s, const PrefillTiling &tiling) {
-  return countTileWords(s, tiling) +
-         (tiling.last.isEven ? s.getBlocks() * kMathWarps : 0) +
+  return countTileSemaphores(s, tiling) +
+         (tiling.last.isStreamK ? s.getBlocks() * kMathWarps : 0) +
          (tiling.preparedTiles ? 1 : 0);
 }
 
-static Workspace getWorkspace(const DecodeProblem &p, PrefillScheduleAttr s,
+static Workspace getWorkspace(const MlpProblem &p, PrefillScheduleAttr s,
                               const PrefillTiling &tiling) {
   WorkspaceLayout layout;
   Workspace w;
-  // Words come first: they are the part that must be zero before the first
+  // Semaphores come first: they are the part that must be zero before the first
   // launch. Each warp of a tile has one, behind the line of the ticket.
   const PrefillProduct &last = tiling.last;
   int64_t units = last.ranges > 1 ? last.getUnits(s.getTokens()) : 0;
-  int64_t words = units / last.ranges * kMathWarps;
-  w.words = layout.reserve(units ? (1 + words) * 128 : 0);
+  int64_t semaphores = units / last.ranges * kMathWarps;
+  w.semaphores = layout.reserve(units ? (1 + semaphores) * 128 : 0);
   w.zeroed = layout.getEnd();
   int64_t ready = countReady(s, tiling);
   w.ready = layout.reserve(ready ? (1 + ready) * 128 : 0);
   // Of an even product each block has at most one tile that others finish.
-  if (last.isEven)
+  if (last.isStreamK)
     units = s.getBlocks();
   w.partials = layout.reserve(units * kTokenTile * last.rows *
                               static_cast<int64_t>(sizeof(float)));
@@ -133,7 +134,7 @@ void PrefillKernelBuilder::addArguments() {
       addQuantizer(inputScale, "input", p.scales);
     return;
   }
-  if (hasFirst()) {
+  if (hasGemm1()) {
     addTokenMap(first.tokenMap, w.input, s.getTokens(), p.width, kTokenTile);
     addFirstWeights(first.weights, tiling.tiles1, tiling.steps1);
     addHiddenBiases();
@@ -145,7 +146,7 @@ void PrefillKernelBuilder::addArguments() {
     addNormResults();
   }
   if (hasLast()) {
-    addTokenMap(last.tokenMap, p.hasFirst() ? w.hidden : w.input, s.getTokens(),
+    addTokenMap(last.tokenMap, p.hasGemm1() ? w.hidden : w.input, s.getTokens(),
                 p.getReduction(), kTokenTile);
     addLastWeights(last.weights, tiling.packedTiles2, tiling.steps2);
     if (p.addStream && !preparesRest()) {
@@ -154,8 +155,8 @@ void PrefillKernelBuilder::addArguments() {
     }
     addOutputOperands();
     if (last.product.ranges > 1)
-      addWorkspace(words, b.getI32Type(), w.words);
-    if (last.product.ranges > 1 || last.product.isEven)
+      addWorkspace(semaphores, b.getI32Type(), w.semaphores);
+    if (last.product.ranges > 1 || last.product.isStreamK)
       addWorkspace(partials, f32, w.partials);
   }
   if (isJoint())
@@ -163,7 +164,7 @@ void PrefillKernelBuilder::addArguments() {
   addTokens(count);
   if (preparesRest() && p.isF8())
     addQuantizer(inputScale, "input", p.scales);
-  if (hasFirst())
+  if (hasGemm1())
     addHiddenScalars();
   if (hasLast())
     addOutputScalars();
@@ -187,7 +188,7 @@ Value PrefillKernelBuilder::countTokenTiles(int64_t unit) {
 /// Each role counts the units when it comes to them: registers are short.
 void PrefillKernelBuilder::enter(Phase &next) {
   phase = &next;
-  if (product().isEven) {
+  if (product().isStreamK) {
     recallDeal();
     phase->tokenTiles = countTokenTiles();
     phase->firstUnit = c(0);
@@ -198,21 +199,21 @@ void PrefillKernelBuilder::enter(Phase &next) {
   phase->tokenTiles = countTokenTiles(s.getCluster());
   phase->units = mul(phase->tokenTiles, product().tiles * product().ranges);
   phase->firstUnit = div(block, s.getCluster());
-  // Blocks with a tile more of the first product have a unit less of the last.
+  // Blocks with a tile more of GEMM1 have a unit less of the last.
   if (part == Part::Both && phase == &last)
     phase->firstUnit = sub(c(getStride() - 1), phase->firstUnit);
 }
 
 /// Token tiles of a group go first, then tiles of weights, then groups: blocks
 /// that run together share few tokens and few weights. A cluster has one unit,
-/// with neighbouring token tiles.
+/// with neighboring token tiles.
 PrefillKernelBuilder::Unit PrefillKernelBuilder::locate(Value unit) {
-  if (product().isEven)
+  if (product().isStreamK)
     return locatePiece(unit);
   Unit result;
-  if (product().isUnequal) {
+  if (product().isUnevenSplitK) {
     auto range = dealRanges().locate(unit);
-    result.unequal = range;
+    result.unevenSplitK = range;
     result.tokenTile = range.tokenTile;
     result.tile = range.tile;
     result.range = range.range;
@@ -249,8 +250,8 @@ PrefillKernelBuilder::Unit PrefillKernelBuilder::locate(Value unit) {
 Value PrefillKernelBuilder::getSteps(const Unit &unit) {
   if (unit.steps)
     return unit.steps;
-  if (unit.unequal)
-    return dealRanges().getSteps(*unit.unequal);
+  if (unit.unevenSplitK)
+    return dealRanges().getSteps(*unit.unevenSplitK);
   if (product().steps % product().ranges == 0)
     return c(product().stepsPerRange);
   Value more = sub(c(product().steps + product().ranges - 1), unit.range);
@@ -260,8 +261,8 @@ Value PrefillKernelBuilder::getSteps(const Unit &unit) {
 Value PrefillKernelBuilder::getStep(const Unit &unit, Value index) {
   if (unit.steps)
     return getPieceStep(unit, index);
-  if (unit.unequal)
-    return dealRanges().getStep(*unit.unequal, index);
+  if (unit.unevenSplitK)
+    return dealRanges().getStep(*unit.unevenSplitK, index);
   return unit.range ? add(mul(index, product().ranges), unit.range) : index;
 }
 
@@ -330,7 +331,7 @@ void PrefillKernelBuilder::fetch(const Unit &unit, Value condition,
 }
 
 void PrefillKernelBuilder::stream() {
-  enter(hasFirst() ? first : last);
+  enter(hasGemm1() ? first : last);
   streamAhead();
   // A block without units has used no stage.
   int64_t ahead = countEarly();
@@ -367,7 +368,7 @@ void PrefillKernelBuilder::streamAhead() {
     for (int64_t step = ahead; step < std::min(ahead + kAhead, least); ++step)
       fetch(unit, Value(), c(step));
   });
-  // A block without units of the first product may have one of the last.
+  // A block without units of GEMM1 may have one of the last.
   if (part == Part::Both)
     depend();
 }
@@ -381,29 +382,29 @@ Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
       awaitPrepared(unit);
     Value after = add(index, getStride());
     // An unequal range is its block's only one, and takes registers to locate.
-    bool isOnly = product().isUnequal;
+    bool isOnly = product().isUnevenSplitK;
     Unit next = isOnly ? unit : locate(after);
     Value steps = getSteps(unit), exists = less(after, phase->units);
-    // Carried: the use, and the word that is known to be complete.
+    // Carried: the use, and the semaphore that is known to be complete.
     auto copyStep = [&](Value step, ValueRange carried) -> Values {
-      Value word = carried[1];
+      Value semaphore = carried[1];
       Value stage =
           RingAcquireOp::create(b, loc, stageType(), ring, carried[0]);
       copyWeights(unit, step, stage);
       if (waits) {
-        word = div(getStep(unit, step), tiling.stepsPerWord);
-        awaitReady(unit, word, carried[1]);
+        semaphore = div(getStep(unit, step), tiling.stepsPerSemaphore);
+        awaitReady(unit, semaphore, carried[1]);
       }
       copyTokens(unit, step, stage);
       Value later = add(step, kAhead);
       fetch(unit, less(later, steps), later);
       if (isOnly)
-        return {add(carried[0], 1), word};
+        return {add(carried[0], 1), semaphore};
       // Only then there is a next step.
       later = sub(later, steps);
       Value most = c(std::min(kAhead, product().getLeastSteps()));
       fetch(next, both(exists, less(later, most)), later);
-      return {add(carried[0], 1), word};
+      return {add(carried[0], 1), semaphore};
     };
     Value none = c(-1);
     Value use = loop(carried[1], steps, 1, {carried[0], none}, copyStep)[0];
@@ -420,7 +421,7 @@ Value PrefillKernelBuilder::streamUnits(Value use, Value done, bool waits) {
 /// that are not announced.
 static constexpr int64_t kTurns = 2;
 
-/// Tells other blocks of each tile of the first product when all math warps
+/// Tells other blocks of each tile of GEMM1 when all math warps
 /// have stored their hidden units.
 void PrefillKernelBuilder::announceAll() {
   enter(first);
@@ -433,35 +434,39 @@ void PrefillKernelBuilder::announceAll() {
              [&](Value index, ValueRange carried) -> Values {
                acquire(carried[0]);
                Unit unit = locate(index);
-               Value word = div(unit.tile, tiling.tilesPerWord);
-               WordArriveOp::create(b, loc, getReady(unit.tokenTile, word));
+               Value semaphore = div(unit.tile, tiling.tilesPerSemaphore);
+               SemaphoreArriveOp::create(b, loc,
+                                         getReady(unit.tokenTile, semaphore));
                return {add(carried[0], 1)};
              });
 }
 
-/// A word counts the tiles of the first product that it covers.
-Value PrefillKernelBuilder::getReady(Value tokenTile, Value word) {
-  Value index = add(mul(tokenTile, tiling.wordsPerTile), word);
-  return WordOp::create(b, loc, WordType::get(b.getContext()), ready, index);
+/// A semaphore counts the tiles of GEMM1 that it covers.
+Value PrefillKernelBuilder::getReady(Value tokenTile, Value semaphore) {
+  Value index = add(mul(tokenTile, tiling.semaphoresPerTile), semaphore);
+  return SemaphoreOp::create(b, loc, SemaphoreType::get(b.getContext()), ready,
+                             index);
 }
 
-/// The word of a warp of this place of its block's team.
-Value PrefillKernelBuilder::getSlotWord(Value slot) {
+/// The semaphore of a warp of this place of its block's CTA group.
+Value PrefillKernelBuilder::getSlotSemaphore(Value slot) {
   Value index = add(mul(slot, kMathWarps), warpIndex);
-  return WordOp::create(b, loc, WordType::get(b.getContext()), ready,
-                        add(index, countTileWords(s, tiling)));
+  return SemaphoreOp::create(b, loc, SemaphoreType::get(b.getContext()), ready,
+                             add(index, countTileSemaphores(s, tiling)));
 }
 
 /// Waits for the hidden units of a k-step unless `known` covers them.
-void PrefillKernelBuilder::awaitReady(const Unit &unit, Value word,
+void PrefillKernelBuilder::awaitReady(const Unit &unit, Value semaphore,
                                       Value known) {
   Value isNew =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, word, known);
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, semaphore, known);
   when(isNew, [&] {
-    // The last word may cover fewer tiles.
-    Value tiles = min(c(tiling.tilesPerWord),
-                      sub(c(tiling.tiles1), mul(word, tiling.tilesPerWord)));
-    WordWaitOp::create(b, loc, getReady(unit.tokenTile, word), c(0), tiles);
+    // The last semaphore may cover fewer tiles.
+    Value tiles =
+        min(c(tiling.tilesPerSemaphore),
+            sub(c(tiling.tiles1), mul(semaphore, tiling.tilesPerSemaphore)));
+    SemaphoreWaitOp::create(b, loc, getReady(unit.tokenTile, semaphore), c(0),
+                            tiles);
     FenceAsyncOp::create(b, loc, /*shared=*/false);
   });
 }
@@ -469,8 +474,8 @@ void PrefillKernelBuilder::awaitReady(const Unit &unit, Value word,
 /// Tells that the warps of all blocks have prepared what the kernel of the norm
 /// has not.
 Value PrefillKernelBuilder::getPrepared() {
-  return WordOp::create(b, loc, WordType::get(b.getContext()), ready,
-                        c(countReady(s, tiling) - 1));
+  return SemaphoreOp::create(b, loc, SemaphoreType::get(b.getContext()), ready,
+                             c(countReady(s, tiling) - 1));
 }
 
 /// Waits for the tokens of a unit of a later group.
@@ -478,17 +483,18 @@ void PrefillKernelBuilder::awaitPrepared(const Unit &unit) {
   if (!preparesRest())
     return;
   when(less(c(*tiling.preparedTiles - 1), unit.tokenTile), [&] {
-    WordWaitOp::create(b, loc, getPrepared(), c(0),
-                       c(s.getBlocks() * (kIdleTeam.last - kIdleTeam.first)));
+    SemaphoreWaitOp::create(
+        b, loc, getPrepared(), c(0),
+        c(s.getBlocks() * (kIdleCtaGroup.last - kIdleCtaGroup.first)));
     FenceAsyncOp::create(b, loc, /*shared=*/false);
   });
 }
 
 /// Token tiles behind those of the first group, by warps that would be idle.
 void PrefillKernelBuilder::prepareRest() {
-  llvm::SaveAndRestore<Team> outside(team, kIdleTeam);
+  llvm::SaveAndRestore<CtaGroup> outside(ctaGroup, kIdleCtaGroup);
   llvm::SaveAndRestore<Value> math(
-      thread, sub(id(IdKind::Thread), c(kIdleTeam.first * 32)));
+      thread, sub(id(IdKind::Thread), c(kIdleCtaGroup.first * 32)));
   depend();
   Value from = add(id(IdKind::Block), *tiling.preparedTiles * kTokenTile);
   loop(from, count, s.getBlocks(), {}, [&](Value row, ValueRange) -> Values {
@@ -501,7 +507,7 @@ void PrefillKernelBuilder::prepareRest() {
   FenceAsyncOp::create(b, loc, /*shared=*/false);
   WarpSyncOp::create(b, loc);
   when(equal(id(IdKind::Lane), 0),
-       [&] { WordArriveOp::create(b, loc, getPrepared()); });
+       [&] { SemaphoreArriveOp::create(b, loc, getPrepared()); });
 }
 
 /// The kernel of the norm runs between two launches of the products, so that
@@ -522,7 +528,7 @@ void PrefillKernelBuilder::clearReady() {
 //===----------------------------------------------------------------------===//
 
 void PrefillKernelBuilder::buildProducts() {
-  phase = hasFirst() ? &first : &last;
+  phase = hasGemm1() ? &first : &last;
   ring = RingCreateOp::create(
       b, loc,
       RingType::get(b.getContext(), s.getStages(), product().getStageBytes()),
@@ -531,13 +537,13 @@ void PrefillKernelBuilder::buildProducts() {
     turns =
         RingCreateOp::create(b, loc, RingType::get(b.getContext(), kTurns, 0),
                              /*offset=*/0, /*consumers=*/kMathWarps);
-  if (hasFirst() && activatesLater())
+  if (hasGemm1() && activatesLater())
     places = makeScratch(b.getI32Type(), countPlaceWords() * kMathWarps);
   if (preparesRest()) {
-    llvm::SaveAndRestore<Team> outside(team, kIdleTeam);
+    llvm::SaveAndRestore<CtaGroup> outside(ctaGroup, kIdleCtaGroup);
     makeNormScratch();
   }
-  if (hasLast() && last.product.isEven) {
+  if (hasLast() && last.product.isStreamK) {
     phase = &last;
     deal();
   }
@@ -559,7 +565,7 @@ void PrefillKernelBuilder::buildProducts() {
   if (part == Part::Both)
     when(equal(id(IdKind::Thread), 32 - copier), [&] { announceAll(); });
   if (preparesRest())
-    when(less(c(kIdleTeam.first - 1), id(IdKind::Warp)),
+    when(less(c(kIdleCtaGroup.first - 1), id(IdKind::Warp)),
          [&] { prepareRest(); });
   b.createBlock(&roles.getRoles()[1]);
   multiply();
@@ -586,10 +592,10 @@ PlannedKernel PrefillKernelBuilder::build(StringRef name) {
   int64_t blocks = isNorm() ? tiling.normBlocks : s.getBlocks();
   int64_t threads =
       isNorm() ? tiling.normThreads : (kCopyWarps + kMathWarps) * 32;
-  phase = hasFirst() ? &first : &last;
+  phase = hasGemm1() ? &first : &last;
   int64_t sharedBytes =
       isNorm() ? 0 : s.getStages() * product().getStageBytes();
-  // Ranges of a tile wait for each other, and the last product for the first.
+  // Ranges of a tile wait for each other, and GEMM2 for the first.
   bool cooperative =
       part == Part::Both || (part == Part::Last && last.product.ranges > 1);
   tile::KernelOp kernel =
@@ -611,7 +617,7 @@ PlannedKernel PrefillKernelBuilder::build(StringRef name) {
          entry("multiple", kTokenTile * s.getCluster())});
   };
   SmallVector<Attribute> buffers = {makeBuffer(w.input, p.width)};
-  if (p.hasFirst())
+  if (p.hasGemm1())
     buffers.push_back(makeBuffer(w.hidden, p.hidden));
   entries.push_back(entry("token_buffers", b.getArrayAttr(buffers)));
   if (!isNorm())
@@ -644,7 +650,7 @@ PlannedKernel PrefillKernelBuilder::build(StringRef name) {
 }
 
 SmallVector<PlannedKernel>
-fuse::buildPrefillKernels(const DecodeProblem &problem,
+fuse::buildPrefillKernels(const MlpProblem &problem,
                           PrefillScheduleAttr schedule, gpu::GPUModuleOp module,
                           function_ref<std::string()> getName) {
   using Part = PrefillKernelBuilder::Part;
@@ -653,7 +659,7 @@ fuse::buildPrefillKernels(const DecodeProblem &problem,
   if (schedule.getLaunches() == 1) {
     parts.push_back(Part::Both);
   } else {
-    if (problem.hasFirst())
+    if (problem.hasGemm1())
       parts.push_back(Part::First);
     parts.push_back(Part::Last);
   }

@@ -19,7 +19,7 @@ class PrefillKernelBuilder : public ProductBuilder {
 public:
   enum class Part { Norm, First, Last, Both };
 
-  PrefillKernelBuilder(const DecodeProblem &problem,
+  PrefillKernelBuilder(const MlpProblem &problem,
                        tile::PrefillScheduleAttr schedule,
                        const PrefillTiling &tiling, Part part,
                        mlir::OpBuilder &builder);
@@ -28,9 +28,9 @@ public:
 
 private:
   bool isNorm() const { return part == Part::Norm; }
-  bool hasFirst() const { return part == Part::First || part == Part::Both; }
+  bool hasGemm1() const { return part == Part::First || part == Part::Both; }
   bool hasLast() const { return part == Part::Last || part == Part::Both; }
-  /// Whether the last product reads what other blocks of its launch write.
+  /// Whether GEMM2 reads what other blocks of its launch write.
   bool isJoint() const { return s.getLaunches() == 1; }
   std::optional<int64_t> getCarveout() const;
 
@@ -56,13 +56,13 @@ private:
     /// one behind the last, how many that are, and the one it begins with.
     Value from, to, steps, turn;
     /// Of unequal ranges.
-    std::optional<RangeDeal<IndexBuilder>::Range> unequal;
+    std::optional<RangeDeal<IndexBuilder>::Range> unevenSplitK;
   };
   Value countTokenTiles(int64_t unit = 1);
   void enter(Phase &next);
   /// From one unit of a block to its next.
   int64_t getStride() const {
-    return product().isEven ? 1 : s.getBlocks() / s.getCluster();
+    return product().isStreamK ? 1 : s.getBlocks() / s.getCluster();
   }
   Unit locate(Value unit);
   Value getSteps(const Unit &unit);
@@ -72,33 +72,33 @@ private:
   Values visitUnits(Value from, mlir::ValueRange carried,
                     llvm::function_ref<Values(Value, mlir::ValueRange)> body);
 
-  /// Unequal ranges of the last product.
+  /// Unequal ranges of GEMM2.
   RangeDeal<IndexBuilder> dealRanges() {
     return {*this, tiling, s.getBlocks(), phase->tokenTiles};
   }
 
-  // An even last product.
-  /// The stretch of this block's team, and what all are dealt from.
+  // An even GEMM2.
+  /// The k-interval of this block's CTA group, and what all are dealt from.
   struct Deal {
-    /// Teams that a tile less of the first product leaves more time, teams
-    /// with a stretch, the k-steps that those deal out, and how many of these
-    /// the others have in the first product.
-    Value early, teams, steps, more;
-    /// Blocks of a team.
+    /// CTA groups that a tile less of GEMM1 leaves more time, CTA groups
+    /// with a k-interval, the k-steps that those deal out, and how many of
+    /// these the others have in GEMM1.
+    Value early, ctaGroups, steps, more;
+    /// Blocks of a CTA group.
     Value members;
     /// Of this block.
-    Value team, member, begin, end, pieces;
+    Value ctaGroup, member, begin, end, pieces;
   };
   static Value Deal::*const kDealt[10];
   Value dealAmong(Value members, Value tokenTiles);
   void deal();
   void recallDeal();
-  Value getBegin(Value team);
+  Value getBegin(Value ctaGroup);
   Unit locatePiece(Value index);
   Value getTurn(const Unit &piece, Value start);
   Value getPieceStep(const Unit &unit, Value index);
-  Value getSlot(Value team);
-  Value getSlotWord(Value slot);
+  Value getSlot(Value ctaGroup);
+  Value getSlotSemaphore(Value slot);
   Values addPartials(Value index, llvm::ArrayRef<Value> sums);
   void finishPiece(Value index, llvm::ArrayRef<Value> sums);
 
@@ -116,8 +116,8 @@ private:
   Value getPrepared();
   void awaitPrepared(const Unit &unit);
   void announceAll();
-  Value getReady(Value tokenTile, Value word);
-  void awaitReady(const Unit &unit, Value word, Value known);
+  Value getReady(Value tokenTile, Value semaphore);
+  void awaitReady(const Unit &unit, Value semaphore, Value known);
   Value getWeights(const Unit &unit, Value step);
   void copyWeights(const Unit &unit, Value step, Value stage);
   void fetch(const Unit &unit, Value condition, Value step);
@@ -129,7 +129,7 @@ private:
   Values mainLoop(Value &use, Value steps,
                   llvm::function_ref<void(int64_t)> meanwhile);
   void release(Value condition, Value use);
-  /// A tile of the first product whose sums are rounded but not activated: its
+  /// A tile of GEMM1 whose sums are rounded but not activated: its
   /// number among those of the block, -1 for none, the first token of the
   /// thread and the first hidden unit, and the pairs of its quarters.
   struct Waiting {
@@ -153,9 +153,11 @@ private:
     RangeSteps,
     Flushes
   };
-  bool keepsRange() const { return places && last.product.isUnequal; }
-  int64_t countPlaceWords() const { return last.product.isUnequal ? 8 : 4; }
-  Value placeOf(Place word);
+  bool keepsRange() const { return places && last.product.isUnevenSplitK; }
+  int64_t countPlaceWords() const {
+    return last.product.isUnevenSplitK ? 8 : 4;
+  }
+  Value placeOf(Place semaphore);
   void keep(std::initializer_list<std::pair<Place, Value>> values);
   void keepPlace(const Unit &unit);
   Unit getNone();
@@ -198,7 +200,7 @@ private:
   /// the tile.
   void visitOutputs(const Unit &unit,
                     llvm::function_ref<void(size_t, Value)> body);
-  /// Sums of eight neighbouring packed rows: those of `half` of the thread's
+  /// Sums of eight neighboring packed rows: those of `half` of the thread's
   /// rows and of block `block` of 32 packed rows.
   static llvm::SmallVector<int64_t> getPlaces(int64_t half, int64_t block);
   Values getBlock(llvm::ArrayRef<Value> sums, int64_t half, int64_t block);
@@ -230,7 +232,7 @@ private:
   /// The one that is being built.
   Phase *phase;
 
-  Value hidden, partials, words, ready, count;
+  Value hidden, partials, semaphores, ready, count;
   Value ring, turns, block, rank;
   /// Of the math role.
   Value group, warpIndex, warp, lane;

@@ -1,18 +1,18 @@
-//===- StreamK.cpp - Prefill kernels: even last products ------------------===//
+//===- StreamK.cpp - Prefill kernels: even GEMM2 ------------------===//
 //
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Blocks have whole tiles of the first product, some of them one more than
-// others, and the last product makes up for it. A team is a block for each
+// Blocks have whole tiles of GEMM1, some of them one more than
+// others, and GEMM2 makes up for it. A CTA group is a block for each
 // token tile: they go through the same weights at the same time. The k-steps of
-// all tiles of weights, one after the other, are cut into a stretch for each
-// team, so that a stretch has the end of a tile, whole tiles, and the beginning
-// of another, or the middle of one. The beginning goes first: its sums are of
-// use to another block, which has the end of the tile last. Where such teams
-// would leave many blocks over, a team is one block, or a cluster, and
-// stretches go through the tiles of all tokens and weights.
+// all tiles of weights, one after the other, are cut into a k-interval for each
+// CTA group, so that a k-interval has the end of a tile, whole tiles, and the
+// beginning of another, or the middle of one. The beginning goes first: its
+// sums are of use to another block, which has the end of the tile last. Where
+// such CTA groups would leave many blocks over, a CTA group is one block, or a
+// cluster, and k-intervals go through the tiles of all tokens and weights.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,11 +26,12 @@ using namespace tile;
 
 /// What a role may have to know of a deal.
 Value PrefillKernelBuilder::Deal::*const PrefillKernelBuilder::kDealt[] = {
-    &Deal::early, &Deal::teams,  &Deal::steps, &Deal::more, &Deal::members,
-    &Deal::team,  &Deal::member, &Deal::begin, &Deal::end,  &Deal::pieces};
+    &Deal::early,   &Deal::ctaGroups, &Deal::steps,  &Deal::more,
+    &Deal::members, &Deal::ctaGroup,  &Deal::member, &Deal::begin,
+    &Deal::end,     &Deal::pieces};
 
-/// Deals k-steps out to teams of so many blocks. Returns how many the first
-/// team has, with those that adding up sums of others would take.
+/// Deals k-steps out to CTA groups of so many blocks. Returns how many the
+/// first CTA group has, with those that adding up sums of others would take.
 Value PrefillKernelBuilder::dealAmong(Value members, Value tokenTiles) {
   auto divide = [&](Value lhs, Value rhs) -> Value {
     return arith::DivUIOp::create(b, loc, lhs, rhs);
@@ -39,30 +40,31 @@ Value PrefillKernelBuilder::dealAmong(Value members, Value tokenTiles) {
     return arith::MulIOp::create(b, loc, lhs, rhs);
   };
   int64_t blocks = s.getBlocks(), more = tiling.steps1;
-  Value teams = divide(c(blocks), members);
+  Value ctaGroups = divide(c(blocks), members);
   Value tiles = mul(divide(tokenTiles, members), product().tiles);
   Value all = mul(tiles, product().steps);
-  // The last blocks are those with a tile less of the first product, if there
+  // The last blocks are those with a tile less of GEMM1, if there
   // are any.
   Value over = rem(mul(tokenTiles, tiling.tiles1), blocks);
-  Value early = min(divide(sub(c(blocks), over), members), teams);
-  // Either all teams have stretches, early ones longer ones, or only early
-  // ones.
-  Value some = select(equal(early, 0), teams, early);
-  Value least = add(mul(early, more), mul(teams, kLeastDealt));
+  Value early = min(divide(sub(c(blocks), over), members), ctaGroups);
+  // Either all CTA groups have k-intervals, early ones longer ones, or only
+  // early ones.
+  Value some = select(equal(early, 0), ctaGroups, early);
+  Value least = add(mul(early, more), mul(ctaGroups, kLeastDealt));
   Value everybody = less(least, add(all, 1));
   dealt.early = early;
   dealt.more = select(everybody, c(more), c(0));
-  dealt.teams = select(everybody, teams, min(some, div(all, kLeastDealt)));
-  dealt.steps = add(multiply(sub(teams, early), dealt.more), all);
+  dealt.ctaGroups =
+      select(everybody, ctaGroups, min(some, div(all, kLeastDealt)));
+  dealt.steps = add(multiply(sub(ctaGroups, early), dealt.more), all);
   dealt.members = members;
-  // Where no team is earlier than others, stretches may be whole tiles.
-  Value rest = arith::RemUIOp::create(b, loc, tiles, dealt.teams);
+  // Where no CTA group is earlier than others, k-intervals may be whole tiles.
+  Value rest = arith::RemUIOp::create(b, loc, tiles, dealt.ctaGroups);
   Value same = arith::OrIOp::create(b, loc, equal(early, 0),
-                                    less(dealt.teams, add(early, 1)));
+                                    less(dealt.ctaGroups, add(early, 1)));
   Value whole = both(equal(rest, 0), same);
   Value sums = select(whole, c(0), c(kSumSteps));
-  return add(divide(dealt.steps, dealt.teams), sums);
+  return add(divide(dealt.steps, dealt.ctaGroups), sums);
 }
 
 /// Computes the deal once, in front of the barrier behind which roles begin.
@@ -75,21 +77,22 @@ void PrefillKernelBuilder::deal() {
   Value small = dealAmong(c(s.getCluster()), tokenTiles);
   Deal ofSmall = dealt;
   Value large = dealAmong(tokenTiles, tokenTiles);
-  // With few token tiles, teams share more than what single blocks save.
+  // With few token tiles, CTA groups share more than what single blocks save.
   Value least = sub(large, div(large, kScatterGain));
   if (product().getTokenTiles(s.getTokens()) >= kLeastScattered)
     least = select(less(tokenTiles, c(kLeastScattered)), least, large);
   Value isSmall = less(small, least);
-  for (auto member :
-       {&Deal::early, &Deal::teams, &Deal::steps, &Deal::more, &Deal::members})
+  for (auto member : {&Deal::early, &Deal::ctaGroups, &Deal::steps, &Deal::more,
+                      &Deal::members})
     dealt.*member = select(isSmall, ofSmall.*member, dealt.*member);
 
   Value index = sub(c(blocks - 1), id(IdKind::Block));
-  dealt.team = arith::DivUIOp::create(b, loc, index, dealt.members);
+  dealt.ctaGroup = arith::DivUIOp::create(b, loc, index, dealt.members);
   dealt.member = arith::RemUIOp::create(b, loc, index, dealt.members);
-  dealt.begin = getBegin(dealt.team);
-  dealt.end = getBegin(add(dealt.team, 1));
-  Value has = both(less(dealt.team, dealt.teams), less(dealt.begin, dealt.end));
+  dealt.begin = getBegin(dealt.ctaGroup);
+  dealt.end = getBegin(add(dealt.ctaGroup, 1));
+  Value has =
+      both(less(dealt.ctaGroup, dealt.ctaGroups), less(dealt.begin, dealt.end));
   Value pieces = add(sub(div(sub(dealt.end, c(1)), product().steps),
                          div(dealt.begin, product().steps)),
                      1);
@@ -109,39 +112,41 @@ void PrefillKernelBuilder::recallDeal() {
         load(b.getI32Type(), dealtBuffer, c(static_cast<int64_t>(index)));
 }
 
-/// The first of all k-steps that a team has. Pieces of tiles of less than
-/// kLeastStretch k-steps go to the neighbour.
-Value PrefillKernelBuilder::getBegin(Value team) {
-  Value share =
-      arith::MulIOp::create(b, loc, min(team, dealt.teams), dealt.steps);
-  Value at = arith::DivUIOp::create(b, loc, share, dealt.teams);
-  Value late = select(less(dealt.early, team), sub(team, dealt.early), c(0));
+/// The first of all k-steps that a CTA group has. Pieces of tiles of less than
+/// kLeastStretch k-steps go to the neighbor.
+Value PrefillKernelBuilder::getBegin(Value ctaGroup) {
+  Value share = arith::MulIOp::create(b, loc, min(ctaGroup, dealt.ctaGroups),
+                                      dealt.steps);
+  Value at = arith::DivUIOp::create(b, loc, share, dealt.ctaGroups);
+  Value late =
+      select(less(dealt.early, ctaGroup), sub(ctaGroup, dealt.early), c(0));
   at = sub(at, arith::MulIOp::create(b, loc, late, dealt.more));
   int64_t steps = product().steps;
   Value inTile = rem(at, steps);
   Value start = sub(at, inTile);
-  at = select(less(inTile, c(kLeastStretch)), start, at);
-  return select(less(c(steps - kLeastStretch), inTile), add(start, steps), at);
+  at = select(less(inTile, c(kLeastInterval)), start, at);
+  return select(less(c(steps - kLeastInterval), inTile), add(start, steps), at);
 }
 
 /// The k-step of a piece's tile, which begins at `start`, that comes first, if
 /// the piece has it.
 Value PrefillKernelBuilder::getTurn(const Unit &piece, Value start) {
   int64_t steps = product().steps, length = steps / product().passes;
-  // The beginning of a pass needs what the first product has written first.
+  // The beginning of a pass needs what GEMM1 has written first.
   if (product().passes > 1)
     return mul(div(add(piece.from, length - 1), length), length);
-  // All teams go through the k-steps together, so that what one of them has
-  // brought into L2 serves the others. Early ones have begun before.
-  Value behind = add(start, steps);
-  Value done = select(less(behind, dealt.end), sub(dealt.end, behind), c(0));
+  // All CTA groups go through the k-steps together, so that what one of them
+  // has brought into L2 serves the others. Early ones have begun before.
+  Value intervalEnd = add(start, steps);
+  Value done =
+      select(less(intervalEnd, dealt.end), sub(dealt.end, intervalEnd), c(0));
   Value isLate =
-      both(less(c(0), dealt.early), less(dealt.early, add(dealt.team, 1)));
+      both(less(c(0), dealt.early), less(dealt.early, add(dealt.ctaGroup, 1)));
   Value turn = rem(add(done, select(isLate, dealt.more, c(0))), steps);
   return select(less(turn, piece.from), piece.from, turn);
 }
 
-/// A stretch's tiles in turn, the last one first.
+/// A k-interval's tiles in turn, the last one first.
 PrefillKernelBuilder::Unit PrefillKernelBuilder::locatePiece(Value index) {
   int64_t steps = product().steps;
   Unit result;
@@ -152,7 +157,7 @@ PrefillKernelBuilder::Unit PrefillKernelBuilder::locatePiece(Value index) {
   result.tile = arith::DivUIOp::create(b, loc, result.index, perTile);
   result.tokenTile =
       add(arith::MulIOp::create(b, loc, place, dealt.members), dealt.member);
-  // Of the teams at a tile of weights, one is at one of so many places.
+  // Of the CTA groups at a tile of weights, one is at one of so many places.
   result.leads = both(equal(dealt.member, 0), less(place, dealt.pieces));
   Value start = mul(result.index, steps);
   result.from = select(less(start, dealt.begin), sub(dealt.begin, start), c(0));
@@ -175,8 +180,9 @@ Value PrefillKernelBuilder::getPieceStep(const Unit &unit, Value index) {
 }
 
 /// Where a block keeps sums that another one adds up.
-Value PrefillKernelBuilder::getSlot(Value team) {
-  return add(arith::MulIOp::create(b, loc, team, dealt.members), dealt.member);
+Value PrefillKernelBuilder::getSlot(Value ctaGroup) {
+  return add(arith::MulIOp::create(b, loc, ctaGroup, dealt.members),
+             dealt.member);
 }
 
 /// The block with the end of a tile adds up the sums of the others, in the
@@ -188,30 +194,30 @@ void PrefillKernelBuilder::finishPiece(Value index, ArrayRef<Value> sums) {
   Unit unit = locatePiece(index);
   auto finish = [&] {
     Value start = mul(unit.index, product().steps);
-    // The teams before that begin inside of the tile, and one more.
+    // The CTA groups before that begin inside of the tile, and one more.
     auto search = scf::WhileOp::create(b, loc, TypeRange{b.getI32Type()},
-                                       ValueRange{dealt.team});
+                                       ValueRange{dealt.ctaGroup});
     Block *before = b.createBlock(&search.getBefore(), {}, b.getI32Type(), loc);
-    Value team = before->getArgument(0);
-    scf::ConditionOp::create(b, loc, less(start, getBegin(team)), team);
+    Value ctaGroup = before->getArgument(0);
+    scf::ConditionOp::create(b, loc, less(start, getBegin(ctaGroup)), ctaGroup);
     Block *after = b.createBlock(&search.getAfter(), {}, b.getI32Type(), loc);
     scf::YieldOp::create(b, loc, ValueRange{sub(after->getArgument(0), c(1))});
     b.setInsertionPointAfter(search);
-    Values total =
-        loop(search.getResult(0), dealt.team, 1, sums,
-             [&](Value other, ValueRange carried) -> Values {
-               Value slot = getSlot(other);
-               WordWaitOp::create(b, loc, getSlotWord(slot), c(0), c(1));
-               return addPartials(slot, llvm::to_vector_of<Value>(carried));
-             });
+    Values total = loop(
+        search.getResult(0), dealt.ctaGroup, 1, sums,
+        [&](Value other, ValueRange carried) -> Values {
+          Value slot = getSlot(other);
+          SemaphoreWaitOp::create(b, loc, getSlotSemaphore(slot), c(0), c(1));
+          return addPartials(slot, llvm::to_vector_of<Value>(carried));
+        });
     storeTile(unit, total);
   };
   auto leave = [&] {
-    Value slot = getSlot(dealt.team);
+    Value slot = getSlot(dealt.ctaGroup);
     storePartials(unit, slot, sums, /*keepsOwn=*/false);
     WarpSyncOp::create(b, loc);
     when(equal(lane, 0),
-         [&] { WordArriveOp::create(b, loc, getSlotWord(slot)); });
+         [&] { SemaphoreArriveOp::create(b, loc, getSlotSemaphore(slot)); });
   };
   either(equal(unit.to, product().steps), finish, leave);
 }
@@ -221,7 +227,7 @@ void PrefillKernelBuilder::finishPiece(Value index, ArrayRef<Value> sums) {
 /// added to them, would take more; so would blocks without a pair, which serve
 /// all numbers of tokens up to many and then spill.
 bool PrefillKernelBuilder::storesLater() const {
-  return product().isEven && s.getCluster() > 1 && places &&
+  return product().isStreamK && s.getCluster() > 1 && places &&
          p.outputs.size() == 1 && p.outputs[0].rows % product().rows == 0 &&
          !p.addStream && !outputResidual;
 }
@@ -271,7 +277,7 @@ PrefillKernelBuilder::roundOutputs(const Unit &unit, ArrayRef<Value> sums) {
   return pairs;
 }
 
-/// All pieces of a stretch but the first. Outputs of whole tiles wait; other
+/// All pieces of a k-interval but the first. Outputs of whole tiles wait; other
 /// sums go to another block at once, or are what nothing else comes behind.
 void PrefillKernelBuilder::visitPieces(Value from, Value use) {
   Value zero = arith::ConstantOp::create(

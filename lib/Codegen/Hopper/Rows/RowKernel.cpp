@@ -6,7 +6,7 @@
 //
 // fuse.norm_quantize and fuse.act_quantize. They read and write each element
 // once, so that all they can do is keep device memory busy: 16 bytes for each
-// access, and several of them on their way.
+// access, and several of them in flight.
 //
 //===----------------------------------------------------------------------===//
 

@@ -4,7 +4,7 @@
 // way.
 
 // CHECK-LABEL: func @even
-// CHECK: tokens = 16, blocks = 128, {{.*}} in_flight = 2, behind = 3, ahead = 8
+// CHECK: tokens = 16, blocks = 128, {{.*}} max_in_flight = 2, straggler_in_flight = 3, l2_prefetch_stages = 8
 func.func @even(%x: tensor<16x2048xbf16>, %n: tensor<2048xbf16>,
     %g: tensor<16384x2048xbf16>, %u: tensor<16384x2048xbf16>,
     %d: tensor<2048x16384xbf16>) -> tensor<16x2048xbf16> {
@@ -18,7 +18,7 @@ func.func @even(%x: tensor<16x2048xbf16>, %n: tensor<2048xbf16>,
 // Those without tiles of the first product count stages of the last one.
 
 // CHECK-LABEL: func @late
-// CHECK: tokens = 8, blocks = 128, {{.*}} in_flight = 2, behind = 3, ahead = 8
+// CHECK: tokens = 8, blocks = 128, {{.*}} max_in_flight = 2, straggler_in_flight = 3, l2_prefetch_stages = 8
 func.func @late(%x: tensor<1x4096xbf16>, %n: tensor<4096xbf16>,
     %g: tensor<12288x4096xbf16>, %u: tensor<12288x4096xbf16>,
     %d: tensor<4096x12288xbf16>) -> tensor<1x4096xbf16> {
@@ -32,7 +32,7 @@ func.func @late(%x: tensor<1x4096xbf16>, %n: tensor<4096xbf16>,
 // A k-step less.
 
 // CHECK-LABEL: func @short
-// CHECK: tokens = 16, {{.*}} in_flight = 2, ahead = 8
+// CHECK: tokens = 16, {{.*}} max_in_flight = 2, l2_prefetch_stages = 8
 func.func @short(%x: tensor<16x1984xbf16>, %n: tensor<1984xbf16>,
     %g: tensor<16384x1984xbf16>, %u: tensor<16384x1984xbf16>,
     %d: tensor<1984x16384xbf16>) -> tensor<16x1984xbf16> {
@@ -46,7 +46,7 @@ func.func @short(%x: tensor<16x1984xbf16>, %n: tensor<1984xbf16>,
 // More tokens.
 
 // CHECK-LABEL: func @many
-// CHECK: tokens = 24, {{.*}} in_flight = 2, ahead = 8
+// CHECK: tokens = 24, {{.*}} max_in_flight = 2, l2_prefetch_stages = 8
 func.func @many(%x: tensor<24x2048xbf16>, %n: tensor<2048xbf16>,
     %g: tensor<16384x2048xbf16>, %u: tensor<16384x2048xbf16>,
     %d: tensor<2048x16384xbf16>) -> tensor<24x2048xbf16> {
@@ -60,7 +60,7 @@ func.func @many(%x: tensor<24x2048xbf16>, %n: tensor<2048xbf16>,
 // Half tiles.
 
 // CHECK-LABEL: func @halves
-// CHECK: first_rows = 128, {{.*}} in_flight = 3, ahead = 8
+// CHECK: gemm1_tile_m = 128, {{.*}} max_in_flight = 3, l2_prefetch_stages = 8
 func.func @halves(%x: tensor<16x3072xbf16>, %n: tensor<3072xbf16>,
     %g: tensor<8192x3072xbf16>, %u: tensor<8192x3072xbf16>,
     %d: tensor<3072x8192xbf16>) -> tensor<16x3072xbf16> {
@@ -74,7 +74,7 @@ func.func @halves(%x: tensor<16x3072xbf16>, %n: tensor<3072xbf16>,
 // Some blocks have two tiles.
 
 // CHECK-LABEL: func @uneven
-// CHECK: tokens = 16, {{.*}} in_flight = 2, ahead = 8
+// CHECK: tokens = 16, {{.*}} max_in_flight = 2, l2_prefetch_stages = 8
 func.func @uneven(%x: tensor<16x8192xbf16>, %n: tensor<8192xbf16>,
     %g: tensor<28672x8192xbf16>, %u: tensor<28672x8192xbf16>,
     %d: tensor<8192x28672xbf16>) -> tensor<16x8192xbf16> {

@@ -32,14 +32,14 @@
 // CHECK:         tile.fence_async
 // CHECK-NEXT:    tile.warp_sync
 // CHECK:         scf.if
-// CHECK:           tile.word.arrive
+// CHECK:           tile.semaphore.arrive
 func.func @swapped(%x: tensor<?x256xbf16>, %g: tensor<384x256xbf16>,
                    %u: tensor<384x256xbf16>, %d: tensor<128x384xbf16>)
     -> tensor<?x128xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 80, blocks = 8, split = 2,
-          first_rows = 96, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 3, partials = f32, swapped = true, hint = evict_first,
+         {tile.schedule = #tile.schedule<tokens = 80, blocks = 8, split_k = 2,
+          gemm1_tile_m = 96, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 3, partials = f32, swap_ab = true, hint = evict_first,
           dependent = true>}
     : (tensor<?x256xbf16>, tensor<384x256xbf16>, tensor<384x256xbf16>,
        tensor<128x384xbf16>) -> tensor<?x128xbf16>
@@ -57,9 +57,9 @@ func.func @swapped(%x: tensor<?x256xbf16>, %g: tensor<384x256xbf16>,
 func.func @dense(%x: tensor<?x128xbf16>, %u: tensor<512x128xbf16>,
                  %d: tensor<128x512xbf16>) -> tensor<?x128xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 128, blocks = 4, split = 2,
-          rows = 128, weight_stages = 3, token_stages = 4, in_flight = 2,
-          partials = f32, swapped = true, hint = evict_first,
+         {tile.schedule = #tile.schedule<tokens = 128, blocks = 4, split_k = 2,
+          gemm2_tile_m = 128, weight_stages = 3, token_stages = 4, max_in_flight = 2,
+          partials = f32, swap_ab = true, hint = evict_first,
           dependent = true>}
     : (tensor<?x128xbf16>, tensor<512x128xbf16>, tensor<128x512xbf16>)
       -> tensor<?x128xbf16>
@@ -85,10 +85,10 @@ func.func @settled(%x: tensor<?x256xbf16>, %g: tensor<384x256xbf16>,
                    %u: tensor<384x256xbf16>, %d: tensor<128x384xbf16>)
     -> tensor<?x128xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 80, blocks = 8, split = 1,
-          first_rows = 96, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 3, settle = 2, settle_to = 1, partials = f32,
-          swapped = true, hint = evict_first, dependent = true>}
+         {tile.schedule = #tile.schedule<tokens = 80, blocks = 8, split_k = 1,
+          gemm1_tile_m = 96, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 3, publish_throttle_stages = 2, publish_in_flight = 1, partials = f32,
+          swap_ab = true, hint = evict_first, dependent = true>}
     : (tensor<?x256xbf16>, tensor<384x256xbf16>, tensor<384x256xbf16>,
        tensor<128x384xbf16>) -> tensor<?x128xbf16>
   return %y : tensor<?x128xbf16>

@@ -7,9 +7,9 @@
 func.func @behind(%x: tensor<?x64xbf16>, %u: tensor<1024x64xbf16>,
                   %d: tensor<256x1024xbf16>) -> tensor<?x256xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 16, blocks = 8, split = 4,
-          rows = 128, weight_stages = 4, token_stages = 4, in_flight = 2,
-          behind = 3, partials = f32, polled = true, hint = evict_first,
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 8, split_k = 4,
+          gemm2_tile_m = 128, weight_stages = 4, token_stages = 4, max_in_flight = 2,
+          straggler_in_flight = 3, partials = f32, tagged_partials = true, hint = evict_first,
           dependent = true>}
     : (tensor<?x64xbf16>, tensor<1024x64xbf16>, tensor<256x1024xbf16>)
       -> tensor<?x256xbf16>
@@ -33,8 +33,8 @@ func.func @behind(%x: tensor<?x64xbf16>, %u: tensor<1024x64xbf16>,
 // CHECK:             %[[BEHIND:.*]] = arith.select %[[LAST]], %[[BEHIND2]], %[[BEHIND1]]
 // CHECK:             %[[FIRST:.*]] = arith.cmpi ult, %[[USE]], %[[TILES]]
 // CHECK:             %[[INDEX:.*]] = arith.select %[[FIRST]], %c21_i32, %c22_i32
-// CHECK:             %[[WORD:.*]] = tile.word %{{.*}}[%[[INDEX]]]
-// CHECK:             %[[COUNT:.*]] = tile.word.count %[[WORD]]
+// CHECK:             %[[WORD:.*]] = tile.semaphore %{{.*}}[%[[INDEX]]]
+// CHECK:             %[[COUNT:.*]] = tile.semaphore.count %[[WORD]]
 // CHECK:             %[[MOST:.*]] = arith.select %[[BEHIND]], %c3_i32, %c2_i32
 // CHECK:             scf.if
 // CHECK-NEXT:          %[[BEFORE:.*]] = arith.subi %[[USE]], %[[MOST]]

@@ -16,9 +16,9 @@ func.func @narrow(%x: tensor<?x256xbf16>, %g: tensor<256x256xf8E4M3FN>,
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
          scales(f8E4M3FN, input = 0.5, gate = 0.25, up = 0.5, hidden = 0.25,
                 down = 1.0) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split = 1,
-          rows = 128, weight_stages = 3, token_stages = 4, in_flight = 2,
-          ahead = 4, settle = 2, partials = f32, polled = true, staged = true,
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split_k = 1,
+          gemm2_tile_m = 128, weight_stages = 3, token_stages = 4, max_in_flight = 2,
+          l2_prefetch_stages = 4, publish_throttle_stages = 2, partials = f32, tagged_partials = true, smem_epilogue = true,
           hint = evict_first, dependent = true>}
     : (tensor<?x256xbf16>, tensor<256x256xf8E4M3FN>,
        tensor<256x256xf8E4M3FN>, tensor<256x256xf8E4M3FN>)
@@ -40,9 +40,9 @@ func.func @halves(%x: tensor<?x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
          scales(f8E4M3FN, input = 0.5, gate = 0.25, up = 0.5, hidden = 0.25,
                 down = 1.0) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 40, blocks = 3, split = 2,
-          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 3, partials = f32, polled = true, staged = true,
+         {tile.schedule = #tile.schedule<tokens = 40, blocks = 3, split_k = 2,
+          gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 3, partials = f32, tagged_partials = true, smem_epilogue = true,
           hint = evict_first, dependent = true>}
     : (tensor<?x128xbf16>, tensor<192x128xf8E4M3FN>,
        tensor<192x128xf8E4M3FN>, tensor<128x192xf8E4M3FN>)
@@ -54,7 +54,7 @@ func.func @halves(%x: tensor<?x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
 
 // CHECK-LABEL: func @many
 // CHECK:         tile.launch @fuse_kernels::@gated_mlp_decode_2(
-// CHECK-SAME:      kind = "workspace", offset = 1536 : i64, rows = 256 : i64
+// CHECK-SAME:      kind = "workspace", offset = 1536 : i64, gemm2_tile_m = 256 : i64
 // CHECK-SAME:      max_tokens = 256 : i64
 func.func @many(%x: tensor<256x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
                 %u: tensor<192x128xf8E4M3FN>, %d: tensor<128x192xf8E4M3FN>)
@@ -62,9 +62,9 @@ func.func @many(%x: tensor<256x128xbf16>, %g: tensor<192x128xf8E4M3FN>,
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu)
          scales(f8E4M3FN, input = 0.5, gate = 0.25, up = 0.5, hidden = 0.25,
                 down = 1.0) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 256, blocks = 3, split = 2,
-          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 3, ahead = 2, partials = f32, hint = evict_first,
+         {tile.schedule = #tile.schedule<tokens = 256, blocks = 3, split_k = 2,
+          gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 3, l2_prefetch_stages = 2, partials = f32, hint = evict_first,
           dependent = true>}
     : (tensor<256x128xbf16>, tensor<192x128xf8E4M3FN>,
        tensor<192x128xf8E4M3FN>, tensor<128x192xf8E4M3FN>)
@@ -81,9 +81,9 @@ func.func @deferred(%x: tensor<?x128xbf16>, %g: tensor<256x128xbf16>,
                     %u: tensor<256x128xbf16>, %d: tensor<128x256xbf16>)
     -> tensor<?x128xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split = 2,
-          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 3, partials = f32, staged = true, deferred = true,
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split_k = 2,
+          gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 3, partials = f32, smem_epilogue = true, deferred_epilogue = true,
           hint = evict_first, dependent = true>}
     : (tensor<?x128xbf16>, tensor<256x128xbf16>, tensor<256x128xbf16>,
        tensor<128x256xbf16>) -> tensor<?x128xbf16>
@@ -100,8 +100,8 @@ func.func @late(%x: tensor<?x896xbf16>, %g: tensor<6144x896xbf16>,
                 %u: tensor<6144x896xbf16>, %d: tensor<896x6144xbf16>)
     -> tensor<?x896xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 64, split = 8,
-          rows = 128, weight_stages = 6, token_stages = 4, in_flight = 4,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 64, split_k = 8,
+          gemm2_tile_m = 128, weight_stages = 6, token_stages = 4, max_in_flight = 4,
           partials = f32, hint = evict_first, dependent = true>}
     : (tensor<?x896xbf16>, tensor<6144x896xbf16>, tensor<6144x896xbf16>,
        tensor<896x6144xbf16>) -> tensor<?x896xbf16>
@@ -116,8 +116,8 @@ func.func @busy(%x: tensor<?x128xbf16>, %g: tensor<6144x128xbf16>,
                 %u: tensor<6144x128xbf16>, %d: tensor<128x6144xbf16>)
     -> tensor<?x128xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 64, split = 24,
-          weight_stages = 6, token_stages = 4, in_flight = 2, partials = f32,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 64, split_k = 24,
+          weight_stages = 6, token_stages = 4, max_in_flight = 2, partials = f32,
           hint = evict_first, dependent = true>}
     : (tensor<?x128xbf16>, tensor<6144x128xbf16>, tensor<6144x128xbf16>,
        tensor<128x6144xbf16>) -> tensor<?x128xbf16>
@@ -137,8 +137,8 @@ func.func @busy(%x: tensor<?x128xbf16>, %g: tensor<6144x128xbf16>,
 func.func @pair(%x: tensor<?x64xbf16>, %u: tensor<256x64xbf16>,
                 %d: tensor<64x256xbf16>) -> tensor<?x64xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split = 1,
-          weight_stages = 2, token_stages = 4, in_flight = 0, partials = f32,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 1, split_k = 1,
+          weight_stages = 2, token_stages = 4, max_in_flight = 0, partials = f32,
           hint = normal, dependent = false, launches = 2>}
     : (tensor<?x64xbf16>, tensor<256x64xbf16>, tensor<64x256xbf16>)
       -> tensor<?x64xbf16>
@@ -158,8 +158,8 @@ func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
     -> (tensor<?x64xbf16>, tensor<?x16xbf16>, tensor<?x64xbf16>) {
   %y:3 = fuse.norm_linear %x norm(rms %w eps 1.0e-6) linear(%q, %k bias %b)
            also([normed]) rounding(exact)
-           {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split = 1,
-            weight_stages = 2, token_stages = 4, in_flight = 0,
+           {tile.schedule = #tile.schedule<tokens = 8, blocks = 2, split_k = 1,
+            weight_stages = 2, token_stages = 4, max_in_flight = 0,
             partials = f32, hint = normal, dependent = false>}
     : (tensor<?x64xbf16>, tensor<64xbf16>, tensor<64x64xbf16>,
        tensor<16x64xbf16>, tensor<16xbf16>)
@@ -175,9 +175,9 @@ func.func @projections(%x: tensor<?x64xbf16>, %w: tensor<64xbf16>,
 func.func @two_stages(%x: tensor<?x128xbf16>, %u: tensor<256x128xbf16>,
                  %d: tensor<128x256xbf16>) -> tensor<?x128xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split = 2,
-          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 3, partials = f32, staged = true, hint = evict_first,
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split_k = 2,
+          gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 3, partials = f32, smem_epilogue = true, hint = evict_first,
           dependent = true>}
     : (tensor<?x128xbf16>, tensor<256x128xbf16>, tensor<128x256xbf16>)
       -> tensor<?x128xbf16>
@@ -192,8 +192,8 @@ func.func @idle(%x: tensor<?x128xbf16>, %g: tensor<6144x128xbf16>,
                 %u: tensor<6144x128xbf16>, %d: tensor<128x6144xbf16>)
     -> tensor<?x128xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 8, blocks = 64, split = 24,
-          weight_stages = 6, token_stages = 4, in_flight = 4, partials = f32,
+         {tile.schedule = #tile.schedule<tokens = 8, blocks = 64, split_k = 24,
+          weight_stages = 6, token_stages = 4, max_in_flight = 4, partials = f32,
           hint = evict_first, dependent = true>}
     : (tensor<?x128xbf16>, tensor<6144x128xbf16>, tensor<6144x128xbf16>,
        tensor<128x6144xbf16>) -> tensor<?x128xbf16>
@@ -209,9 +209,9 @@ func.func @long(%x: tensor<?x256xbf16>, %g: tensor<640x256xbf16>,
                 %u: tensor<640x256xbf16>, %d: tensor<256x640xbf16>)
     -> tensor<?x256xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 16, blocks = 8, split = 3,
-          first_rows = 128, rows = 128, weight_stages = 8, token_stages = 4,
-          in_flight = 3, partials = f32, staged = true, hint = evict_first,
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 8, split_k = 3,
+          gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 8, token_stages = 4,
+          max_in_flight = 3, partials = f32, smem_epilogue = true, hint = evict_first,
           dependent = true>}
     : (tensor<?x256xbf16>, tensor<640x256xbf16>, tensor<640x256xbf16>,
        tensor<256x640xbf16>) -> tensor<?x256xbf16>
@@ -251,7 +251,7 @@ func.func @long(%x: tensor<?x256xbf16>, %g: tensor<640x256xbf16>,
 // CHECK:             tile.store %[[PIECE]]
 // CHECK:           tile.fence_async
 // CHECK:           tile.barrier 1 threads(256)
-// CHECK:             tile.word.arrive
+// CHECK:             tile.semaphore.arrive
 // CHECK:             tile.ring.release %[[T]]
 // CHECK:             tile.ring.release %[[T]]
 // CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x16xf32>
@@ -259,7 +259,7 @@ func.func @long(%x: tensor<?x256xbf16>, %g: tensor<640x256xbf16>,
 // CHECK:             %[[SUMS:.*]] = tile.pack %{{.*}}, %{{.*}} : vector<2xf32>
 // CHECK:             %[[STORED:.*]] = tile.mark %[[SUMS]]
 // CHECK:             tile.store polled %[[STORED]]
-// CHECK-NOT:       tile.word
+// CHECK-NOT:       tile.semaphore
 // CHECK:           tile.collect
 
 // CHECK-LABEL: tile.kernel @gated_mlp_decode_1(
@@ -272,11 +272,11 @@ func.func @long(%x: tensor<?x256xbf16>, %g: tensor<640x256xbf16>,
 // CHECK:             tile.load %{{.*}} -> vector<16xf8E4M3FN>
 // CHECK:             %[[ZEROS:.*]] = tile.pack %{{.*}} : vector<16xf8E4M3FN>
 // CHECK:             tile.store %[[ZEROS]], %arg2[
-// CHECK:             tile.word.arrive
+// CHECK:             tile.semaphore.arrive
 // CHECK:           tile.acc.wait %{{.*}} : !tile.acc<64x40xf32>
 // CHECK:             tile.store polled
-// CHECK:             tile.word.arrive %[[MET:.*]] {relaxed}
-// CHECK:             tile.word.wait %[[MET]] epoch(%[[EPOCH:.*]]) arrivals(%c2_i32) {relaxed}
+// CHECK:             tile.semaphore.arrive %[[MET:.*]] {relaxed}
+// CHECK:             tile.semaphore.wait %[[MET]] epoch(%[[EPOCH:.*]]) arrivals(%c2_i32) {relaxed}
 // CHECK:           tile.collect
 
 // CHECK-LABEL: tile.kernel @gated_mlp_decode_2(
@@ -289,14 +289,14 @@ func.func @long(%x: tensor<?x256xbf16>, %g: tensor<640x256xbf16>,
 // CHECK-LABEL: tile.kernel @gated_mlp_decode_3(
 // CHECK:         role "stream"
 // CHECK:           tile.copy %{{.*}} normal
-// CHECK:           tile.word.wait
+// CHECK:           tile.semaphore.wait
 // CHECK:           tile.copy %{{.*}} normal
-// CHECK:           tile.word.wait
+// CHECK:           tile.semaphore.wait
 // CHECK:           tile.copy %{{.*}} normal
 // CHECK:           tile.barrier 2 threads(288)
-// CHECK:           tile.word.arrive
+// CHECK:           tile.semaphore.arrive
 // CHECK:           tile.barrier 3 threads(288)
-// CHECK:           tile.word.arrive
+// CHECK:           tile.semaphore.arrive
 // CHECK:         role "multiply"
 // CHECK:           tile.acc.wait
 // CHECK:           tile.mma.commit
@@ -327,10 +327,10 @@ func.func @long(%x: tensor<?x256xbf16>, %g: tensor<640x256xbf16>,
 // CHECK:           %[[LATE:.*]] = arith.cmpi ugt, %[[BLOCK]], %c47_i32 : i32
 // CHECK:           scf.if %[[LATE]] {
 // CHECK-NEXT:        tile.ring.acquire %[[TURN]]
-// CHECK:             tile.word.arrive %{{.*}} {relaxed}
+// CHECK:             tile.semaphore.arrive %{{.*}} {relaxed}
 // CHECK:             tile.copy
 // CHECK:           tile.copy %{{.*}} normal
-// CHECK:             tile.word.wait %{{.*}} epoch(%{{.*}}) arrivals(%c48_i32)
+// CHECK:             tile.semaphore.wait %{{.*}} epoch(%{{.*}}) arrivals(%c48_i32)
 // CHECK-NEXT:        tile.ring.release %[[TURN]]
 // CHECK:         role "multiply"
 
@@ -347,13 +347,13 @@ func.func @long(%x: tensor<?x256xbf16>, %g: tensor<640x256xbf16>,
 // CHECK-COUNT-2: tile.acc.values
 // CHECK-NOT:     tile.acc.values
 // CHECK-LABEL: tile.kernel @mlp_decode_1(
-// CHECK-NOT:     tile.word.wait
+// CHECK-NOT:     tile.semaphore.wait
 // CHECK:         tile.grid_dependency wait
 // CHECK:         tile.copy %{{.*}} normal
 // CHECK:         role "multiply"
 // CHECK-NOT:     tile.reduce
 // CHECK:         tile.grid_dependency wait
-// CHECK:         tile.word.wait
+// CHECK:         tile.semaphore.wait
 
 // CHECK-LABEL: tile.kernel @norm_linear_decode_0(
 // CHECK:         tile.reduce

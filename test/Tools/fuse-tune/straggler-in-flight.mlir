@@ -4,8 +4,8 @@
 // RUN: fuse-tune candidates %s -o %t --pipeline= --multiprocessors=20 \
 // RUN:   --candidates=36 --no-assemble && FileCheck %s < %t
 
-// CHECK-DAG: blocks = 20, {{.*}}in_flight = 2, behind = 3, ahead
-// CHECK-DAG: blocks = 16, {{.*}}in_flight = 2, ahead
+// CHECK-DAG: blocks = 20, {{.*}}max_in_flight = 2, straggler_in_flight = 3, l2_prefetch_stages
+// CHECK-DAG: blocks = 16, {{.*}}max_in_flight = 2, l2_prefetch_stages
 
 func.func @even(%x: tensor<8x2048xbf16>, %g: tensor<2560x2048xbf16>,
                 %u: tensor<2560x2048xbf16>, %d: tensor<2048x2560xbf16>)

@@ -30,14 +30,14 @@
 // CHECK:         tile.load {{.*}} : !tile.buffer<bf16, shared> -> bf16
 // CHECK:         tile.store {{.*}} : bf16, !tile.buffer<bf16>
 // CHECK-NOT:     vector<8xbf16>
-// CHECK:         tile.word.arrive
+// CHECK:         tile.semaphore.arrive
 func.func @quarters(%x: tensor<?x256xbf16>, %g: tensor<384x256xbf16>,
                     %u: tensor<384x256xbf16>, %d: tensor<128x384xbf16>)
     -> tensor<?x128xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 32, blocks = 4, split = 2,
-          first_rows = 192, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 3, partials = f32, staged = true, hint = evict_first,
+         {tile.schedule = #tile.schedule<tokens = 32, blocks = 4, split_k = 2,
+          gemm1_tile_m = 192, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 3, partials = f32, smem_epilogue = true, hint = evict_first,
           dependent = true>}
     : (tensor<?x256xbf16>, tensor<384x256xbf16>, tensor<384x256xbf16>,
        tensor<128x384xbf16>) -> tensor<?x128xbf16>

@@ -10,9 +10,9 @@
 func.func @told(%x: tensor<?x64xbf16>, %u: tensor<1024x64xbf16>,
                 %d: tensor<512x1024xbf16>) -> tensor<?x512xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 40, blocks = 8, split = 4,
-          weight_stages = 4, token_stages = 4, in_flight = 2, adders = 2,
-          partials = f32, polled = true, hint = evict_first,
+         {tile.schedule = #tile.schedule<tokens = 40, blocks = 8, split_k = 4,
+          weight_stages = 4, token_stages = 4, max_in_flight = 2, reducers = 2,
+          partials = f32, tagged_partials = true, hint = evict_first,
           dependent = true>}
     : (tensor<?x64xbf16>, tensor<1024x64xbf16>, tensor<512x1024xbf16>)
       -> tensor<?x512xbf16>
@@ -27,9 +27,9 @@ func.func @told(%x: tensor<?x64xbf16>, %u: tensor<1024x64xbf16>,
 func.func @few(%x: tensor<?x64xbf16>, %u: tensor<1024x64xbf16>,
                %d: tensor<512x1024xbf16>) -> tensor<?x512xbf16> {
   %y = fuse.mlp %x up(%u) down(%d) act(relu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 16, blocks = 8, split = 4,
-          weight_stages = 4, token_stages = 4, in_flight = 2, adders = 2,
-          partials = f32, polled = true, hint = evict_first,
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 8, split_k = 4,
+          weight_stages = 4, token_stages = 4, max_in_flight = 2, reducers = 2,
+          partials = f32, tagged_partials = true, hint = evict_first,
           dependent = true>}
     : (tensor<?x64xbf16>, tensor<1024x64xbf16>, tensor<512x1024xbf16>)
       -> tensor<?x512xbf16>
@@ -50,9 +50,9 @@ func.func @few(%x: tensor<?x64xbf16>, %u: tensor<1024x64xbf16>,
 // CHECK-NOT:       tile.prefetch
 // CHECK:         role "multiply"
 // CHECK:           tile.store polled
-// CHECK:           tile.word.arrive %[[MET:.*]] {relaxed}
+// CHECK:           tile.semaphore.arrive %[[MET:.*]] {relaxed}
 // CHECK-NEXT:      scf.if %[[ADDS]] {
-// CHECK:             tile.word.wait %[[MET]] epoch(%{{.*}}) arrivals(%c4_i32) {relaxed}
+// CHECK:             tile.semaphore.wait %[[MET]] epoch(%{{.*}}) arrivals(%c4_i32) {relaxed}
 // CHECK:           scf.if %[[ADDS]] {
 // CHECK:             tile.collect
 
@@ -63,6 +63,6 @@ func.func @few(%x: tensor<?x64xbf16>, %u: tensor<1024x64xbf16>,
 // CHECK-COUNT-2:     tile.prefetch
 // CHECK:         role "multiply"
 // CHECK:           tile.store polled
-// CHECK-NOT:       tile.word
+// CHECK-NOT:       tile.semaphore
 // CHECK:           scf.if %[[ADDS]] {
 // CHECK:             tile.collect

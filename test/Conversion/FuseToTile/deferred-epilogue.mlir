@@ -7,17 +7,17 @@
 
 // CHECK-LABEL: tile.kernel @gated_mlp_decode_0
 // What loads hidden units:
-// CHECK:         tile.word.wait %{{.*}} epoch(%[[EPOCH:.*]]) arrivals(%[[TILES:.*]])
-// CHECK:         tile.word.wait %{{.*}} epoch(%[[EPOCH]]) arrivals(%[[HALF:.*]])
+// CHECK:         tile.semaphore.wait %{{.*}} epoch(%[[EPOCH:.*]]) arrivals(%[[TILES:.*]])
+// CHECK:         tile.semaphore.wait %{{.*}} epoch(%[[EPOCH]]) arrivals(%[[HALF:.*]])
 // CHECK:         tile.copy %[[HIDDEN:.*]][{{.*}}] to %{{.*}} normal
-// CHECK:         tile.word.wait %{{.*}} epoch(%[[EPOCH]]) arrivals(%[[HALF]])
+// CHECK:         tile.semaphore.wait %{{.*}} epoch(%[[EPOCH]]) arrivals(%[[HALF]])
 // CHECK:         tile.copy %[[HIDDEN]][{{.*}}] to %{{.*}} normal
 // CHECK-NOT:     tile.copy
 // What announces:
 // CHECK:         tile.barrier 2 threads(288)
-// CHECK:         tile.word.arrive
+// CHECK:         tile.semaphore.arrive
 // CHECK:         tile.barrier 3 threads(288)
-// CHECK:         tile.word.arrive
+// CHECK:         tile.semaphore.arrive
 // What multiplies:
 // CHECK:         tile.barrier.arrive 2 threads(288)
 // CHECK:         tile.barrier.arrive 3 threads(288)
@@ -26,9 +26,9 @@ func.func @deferred(%x: tensor<?x128xbf16>, %g: tensor<256x128xbf16>,
                     %u: tensor<256x128xbf16>, %d: tensor<128x256xbf16>)
     -> tensor<?x128xbf16> {
   %y = fuse.gated_mlp %x gate(%g) up(%u) down(%d) act(silu) rounding(exact)
-         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split = 2,
-          first_rows = 128, rows = 128, weight_stages = 4, token_stages = 4,
-          in_flight = 3, partials = f32, staged = true, deferred = true,
+         {tile.schedule = #tile.schedule<tokens = 16, blocks = 2, split_k = 2,
+          gemm1_tile_m = 128, gemm2_tile_m = 128, weight_stages = 4, token_stages = 4,
+          max_in_flight = 3, partials = f32, smem_epilogue = true, deferred_epilogue = true,
           hint = evict_first, dependent = true>}
     : (tensor<?x128xbf16>, tensor<256x128xbf16>, tensor<256x128xbf16>,
        tensor<128x256xbf16>) -> tensor<?x128xbf16>
