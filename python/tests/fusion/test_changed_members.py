@@ -142,7 +142,7 @@ class Fused(unittest.TestCase):
 
         self.fuse()
         self.model.layers[0].mlp.up = Sorted(8, 16)
-        with self.assertRaisesRegex(KernelError, "test_watch.py:.*'mlp.up'.*no "
+        with self.assertRaisesRegex(KernelError, "test_changed_members.py:.*'mlp.up'.*no "
                                     "translation for 'aten.sort"):
             self.model(self.x)
 

@@ -121,7 +121,7 @@ class Ids(unittest.TestCase):
 
     def test_each_has_a_test(self) -> None:
         ours = "".join(p.read_text() for p in
-                       (ROOT / "python/tests").glob("test_*.py"))
+                       (ROOT / "python/tests").rglob("test_*.py"))
         theirs = "".join(p.read_text() for p in
                          (ROOT / "test").rglob("*.mlir"))
         theirs += "".join(p.read_text() for p in

@@ -349,7 +349,7 @@ class FunctionKernels(unittest.TestCase):
                 ("kernel 'eager' of op=rms_norm cannot be registered: name "
                  "'eager' is reserved for the body of a slot",
                  lambda: self.register(name="eager")),
-                ("cannot be registered: name 'my kernel' must be made of ",
+                ("cannot be registered: name 'my kernel' must consist of ",
                  lambda: self.register(name="my kernel"))):
             with self.subTest(text):
                 self.fails(text, make)
